@@ -1,0 +1,269 @@
+"""Errors that a caller of the API can cause, and their form on the wire: metav1.Status.
+
+Job: one class per reason; to a Status and back. The HTTP edge is the only place that writes one.
+Invariant: a Status that goes out and comes back gives an error of the same class and message.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from sampan.api.objects import Obj
+
+
+class ApiError(Exception):
+    """The caller asked wrongly, or for something that cannot be had now."""
+
+    code, reason = 500, "InternalError"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        details: Obj | None = None,
+        retry_after_seconds: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details: Obj = details or {}
+        self.retry_after_seconds = retry_after_seconds
+
+    def status(self) -> Obj:
+        details = dict(self.details)
+        if self.retry_after_seconds is not None:
+            details["retryAfterSeconds"] = self.retry_after_seconds
+        status: Obj = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+        }
+        if details:
+            status["details"] = details
+        status["code"] = self.code
+        return status
+
+
+class BadRequest(ApiError):
+    code, reason = 400, "BadRequest"
+
+
+class Unauthorized(ApiError):
+    code, reason = 401, "Unauthorized"
+
+
+class Forbidden(ApiError):
+    code, reason = 403, "Forbidden"
+
+
+class NotFound(ApiError):
+    code, reason = 404, "NotFound"
+
+
+class MethodNotAllowed(ApiError):
+    code, reason = 405, "MethodNotAllowed"
+
+
+class NotAcceptable(ApiError):
+    code, reason = 406, "NotAcceptable"
+
+
+class AlreadyExists(ApiError):
+    code, reason = 409, "AlreadyExists"
+
+
+class Conflict(ApiError):
+    code, reason = 409, "Conflict"
+
+
+class Expired(ApiError):
+    """410: the resourceVersion or continue token is older than what is kept."""
+
+    code, reason = 410, "Expired"
+
+
+class Gone(ApiError):
+    code, reason = 410, "Gone"
+
+
+class RequestEntityTooLarge(ApiError):
+    code, reason = 413, "RequestEntityTooLarge"
+
+
+class UnsupportedMediaType(ApiError):
+    code, reason = 415, "UnsupportedMediaType"
+
+
+class Invalid(ApiError):
+    code, reason = 422, "Invalid"
+
+
+class TooManyRequests(ApiError):
+    code, reason = 429, "TooManyRequests"
+
+
+class InternalError(ApiError):
+    code, reason = 500, "InternalError"
+
+
+class ServiceUnavailable(ApiError):
+    code, reason = 503, "ServiceUnavailable"
+
+
+class Timeout(ApiError):
+    code, reason = 504, "Timeout"
+
+
+_BY_REASON: dict[str, type[ApiError]] = {
+    kind.reason: kind
+    for kind in (
+        BadRequest, Unauthorized, Forbidden, NotFound, MethodNotAllowed, NotAcceptable,
+        AlreadyExists, Conflict, Expired, Gone, RequestEntityTooLarge, UnsupportedMediaType,
+        Invalid, TooManyRequests, InternalError, ServiceUnavailable, Timeout,
+    )
+}  # fmt: skip
+_BY_CODE: dict[int, type[ApiError]] = {
+    400: BadRequest, 401: Unauthorized, 403: Forbidden, 404: NotFound, 405: MethodNotAllowed,
+    406: NotAcceptable, 409: Conflict, 410: Expired, 413: RequestEntityTooLarge,
+    415: UnsupportedMediaType, 422: Invalid, 429: TooManyRequests, 503: ServiceUnavailable,
+    504: Timeout,
+}  # fmt: skip
+
+
+def from_status(status: Obj, code: int = 500) -> ApiError:
+    """The error that a Status from a server stands for."""
+    code = int(status.get("code") or code)
+    kind = _BY_REASON.get(status.get("reason") or "") or _BY_CODE.get(code) or InternalError
+    details = dict(status.get("details") or {})
+    retry = details.pop("retryAfterSeconds", None)
+    message = status.get("message") or f"the server answered {code}"
+    return kind(message, details=details, retry_after_seconds=retry)
+
+
+def qualified(plural: str, group: str) -> str:
+    """`pods`, `deployments.apps`: how messages name a resource."""
+    return f"{plural}.{group}" if group else plural
+
+
+def _named(plural: str, group: str, name: str) -> Obj:
+    details: Obj = {"name": name}
+    if group:
+        details["group"] = group
+    details["kind"] = plural
+    return details
+
+
+def not_found(plural: str, group: str, name: str) -> NotFound:
+    return NotFound(
+        f'{qualified(plural, group)} "{name}" not found', details=_named(plural, group, name)
+    )
+
+
+def already_exists(plural: str, group: str, name: str) -> AlreadyExists:
+    return AlreadyExists(
+        f'{qualified(plural, group)} "{name}" already exists', details=_named(plural, group, name)
+    )
+
+
+def conflict(plural: str, group: str, name: str, why: str) -> Conflict:
+    return Conflict(
+        f'Operation cannot be fulfilled on {qualified(plural, group)} "{name}": {why}',
+        details=_named(plural, group, name),
+    )
+
+
+def forbidden(plural: str, group: str, name: str, why: str) -> Forbidden:
+    """Refused by admission or by the object's own rules (authorization words its own)."""
+    return Forbidden(
+        f'{qualified(plural, group)} "{name}" is forbidden: {why}',
+        details=_named(plural, group, name),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One cause of an Invalid: what is wrong with which field. Built by the functions below."""
+
+    reason: str  # FieldValueRequired, FieldValueInvalid …
+    field: str  # spec.containers[0].image
+    message: str  # Required value: …
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+def required(field: str, detail: str = "") -> FieldError:
+    return FieldError("FieldValueRequired", field, _with("Required value", detail))
+
+
+def invalid_value(field: str, value: Any, detail: str) -> FieldError:
+    return FieldError("FieldValueInvalid", field, _with(f"Invalid value: {shown(value)}", detail))
+
+
+def not_supported(field: str, value: Any, supported: Sequence[str]) -> FieldError:
+    listed = ", ".join(f'"{one}"' for one in supported)
+    detail = f"supported values: {listed}" if supported else ""
+    message = _with(f"Unsupported value: {shown(value)}", detail)
+    return FieldError("FieldValueNotSupported", field, message)
+
+
+def duplicate(field: str, value: Any) -> FieldError:
+    return FieldError("FieldValueDuplicate", field, f"Duplicate value: {shown(value)}")
+
+
+def field_forbidden(field: str, detail: str) -> FieldError:
+    return FieldError("FieldValueForbidden", field, _with("Forbidden", detail))
+
+
+def field_not_found(field: str, value: Any) -> FieldError:
+    return FieldError("FieldValueNotFound", field, f"Not found: {shown(value)}")
+
+
+def too_long(field: str, limit: int) -> FieldError:
+    unit = "byte" if limit == 1 else "bytes"
+    # The value itself is left out, as upstream does since 1.30: it may be huge.
+    message = f"Too long: may not be more than {limit} {unit}"
+    return FieldError("FieldValueTooLong", field, message)
+
+
+def too_many(field: str, count: int, limit: int) -> FieldError:
+    message = f"Too many: {count}: must have at most {limit} items"
+    return FieldError("FieldValueTooMany", field, message)
+
+
+def type_invalid(field: str, value: Any, detail: str) -> FieldError:
+    message = _with(f"Invalid value: {shown(value)}", detail)
+    return FieldError("FieldValueTypeInvalid", field, message)
+
+
+def invalid(kind: str, group: str, name: str, causes: Sequence[FieldError]) -> Invalid:
+    """422 with every cause, worded as apimachinery words it."""
+    listed = [str(cause) for cause in dict.fromkeys(causes)]
+    text = listed[0] if len(listed) == 1 else f"[{', '.join(listed)}]"
+    named = f"{kind}.{group}" if group else kind
+    details = _named(kind, group, name)
+    details["causes"] = [
+        {"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes
+    ]
+    return Invalid(f'{named} "{name}" is invalid: {text}', details=details)
+
+
+def shown(value: Any) -> str:
+    """A bad value as field errors print it: strings quoted, numbers plain, the rest as JSON."""
+    if isinstance(value, str):
+        return orjson.dumps(value).decode()
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    return orjson.dumps(value).decode()
+
+
+def _with(message: str, detail: str) -> str:
+    return f"{message}: {detail}" if detail else message

@@ -1,0 +1,88 @@
+"""API objects are plain dicts; these are the words for what every one of them has.
+
+Job: read and write metadata, copy objects, turn times into text and back. Pure.
+Invariant: what came from a cache or a watch is read-only; `copy_of` first, then change.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+Obj = dict[str, Any]
+
+
+def meta_of(obj: Obj) -> Obj:
+    meta: Obj = obj.get("metadata") or {}
+    return meta
+
+
+def name_of(obj: Obj) -> str:
+    return str(meta_of(obj).get("name") or "")
+
+
+def namespace_of(obj: Obj) -> str:
+    return str(meta_of(obj).get("namespace") or "")
+
+
+def key_of(obj: Obj) -> str:
+    """`namespace/name`, or `name` for what has no namespace."""
+    namespace = namespace_of(obj)
+    return f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
+
+
+def uid_of(obj: Obj) -> str:
+    return str(meta_of(obj).get("uid") or "")
+
+
+def labels_of(obj: Obj) -> dict[str, str]:
+    labels: dict[str, str] = meta_of(obj).get("labels") or {}
+    return labels
+
+
+def annotations_of(obj: Obj) -> dict[str, str]:
+    annotations: dict[str, str] = meta_of(obj).get("annotations") or {}
+    return annotations
+
+
+def revision_of(obj: Obj) -> int:
+    """The resourceVersion as the number that it is; 0 where there is none."""
+    return int(meta_of(obj).get("resourceVersion") or 0)
+
+
+def is_deleted(obj: Obj) -> bool:
+    """Deletion was asked for (the object may stay for a while: finalizers, grace)."""
+    return bool(meta_of(obj).get("deletionTimestamp"))
+
+
+def controller_of(obj: Obj) -> Obj | None:
+    for reference in meta_of(obj).get("ownerReferences") or ():
+        if reference.get("controller"):
+            owner: Obj = reference
+            return owner
+    return None
+
+
+def copy_of(value: Any) -> Any:
+    """A deep copy of JSON data, several times faster than copy.deepcopy."""
+    if isinstance(value, dict):
+        return {key: copy_of(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [copy_of(item) for item in value]
+    return value
+
+
+def time_text(seconds: float) -> str:
+    """metav1.Time: whole seconds, `2026-11-15T06:32:19Z`."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_time_text(seconds: float) -> str:
+    """metav1.MicroTime, as leases and events use it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def seconds_of(text: str) -> float:
+    """The moment that an RFC 3339 text names; ValueError where it is none."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"time without a zone: {text}")
+    return moment.timestamp()

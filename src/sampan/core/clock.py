@@ -1,0 +1,30 @@
+"""Time as an argument: the one place that asks the machine what time it is.
+
+Job: wall time for timestamps, monotonic time for durations, and sleeping, behind one interface.
+Owner: whoever builds a part passes it a clock; pure code takes `now` as a plain number instead.
+"""
+
+import asyncio
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Wall time, in seconds since 1970."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; only differences mean something."""
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)

@@ -1,0 +1,79 @@
+"""The words of HTTP that server, client and handlers share; no library, no socket.
+
+Job: requests, replies and raw connections as values.
+Invariant: header names are lower case; repeated headers are joined with ", ".
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+Headers = Sequence[tuple[str, str]]
+
+
+class Connection(Protocol):
+    """Raw bytes both ways, after an upgrade."""
+
+    async def read(self) -> bytes:
+        """What has arrived, at least one byte; b"" when the other side will send no more."""
+
+    async def write(self, data: bytes) -> None:
+        """Returns when the data is on its way and the buffer has room again.
+        Raises ConnectionError when the other side is gone."""
+
+    def write_eof(self) -> None:
+        """We will send no more (where the transport can say so; TLS cannot)."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Request:
+    method: str
+    path: str  # as sent, still percent-encoded, without the query
+    query: str  # as sent, without the "?"
+    headers: Mapping[str, str]
+    body: bytes = b""
+    body_too_large: bool = False  # the body was not read; answer, then the connection closes
+    peer_certificate: bytes | None = None  # DER, verified against the server's client CA
+    remote: str = ""  # address of the other side
+
+
+@dataclass(slots=True)
+class Response:
+    status: int
+    headers: Headers = ()
+    body: bytes = b""
+
+
+@dataclass(slots=True)
+class Stream:
+    """A chunked answer. `chunks` is closed (aclose) when it ends, when the client goes away and
+    when the server stops; a clean end of `chunks` is a clean end of the answer."""
+
+    status: int
+    headers: Headers
+    chunks: AsyncIterator[bytes]
+
+
+@dataclass(slots=True)
+class Upgrade:
+    """101 with `headers`, then `take_over` owns the connection until it returns."""
+
+    headers: Headers
+    take_over: Callable[[Connection], Awaitable[None]]
+    status: int = field(default=101)
+
+
+Reply = Response | Stream | Upgrade
+Handler = Callable[[Request], Awaitable[Reply]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    body_bytes: int = 3 * 1024 * 1024
+    header_bytes: int = 64 * 1024
+    header_seconds: float = 10.0  # from the first byte to the whole head
+    body_seconds: float = 60.0
+    idle_seconds: float = 90.0  # keep-alive without a request
+    pending_bytes: int = 1024 * 1024  # unsent bytes at which a stream's writer waits

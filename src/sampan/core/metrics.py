@@ -1,0 +1,142 @@
+"""Counters, gauges and histograms in Prometheus' text format.
+
+Job: cheap to update, rendered only when somebody asks.
+Owner: each process builds one `Metrics` and passes it to its parts; there is no global registry.
+Invariant: a name is declared once; asking for it again returns the same metric.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+
+Labels = tuple[str, ...]
+
+# As prometheus' client libraries: seconds from 5 ms to 10 s.
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class _Metric:
+    kind = "untyped"
+
+    def __init__(self, name: str, help_text: str, labels: Sequence[str]) -> None:
+        self.name, self.help_text, self.labels = name, help_text, tuple(labels)
+
+    def lines(self) -> list[str]:
+        raise NotImplementedError
+
+
+class Counter(_Metric):
+    kind = "counter"
+
+    def __init__(self, name: str, help_text: str, labels: Sequence[str] = ()) -> None:
+        super().__init__(name, help_text, labels)
+        self._values: dict[Labels, float] = {} if labels else {(): 0.0}
+
+    def add(self, *labels: str, by: float = 1.0) -> None:
+        self._values[labels] = self._values.get(labels, 0.0) + by
+
+    def value(self, *labels: str) -> float:
+        return self._values.get(labels, 0.0)
+
+    def lines(self) -> list[str]:
+        return [_line(self.name, self.labels, at, value) for at, value in self._values.items()]
+
+
+class Gauge(_Metric):
+    kind = "gauge"
+
+    def __init__(self, name: str, help_text: str, labels: Sequence[str] = ()) -> None:
+        super().__init__(name, help_text, labels)
+        self._values: dict[Labels, float] = {}
+        self._read: Callable[[], dict[Labels, float]] | None = None
+
+    def set(self, value: float, *labels: str) -> None:
+        self._values[labels] = value
+
+    def read_from(self, read: Callable[[], dict[Labels, float]]) -> None:
+        """Ask `read` for the values at each scrape, instead of being told of each change."""
+        self._read = read
+
+    def lines(self) -> list[str]:
+        values = self._values if self._read is None else self._read()
+        return [_line(self.name, self.labels, at, value) for at, value in values.items()]
+
+
+class Histogram(_Metric):
+    kind = "histogram"
+
+    def __init__(
+        self,
+        name: str,
+        help_text: str,
+        labels: Sequence[str] = (),
+        buckets: Sequence[float] = SECONDS,
+    ) -> None:
+        super().__init__(name, help_text, labels)
+        self._buckets = tuple(buckets)
+        self._series: dict[Labels, list[float]] = {}
+
+    def observe(self, value: float, *labels: str) -> None:
+        series = self._series.get(labels)
+        if series is None:
+            # One count per bucket, one for +Inf, and the sum.
+            series = self._series[labels] = [0.0] * (len(self._buckets) + 2)
+        series[bisect_left(self._buckets, value)] += 1
+        series[-1] += value
+
+    def lines(self) -> list[str]:
+        lines: list[str] = []
+        names = (*self.labels, "le")
+        for at, series in self._series.items():
+            total = 0.0
+            for bound, count in zip((*map(str, self._buckets), "+Inf"), series, strict=False):
+                total += count
+                lines.append(_line(f"{self.name}_bucket", names, (*at, bound), total))
+            lines.append(_line(f"{self.name}_sum", self.labels, at, series[-1]))
+            lines.append(_line(f"{self.name}_count", self.labels, at, total))
+        return lines
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self._metrics: dict[str, _Metric] = {}
+
+    def counter(self, name: str, help_text: str, labels: Sequence[str] = ()) -> Counter:
+        metric = self._metrics.setdefault(name, Counter(name, help_text, labels))
+        assert isinstance(metric, Counter), name
+        return metric
+
+    def gauge(self, name: str, help_text: str, labels: Sequence[str] = ()) -> Gauge:
+        metric = self._metrics.setdefault(name, Gauge(name, help_text, labels))
+        assert isinstance(metric, Gauge), name
+        return metric
+
+    def histogram(
+        self,
+        name: str,
+        help_text: str,
+        labels: Sequence[str] = (),
+        buckets: Sequence[float] = SECONDS,
+    ) -> Histogram:
+        metric = self._metrics.setdefault(name, Histogram(name, help_text, labels, buckets))
+        assert isinstance(metric, Histogram), name
+        return metric
+
+    def names(self) -> list[str]:
+        return sorted(self._metrics)
+
+    def render(self) -> str:
+        lines: list[str] = []
+        for name in self.names():
+            metric = self._metrics[name]
+            lines += [f"# HELP {name} {metric.help_text}", f"# TYPE {name} {metric.kind}"]
+            lines += metric.lines()
+        return "\n".join(lines) + "\n"
+
+
+def _line(name: str, labels: Sequence[str], at: Sequence[str], value: float) -> str:
+    pairs = ",".join(f'{label}="{_escaped(v)}"' for label, v in zip(labels, at, strict=True))
+    return f"{name}{{{pairs}}} {value:g}" if pairs else f"{name} {value:g}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

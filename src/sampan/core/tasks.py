@@ -1,0 +1,92 @@
+"""Tasks with a name and an owner: the only place that starts one.
+
+Job: start, supervise and stop asyncio tasks on behalf of a part.
+Invariant: after `stop()` returned, none of the owner's tasks runs any more.
+Invariant: a failure is reported once, with the task's name; cancellation is never swallowed.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, TypeVar
+
+from sampan.core.backoff import Backoff
+from sampan.core.log import get_logger
+
+T = TypeVar("T")
+log = get_logger(__name__)
+
+RESTART = Backoff(first_seconds=0.1, cap_seconds=10.0)
+
+
+class Tasks:
+    """The tasks of one part. A task that fails is logged; the others go on."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._running: set[asyncio.Task[Any]] = set()
+        self._stopping = False
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def start(self, name: str, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run `work` once. Its failure is logged here unless the caller awaits the task."""
+        if self._stopping:
+            work.close()
+            raise RuntimeError(f"{self._owner} is stopping; {name} was not started")
+        task = asyncio.get_running_loop().create_task(work, name=f"{self._owner}/{name}")
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def supervise(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        """Run `work` for as long as the owner lives; when it fails, log it and run it again."""
+        return self.start(name, self._again_and_again(name, work))
+
+    async def stop(self) -> None:
+        """Cancel every task and wait until all are gone."""
+        self._stopping = True
+        me = asyncio.current_task()
+        waiting = [task for task in self._running if task is not me]
+        for task in waiting:
+            task.cancel()
+        if waiting:
+            await asyncio.wait(waiting)
+
+    async def _again_and_again(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        failures = 0
+        while True:
+            started = asyncio.get_running_loop().time()
+            try:
+                await work()
+                return
+            except Exception as error:
+                log.bug("task failed, restarting", error, task=f"{self._owner}/{name}")
+            ran = asyncio.get_running_loop().time() - started
+            failures = 1 if ran > RESTART.cap_seconds else failures + 1
+            await asyncio.sleep(RESTART.delay(failures))
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.bug("task failed", error, task=task.get_name())
+
+
+async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Every result, in order; the first failure cancels the rest and is raised as itself."""
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(work) for work in works]
+    if not tasks:
+        return []
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in tasks:
+            if task in done and not task.cancelled() and (error := task.exception()) is not None:
+                raise error
+        return [task.result() for task in tasks]
+    finally:
+        unfinished = [task for task in tasks if not task.done()]
+        for task in unfinished:
+            task.cancel()
+        if unfinished:
+            await asyncio.wait(unfinished)
