@@ -1,0 +1,129 @@
+"""The build step: the published API definitions of one Kubernetes version, compiled into one file.
+
+Job: read the definitions from the build requirement, keep what sampan uses, write
+    src/sampan/api/definitions.json.z. Runs with every build of the package and editable install;
+    by hand: `python setup.py definitions`.
+Invariant: the file is two zlib streams in a row: {"index": {"apps/v1 Deployment": name},
+    "definitions": {name: JSON text}}, and {name: [text, {field: text}]}, which is read only when
+    somebody asks for an explanation.
+"""
+
+import importlib.util
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+from setuptools import Command, setup
+from setuptools.command.build_py import build_py
+
+VERSION = "v1.35.0"
+TARGET = Path(__file__).parent / "src/sampan/api/definitions.json.z"
+
+KEPT = (
+    "format",
+    "required",
+    "x-kubernetes-group-version-kind",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+    "x-kubernetes-patch-merge-key",
+    "x-kubernetes-patch-strategy",
+    "x-kubernetes-unions",
+)
+# The types that decode themselves: the published schema says what they are in prose.
+SPECIAL = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": {"format": "quantity"},
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"format": "int-or-string"},
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": {"type": "string", "format": "date-time"},
+    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": {"type": "string", "format": "micro-time"},
+}
+
+
+def published() -> Path | None:
+    """The definitions inside the build requirement; None where it is not installed."""
+    found = importlib.util.find_spec("kubernetes_validate")
+    if found is None or found.origin is None:
+        return None
+    folder = Path(found.origin).parent / "kubernetes-json-schema" / f"{VERSION}-local"
+    return folder / "_definitions.json"
+
+
+def trimmed(schema: dict[str, Any]) -> dict[str, Any]:
+    """One schema without prose, without null as a type, with references by name."""
+    kept = {key: schema[key] for key in KEPT if key in schema}
+    if "$ref" in schema:
+        kept["$ref"] = schema["$ref"].removeprefix("#/$defs/")
+    if "type" in schema:
+        kinds = schema["type"]
+        kept["type"] = kinds if isinstance(kinds, str) else kinds[0]
+    for inner in ("items", "additionalProperties"):
+        if inner in schema:
+            kept[inner] = trimmed(schema[inner])
+    if "properties" in schema:
+        kept["properties"] = {name: trimmed(one) for name, one in schema["properties"].items()}
+    return kept
+
+
+def explained(schema: dict[str, Any]) -> list[Any]:
+    fields = schema.get("properties", {})
+    texts = {name: one["description"] for name, one in fields.items() if one.get("description")}
+    return [schema.get("description", ""), texts]
+
+
+def index_of(definitions: dict[str, Any]) -> dict[str, str]:
+    index = {}
+    for name, schema in definitions.items():
+        for gvk in schema.get("x-kubernetes-group-version-kind", ()):
+            group = f"{gvk['group']}/" if gvk["group"] else ""
+            index[f"{group}{gvk['version']} {gvk['kind']}"] = name
+    return index
+
+
+def compiled(definitions: dict[str, Any]) -> bytes:
+    texts = {
+        name: json.dumps(SPECIAL.get(name) or trimmed(schema), separators=(",", ":"))
+        for name, schema in definitions.items()
+    }
+    structure = {"version": VERSION, "index": index_of(definitions), "definitions": texts}
+    prose = {name: explained(schema) for name, schema in definitions.items()}
+    return b"".join(
+        zlib.compress(json.dumps(part, separators=(",", ":")).encode(), 9)
+        for part in (structure, prose)
+    )
+
+
+def write_definitions() -> None:
+    source = published()
+    if source is None:
+        if TARGET.exists():  # built from a source archive that already carries the file
+            return
+        raise SystemExit("kubernetes-validate is needed to build sampan: pip install it first")
+    TARGET.write_bytes(compiled(json.loads(source.read_text())["$defs"]))
+
+
+class Definitions(Command):
+    """compile the API definitions into the source tree"""
+
+    user_options: list[tuple[str, str, str]] = []  # noqa: RUF012  # distutils wants a list
+
+    def initialize_options(self) -> None:
+        pass
+
+    def finalize_options(self) -> None:
+        pass
+
+    def run(self) -> None:
+        write_definitions()
+
+
+class BuildPy(build_py):
+    """Before the package is collected, so that the file is collected with it."""
+
+    def run(self) -> None:
+        write_definitions()
+        super().run()
+
+
+if __name__ == "__main__":
+    setup(cmdclass={"build_py": BuildPy, "definitions": Definitions})
