@@ -1,0 +1,141 @@
+"""Informers: a true local copy of a resource, and callbacks for each change to it.
+
+Job: fold the reflector's changes into the cache and tell the listeners, in order.
+Invariant: a listener sees (None, new), then (old, new) any number of times, then (old, None); one
+    that is added late first sees all that is there.
+Invariant: when a listener is called, the cache already has the change.
+Owner: Informers, one per process and identity; the cache is written here and nowhere else.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+
+from sampan.api.objects import Obj
+from sampan.api.resources import Resource
+from sampan.client.cache import Cache, Difference, IndexFunction
+from sampan.client.contract import Client
+from sampan.client.reflector import Change, Delete, Put, Reflector, Replace, Selection
+from sampan.core.clock import Clock
+from sampan.core.tasks import Tasks
+
+Listener = Callable[[Obj | None, Obj | None], None]
+
+
+class Informer:
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        *,
+        clock: Clock,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        indices: Mapping[str, IndexFunction] | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.resource = resource
+        self.cache = Cache(indices)
+        selection = Selection(resource, namespace, label_selector, field_selector)
+        self._reflector = Reflector(client, selection, clock=clock, rng=rng or random.Random())
+        self._listeners: list[Listener] = []
+        self._synced = asyncio.Event()
+
+    @property
+    def revision(self) -> int:
+        """The cache holds everything up to here."""
+        return self._reflector.revision
+
+    def is_synced(self) -> bool:
+        return self._synced.is_set()
+
+    def on_change(self, listener: Listener) -> None:
+        """`listener(old, new)`, called synchronously; it must be quick and must not fail."""
+        self._listeners.append(listener)
+        for obj in list(self.cache.all()):
+            listener(None, obj)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self._reflector.run(self._apply)
+
+    async def synced(self) -> None:
+        """Returns when the first whole list is in the cache and the listeners have seen it."""
+        await self._synced.wait()
+
+    def _apply(self, change: Change) -> None:
+        match change:
+            case Replace(items):
+                # The listeners of one change must not see the cache halfway through the list.
+                self._tell(self.cache.replace(items))
+                self._synced.set()
+            case Put(obj):
+                self._tell(self.cache.put(obj))
+            case Delete(obj):
+                self._tell(self.cache.remove(obj))
+
+    def _tell(self, differences: list[Difference]) -> None:
+        for old, new in differences:
+            for listener in self._listeners:
+                listener(old, new)
+
+
+class Informers:
+    """The informers that the parts of one process share: one watch per selection."""
+
+    def __init__(self, client: Client, *, clock: Clock, rng: random.Random | None = None) -> None:
+        self._client, self._clock = client, clock
+        self._rng = rng or random.Random()
+        self._informers: dict[Selection, Informer] = {}
+        self._tasks = Tasks("informers")
+        self._started = False
+
+    def of(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        indices: Mapping[str, IndexFunction] | None = None,
+    ) -> Informer:
+        """The informer for this selection, made on first use; it runs once `start` was called."""
+        selection = Selection(resource, namespace, label_selector, field_selector)
+        informer = self._informers.get(selection)
+        if informer is None:
+            informer = self._informers[selection] = self._made(selection)
+            if self._started:
+                self._run(informer)
+        for name, function in (indices or {}).items():
+            informer.cache.add_index(name, function)
+        return informer
+
+    def start(self) -> None:
+        if self._started:
+            return
+        self._started = True
+        for informer in self._informers.values():
+            self._run(informer)
+
+    async def synced(self) -> None:
+        """Waits for all that there are now."""
+        for informer in list(self._informers.values()):
+            await informer.synced()
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+
+    def _made(self, selection: Selection) -> Informer:
+        return Informer(
+            self._client,
+            selection.resource,
+            clock=self._clock,
+            namespace=selection.namespace,
+            label_selector=selection.label_selector,
+            field_selector=selection.field_selector,
+            rng=self._rng,
+        )
+
+    def _run(self, informer: Informer) -> None:
+        self._tasks.supervise(informer.resource.group_resource, informer.run)
