@@ -1,0 +1,1 @@
+"""What our tests, and our users' tests, share."""

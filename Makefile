@@ -1,0 +1,55 @@
+# One runner for everything. Targets are verbs; each prints the command it runs.
+VENV ?= .venv
+export VENV
+PYTEST = $(VENV)/bin/python -m pytest --import-mode=importlib
+SEED ?= 1
+MINUTES ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check fix flow e2e robust bench proto setup-run setup-test clean
+
+help: ## what there is
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup-run:
+	@tools/setup run
+setup-test:
+	@tools/setup test
+
+run: setup-run ## set up, then a one-node cluster in the foreground (Ctrl-C stops it)
+	$(VENV)/bin/sampan up --data-dir run/data --kubeconfig run/kubeconfig
+
+test: setup-test ## set up, then every test, with real containerd, kubectl, etcd and a registry
+	$(VENV)/bin/ruff format --check src tests setup.py
+	$(VENV)/bin/ruff check src tests setup.py
+	$(VENV)/bin/mypy
+	$(PYTEST) -q tests/unit tests/contract tests/stateful tests/flow tests/test_architecture.py tests/test_docs.py -n 2
+	$(PYTEST) -q tests/robustness tests/e2e
+
+check: setup-test ## the quick one: format, lint, types, unit and contract tests (under a minute)
+	$(VENV)/bin/ruff format --check src tests setup.py
+	$(VENV)/bin/ruff check src tests setup.py
+	$(VENV)/bin/mypy
+	$(PYTEST) -q tests/unit tests/contract tests/test_architecture.py tests/test_docs.py -n 2 -m "not slow and not containerd"
+
+fix: setup-test ## format and repair what can be repaired
+	$(VENV)/bin/ruff format src tests setup.py
+	$(VENV)/bin/ruff check --fix src tests setup.py
+
+flow: setup-test ## in-process clusters, virtual time
+	$(PYTEST) -q tests/flow tests/stateful -n 2
+
+e2e: setup-test ## kubectl and containerd as judges
+	$(PYTEST) -q tests/e2e
+
+robust: setup-test ## seeded faults; SEED= and MINUTES= bound it
+	SAMPAN_SEED=$(SEED) SAMPAN_MINUTES=$(MINUTES) $(PYTEST) -q tests/robustness
+
+bench: setup-test ## figures against a floor measured in the same run; appends to docs/bench.csv
+	$(VENV)/bin/python -m tests.bench.run
+
+proto: setup-test ## generate src/sampan/cri/gen from src/sampan/cri/protos
+	tools/generate-protos
+
+clean: ## forget the virtual environment and build products (not run/)
+	rm -rf $(VENV) build dist src/*.egg-info src/sampan/api/definitions.json.z

@@ -1,0 +1,131 @@
+"""The import table of ARCHITECTURE.md, kept true: who may know whom."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "sampan"
+DESIGN = {
+    "core": set(),
+    "api": {"core"},
+    "store": {"core"},
+    "apiserver": {"store", "api", "core"},
+    "client": {"api", "core"},
+    "scheduler": {"client", "api", "core"},
+    "cri": {"core"},
+    "kubelet": {"cri", "client", "api", "core"},
+    "controllers": {"client", "api", "core"},
+    "network": {"client", "api", "core"},
+    "cmd": {
+        "core", "api", "store", "apiserver", "client", "scheduler", "cri", "kubelet",
+        "controllers", "network",
+    },
+    "testing": {
+        "core", "api", "store", "apiserver", "client", "scheduler", "cri", "kubelet",
+        "controllers", "network", "cmd",
+    },
+}  # fmt: skip
+# The one library that a core module wraps; nobody else may import it.
+WRAPPED = {
+    "httptools": {"core/http_server.py", "core/http_client.py"},
+    "grpc": {"cri/client.py", "cri/events.py"},
+    "sqlite3": {"store/sqlite.py"},
+    "numpy": {"scheduler/"},
+    "uvloop": {"cmd/"},
+}
+SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if "gen" not in path.parts)
+
+
+def parts_imported(path: Path) -> set[str]:
+    """The parts of sampan that a file imports, lazily or not."""
+    return {
+        name.split(".")[1]
+        for name in modules_imported(path)
+        if name.startswith("sampan.") and name.split(".")[1] != "version"
+    }
+
+
+def modules_imported(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            module = node.module or ""
+            found |= {f"{module}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("part", sorted(DESIGN))
+def test_a_part_imports_only_what_the_table_allows(part):
+    for path in SOURCES:
+        relative = path.relative_to(PACKAGE)
+        if relative.parts[0] == part:
+            foreign = parts_imported(path) - DESIGN[part] - {part}
+            assert not foreign, f"{relative} imports {sorted(foreign)}"
+
+
+def test_every_part_is_in_the_table():
+    parts = {path.relative_to(PACKAGE).parts[0] for path in SOURCES if path.parent != PACKAGE}
+    assert parts <= set(DESIGN)
+
+
+@pytest.mark.parametrize("library", sorted(WRAPPED))
+def test_a_library_is_imported_only_by_the_module_that_wraps_it(library):
+    for path in SOURCES:
+        relative = path.relative_to(PACKAGE).as_posix()
+        if any(name.split(".")[0] == library for name in modules_imported(path)):
+            assert any(relative.startswith(allowed) for allowed in WRAPPED[library]), relative
+
+
+def test_only_cmd_reads_the_environment():
+    for path in SOURCES:
+        relative = path.relative_to(PACKAGE)
+        if relative.parts[0] not in {"cmd", "testing"}:
+            assert not re.search(r"os\.(environ|getenv)|sys\.argv", path.read_text()), relative
+
+
+def test_pure_code_has_no_clock_and_no_await():
+    """api/ decides; it never waits and never asks the time."""
+    for path in SOURCES:
+        if path.relative_to(PACKAGE).parts[0] == "api":
+            tree = ast.parse(path.read_text())
+            assert not any(isinstance(node, ast.AsyncFunctionDef) for node in ast.walk(tree)), path
+            assert "import time" not in path.read_text(), path
+
+
+def test_broad_excepts_live_in_two_files_only():
+    allowed = {"core/tasks.py", "controllers/runner.py"}
+    for path in SOURCES:
+        relative = path.relative_to(PACKAGE).as_posix()
+        if relative not in allowed:
+            assert not re.search(r"except( Base)?( ?\(?)Exception\b", path.read_text()), relative
+
+
+def test_every_module_opens_with_its_job():
+    for path in SOURCES:
+        if path.name != "__init__.py":
+            assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+def test_unit_tests_mirror_the_sources():
+    """A unit test is found by its module's path, and none tests a module that is gone."""
+    for test in (ROOT / "tests" / "unit").rglob("test_*.py"):
+        relative = test.relative_to(ROOT / "tests" / "unit")
+        module = relative.with_name(relative.name.removeprefix("test_"))
+        package = (PACKAGE / module).with_suffix("")
+        assert (PACKAGE / module).exists() or package.is_dir(), f"{relative} tests nothing"
+
+
+def test_the_import_table_in_the_documentation_is_this_one():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    for part, allowed in DESIGN.items():
+        if part in {"cmd", "testing"}:
+            continue
+        line = re.search(rf"^\| `{part}/` \|([^|]*)\|", text, re.M)
+        assert line, f"ARCHITECTURE.md has no row for {part}/"
+        assert set(re.findall(r"[a-z]+", line.group(1))) - {"nothing"} == allowed, part

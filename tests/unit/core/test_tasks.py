@@ -1,0 +1,97 @@
+"""core/tasks.py: every task has an owner, and ends with it."""
+
+import asyncio
+
+import pytest
+
+from sampan.core.tasks import Tasks, all_of
+from sampan.testing import virtual_time
+
+
+def test_stop_cancels_every_task_and_waits_for_its_clean_up():
+    ended = []
+
+    async def forever(name):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(1)
+            ended.append(name)
+
+    async def main():
+        tasks = Tasks("test")
+        for name in "ab":
+            tasks.start(name, forever(name))
+        await asyncio.sleep(0)
+        await tasks.stop()
+        assert sorted(ended) == ["a", "b"]
+        assert len(tasks) == 0
+
+    virtual_time.run(main())
+
+
+def test_a_failing_task_leaves_the_others_alone():
+    async def fail():
+        raise ValueError("expected by this test")
+
+    async def main():
+        tasks = Tasks("test")
+        failed = tasks.start("fails", fail())
+        other = tasks.start("goes on", asyncio.sleep(5, "fine"))
+        assert await other == "fine"
+        assert isinstance(failed.exception(), ValueError)
+
+    virtual_time.run(main())
+
+
+def test_a_supervised_task_runs_again_after_a_failure():
+    runs = []
+
+    async def work():
+        runs.append(asyncio.get_running_loop().time())
+        if len(runs) < 3:
+            raise RuntimeError("expected by this test")
+
+    async def main():
+        tasks = Tasks("test")
+        await tasks.supervise("flaky", work)
+        assert runs == pytest.approx([0, 0.1, 0.3])
+
+    virtual_time.run(main())
+
+
+def test_nothing_is_started_after_stop():
+    async def main():
+        tasks = Tasks("test")
+        await tasks.stop()
+        with pytest.raises(RuntimeError, match="is stopping"):
+            tasks.start("late", asyncio.sleep(0))
+
+    virtual_time.run(main())
+
+
+def test_all_of_gives_results_in_order():
+    async def later(seconds):
+        await asyncio.sleep(seconds)
+        return seconds
+
+    assert virtual_time.run(all_of([later(3), later(1), later(2)])) == [3, 1, 2]
+
+
+def test_all_of_cancels_the_rest_when_one_fails():
+    cancelled = []
+
+    async def waits():
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    async def fails():
+        await asyncio.sleep(1)
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        virtual_time.run(all_of([waits(), fails()]))
+    assert cancelled == [True]
