@@ -1,0 +1,67 @@
+"""Is this object good? The entry points, and the table of the kinds' own rules.
+
+Job: look up the kind's rules, run them after the rules for metadata, gather every cause.
+Invariant: pure, and never raises: an object whose shape the schema should have refused is answered
+    with a cause like any other.
+To add a kind: a file beside this one with a `RULES`, and a line in the table.
+"""
+
+from collections.abc import Callable
+
+from sampan.api.errors import FieldError, type_invalid
+from sampan.api.objects import Obj, meta_of
+from sampan.api.resources import Resource
+from sampan.api.validation import pod
+from sampan.api.validation.metadata import validate_metadata, validate_metadata_update
+from sampan.api.validation.rules import Rules
+
+_DEFAULT = Rules()
+_MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError)
+
+_TABLE: dict[tuple[str, str], Rules] = {
+    ("", "Pod"): pod.RULES,
+}
+
+
+def rules_of(resource: Resource) -> Rules:
+    return _TABLE.get((resource.group, resource.kind), _DEFAULT)
+
+
+def validate_create(resource: Resource, obj: Obj) -> list[FieldError]:
+    rules = rules_of(resource)
+
+    def run(errors: list[FieldError]) -> None:
+        validate_metadata(meta_of(obj), resource.namespaced, rules.name, "metadata", errors)
+        rules.create(obj, errors)
+
+    return _gathered(run)
+
+
+def validate_update(resource: Resource, new: Obj, old: Obj) -> list[FieldError]:
+    """`new` must carry the resourceVersion that it is based on, also for an unconditional write."""
+    rules = rules_of(resource)
+
+    def run(errors: list[FieldError]) -> None:
+        validate_metadata_update(meta_of(new), meta_of(old), "metadata", errors)
+        rules.update(new, old, errors)
+
+    return _gathered(run)
+
+
+def validate_status_update(resource: Resource, new: Obj, old: Obj) -> list[FieldError]:
+    rules = rules_of(resource)
+
+    def run(errors: list[FieldError]) -> None:
+        validate_metadata_update(meta_of(new), meta_of(old), "metadata", errors)
+        rules.status(new, old, errors)
+
+    return _gathered(run)
+
+
+def _gathered(run: Callable[[list[FieldError]], None]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    try:
+        run(errors)
+    except _MALFORMED as wrong:
+        errors.append(type_invalid("", "", f"the object's shape is not that of its kind: {wrong}"))
+    return errors

@@ -1,0 +1,254 @@
+"""The forms that names, label keys, ports and the like may have, and what is wrong with a bad one.
+
+Job: from a text or number to the sentences that say what is wrong with it; none where it is good.
+Invariant: no function raises, whatever the text.
+"""
+
+import re
+from collections.abc import Callable
+
+# What is wrong with a value, in upstream's words; empty where nothing is.
+Complaints = tuple[str, ...]
+NameRule = Callable[[str], Complaints]
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_WILDCARD = rf"\*\.{_SUBDOMAIN}"
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LABEL_VALUE = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
+_C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
+_CONFIG_KEY = "[-._a-zA-Z0-9]+"
+_HEADER = "[-A-Za-z0-9]+"
+_PERCENT = "[0-9]+%"
+_HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+
+_is_label = re.compile(_LABEL).fullmatch
+_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
+_is_wildcard = re.compile(_WILDCARD).fullmatch
+_is_label_1035 = re.compile(_LABEL_1035).fullmatch
+_is_qualified = re.compile(_QUALIFIED).fullmatch
+_is_label_value = re.compile(_LABEL_VALUE).fullmatch
+_is_c_identifier = re.compile(_C_IDENTIFIER).fullmatch
+_is_config_key = re.compile(_CONFIG_KEY).fullmatch
+_is_header = re.compile(_HEADER).fullmatch
+_is_percent = re.compile(_PERCENT).fullmatch
+_is_http_path = re.compile(_HTTP_PATH).fullmatch
+_is_port_charset = re.compile("[-a-z0-9]+").fullmatch
+_has_letter = re.compile("[a-z]").search
+_is_printable_env = re.compile(r"[ -<>-~]+").fullmatch
+
+
+def size_of(text: str) -> int:
+    """Lengths are counted in bytes, as Go counts them."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def too_many_bytes(limit: int) -> str:
+    return f"must be no more than {limit} bytes"
+
+
+def between(low: int, high: int) -> str:
+    return f"must be between {low} and {high}, inclusive"
+
+
+def regex_complaint(message: str, pattern: str, *examples: str) -> str:
+    if not examples:
+        return f"{message} (regex used for validation is '{pattern}')"
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{message} (e.g. {shown}regex used for validation is '{pattern}')"
+
+
+_LABEL_COMPLAINT = regex_complaint(
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and"
+    " must start and end with an alphanumeric character",
+    _LABEL, "my-name", "123-abc",
+)  # fmt: skip
+_SUBDOMAIN_COMPLAINT = regex_complaint(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or"
+    " '.', and must start and end with an alphanumeric character",
+    _SUBDOMAIN, "example.com",
+)  # fmt: skip
+_LABEL_1035_COMPLAINT = regex_complaint(
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an"
+    " alphabetic character, and end with an alphanumeric character",
+    _LABEL_1035, "my-name", "abc-123",
+)  # fmt: skip
+_WILDCARD_COMPLAINT = regex_complaint(
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which"
+    " must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric"
+    " character",
+    _WILDCARD, "*.example.com",
+)  # fmt: skip
+_QUALIFIED_COMPLAINT = regex_complaint(
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an"
+    " alphanumeric character",
+    _QUALIFIED, "MyName", "my.name", "123-abc",
+)  # fmt: skip
+_LABEL_VALUE_COMPLAINT = regex_complaint(
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.',"
+    " and must start and end with an alphanumeric character",
+    _LABEL_VALUE, "MyValue", "my_value", "12345",
+)  # fmt: skip
+_CONFIG_KEY_COMPLAINT = regex_complaint(
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+    _CONFIG_KEY, "key.name", "KEY_NAME", "key-name",
+)  # fmt: skip
+
+
+def dns_label(value: str) -> Complaints:
+    if _is_label(value) and len(value) <= 63:
+        return ()
+    found = [too_many_bytes(63)] if size_of(value) > 63 else []
+    if not _is_label(value):
+        found.append("must not contain dots" if _is_subdomain(value) else _LABEL_COMPLAINT)
+    return tuple(found)
+
+
+def dns_subdomain(value: str) -> Complaints:
+    if len(value) <= 253 and _is_subdomain(value):
+        return ()
+    found = [too_many_bytes(253)] if size_of(value) > 253 else []
+    if not _is_subdomain(value):
+        found.append(_SUBDOMAIN_COMPLAINT)
+    return tuple(found)
+
+
+def dns_1035_label(value: str) -> Complaints:
+    found = [too_many_bytes(63)] if size_of(value) > 63 else []
+    if not _is_label_1035(value):
+        found.append(_LABEL_1035_COMPLAINT)
+    return tuple(found)
+
+
+def wildcard_subdomain(value: str) -> Complaints:
+    found = [too_many_bytes(253)] if size_of(value) > 253 else []
+    if not _is_wildcard(value):
+        found.append(_WILDCARD_COMPLAINT)
+    return tuple(found)
+
+
+def qualified_name(value: str) -> Complaints:
+    """Label keys, annotation keys, taint keys, resource names: `[prefix/]name`."""
+    if len(value) <= 63 and _is_qualified(value):
+        return ()
+    parts = value.split("/")
+    if len(parts) > 2:
+        return (
+            f"a qualified name {_QUALIFIED_COMPLAINT} with an optional DNS subdomain prefix and"
+            " '/' (e.g. 'example.com/MyName')",
+        )
+    found: list[str] = []
+    if len(parts) == 2:
+        prefix = parts[0]
+        wrong = dns_subdomain(prefix) if prefix else ("must be non-empty",)
+        found.extend(f"prefix part {one}" for one in wrong)
+    name = parts[-1]
+    if not name:
+        found.append("name part must be non-empty")
+    elif size_of(name) > 63:
+        found.append(f"name part {too_many_bytes(63)}")
+    if not _is_qualified(name):
+        found.append(f"name part {_QUALIFIED_COMPLAINT}")
+    return tuple(found)
+
+
+def label_value(value: str) -> Complaints:
+    if len(value) <= 63 and _is_label_value(value):
+        return ()
+    found = [too_many_bytes(63)] if size_of(value) > 63 else []
+    if not _is_label_value(value):
+        found.append(_LABEL_VALUE_COMPLAINT)
+    return tuple(found)
+
+
+def c_identifier(value: str) -> Complaints:
+    if _is_c_identifier(value):
+        return ()
+    message = (
+        "a valid C identifier must start with alphabetic character or '_', followed by a string of"
+        " alphanumeric characters or '_'"
+    )
+    return (regex_complaint(message, _C_IDENTIFIER, "my_name", "MY_NAME", "MyName"),)
+
+
+def env_name(value: str) -> Complaints:
+    """Any printable ASCII but `=` (RelaxedEnvironmentVariableValidation)."""
+    if _is_printable_env(value):
+        return ()
+    if not value:
+        return ("environment variable name must be non-empty",)
+    return (
+        "a valid environment variable name must consist only of printable ASCII characters other"
+        " than '='",
+    )
+
+
+def config_key(value: str) -> Complaints:
+    found = [too_many_bytes(253)] if size_of(value) > 253 else []
+    if not _is_config_key(value):
+        found.append(_CONFIG_KEY_COMPLAINT)
+    if value == ".":
+        found.append("must not be '.'")
+    elif value == "..":
+        found.append("must not be '..'")
+    elif value.startswith(".."):
+        found.append("must not start with '..'")
+    return tuple(found)
+
+
+def header_name(value: str) -> Complaints:
+    if _is_header(value):
+        return ()
+    message = "a valid HTTP header must consist of alphanumeric characters or '-'"
+    return (regex_complaint(message, _HEADER, "X-Header-Name"),)
+
+
+def percent(value: str) -> Complaints:
+    if _is_percent(value):
+        return ()
+    message = "a valid percent string must be a numeric string followed by an ending '%'"
+    return (regex_complaint(message, _PERCENT, "1%", "93%"),)
+
+
+def port_number(value: int) -> Complaints:
+    return () if 1 <= value <= 65535 else (between(1, 65535),)
+
+
+def port_name(value: str) -> Complaints:
+    found = [too_many_bytes(15)] if size_of(value) > 15 else []
+    if not _is_port_charset(value):
+        found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not _has_letter(value):
+        found.append("must contain at least one letter (a-z)")
+    if "--" in value:
+        found.append("must not contain consecutive hyphens")
+    if value.startswith("-") or value.endswith("-"):
+        found.append("must not begin or end with a hyphen")
+    return tuple(found)
+
+
+def user_id(value: int) -> Complaints:
+    return () if 0 <= value <= 0xFFFFFFFF else (between(0, 0xFFFFFFFF),)
+
+
+def path_segment(value: str) -> Complaints:
+    """Names that only have to fit into a URL: RBAC's."""
+    if value in (".", ".."):
+        return (f"may not be '{value}'",)
+    return tuple(f"may not contain '{bad}'" for bad in ("/", "%") if bad in value)
+
+
+def http_path(value: str) -> Complaints:
+    return () if _is_http_path(value) else (regex_complaint("Invalid path", _HTTP_PATH),)
+
+
+def any_name(value: str) -> Complaints:
+    return ()
+
+
+def as_generated(rule: NameRule, prefix: str) -> Complaints:
+    """A generateName is checked as if its trailing dash were followed by a letter."""
+    if len(prefix) > 1 and prefix.endswith("-"):
+        prefix = prefix[:-2] + "a"
+    return rule(prefix)
