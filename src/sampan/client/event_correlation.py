@@ -1,0 +1,126 @@
+"""Which of many events are written, and how: aggregated, counted up, or dropped as spam.
+
+Job: fold one event that happened into Write(event to create or count up) or nothing. No I/O, no
+    clock; as client-go's EventCorrelator, with its numbers.
+Invariant: memory is bounded: the least recently used keys are forgotten.
+Invariant: one object of one source gets at most BURST events at once, then one per REFILL_SECONDS.
+Owner: one EventRecorder.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from sampan.api.objects import Obj
+
+REMEMBERED = 4096
+BURST = 25
+REFILL_SECONDS = 300.0
+SIMILAR_EVENTS = 10  # this many different messages with one reason …
+SIMILAR_SECONDS = 600.0  # … within this time are combined into one
+COMBINED = "(combined from similar events): "
+
+Key = tuple[str, ...]
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """`event.count` of 1 is a creation; more counts an existing event up."""
+
+    event: Obj
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class _Similar:
+    messages: frozenset[str]
+    last_seen: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    count: int
+    first_timestamp: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Bucket:
+    tokens: float
+    filled_at: float
+
+
+class Correlator:
+    def __init__(self) -> None:
+        self._similar: OrderedDict[Key, _Similar] = OrderedDict()
+        self._written: OrderedDict[Key, _Written] = OrderedDict()
+        self._buckets: OrderedDict[Key, _Bucket] = OrderedDict()
+
+    def correlate(self, event: Obj, now: float) -> Write | None:
+        """None where the event is spam. `event` is not changed."""
+        key, message = self._aggregated(event, now)
+        counted = self._counted({**event, "message": message}, key)
+        return Write(counted, key) if self._allowed(_source_key(event), now) else None
+
+    def stored(self, key: Key, event: Obj) -> None:
+        """What the server has now: the next one of its kind counts from here."""
+        meta = event["metadata"]
+        written = _Written(event.get("count") or 1, event["firstTimestamp"], meta["name"])
+        _remember(self._written, key, written)
+
+    def _aggregated(self, event: Obj, now: float) -> tuple[Key, str]:
+        message: str = event["message"]
+        full = (*_source_key(event), event["type"], event["reason"])
+        known = self._similar.get(full)
+        if known is None or now - known.last_seen > SIMILAR_SECONDS:
+            known = _Similar(frozenset(), now)
+        known = _Similar(known.messages | {message}, now)
+        if len(known.messages) < SIMILAR_EVENTS:
+            _remember(self._similar, full, known)
+            return (*full, message), message
+        # As upstream: drop one, so that the set stays at the limit while the burst goes on.
+        kept = frozenset(list(known.messages)[: SIMILAR_EVENTS - 1])
+        _remember(self._similar, full, replace(known, messages=kept))
+        return full, COMBINED + message
+
+    def _counted(self, event: Obj, key: Key) -> Obj:
+        before = self._written.get(key)
+        if before is not None:
+            meta = {**event["metadata"], "name": before.name}
+            event = {
+                **event,
+                "metadata": meta,
+                "count": before.count + 1,
+                "firstTimestamp": before.first_timestamp,
+            }
+        self.stored(key, event)
+        return event
+
+    def _allowed(self, source: Key, now: float) -> bool:
+        bucket = self._buckets.get(source) or _Bucket(float(BURST), now)
+        tokens = min(float(BURST), bucket.tokens + (now - bucket.filled_at) / REFILL_SECONDS)
+        allowed = tokens >= 1.0
+        _remember(self._buckets, source, _Bucket(tokens - 1.0 if allowed else tokens, now))
+        return allowed
+
+
+def _source_key(event: Obj) -> Key:
+    source, about = event["source"], event["involvedObject"]
+    return (
+        source.get("component", ""),
+        source.get("host", ""),
+        about.get("kind", ""),
+        about.get("namespace", ""),
+        about.get("name", ""),
+        about.get("fieldPath", ""),
+        about.get("uid", ""),
+        about.get("apiVersion", ""),
+    )
+
+
+def _remember(memory: OrderedDict[Key, V], key: Key, value: V) -> None:
+    memory[key] = value
+    memory.move_to_end(key)
+    if len(memory) > REMEMBERED:
+        memory.popitem(last=False)

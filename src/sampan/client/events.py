@@ -1,0 +1,168 @@
+"""Events: what a part tells the user about an object, kept short and never in the way.
+
+Job: `record(reference(pod), "Normal", "Started", "Started container web")`, written in the
+    background by one task: created, counted up, combined or dropped as spam.
+Invariant: `record` never waits and never fails; a full queue drops the new event and counts it.
+Invariant: a short outage of the API loses nothing that fits the queue.
+Owner: each part has its own recorder, named after its component.
+"""
+
+import asyncio
+import random
+from collections import deque
+
+from sampan.api.errors import (
+    ApiError,
+    InternalError,
+    NotFound,
+    ServiceUnavailable,
+    Timeout,
+    TooManyRequests,
+)
+from sampan.api.objects import Obj, meta_of, time_text
+from sampan.api.resources import EVENTS
+from sampan.client.contract import Client
+from sampan.client.event_correlation import Correlator, Write
+from sampan.core.backoff import Backoff, jittered
+from sampan.core.clock import Clock
+from sampan.core.log import get_logger
+
+log = get_logger(__name__)
+
+QUEUE_BOUND = 1000  # as client-go's broadcaster
+ATTEMPTS = 12  # as client-go: with the pauses below, an outage of about two minutes is bridged
+PAUSE = Backoff(first_seconds=0.5, cap_seconds=20.0)
+LONGEST_MESSAGE = 1024  # what validation allows
+PASSING = (TooManyRequests, InternalError, ServiceUnavailable, Timeout)
+
+
+def reference(obj: Obj, field_path: str = "") -> Obj:
+    """The ObjectReference of `obj`; a field path names a part: `spec.containers{web}`."""
+    meta = meta_of(obj)
+    about: Obj = {"kind": obj.get("kind", ""), "apiVersion": obj.get("apiVersion", "")}
+    for field in ("namespace", "name", "uid", "resourceVersion"):
+        if meta.get(field):
+            about[field] = meta[field]
+    if field_path:
+        about["fieldPath"] = field_path
+    return about
+
+
+class EventRecorder:
+    def __init__(
+        self,
+        client: Client,
+        component: str,
+        *,
+        clock: Clock,
+        host: str = "",
+        rng: random.Random | None = None,
+    ) -> None:
+        self._client, self._clock = client, clock
+        self._component, self._host = component, host
+        self._rng = rng or random.Random()
+        self._correlator = Correlator()
+        self._queue: deque[Write] = deque()
+        self._wake = asyncio.Event()
+        self._writing = False
+        self._last_nanoseconds = 0
+        self.dropped = 0
+
+    def record(
+        self,
+        about: Obj,
+        type: str,  # noqa: A002  # the field's own name
+        reason: str,
+        message: str,
+        *,
+        annotations: dict[str, str] | None = None,
+    ) -> None:
+        """`about` from `reference`; `type` is Normal or Warning; `reason` is one CamelCase word."""
+        event = self._event(about, type, reason, message, annotations)
+        write = self._correlator.correlate(event, self._clock.now())
+        if write is None:
+            return
+        if len(self._queue) >= QUEUE_BOUND:
+            self.dropped += 1
+            if self.dropped == 1:
+                log.warning("too many events are waiting, dropping", reason=reason)
+            return
+        self._queue.append(write)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Writes what was recorded, in order, until cancelled."""
+        while True:
+            while self._queue:
+                self._writing = True
+                await self._write(self._queue.popleft())
+                self._writing = False
+            self._wake.clear()
+            await self._wake.wait()
+
+    def idle(self) -> bool:
+        return not self._queue and not self._writing
+
+    async def _write(self, write: Write) -> None:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self._correlator.stored(write.key, await self._stored(write.event))
+                return
+            except PASSING as error:
+                pause = jittered(PAUSE.delay(attempt), 0.5, self._rng)
+                await self._clock.sleep(max(pause, float(error.retry_after_seconds or 0)))
+            except ApiError as error:
+                # Refused for good: its namespace is going away, or the object is.
+                log.debug("event was refused", reason=write.event["reason"], error=error)
+                return
+        log.warning("event was given up", reason=write.event["reason"])
+
+    async def _stored(self, event: Obj) -> Obj:
+        namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
+        if event["count"] > 1:
+            counted = {field: event[field] for field in ("count", "lastTimestamp", "message")}
+            try:
+                return await self._client.patch(EVENTS, namespace, name, counted)
+            except NotFound:
+                pass  # it has expired meanwhile: it begins anew under a new name
+            event = {**event, "metadata": {**event["metadata"], "name": self._name(event)}}
+        return await self._client.create(EVENTS, event, namespace)
+
+    def _event(
+        self,
+        about: Obj,
+        type: str,  # noqa: A002
+        reason: str,
+        message: str,
+        annotations: dict[str, str] | None,
+    ) -> Obj:
+        now = time_text(self._clock.now())
+        source = {"component": self._component}
+        if self._host:
+            source["host"] = self._host
+        event: Obj = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"namespace": about.get("namespace") or "default"},
+            "involvedObject": about,
+            "reason": reason,
+            "message": message[:LONGEST_MESSAGE],
+            "source": source,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+            "type": type,
+            "eventTime": None,
+            "reportingComponent": self._component,
+            "reportingInstance": self._host,
+        }
+        event["metadata"]["name"] = self._name(event)
+        if annotations:
+            event["metadata"]["annotations"] = annotations
+        return event
+
+    def _name(self, event: Obj) -> str:
+        """`<object>.<time in hex>`, never the same twice."""
+        moment = max(int(self._clock.now() * 1e9), self._last_nanoseconds + 1)
+        self._last_nanoseconds = moment
+        return f"{event['involvedObject'].get('name', '')}.{moment:x}"

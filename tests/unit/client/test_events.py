@@ -1,0 +1,159 @@
+import asyncio
+
+from sampan.api.errors import Forbidden, ServiceUnavailable, not_found
+from sampan.client.events import ATTEMPTS, QUEUE_BOUND, EventRecorder, reference
+from sampan.core.tasks import Tasks
+from sampan.testing import virtual_time
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"namespace": "ns", "name": "web", "uid": "u", "resourceVersion": "7"},
+}
+
+
+class EventApi:
+    """Takes events; fails as told."""
+
+    def __init__(self):
+        self.events = {}
+        self.failures = []
+        self.calls = 0
+
+    def _called(self):
+        self.calls += 1
+        if self.failures:
+            raise self.failures.pop(0)
+
+    async def create(self, resource, obj, namespace="", *, subresource="", name=""):
+        self._called()
+        self.events[obj["metadata"]["name"]] = obj
+        return obj
+
+    async def patch(
+        self, resource, namespace, name, patch, *, patch_type="strategic", subresource=""
+    ):
+        self._called()
+        if name not in self.events:
+            raise not_found("events", "", name)
+        self.events[name] = {**self.events[name], **patch}
+        return self.events[name]
+
+
+def recorded(story):
+    async def run():
+        api = EventApi()
+        recorder = EventRecorder(api, "kubelet", clock=virtual_time.LoopClock(), host="n1")
+        tasks = Tasks("test")
+        tasks.start("events", recorder.run())
+        try:
+            await story(api, recorder)
+        finally:
+            await tasks.stop()
+
+    virtual_time.run(run())
+
+
+def test_an_event_has_upstreams_fields():
+    async def story(api, recorder):
+        recorder.record(reference(POD, "spec.containers{c}"), "Normal", "Started", "it started")
+        await asyncio.sleep(1)
+        [event] = api.events.values()
+        name = event["metadata"].pop("name")
+        assert name == f"web.{1_700_000_000 * 10**9:x}"
+        assert event == {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"namespace": "ns"},
+            "involvedObject": {
+                "kind": "Pod",
+                "apiVersion": "v1",
+                "namespace": "ns",
+                "name": "web",
+                "uid": "u",
+                "resourceVersion": "7",
+                "fieldPath": "spec.containers{c}",
+            },
+            "reason": "Started",
+            "message": "it started",
+            "source": {"component": "kubelet", "host": "n1"},
+            "firstTimestamp": "2023-11-14T22:13:20Z",
+            "lastTimestamp": "2023-11-14T22:13:20Z",
+            "count": 1,
+            "type": "Normal",
+            "eventTime": None,
+            "reportingComponent": "kubelet",
+            "reportingInstance": "n1",
+        }
+
+    recorded(story)
+
+
+def test_repeats_are_counted_up():
+    async def story(api, recorder):
+        for _ in range(3):
+            recorder.record(reference(POD), "Warning", "BackOff", "again")
+            await asyncio.sleep(10)
+        [event] = api.events.values()
+        assert (event["count"], event["lastTimestamp"]) == (3, "2023-11-14T22:13:40Z")
+
+    recorded(story)
+
+
+def test_an_event_that_expired_begins_anew():
+    async def story(api, recorder):
+        recorder.record(reference(POD), "Warning", "BackOff", "again")
+        await asyncio.sleep(10)
+        first = set(api.events)
+        api.events.clear()
+        recorder.record(reference(POD), "Warning", "BackOff", "again")
+        await asyncio.sleep(10)
+        assert len(api.events) == 1
+        assert set(api.events) != first
+
+    recorded(story)
+
+
+def test_a_short_outage_loses_nothing():
+    async def story(api, recorder):
+        api.failures = [ServiceUnavailable("down")] * 5
+        recorder.record(reference(POD), "Normal", "A", "a")
+        recorder.record(reference(POD), "Normal", "B", "b")
+        await asyncio.sleep(60)
+        assert [event["reason"] for event in api.events.values()] == ["A", "B"]
+
+    recorded(story)
+
+
+def test_an_endless_outage_gives_the_event_up():
+    async def story(api, recorder):
+        api.failures = [ServiceUnavailable("down")] * ATTEMPTS
+        recorder.record(reference(POD), "Normal", "A", "a")
+        recorder.record(reference(POD), "Normal", "B", "b")
+        await asyncio.sleep(1000)
+        assert [event["reason"] for event in api.events.values()] == ["B"]
+
+    recorded(story)
+
+
+def test_a_refused_event_is_not_tried_again():
+    async def story(api, recorder):
+        api.failures = [Forbidden("namespace is being terminated")]
+        recorder.record(reference(POD), "Normal", "A", "a")
+        await asyncio.sleep(100)
+        assert api.calls == 1
+        assert recorder.idle()
+
+    recorded(story)
+
+
+def test_a_full_queue_drops_and_counts():
+    async def story(api, recorder):
+        for n in range(QUEUE_BOUND + 3):
+            about = {**reference(POD), "name": f"pod{n}"}
+            recorder.record(about, "Normal", "A", "a")
+        assert recorder.dropped == 3
+        await asyncio.sleep(1)
+        assert len(api.events) == QUEUE_BOUND
+
+    recorded(story)
