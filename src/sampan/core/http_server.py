@@ -1,0 +1,445 @@
+"""An HTTP/1.1 server: one protocol per connection, one task per connection, httptools inside.
+
+Job: listen, read requests, call the handler, write its replies, stop in good order.
+Invariant: replies leave in the order in which their requests came.
+Invariant: a client that is gone has no running handler and no open stream.
+Invariant: after `stop()` returned there is no listener, no connection and no task.
+Owner: `Server` owns its connections; a connection is touched by its own task and callbacks only.
+"""
+
+import asyncio
+import math
+import socket
+import ssl
+from email.utils import formatdate
+from typing import cast
+
+from sampan.core.clock import Clock, SystemClock
+from sampan.core.http import Handler, Limits, Response, Stream, Upgrade
+from sampan.core.http_wire import (
+    CONTINUE,
+    LAST_CHUNK,
+    Arrived,
+    Refusal,
+    RequestReader,
+    has_no_body,
+    refusal_body,
+    render_chunk,
+    render_head,
+)
+from sampan.core.raw_connection import RawConnection
+from sampan.core.tasks import Tasks
+
+BACKLOG = 1024
+PIPELINED = 16  # requests that may wait on one connection before reading pauses
+JOINED_BYTES = 64 * 1024  # below this a copy is cheaper than a second write
+LINGER_SECONDS = 0.5  # as net/http: time for the client to read an answer to what we did not read
+TLS_SHUTDOWN_SECONDS = 2.0
+KEEPALIVE_SECONDS = 15  # as net.ListenConfig: silent peers are probed
+
+
+class Server:
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+        limits: Limits | None = None,
+        clock: Clock | None = None,
+        name: str = "http",
+    ) -> None:
+        self.handler = handler
+        self.limits = limits or Limits()
+        self.tasks = Tasks(f"{name} server")
+        self.stopping = False
+        self.connections: set[_Connection] = set()
+        self._ssl = ssl_context
+        self._clock = clock or SystemClock()
+        self._listener: asyncio.Server | None = None
+        self._gone: asyncio.Future[None] | None = None  # set while stop() waits for the last one
+        self._date, self._date_until = "", -math.inf
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen, and say on which port; OSError as the system gave it."""
+        loop = asyncio.get_running_loop()
+        encrypted = self._ssl is not None
+        self._listener = await loop.create_server(
+            lambda: _Connection(self, loop),
+            host,
+            port,
+            ssl=self._ssl,
+            backlog=BACKLOG,
+            reuse_address=True,
+            ssl_handshake_timeout=self.limits.header_seconds if encrypted else None,
+            ssl_shutdown_timeout=TLS_SHUTDOWN_SECONDS if encrypted else None,
+        )
+        return cast(int, self._listener.sockets[0].getsockname()[1])
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Running requests may finish, streams end cleanly, the rest is closed after the grace."""
+        self.stopping = True
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self.connections):
+            connection.wind_down()
+        if not await self._all_gone(grace_seconds):
+            await self.tasks.stop()
+            for connection in list(self.connections):
+                connection.abort()
+            await self._all_gone(TLS_SHUTDOWN_SECONDS)
+        await self.tasks.stop()
+
+    async def _all_gone(self, seconds: float) -> bool:
+        if self.connections:
+            self._gone = asyncio.get_running_loop().create_future()
+            await asyncio.wait([self._gone], timeout=seconds)
+        return not self.connections
+
+    def left(self, connection: "_Connection") -> None:
+        self.connections.discard(connection)
+        if not self.connections and self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
+
+    def date_line(self, now: float) -> str:
+        """`now` is the loop's; the text is made once a second, not once an answer."""
+        if now >= self._date_until:
+            self._date = f"date: {formatdate(self._clock.now(), usegmt=True)}\r\n"
+            self._date_until = now + 1.0
+        return self._date
+
+
+class _Connection(asyncio.Protocol):
+    """One client. Its task waits for requests and answers them one after the other."""
+
+    __slots__ = (
+        "_answering",
+        "_busy",
+        "_ending_stream",
+        "_idle_deadline",
+        "_limits",
+        "_lingering",
+        "_loop",
+        "_part_deadline",
+        "_part_in_body",
+        "_raw",
+        "_reader",
+        "_reading_paused",
+        "_server",
+        "_streaming",
+        "_task",
+        "_timer",
+        "_timer_at",
+        "_transport",
+        "_waiter",
+        "_writable",
+    )
+
+    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop) -> None:
+        self._server, self._loop, self._limits = server, loop, server.limits
+        self._task: asyncio.Task[None] | None = None
+        self._waiter: asyncio.Future[None] | None = None  # the task waits for a request
+        self._writable: asyncio.Future[None] | None = None  # set while the client reads too slowly
+        self._raw: RawConnection | None = None  # after an upgrade
+        self._answering: Arrived | None = None  # a request whose answer's head was not written yet
+        self._busy = self._streaming = self._ending_stream = False
+        self._reading_paused = self._lingering = self._part_in_body = False
+        self._idle_deadline = self._part_deadline = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=self._limits.pending_bytes)
+        _probe_silent_peers(transport.get_extra_info("socket"))
+        ssl_object = transport.get_extra_info("ssl_object")
+        certificate = None if ssl_object is None else ssl_object.getpeercert(binary_form=True)
+        peer = transport.get_extra_info("peername")
+        remote = str(peer[0]) if peer else ""
+        self._reader = RequestReader(self._limits, remote, certificate)
+        self._server.connections.add(self)
+        self._idle_deadline = self._loop.time() + self._limits.idle_seconds
+        self._arm(self._idle_deadline)
+        if self._server.stopping:
+            self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        if self._lingering:
+            return
+        reader = self._reader
+        reader.feed(data)
+        if reader.arrived:
+            waiter = self._waiter
+            if waiter is not None:
+                if not waiter.done():
+                    waiter.set_result(None)
+            elif self._task is None:
+                self._task = self._server.tasks.start("connection", self._answer_requests())
+            if len(reader.arrived) >= PIPELINED:
+                self._pause_reading()
+        if reader.in_message:
+            self._part_received()
+        else:
+            self._part_deadline = math.inf
+            if len(reader.leftover) > self._limits.header_bytes:
+                self._pause_reading()
+
+    def eof_received(self) -> bool:
+        return False  # as net/http: who sends no more is taken to be gone
+
+    def pause_writing(self) -> None:
+        self._writable = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        writable, self._writable = self._writable, None
+        if writable is not None and not writable.done():
+            writable.set_result(None)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._disarm()
+        self._server.left(self)
+        if self._task is not None:
+            self._task.cancel()
+
+    # What the server calls.
+
+    def wind_down(self) -> None:
+        if self._raw is not None:
+            self._raw.close()
+        elif self._streaming:
+            self._end_stream()
+        elif not self._busy and not self._reader.arrived:
+            self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    # The task.
+
+    async def _answer_requests(self) -> None:
+        arrived = self._reader.arrived
+        try:
+            while True:
+                while arrived:
+                    item = arrived.popleft()
+                    self._busy = True
+                    if isinstance(item, Refusal):
+                        return self._refuse(item)
+                    self._idle_deadline = math.inf
+                    if not await self._answer(item):
+                        return None
+                self._busy = False
+                await self._next_request()
+        finally:
+            if self._answering is not None:
+                # The handler failed: its owner has the log, the client gets what little it may.
+                self._refuse(Refusal(500, "internal error"))
+
+    async def _answer(self, item: Arrived) -> bool:
+        """Whether the connection goes on."""
+        self._answering = item
+        reply = await self._server.handler(item.request)
+        if type(reply) is Response:
+            keep_alive = item.keep_alive and not self._server.stopping
+            self._write_response(item, reply, keep_alive)
+            self._answering = None
+            if self._writable is not None:
+                await asyncio.shield(self._writable)
+        elif isinstance(reply, Stream):
+            keep_alive = await self._write_stream(item, reply)
+        else:
+            assert isinstance(reply, Upgrade), reply
+            await self._hand_over(item, reply)
+            return False
+        if item.upgrade and keep_alive:
+            self._reader.decline_upgrade()
+        if not keep_alive:
+            self._close(lingering=item.request.body_too_large)
+        return keep_alive
+
+    async def _next_request(self) -> None:
+        now = self._loop.time()
+        self._idle_deadline = now + self._limits.idle_seconds
+        if self._timer is None:
+            self._arm(self._idle_deadline)
+        if self._server.stopping:
+            self._transport.close()
+        if self._reader.continue_due:
+            self._send_continue()
+        if self._reading_paused:
+            self._reading_paused = False
+            self._transport.resume_reading()
+        waiter = self._waiter = self._loop.create_future()
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+
+    def _write_response(self, item: Arrived, reply: Response, keep_alive: bool) -> None:
+        body = reply.body
+        framing = self._server.date_line(self._loop.time())
+        if not has_no_body(reply.status):
+            framing += f"content-length: {len(body)}\r\n"
+            if item.request.method == "HEAD":
+                body = b""
+        else:
+            body = b""
+        head = render_head(reply.status, reply.headers, framing + _persistence(item, keep_alive))
+        if len(body) < JOINED_BYTES:
+            self._transport.write(head + body)
+        else:
+            self._transport.writelines((head, body))
+
+    async def _write_stream(self, item: Arrived, reply: Stream) -> bool:
+        """Write until the chunks end; whether the connection can go on after that."""
+        chunked = item.chunks_allowed
+        keep_alive = item.keep_alive and chunked and not self._server.stopping
+        bodyless = item.request.method == "HEAD" or has_no_body(reply.status)
+        self._streaming = True
+        try:
+            framing = self._server.date_line(self._loop.time()) + _persistence(item, keep_alive)
+            if chunked and not has_no_body(reply.status):
+                framing += "transfer-encoding: chunked\r\n"
+            head = render_head(reply.status, reply.headers, framing)
+            self._answering = None
+            self._transport.write(head)
+            if not bodyless and not self._server.stopping:
+                await self._write_chunks(reply, chunked)
+        except asyncio.CancelledError:
+            if not self._ending_stream or self._transport.is_closing():
+                raise
+            # It was our own `_end_stream`: the answer ends cleanly, the connection after it.
+            cast("asyncio.Task[None]", self._task).uncancel()
+        finally:
+            self._streaming = False
+            close = getattr(reply.chunks, "aclose", None)
+            if close is not None:
+                await close()
+        if chunked and not bodyless:
+            self._transport.write(LAST_CHUNK)
+        return keep_alive and not self._server.stopping
+
+    async def _write_chunks(self, reply: Stream, chunked: bool) -> None:
+        write = self._transport.write
+        async for chunk in reply.chunks:
+            if chunk:  # an empty chunk would be the end
+                write(render_chunk(chunk) if chunked else chunk)
+            if self._writable is not None:
+                await asyncio.shield(self._writable)
+
+    def _end_stream(self) -> None:
+        if not self._ending_stream and self._task is not None:
+            self._ending_stream = True
+            self._task.cancel()
+
+    async def _hand_over(self, item: Arrived, reply: Upgrade) -> None:
+        if not item.upgrade:
+            raise ValueError(f"{item.request.path}: an upgrade that nobody asked for")
+        head = render_head(reply.status, reply.headers, "")
+        self._disarm()
+        self._answering = None
+        self._raw = raw = RawConnection(
+            self._transport, self._reader.leftover, on_lost=lambda: self._server.left(self)
+        )
+        if self._writable is not None:
+            raw.pause_writing()
+        self._transport.set_protocol(raw)
+        if self._reading_paused:
+            self._transport.resume_reading()
+        if self._server.stopping:
+            raw.close()
+        try:
+            await raw.write(head)
+            await reply.take_over(raw)
+        except ConnectionError:
+            return  # they left: nobody is there to be told
+        finally:
+            raw.close()
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self._answering = None
+        if self._transport.is_closing():
+            return
+        body = refusal_body(refusal)
+        framing = f"content-length: {len(body)}\r\nconnection: close\r\n"
+        headers = (("content-type", "text/plain; charset=utf-8"),)
+        self._transport.write(render_head(refusal.status, headers, framing) + body)
+        self._close(lingering=True)
+
+    # Timers, closing, backpressure.
+
+    def _part_received(self) -> None:
+        """Some of a request is here: the rest has to come in time."""
+        in_body = self._reader.in_body
+        if self._part_deadline == math.inf or in_body != self._part_in_body:
+            seconds = self._limits.body_seconds if in_body else self._limits.header_seconds
+            self._part_in_body = in_body
+            self._part_deadline = self._loop.time() + seconds
+            self._arm(self._part_deadline)
+        if self._reader.continue_due and not self._busy and not self._reader.arrived:
+            self._send_continue()
+
+    def _send_continue(self) -> None:
+        self._reader.continue_due = False
+        self._transport.write(CONTINUE)
+
+    def _arm(self, deadline: float) -> None:
+        """Wake at `deadline` or earlier: one timer serves all deadlines."""
+        if self._timer is not None:
+            if self._timer_at <= deadline:
+                return
+            self._timer.cancel()
+        self._timer_at = deadline
+        self._timer = self._loop.call_at(deadline, self._look_at_deadlines)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look_at_deadlines(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        due = min(self._idle_deadline, self._part_deadline)
+        if due > now:
+            if due != math.inf:
+                self._arm(due)
+        elif self._part_deadline <= now and not self._busy:
+            self._refuse(Refusal(408, "the request took too long to arrive"))
+        else:
+            self._transport.close()
+
+    def _pause_reading(self) -> None:
+        if not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
+
+    def _close(self, *, lingering: bool) -> None:
+        """Closing over unread bytes resets the connection, and the client may lose our answer:
+        so where it may still be sending, listen for a moment longer."""
+        if not lingering:
+            self._transport.close()
+            return
+        self._lingering = True
+        self._disarm()
+        if self._reading_paused:
+            self._transport.resume_reading()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.close)
+
+
+def _persistence(item: Arrived, keep_alive: bool) -> str:
+    if not keep_alive:
+        return "connection: close\r\n"
+    return "" if item.chunks_allowed else "connection: keep-alive\r\n"
+
+
+def _probe_silent_peers(sock: socket.socket | None) -> None:
+    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_SECONDS)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_SECONDS)

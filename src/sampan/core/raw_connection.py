@@ -1,0 +1,118 @@
+"""A connection after its upgrade: raw bytes both ways, with backpressure both ways.
+
+Job: turn an asyncio transport into `core.http.Connection`.
+Invariant: bytes come out in the order they went in, those that came with the head first.
+Invariant: no more than `READ_AHEAD` bytes, and what one read brought, wait for a reader.
+Owner: whoever took the connection over; one reader and one writer at a time.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+READ_AHEAD = 256 * 1024
+
+
+def _nobody() -> None:
+    """The default for `on_lost`."""
+
+
+class RawConnection(asyncio.Protocol):
+    """Takes over a transport that may already be paused or closed."""
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        leftover: bytes = b"",
+        *,
+        on_lost: Callable[[], None] = _nobody,
+    ) -> None:
+        self._transport = transport
+        self._encrypted = transport.get_extra_info("ssl_object") is not None
+        self._on_lost = on_lost
+        self._buffer: list[bytes] = [leftover] if leftover else []
+        self._buffered = len(leftover)
+        self._reading_paused = self._eof = self._lost = False
+        self._error: Exception | None = None
+        self._reader: asyncio.Future[None] | None = None
+        self._writable: asyncio.Future[None] | None = None
+
+    # What its owner calls.
+
+    async def read(self) -> bytes:
+        while not self._buffer:
+            if self._eof or self._lost:
+                return b""
+            assert self._reader is None, "one reader at a time"
+            self._reader = asyncio.get_running_loop().create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        data = self._buffer[0] if len(self._buffer) == 1 else b"".join(self._buffer)
+        self._buffer, self._buffered = [], 0
+        if self._reading_paused and not self._lost:
+            self._reading_paused = False
+            self._transport.resume_reading()
+        return data
+
+    async def write(self, data: bytes) -> None:
+        if self._lost or self._transport.is_closing():
+            raise ConnectionResetError("the connection is closed") from self._error
+        self._transport.write(data)
+        while self._writable is not None:
+            await asyncio.shield(self._writable)
+            if self._lost:
+                raise ConnectionResetError("the connection is closed") from self._error
+
+    def write_eof(self) -> None:
+        if self._transport.can_write_eof() and not self._transport.is_closing():
+            self._transport.write_eof()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """DER, where the other side showed one."""
+        ssl_object = self._transport.get_extra_info("ssl_object")
+        if ssl_object is None:
+            return None
+        return cast("bytes | None", ssl_object.getpeercert(binary_form=True))
+
+    # What the transport calls.
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer.append(data)
+        self._buffered += len(data)
+        if self._buffered > READ_AHEAD and not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
+        self._wake_reader()
+
+    def eof_received(self) -> bool:
+        self._eof = True
+        self._wake_reader()
+        return not self._encrypted  # TLS knows no half-closed connections
+
+    def pause_writing(self) -> None:
+        if self._writable is None:
+            self._writable = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        writable, self._writable = self._writable, None
+        if writable is not None and not writable.done():
+            writable.set_result(None)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._lost, self._error = True, error
+        self._wake_reader()
+        self.resume_writing()
+        self._on_lost()
+
+    def _wake_reader(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
