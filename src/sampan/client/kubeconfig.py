@@ -1,0 +1,264 @@
+"""kubeconfig: where the API is and who we are there.
+
+Job: find, merge and read kubeconfig files as kubectl does; turn one context into a Connection;
+    write a context into a file.
+Invariant: of several files the first one that sets a thing wins; paths are relative to their file.
+Invariant: what we cannot do (exec plugins, proxies) is refused with its name, never ignored.
+Invariant: a written file is 0600, whole at every moment, and keeps what others put there.
+"""
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sampan.api.objects import Obj
+
+_SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
+# Fields that name files, by section.
+_PATHS = {
+    "clusters": ("certificate-authority",),
+    "users": ("client-certificate", "client-key", "tokenFile"),
+    "contexts": (),
+}
+
+
+class KubeconfigError(Exception):
+    """The configuration cannot be used; the message says which file or entry, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """All that is needed to call one API server as one user."""
+
+    server: str
+    namespace: str = "default"
+    ca: bytes | None = None  # PEM; None: the machine's own authorities
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str = ""
+    certificate: bytes | None = None  # PEM
+    key: bytes | None = None  # PEM
+    token: str = ""
+    token_file: str = ""  # read again from time to time: it is rotated
+    username: str = ""
+    password: str = ""
+    impersonate: str = ""
+    impersonate_groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kubeconfig:
+    clusters: Mapping[str, Obj]
+    users: Mapping[str, Obj]
+    contexts: Mapping[str, Obj]
+    current_context: str
+    files: tuple[str, ...]  # those that were read
+
+    def connection(
+        self, *, context: str = "", cluster: str = "", user: str = "", namespace: str = ""
+    ) -> Connection:
+        """The named context (else the current one), with parts of it replaced where given."""
+        chosen = self._context(context or self.current_context)
+        server = self._entry("cluster", self.clusters, cluster or chosen.get("cluster", ""))
+        user_name = user or chosen.get("user", "")
+        identity = self._entry("user", self.users, user_name) if user_name else {}
+        where = namespace or chosen.get("namespace") or "default"
+        return _connection(server, identity, where)
+
+    def _context(self, name: str) -> Obj:
+        if name:
+            return self._entry("context", self.contexts, name)
+        if len(self.contexts) == 1:
+            return next(iter(self.contexts.values()))
+        if not self.files:
+            raise KubeconfigError(
+                "no kubeconfig was found: give --kubeconfig, set $KUBECONFIG, "
+                "or write ~/.kube/config"
+            )
+        raise KubeconfigError(f"no current-context is set in {', '.join(self.files)}")
+
+    def _entry(self, what: str, entries: Mapping[str, Obj], name: str) -> Obj:
+        if name not in entries:
+            raise KubeconfigError(f'{what} "{name}" does not exist')
+        return entries[name]
+
+
+def load(explicit_path: str, environment: Mapping[str, str], home: str) -> Kubeconfig:
+    """From `explicit_path`, else every file in $KUBECONFIG merged, else ~/.kube/config."""
+    if explicit_path:
+        return _merged([_read(Path(explicit_path), must_exist=True)])
+    listed = environment.get("KUBECONFIG", "")
+    paths = [Path(one) for one in listed.split(os.pathsep) if one]
+    if not paths:
+        paths = [Path(home) / ".kube" / "config"]
+    return _merged([_read(path, must_exist=False) for path in paths])
+
+
+def write_kubeconfig(
+    path: str | Path,
+    *,
+    server: str,
+    ca: bytes,
+    certificate: bytes,
+    key: bytes,
+    name: str = "sampan",
+    user: str = "",
+    namespace: str = "",
+) -> None:
+    """Put cluster, user and context `name` into the file and make it current; all else stays."""
+    path = Path(path)
+    document = _document(path) if path.exists() else {}
+    user = user or f"{name}-admin"
+    context = {"cluster": name, "user": user}
+    if namespace:
+        context["namespace"] = namespace
+    cluster = {"server": server, "certificate-authority-data": _base64(ca)}
+    identity = {"client-certificate-data": _base64(certificate), "client-key-data": _base64(key)}
+    written = {
+        **document,
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": _with_entry(document, "clusters", name, cluster),
+        "users": _with_entry(document, "users", user, identity),
+        "contexts": _with_entry(document, "contexts", name, context),
+        "current-context": name,
+    }
+    written.setdefault("preferences", {})
+    _write_whole(path, yaml.safe_dump(written, sort_keys=False).encode())
+
+
+def _read(path: Path, *, must_exist: bool) -> tuple[Path, Obj] | None:
+    if not path.exists():
+        if must_exist:
+            raise KubeconfigError(f"{path}: no such file")
+        return None
+    return path, _document(path)
+
+
+def _document(path: Path) -> Obj:
+    try:
+        document: Any = yaml.safe_load(path.read_bytes())
+    except (OSError, yaml.YAMLError) as error:
+        raise KubeconfigError(f"{path}: {error}") from error
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise KubeconfigError(f"{path}: not a kubeconfig: the top is not a mapping")
+    kind = document.get("kind", "Config")
+    if kind != "Config":
+        raise KubeconfigError(f"{path}: not a kubeconfig: kind is {kind}")
+    return document
+
+
+def _merged(read: list[tuple[Path, Obj] | None]) -> Kubeconfig:
+    found = [one for one in read if one is not None]
+    sections: dict[str, dict[str, Obj]] = {section: {} for section in _SECTIONS}
+    current = ""
+    for path, document in found:
+        current = current or document.get("current-context") or ""
+        for section, inner in _SECTIONS.items():
+            for entry in _entries(path, document, section):
+                value = _with_absolute_paths(entry.get(inner) or {}, _PATHS[section], path)
+                sections[section].setdefault(entry["name"], value)
+    files = tuple(str(path) for path, _ in found)
+    return Kubeconfig(sections["clusters"], sections["users"], sections["contexts"], current, files)
+
+
+def _entries(path: Path, document: Obj, section: str) -> list[Obj]:
+    entries = document.get(section) or []
+    if not isinstance(entries, list):
+        raise KubeconfigError(f"{path}: {section} is not a list")
+    for entry in entries:
+        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+            raise KubeconfigError(f"{path}: an entry of {section} has no name")
+    return entries
+
+
+def _with_absolute_paths(entry: Obj, fields: tuple[str, ...], path: Path) -> Obj:
+    resolved = dict(entry)
+    for field in fields:
+        if resolved.get(field):
+            resolved[field] = str(path.parent.absolute() / resolved[field])
+    return resolved
+
+
+def _connection(cluster: Obj, user: Obj, namespace: str) -> Connection:
+    if not cluster.get("server"):
+        raise KubeconfigError("the cluster has no server")
+    if cluster.get("proxy-url"):
+        raise KubeconfigError("proxy-url is not supported")
+    for unsupported in ("exec", "auth-provider"):
+        if user.get(unsupported):
+            raise KubeconfigError(
+                f"users with {unsupported} (credential plugins) are not supported"
+            )
+    insecure = bool(cluster.get("insecure-skip-tls-verify"))
+    ca = _bytes(cluster, "certificate-authority")
+    if insecure and ca is not None:
+        raise KubeconfigError(
+            "specifying a root certificates file with the insecure flag is not allowed"
+        )
+    certificate, key = _bytes(user, "client-certificate"), _bytes(user, "client-key")
+    if (certificate is None) != (key is None):
+        raise KubeconfigError("client-certificate and client-key must be given together")
+    return Connection(
+        server=cluster["server"].rstrip("/"),
+        namespace=namespace,
+        ca=ca,
+        insecure_skip_tls_verify=insecure,
+        tls_server_name=cluster.get("tls-server-name") or "",
+        certificate=certificate,
+        key=key,
+        token=user.get("token") or "",
+        token_file="" if user.get("token") else user.get("tokenFile") or "",
+        username=user.get("username") or "",
+        password=user.get("password") or "",
+        impersonate=user.get("as") or "",
+        impersonate_groups=tuple(user.get("as-groups") or ()),
+    )
+
+
+def _bytes(entry: Obj, field: str) -> bytes | None:
+    """`field-data` in base64, else the file that `field` names."""
+    data = entry.get(f"{field}-data")
+    if data:
+        try:
+            return base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError, TypeError) as error:
+            raise KubeconfigError(f"{field}-data: not base64: {error}") from error
+    path = entry.get(field)
+    if not path:
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise KubeconfigError(f"unable to read {field} {path}: {error.strerror}") from error
+
+
+def _with_entry(document: Obj, section: str, name: str, value: Obj) -> list[Obj]:
+    others = [entry for entry in document.get(section) or [] if entry.get("name") != name]
+    return [*others, {"name": name, _SECTIONS[section]: value}]
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """Under another name first: a reader sees the old file or the new one, never half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
