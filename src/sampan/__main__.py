@@ -1,0 +1,7 @@
+"""`python -m sampan` is `sampan`."""
+
+import sys
+
+from sampan.cmd.main import main
+
+sys.exit(main())

@@ -1,0 +1,97 @@
+"""A real docker-registry on loopback, and a way to push an archive to it.
+
+Job: serve images to containerd in tests, over plain HTTP on 127.0.0.1.
+"""
+
+import hashlib
+import json
+import shutil
+import socket
+import tarfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from sampan.testing.processes import Program
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Registry:
+    """Started by the constructor; `address` is what goes in front of image names."""
+
+    def __init__(self, root: Path) -> None:
+        binary = shutil.which("docker-registry")
+        assert binary, "docker-registry is not installed: make test installs it"
+        self.address = f"127.0.0.1:{free_port()}"
+        config = root / "registry.yml"
+        config.write_text(
+            "version: 0.1\n"
+            "log: {level: error}\n"
+            f"storage: {{filesystem: {{rootdirectory: {root / 'registry'}}}}}\n"
+            f"http: {{addr: '{self.address}'}}\n"
+        )
+        self._program = Program([binary, "serve", str(config)], root / "registry.log")
+        self._program.wait_until(self._answers)
+
+    def push(self, archive: Path, name: str, tag: str) -> str:
+        """Push the one image of a docker archive; returns its reference."""
+        with tarfile.open(archive) as tar:
+
+            def read(member: str) -> bytes:
+                file = tar.extractfile(member)
+                assert file is not None, member
+                return file.read()
+
+            described = json.loads(read("manifest.json"))[0]
+            config = read(described["Config"])
+            layers = [read(layer) for layer in described["Layers"]]
+        for blob in (config, *layers):
+            self._push_blob(name, blob)
+        media = "application/vnd.docker."
+        manifest = {
+            "schemaVersion": 2,
+            "mediaType": f"{media}distribution.manifest.v2+json",
+            "config": _descriptor(f"{media}container.image.v1+json", config),
+            "layers": [_descriptor(f"{media}image.rootfs.diff.tar", layer) for layer in layers],
+        }
+        self._send(
+            "PUT", f"/v2/{name}/manifests/{tag}", json.dumps(manifest).encode(),
+            str(manifest["mediaType"]),
+        )  # fmt: skip
+        return f"{self.address}/{name}:{tag}"
+
+    def stop(self) -> None:
+        self._program.stop()
+
+    def _push_blob(self, name: str, blob: bytes) -> None:
+        location = self._send("POST", f"/v2/{name}/blobs/uploads/", b"", "")["Location"]
+        joint = "&" if "?" in location else "?"
+        self._send("PUT", f"{location}{joint}digest={_digest(blob)}", blob, "")
+
+    def _send(self, method: str, target: str, body: bytes, media_type: str) -> dict[str, str]:
+        url = target if target.startswith("http") else f"http://{self.address}{target}"
+        headers = {"Content-Type": media_type or "application/octet-stream"}
+        request = urllib.request.Request(url, data=body, method=method, headers=headers)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return dict(answer.headers.items())
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://{self.address}/v2/", timeout=1):
+                return True
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+def _digest(blob: bytes) -> str:
+    return f"sha256:{hashlib.sha256(blob).hexdigest()}"
+
+
+def _descriptor(media_type: str, blob: bytes) -> dict[str, object]:
+    return {"mediaType": media_type, "size": len(blob), "digest": _digest(blob)}

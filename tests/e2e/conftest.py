@@ -1,0 +1,71 @@
+"""Real parts for the end-to-end tests: one cluster and one registry for the whole run."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from sampan.testing.images import busybox_archive
+from sampan.testing.leftovers import leftovers
+from sampan.testing.registry import Registry
+from sampan.testing.sampan_process import SampanProcess
+
+
+@pytest.fixture(scope="session")
+def workspace():
+    """Short on purpose: unix sockets allow about 100 characters of path."""
+    root = Path(tempfile.mkdtemp(prefix="sampan-e2e-"))
+    yield root
+    shutil.rmtree(root)
+
+
+@pytest.fixture(scope="session")
+def archive(workspace):
+    return busybox_archive(workspace / "busybox.tar", "localhost/test/busybox:1")
+
+
+@pytest.fixture(scope="session")
+def registry(workspace):
+    registry = Registry(workspace)
+    yield registry
+    registry.stop()
+
+
+@pytest.fixture(scope="session")
+def registry_image(registry, archive):
+    return registry.push(archive, "test/busybox", "1")
+
+
+@pytest.fixture(scope="session")
+def cluster(workspace, archive):
+    """One real node for all tests that do not need one of their own."""
+    assert os.getuid() == 0, "these tests run real containers: root is needed"
+    root = workspace / "shared"
+    cluster = SampanProcess(root, "--runtime", "cri")
+    before = leftovers(root)
+    cluster.up()
+    cluster.run("image", "import", str(archive))
+    yield cluster
+    code = cluster.stop()
+    cluster.reset()
+    assert code == 0, cluster.output.read_text()
+    assert leftovers(root) == before
+
+
+@pytest.fixture
+def kubectl(cluster):
+    return cluster.kubectl
+
+
+@pytest.fixture
+def own_cluster(tmp_path_factory):
+    """A cluster that a test may break: not started, removed afterwards with all that it left."""
+    root = Path(tempfile.mkdtemp(prefix="sampan-own-"))
+    before = leftovers(root)
+    cluster = SampanProcess(root)
+    yield cluster
+    cluster.reset()
+    assert leftovers(root) == before
+    shutil.rmtree(root)
