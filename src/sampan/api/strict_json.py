@@ -1,0 +1,177 @@
+"""Bodies read strictly: which fields are there twice? YAML, read as the original reads it.
+
+Job: bytes → (data, duplicate fields), for fieldValidation=Warn and Strict, and for YAML bodies.
+Invariant: of a field that is there twice the last one counts, as in lenient reading.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from sampan.api.decode import Path, path_text
+
+_LARGEST_DOCUMENT = 1_000_000  # values; a body of 3 MiB without aliases stays well below
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    value: Any
+    duplicates: list[str]  # 'duplicate field "metadata.name"', or YAML's own sentence
+
+
+class _Repeated(dict[str, Any]):
+    """An object some of whose keys came twice."""
+
+    __slots__ = ("repeated",)
+    repeated: list[str]
+
+
+def parse(body: bytes) -> Parsed:
+    """JSON; ValueError where it is none."""
+    met: list[_Repeated] = []
+
+    def noted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        plain = dict(pairs)
+        if len(plain) == len(pairs):
+            return plain
+        marked = _Repeated(plain)
+        marked.repeated = _repeats([key for key, _ in pairs])
+        met.append(marked)
+        return marked
+
+    value = json.loads(body, object_pairs_hook=noted, parse_constant=_no_constant)
+    if not met:
+        return Parsed(value, [])
+    duplicates = [f'duplicate field "{path_text(path)}"' for path in _marked(value, ())]
+    return Parsed(_plain(value), duplicates)
+
+
+def parse_yaml(body: bytes | str) -> Parsed:
+    """One YAML document as JSON data; ValueError where it is none."""
+    loader = _Loader(body)
+    try:
+        value = loader.get_single_data()
+    except yaml.YAMLError as error:
+        raise ValueError(f"error converting YAML to JSON: {_one_line(error)}") from error
+    finally:
+        loader.dispose()
+    if _size(value, {}) > _LARGEST_DOCUMENT:
+        raise ValueError(
+            "error converting YAML to JSON: yaml: document contains excessive aliasing"
+        )
+    if not loader.repeated:
+        return Parsed(value, [])
+    lines = "".join(f"\n  {line}" for line in loader.repeated)
+    return Parsed(value, [f"yaml: unmarshal errors:{lines}"])
+
+
+def _size(value: Any, known: dict[int, int]) -> int:
+    """How many values there are once aliases are written out; shared ones are counted from `known`,
+    so that a document built to explode is seen before it does."""
+    if not isinstance(value, dict | list):
+        return 1
+    size = known.get(id(value))
+    if size is None:
+        items = value.values() if isinstance(value, dict) else value
+        size = known[id(value)] = 1 + sum(_size(item, known) for item in items)
+    return size
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"invalid character '{word[0]}' looking for beginning of value")
+
+
+def _repeats(keys: list[str]) -> list[str]:
+    """The keys that come more than once, each one once."""
+    seen: set[str] = set()
+    again: dict[str, None] = {}
+    for key in keys:
+        if key in seen:
+            again[key] = None
+        seen.add(key)
+    return list(again)
+
+
+def _marked(value: Any, path: Path) -> Iterator[Path]:
+    if isinstance(value, dict):
+        if isinstance(value, _Repeated):
+            yield from ((path, key) for key in value.repeated)
+        for key, item in value.items():
+            yield from _marked(item, (path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _marked(item, (path, index))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _one_line(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"yaml: line {error.problem_mark.line + 1}: {error.problem or error.context}"
+    return f"yaml: {error}"
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML 1.1 as Go's library resolves it: no dates, no base-60 numbers; keys are strings."""
+
+    def __init__(self, stream: bytes | str) -> None:
+        super().__init__(stream)
+        self.repeated: list[str] = []  # 'line 3: key "name" already set in map'
+
+    def string_mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
+        self.flatten_mapping(node)  # merge keys: <<
+        out: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = _key_text(self.construct_object(key_node, deep=True))
+            if key in out:
+                line = key_node.start_mark.line + 1
+                self.repeated.append(f'line {line}: key "{key}" already set in map')
+            out[key] = self.construct_object(value_node, deep=True)
+        return out
+
+
+def _key_text(key: Any) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if key is None:
+        return "null"
+    if isinstance(key, list | dict):
+        raise yaml.YAMLError("a list or map cannot be a key")
+    return str(key)
+
+
+_TAG = "tag:yaml.org,2002:"
+_NOT_RESOLVED = frozenset({f"{_TAG}int", f"{_TAG}float", f"{_TAG}timestamp"})
+_INTEGER = re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)$")
+_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$")
+_YES_NO = re.compile(r"[yYnN]$")
+
+
+def _whole_where_it_is(loader: _Loader, node: yaml.ScalarNode) -> int | float:
+    """1e3 and 2.0 are whole numbers once they have been JSON."""
+    number = float(loader.construct_scalar(node))
+    return int(number) if number.is_integer() else number
+
+
+def _truth(loader: _Loader, node: yaml.ScalarNode) -> bool:
+    return str(loader.construct_scalar(node)).lower() in ("y", "yes", "true", "on")
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [pair for pair in pairs if pair[0] not in _NOT_RESOLVED]
+    for first, pairs in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(f"{_TAG}int", _INTEGER, list("-+0123456789"))
+_Loader.add_implicit_resolver(f"{_TAG}float", _NUMBER, list("-+.0123456789"))
+_Loader.add_implicit_resolver(f"{_TAG}bool", _YES_NO, list("yYnN"))
+_Loader.add_constructor(f"{_TAG}map", _Loader.string_mapping)
+_Loader.add_constructor(f"{_TAG}float", _whole_where_it_is)
+_Loader.add_constructor(f"{_TAG}bool", _truth)

@@ -1,0 +1,80 @@
+"""Duplicate fields, and YAML as the original reads it."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sampan.api.strict_json import parse, parse_yaml
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@given(JSON)
+def test_json_without_repeats_reads_as_plain_json(value):
+    parsed = parse(json.dumps(value).encode())
+    assert parsed.value == value
+    assert parsed.duplicates == []
+
+
+def test_repeated_fields_are_named_by_path_and_the_last_one_counts():
+    """[A4] duplicate fields by fieldValidation."""
+    parsed = parse(
+        b'{"metadata":{"name":"a","name":"b","name":"c"},"spec":{"containers":[{},{"x":1,"x":2}]}}'
+    )
+    assert parsed.duplicates == [
+        'duplicate field "metadata.name"',
+        'duplicate field "spec.containers[1].x"',
+    ]
+    assert parsed.value == {"metadata": {"name": "c"}, "spec": {"containers": [{}, {"x": 2}]}}
+    assert type(parsed.value["metadata"]) is dict
+
+
+@pytest.mark.parametrize("body", [b"{", b"NaN", b'{"a":Infinity}', b"\xff"])
+def test_what_is_no_json_is_refused(body):
+    with pytest.raises(ValueError):  # noqa: PT011  # any reason will do
+        parse(body)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2020-01-01", "2020-01-01"), ("1:30", "1:30"), ("1e3", 1000), ("2.0", 2), ("1.5", 1.5),
+        ("010", 8), ("0x10", 16), ("y", True), ("off", False), ("'on'", "on"), ("~", None),
+        ("1_000", 1000), ("v1.35", "v1.35"), ("1.2.3", "1.2.3"), ("-7", -7), ("", None),
+    ],
+)  # fmt: skip
+def test_yaml_scalars_read_as_in_go(text, value):
+    assert parse_yaml(f"a: {text}").value == {"a": value}
+    assert type(parse_yaml(f"a: {text}").value["a"]) is type(value)
+
+
+def test_yaml_keys_are_strings_and_merges_work():
+    parsed = parse_yaml("1: a\ntrue: b\nbase: &base {x: 1}\nmore:\n  <<: *base\n  z: 2\n")
+    assert parsed.value == {"1": "a", "true": "b", "base": {"x": 1}, "more": {"x": 1, "z": 2}}
+
+
+def test_yaml_names_the_line_of_a_repeated_key():
+    parsed = parse_yaml("a: 1\nb: 2\na: 3\n")
+    assert parsed.value == {"a": 3, "b": 2}
+    assert parsed.duplicates == ['yaml: unmarshal errors:\n  line 3: key "a" already set in map']
+
+
+@pytest.mark.parametrize("text", ["a: [", "a: 1\n---\nb: 2", "? [a]\n: b", "a: &a [*a]"])
+def test_what_is_no_single_yaml_document_is_refused(text):
+    with pytest.raises(ValueError, match="error converting YAML to JSON: yaml: "):
+        parse_yaml(text)
+
+
+def test_yaml_that_explodes_through_aliases_is_refused():
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    with pytest.raises(ValueError, match="excessive aliasing"):
+        parse_yaml("\n".join(lines))
