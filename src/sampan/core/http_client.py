@@ -1,0 +1,459 @@
+"""An HTTP/1.1 client: a small pool of kept connections per origin, httptools inside.
+
+Job: send a request, give back the answer whole, as a stream, or as a raw connection.
+Invariant: a connection carries one exchange at a time, and is kept only after a whole answer.
+Invariant: whatever goes wrong below is raised as HttpError; redirects are not followed.
+Owner: the HttpClient owns its idle connections; a running exchange belongs to its caller.
+"""
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+from urllib.parse import urlsplit
+
+import httptools
+
+from sampan.core import tls
+from sampan.core.http import Headers
+from sampan.core.http_wire import has_no_body, name_of_header
+from sampan.core.raw_connection import READ_AHEAD, RawConnection
+
+IDLE_PER_ORIGIN = 25  # as client-go's transport
+ANSWER_BYTES = 256 * 1024 * 1024  # a whole answer that is larger must be asked for as a stream
+HEAD_BYTES = 1024 * 1024  # as net/http's client
+TLS_SHUTDOWN_SECONDS = 2.0
+# Those that may be sent twice when a kept connection turns out to be dead (as net/http).
+REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class HttpError(ConnectionError):
+    """There is no answer: no connection, a broken one, or something that is not HTTP."""
+
+
+class HttpTimeout(HttpError, TimeoutError):
+    """There is no answer yet, and there was no more time."""
+
+
+class _Stale(HttpError):
+    """A kept connection was closed before any byte of the answer came."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientResponse:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Upgraded:
+    """`connection` after a 101; otherwise None, and `body` says why."""
+
+    status: int
+    headers: Mapping[str, str]
+    connection: RawConnection | None
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    scheme: str
+    host: str
+    port: int
+
+
+class ClientStream:
+    """An answer that is still arriving. Iterate it to its end or `aclose` it."""
+
+    def __init__(self, client: "HttpClient", link: "_Link") -> None:
+        self.status, self.headers = link.status, link.headers
+        self._client = client
+        self._link: _Link | None = link  # None once it went back: it may be another's by now
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while self._link is not None and (chunk := await self._link.next_chunk()):
+            yield chunk
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            self._client.give_back(link)
+
+
+class HttpClient:
+    def __init__(
+        self,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+        connect_seconds: float = 10.0,
+        server_hostname: str | None = None,
+    ) -> None:
+        """`server_hostname`: whom the certificate must name, where that is not the URL's host."""
+        self._ssl = ssl_context
+        self._connect_seconds = connect_seconds
+        self._server_hostname = server_hostname
+        self._idle: dict[_Origin, deque[_Link]] = {}
+        self._links: set[_Link] = set()
+        self._closed = False
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Headers = (),
+        body: bytes = b"",
+        timeout_seconds: float | None = 30.0,
+    ) -> ClientResponse:
+        async with _Deadline(timeout_seconds, method, url):
+            link = await self._exchange(method, url, headers, body)
+            try:
+                whole = await link.rest_of_body(ANSWER_BYTES)
+            finally:
+                self.give_back(link)
+        return ClientResponse(link.status, link.headers, whole)
+
+    async def stream(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Headers = (),
+        body: bytes = b"",
+        timeout_seconds: float | None = 30.0,
+    ) -> ClientStream:
+        """The time is for the answer's head; its chunks may take for ever."""
+        async with _Deadline(timeout_seconds, method, url):
+            return ClientStream(self, await self._exchange(method, url, headers, body))
+
+    async def upgrade(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Headers = (),
+        timeout_seconds: float | None = 30.0,
+    ) -> Upgraded:
+        """`headers` name the protocol: Connection and Upgrade among them."""
+        async with _Deadline(timeout_seconds, method, url):
+            link = await self._exchange(method, url, headers, b"", fresh=True)
+            if link.upgraded:
+                return Upgraded(link.status, link.headers, link.into_raw_connection())
+            try:
+                why = await link.rest_of_body(HEAD_BYTES)
+            finally:
+                self.give_back(link)
+        return Upgraded(link.status, link.headers, None, why)
+
+    async def close(self) -> None:
+        """Every connection that this client still owns is closed; raw ones are their takers'."""
+        self._closed = True
+        links = list(self._links)
+        for link in links:
+            link.abort()
+        for link in links:
+            await link.lost
+
+    async def _exchange(
+        self, method: str, url: str, headers: Headers, body: bytes, *, fresh: bool = False
+    ) -> "_Link":
+        """Send, and wait for the head of the answer."""
+        origin, target = _split_url(url)
+        message = _render_request(method, target, origin, headers, body)
+        kept = None if fresh else self._kept_link(origin)
+        if kept is not None:
+            try:
+                return await self._ask(kept, method, message)
+            except _Stale:
+                if method not in REPEATABLE:
+                    raise
+        return await self._ask(await self._connect(origin), method, message)
+
+    async def _ask(self, link: "_Link", method: str, message: bytes) -> "_Link":
+        answered = False
+        try:
+            await link.ask(method, message)
+            answered = True
+        finally:
+            if not answered:
+                link.abort()
+        return link
+
+    def _kept_link(self, origin: _Origin) -> "_Link | None":
+        links = self._idle.get(origin)
+        while links:
+            link = links.pop()  # the youngest: the least likely to be stale
+            if link.reusable:
+                return link
+        return None
+
+    def give_back(self, link: "_Link") -> None:
+        """After the exchange: keep the connection if it can carry another one, else end it."""
+        idle = self._idle.setdefault(link.origin, deque())
+        if not link.reusable or self._closed or len(idle) >= IDLE_PER_ORIGIN:
+            link.abort()
+        elif link not in idle:
+            idle.append(link)
+
+    def _forget(self, link: "_Link") -> None:
+        self._links.discard(link)
+        idle = self._idle.get(link.origin)
+        if idle is not None:
+            if link in idle:
+                idle.remove(link)
+            if not idle:
+                del self._idle[link.origin]
+
+    async def _connect(self, origin: _Origin) -> "_Link":
+        if self._closed:
+            raise HttpError("the client is closed")
+        loop = asyncio.get_running_loop()
+        encrypted = origin.scheme == "https"
+        if encrypted and self._ssl is None:
+            self._ssl = tls.client_context()
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                _, link = await loop.create_connection(
+                    lambda: _Link(self._forget, origin),
+                    origin.host,
+                    origin.port,
+                    ssl=self._ssl if encrypted else None,
+                    server_hostname=(self._server_hostname or origin.host) if encrypted else None,
+                    ssl_shutdown_timeout=TLS_SHUTDOWN_SECONDS if encrypted else None,
+                )
+        except TimeoutError as error:
+            raise HttpTimeout(f"dial {origin.host}:{origin.port}: no connection in time") from error
+        except OSError as error:
+            raise HttpError(f"dial {origin.host}:{origin.port}: {error}") from error
+        self._links.add(link)
+        return link
+
+
+class _Deadline:
+    """asyncio.timeout whose expiry says what it was that took too long."""
+
+    def __init__(self, seconds: float | None, method: str, url: str) -> None:
+        self._timeout = asyncio.timeout(seconds)
+        self._what = f"{method} {url}: no answer within {seconds} s"
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(self, *raised: object) -> None:
+        try:
+            await self._timeout.__aexit__(*raised)  # type: ignore[arg-type]  # passed on as it came
+        except TimeoutError as error:
+            raise HttpTimeout(self._what) from error
+
+
+class _Link(asyncio.Protocol):
+    """One connection to a server."""
+
+    def __init__(self, forget: "Callable[[_Link], None]", origin: _Origin) -> None:
+        self.origin = origin
+        self._forget = forget
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._error: HttpError | None = None
+        self._used = False
+        self._begin("")
+
+    def _begin(self, method: str) -> None:
+        self._method = method
+        self._parser = httptools.HttpResponseParser(self)
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.upgraded = False
+        self._leftover = b""
+        self._head_bytes = 0
+        self._whole = method == ""  # nothing asked, nothing outstanding
+        self._keep_alive = True
+        self._chunks: deque[bytes] = deque()
+        self._buffered = 0
+        self._reading_paused = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    # What the client calls.
+
+    @property
+    def reusable(self) -> bool:
+        return (
+            self._whole
+            and self._keep_alive
+            and not self.upgraded
+            and self._error is None
+            and not self._transport.is_closing()
+        )
+
+    async def ask(self, method: str, message: bytes) -> None:
+        """Until the head of the answer is here."""
+        kept, self._used = self._used, True
+        self._begin(method)
+        self._transport.write(message)
+        while self.status < 200 and not self.upgraded:
+            if self._error is not None:
+                nothing_came = kept and self._head_bytes == 0
+                raise (_Stale(*self._error.args) if nothing_came else self._error)
+            await self._wait()
+
+    async def next_chunk(self) -> bytes:
+        """What has arrived of the body; b"" at its end."""
+        while not self._chunks:
+            if self._whole:
+                return b""
+            if self._error is not None:
+                raise self._error
+            await self._wait()
+        data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks.clear()
+        self._buffered = 0
+        if self._reading_paused:
+            self._reading_paused = False
+            self._transport.resume_reading()
+        return data
+
+    async def rest_of_body(self, limit: int) -> bytes:
+        parts, size = [], 0
+        while part := await self.next_chunk():
+            size += len(part)
+            if size > limit:
+                raise HttpError(f"the answer is larger than {limit} bytes")
+            parts.append(part)
+        return b"".join(parts)
+
+    def into_raw_connection(self) -> RawConnection:
+        assert self.upgraded
+        self._forget(self)
+        raw = RawConnection(self._transport, self._leftover)
+        self._transport.set_protocol(raw)
+        return raw
+
+    def abort(self) -> None:
+        """No goodbye: nothing that we still owe is on its way."""
+        self._transport.abort()
+
+    async def _wait(self) -> None:
+        assert self._waiter is None, "one exchange at a time"
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self.upgraded:
+            self._leftover += data
+            return
+        if self.status < 200:
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self.upgraded = True
+            self._leftover = data[upgrade.args[0] :]
+        except httptools.HttpParserCallbackError:
+            raise  # ours, not theirs
+        except httptools.HttpParserError as error:
+            self._fail(HttpError(f"malformed HTTP response: {error}"))
+        if self.status < 200 and self._head_bytes > HEAD_BYTES and not self.upgraded:
+            self._fail(HttpError("the answer's head is too large"))
+        if self._buffered > READ_AHEAD and not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> bool:
+        until_close = self.status >= 200 and not {
+            "content-length",
+            "transfer-encoding",
+        }.intersection(self.headers)
+        if until_close:
+            self._whole, self._keep_alive = True, False
+            self._wake()
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._error is None:
+            self._error = HttpError(str(error) if error else "the server closed the connection")
+        if not self.lost.done():
+            self.lost.set_result(None)
+        self._forget(self)
+        self._wake()
+
+    def _fail(self, error: HttpError) -> None:
+        if self._error is None:
+            self._error = error
+        self._transport.abort()
+
+    # The parser's callbacks.
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.status >= 200:
+            return  # trailers
+        key, text = name_of_header(name), value.decode(errors="replace")
+        self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
+
+    def on_headers_complete(self) -> None:
+        status: int = self._parser.get_status_code()
+        if self._whole:
+            # More than one answer to one request: whoever that is, it is not speaking to us.
+            self._fail(HttpError("an answer that nobody asked for"))
+            return
+        if status < 200 and status != 101:
+            self.headers = {}  # 100 Continue and the like: the answer is still to come
+            return
+        self.status = status
+        self._keep_alive = self._parser.should_keep_alive()
+        if self._method == "HEAD" or (has_no_body(status) and status != 101):
+            # The parser would wait for the body that the headers announce.
+            self._whole = True
+            self._parser = httptools.HttpResponseParser(self)
+
+    def on_body(self, part: bytes) -> None:
+        self._chunks.append(part)
+        self._buffered += len(part)
+
+    def on_message_complete(self) -> None:
+        if self.status >= 200:
+            self._whole = True
+
+
+def _split_url(url: str) -> tuple[_Origin, str]:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise HttpError(f"not an HTTP URL: {url!r}")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    target = parts.path or "/"
+    if parts.query:
+        target = f"{target}?{parts.query}"
+    return _Origin(parts.scheme, parts.hostname, port), target
+
+
+def _render_request(
+    method: str, target: str, origin: _Origin, headers: Headers, body: bytes
+) -> bytes:
+    names = {name.lower() for name, _ in headers}
+    lines = [f"{method} {target} HTTP/1.1"]
+    if "host" not in names:
+        host = f"[{origin.host}]" if ":" in origin.host else origin.host
+        standard = origin.port == (443 if origin.scheme == "https" else 80)
+        lines.append(f"host: {host}" if standard else f"host: {host}:{origin.port}")
+    lines += [f"{name}: {value}" for name, value in headers]
+    if (body or method in ("POST", "PUT", "PATCH")) and "content-length" not in names:
+        lines.append(f"content-length: {len(body)}")
+    text = "\r\n".join(lines)
+    if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or " " in target:
+        raise ValueError(f"line break or blank in a request: {lines!r}")
+    return f"{text}\r\n\r\n".encode() + body

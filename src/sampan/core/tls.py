@@ -1,0 +1,78 @@
+"""TLS contexts for both sides: 1.2 and newer, HTTP/1.1 only, certificates always checked.
+
+Job: build `ssl.SSLContext`s from files or PEM text; no policy beyond that.
+Invariant: a client certificate that the server let in was signed by `client_ca_path`.
+"""
+
+import os
+import ssl
+import tempfile
+from pathlib import Path
+
+ALPN = ["http/1.1"]
+
+
+def server_context(
+    cert_path: str | Path,
+    key_path: str | Path,
+    client_ca_path: str | Path | None = None,
+    *,
+    require_client_cert: bool = False,
+) -> ssl.SSLContext:
+    """Client certificates are asked for when there is a CA to check them with. Whoever shows none
+    is let in all the same (unless required); a *bad* one fails the handshake, so no handler ever
+    sees it, and the client sees a TLS alert rather than a 401."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _harden(context)
+    context.load_cert_chain(cert_path, key_path)
+    if client_ca_path is not None:
+        context.load_verify_locations(client_ca_path)
+        context.verify_mode = ssl.CERT_REQUIRED if require_client_cert else ssl.CERT_OPTIONAL
+    elif require_client_cert:
+        raise ValueError("client certificates are required, but there is no CA to check them with")
+    return context
+
+
+def client_context(
+    *,
+    ca_path: str | Path | None = None,
+    ca_data: str | bytes | None = None,
+    cert_path: str | Path | None = None,
+    key_path: str | Path | None = None,
+    cert_data: bytes | None = None,
+    key_data: bytes | None = None,
+    verify: bool = True,
+) -> ssl.SSLContext:
+    """Without a CA the system's are trusted. `*_data` is PEM, as kubeconfig files carry it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    _harden(context)
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif ca_path is None and ca_data is None:
+        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    else:
+        text = ca_data.decode() if isinstance(ca_data, bytes) else ca_data
+        context.load_verify_locations(cafile=ca_path, cadata=text)
+    if cert_path is not None:
+        context.load_cert_chain(cert_path, key_path)
+    elif cert_data is not None:
+        _load_pair(context, cert_data, key_data)
+    return context
+
+
+def _harden(context: ssl.SSLContext) -> None:
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+    context.set_alpn_protocols(ALPN)
+
+
+def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes | None) -> None:
+    """OpenSSL's loader takes files only: one that nobody else can read, for this moment."""
+    handle, path = tempfile.mkstemp(suffix=".pem")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(cert + b"\n" + (key or b""))
+        context.load_cert_chain(path)
+    finally:
+        os.unlink(path)

@@ -1,0 +1,583 @@
+"""The server over real sockets on loopback."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+import uvloop
+
+from sampan.core import tls
+from sampan.core.http import Connection, Handler, Limits, Request, Response, Stream, Upgrade
+from sampan.core.http_server import Server
+from sampan.testing.certificates import Authority
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+PLAIN = (("content-type", "text/plain"),)
+
+
+async def echo(request: Request) -> Response:
+    return Response(200, PLAIN, f"{request.method} {request.path} ".encode() + request.body)
+
+
+class Client:
+    """A socket, and words for what a test sends and expects."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def send(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    async def head(self) -> bytes:
+        return await self.reader.readuntil(b"\r\n\r\n")
+
+    async def answer(self) -> tuple[int, bytes]:
+        head = (await self.head()).lower()
+        status = int(head.split()[1])
+        if b"content-length: " not in head:
+            return status, b""
+        length = int(head.split(b"content-length: ")[1].split(b"\r\n")[0])
+        return status, await self.reader.readexactly(length)
+
+    async def rest(self) -> bytes:
+        return await self.reader.read()
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+@asynccontextmanager
+async def serving(handler: Handler, limits: Limits | None = None) -> AsyncIterator["Running"]:
+    server = Server(handler, limits=limits)
+    port = await server.start("127.0.0.1", 0)
+    running = Running(server, port)
+    try:
+        yield running
+    finally:
+        for client in running.clients:
+            client.close()
+        await server.stop(1.0)
+        assert not server.connections
+        assert len(server.tasks) == 0
+
+
+class Running:
+    def __init__(self, server: Server, port: int) -> None:
+        self.server, self.port = server, port
+        self.clients: list[Client] = []
+
+    async def client(self) -> Client:
+        client = Client(*await asyncio.open_connection("127.0.0.1", self.port))
+        self.clients.append(client)
+        return client
+
+
+LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+Run = Callable[[Awaitable[None]], None]
+
+
+@LOOPS
+def test_a_connection_carries_many_requests(run):
+    async def story():
+        async with serving(echo) as running:
+            client = await running.client()
+            for path in (b"/a", b"/b"):
+                client.send(b"GET " + path + b" HTTP/1.1\r\nHost: a\r\n\r\n")
+                assert await client.answer() == (200, b"GET " + path + b" ")
+            client.send(b"POST /c HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi")
+            assert await client.answer() == (200, b"POST /c hi")
+
+    run(story())
+
+
+@LOOPS
+def test_pipelined_requests_are_answered_in_order(run):
+    async def slow_first(request: Request) -> Response:
+        if request.path == "/0":
+            await asyncio.sleep(0.01)
+        return await echo(request)
+
+    async def story():
+        async with serving(slow_first) as running:
+            client = await running.client()
+            paths = [b"/%d" % i for i in range(50)]
+            client.send(b"".join(b"GET " + p + b" HTTP/1.1\r\nHost: a\r\n\r\n" for p in paths))
+            for path in paths:
+                assert await client.answer() == (200, b"GET " + path + b" ")
+
+    run(story())
+
+
+def test_head_is_answered_with_the_length_and_without_the_body():
+    async def story():
+        async with serving(echo) as running:
+            client = await running.client()
+            client.send(b"HEAD /h HTTP/1.1\r\nHost: a\r\n\r\n" + GET)
+            assert b"content-length: 8\r\n" in await client.head()
+            assert await client.answer() == (200, b"GET / ")
+
+    asyncio.run(story())
+
+
+def test_http_1_0_is_answered_and_closed():
+    async def story():
+        async with serving(echo) as running:
+            client = await running.client()
+            client.send(b"GET / HTTP/1.0\r\n\r\n")
+            whole = await client.rest()
+            assert b"connection: close\r\n" in whole
+            assert whole.endswith(b"\r\n\r\nGET / ")
+
+    asyncio.run(story())
+
+
+def test_a_client_that_asks_first_gets_100_before_it_sends():
+    async def story():
+        async with serving(echo) as running:
+            client = await running.client()
+            client.send(
+                b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+            )
+            assert (await client.head()).startswith(b"HTTP/1.1 100 ")
+            client.send(b"hi")
+            assert await client.answer() == (200, b"POST / hi")
+
+    asyncio.run(story())
+
+
+def test_100_waits_for_the_answers_that_are_due_before_it():
+    async def story():
+        go = asyncio.Event()
+
+        async def handler(request: Request) -> Response:
+            await go.wait()
+            return await echo(request)
+
+        async with serving(handler) as running:
+            client = await running.client()
+            client.send(GET)
+            expecting = b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+            client.send(b"POST / HTTP/1.1\r\nHost: a\r\n" + expecting)
+            await asyncio.sleep(0)
+            go.set()
+            assert await client.answer() == (200, b"GET / ")
+            assert (await client.head()).startswith(b"HTTP/1.1 100 ")
+            client.send(b"hi")
+            assert await client.answer() == (200, b"POST / hi")
+
+    asyncio.run(story())
+
+
+@LOOPS
+def test_a_body_that_is_too_large_is_answered_by_the_handler_and_ends_the_connection(run):
+    """[A4] the API server words the 413 itself."""
+
+    async def handler(request: Request) -> Response:
+        return Response(413 if request.body_too_large else 200)
+
+    async def story():
+        async with serving(handler, Limits(body_bytes=10)) as running:
+            client = await running.client()
+            client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n")
+            client.send(b"x" * 500000)
+            assert await client.answer() == (413, b"")
+            assert await client.rest() == b""
+
+    run(story())
+
+
+def test_what_is_malformed_gets_400_after_the_answers_before_it():
+    async def story():
+        async with serving(echo) as running:
+            client = await running.client()
+            client.send(GET + b"nonsense\r\n\r\n" + GET)
+            assert await client.answer() == (200, b"GET / ")
+            status, why = await client.answer()
+            assert status == 400
+            assert why.startswith(b"400 Bad Request: ")
+            assert await client.rest() == b""
+
+    asyncio.run(story())
+
+
+def test_a_head_that_is_too_large_gets_431():
+    async def story():
+        async with serving(echo, Limits(header_bytes=1000)) as running:
+            client = await running.client()
+            client.send(b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"v" * 2000)
+            client.send(b"\r\n\r\n")
+            assert (await client.answer())[0] == 431
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        b"G",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX",
+        GET.replace(b"\r\n\r\n", b"\r\nContent-Length: 9\r\n\r\nx"),
+    ],
+)
+def test_a_request_that_does_not_arrive_in_time_gets_408(part):
+    async def story():
+        limits = Limits(header_seconds=0.02, body_seconds=0.02)
+        async with serving(echo, limits) as running:
+            client = await running.client()
+            client.send(part)
+            assert (await client.answer())[0] == 408
+            assert await client.rest() == b""
+
+    asyncio.run(story())
+
+
+def test_single_bytes_do_not_buy_more_time():
+    async def story():
+        async with serving(echo, Limits(header_seconds=0.05)) as running:
+            client = await running.client()
+
+            async def drip() -> None:
+                with suppress(ConnectionError):
+                    client.send(b"GET / HTTP/1.1\r\n")
+                    while not client.reader.at_eof():
+                        client.send(b"a")
+                        await client.writer.drain()
+                        await asyncio.sleep(0.005)
+
+            dripping = asyncio.get_running_loop().create_task(drip())
+            assert (await client.answer())[0] == 408
+            dripping.cancel()
+
+    asyncio.run(story())
+
+
+def test_an_idle_connection_is_closed_without_a_word():
+    async def story():
+        async with serving(echo, Limits(idle_seconds=0.03)) as running:
+            client = await running.client()
+            client.send(GET)
+            assert (await client.answer())[0] == 200
+            assert await client.rest() == b""
+            fresh = await running.client()
+            assert await fresh.rest() == b""
+
+    asyncio.run(story())
+
+
+def test_a_slow_handler_is_not_an_idle_connection():
+    async def slow(request: Request) -> Response:
+        await asyncio.sleep(0.06)
+        return await echo(request)
+
+    async def story():
+        async with serving(slow, Limits(idle_seconds=0.02)) as running:
+            client = await running.client()
+            client.send(GET)
+            assert (await client.answer())[0] == 200
+
+    asyncio.run(story())
+
+
+@LOOPS
+def test_a_client_that_leaves_cancels_its_handler(run):
+    async def story():
+        started, cancelled = asyncio.Event(), asyncio.Event()
+
+        async def handler(request: Request) -> Response:
+            started.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.set()
+            raise AssertionError
+
+        async with serving(handler) as running:
+            client = await running.client()
+            client.send(GET)
+            await started.wait()
+            client.close()
+            await cancelled.wait()
+
+    run(story())
+
+
+def endless(closed: asyncio.Event, first: bytes = b"one") -> AsyncIterator[bytes]:
+    async def chunks() -> AsyncIterator[bytes]:
+        try:
+            yield first
+            await asyncio.Event().wait()
+        finally:
+            closed.set()
+
+    return chunks()
+
+
+@LOOPS
+def test_a_stream_is_chunked_and_the_connection_goes_on_after_it(run):
+    async def chunks() -> AsyncIterator[bytes]:
+        for part in (b"one", b"", b"three"):
+            yield part
+
+    async def handler(request: Request) -> Stream:
+        return Stream(200, PLAIN, chunks())
+
+    async def story():
+        async with serving(handler) as running:
+            client = await running.client()
+            for _ in range(2):
+                client.send(GET)
+                assert b"transfer-encoding: chunked\r\n" in await client.head()
+                assert (
+                    await client.reader.readuntil(b"0\r\n\r\n")
+                    == b"3\r\none\r\n5\r\nthree\r\n0\r\n\r\n"
+                )
+
+    run(story())
+
+
+def test_a_stream_to_http_1_0_is_plain_bytes_until_the_end():
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"one"
+        yield b"two"
+
+    async def handler(request: Request) -> Stream:
+        return Stream(200, PLAIN, chunks())
+
+    async def story():
+        async with serving(handler) as running:
+            client = await running.client()
+            client.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+            assert (await client.rest()).endswith(b"\r\n\r\nonetwo")
+
+    asyncio.run(story())
+
+
+@LOOPS
+def test_a_client_that_leaves_closes_its_stream(run):
+    async def story():
+        closed = asyncio.Event()
+
+        async def handler(request: Request) -> Stream:
+            return Stream(200, PLAIN, endless(closed))
+
+        async with serving(handler) as running:
+            client = await running.client()
+            client.send(GET)
+            await client.reader.readuntil(b"one\r\n")
+            client.close()
+            await closed.wait()
+
+    run(story())
+
+
+def test_head_closes_the_stream_at_once():
+    async def story():
+        async def handler(request: Request) -> Stream:
+            return Stream(200, PLAIN, endless(asyncio.Event()))
+
+        async with serving(handler) as running:
+            client = await running.client()
+            client.send(b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n" * 2)
+            await client.head()
+            await client.head()
+
+    asyncio.run(story())
+
+
+@LOOPS
+def test_a_stream_waits_for_a_slow_client(run):
+    async def story():
+        written = 0
+
+        async def chunks() -> AsyncIterator[bytes]:
+            nonlocal written
+            while True:
+                written += 1
+                yield b"x" * 65536
+
+        async def handler(request: Request) -> Stream:
+            return Stream(200, PLAIN, chunks())
+
+        async with serving(handler, Limits(pending_bytes=100_000)) as running:
+            client = await running.client()
+            client.send(GET)
+            await client.head()
+            before = -1
+            while before != written:  # until it stands still
+                before = written
+                await asyncio.sleep(0.02)
+            await client.reader.readexactly(65536 * written)
+            assert written > before
+
+    run(story())
+
+
+@LOOPS
+def test_stopping_lets_requests_finish_and_ends_streams_cleanly(run):
+    async def story():
+        closed, started = asyncio.Event(), asyncio.Event()
+
+        async def handler(request: Request) -> Response | Stream:
+            if request.path == "/stream":
+                return Stream(200, PLAIN, endless(closed))
+            started.set()
+            await asyncio.sleep(0.02)
+            return await echo(request)
+
+        async with serving(handler) as running:
+            streaming, asking = await running.client(), await running.client()
+            idle = await running.client()
+            streaming.send(b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
+            await streaming.reader.readuntil(b"one\r\n")
+            asking.send(GET)
+            await started.wait()
+            await running.server.stop(5.0)
+            assert closed.is_set()
+            assert await streaming.rest() == b"0\r\n\r\n"
+            whole = await asking.rest()
+            assert b"connection: close\r\n" in whole
+            assert whole.endswith(b"GET / ")
+            assert await idle.rest() == b""
+            with pytest.raises(OSError, match=r"refused|Connect"):
+                await running.client()
+
+    run(story())
+
+
+def test_what_does_not_finish_in_the_grace_is_cut():
+    async def story():
+        started, cancelled = asyncio.Event(), asyncio.Event()
+
+        async def handler(request: Request) -> Response:
+            started.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.set()
+            raise AssertionError
+
+        async with serving(handler) as running:
+            client = await running.client()
+            client.send(GET)
+            await started.wait()
+            await running.server.stop(0.01)
+            assert cancelled.is_set()
+
+    asyncio.run(story())
+
+
+@LOOPS
+def test_an_upgrade_hands_over_the_raw_connection(run):
+    async def shout(connection: Connection) -> None:
+        while data := await connection.read():
+            await connection.write(data.upper())
+
+    async def handler(request: Request) -> Upgrade:
+        return Upgrade((("connection", "Upgrade"), ("upgrade", "SPDY/3.1")), shout)
+
+    async def story():
+        async with serving(handler) as running:
+            client = await running.client()
+            client.send(
+                b"POST / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nearly"
+            )
+            assert (await client.head()).startswith(b"HTTP/1.1 101 ")
+            assert await client.reader.readexactly(5) == b"EARLY"
+            client.send(b"late")
+            assert await client.reader.readexactly(4) == b"LATE"
+            client.writer.write_eof()  # a half-close is an end of reading, not of writing
+            assert await client.rest() == b""
+
+    run(story())
+
+
+def test_an_upgrade_that_is_not_taken_is_an_ordinary_request():
+    async def story():
+        async with serving(echo) as running:
+            client = await running.client()
+            upgrade = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+            client.send(upgrade + GET)
+            assert await client.answer() == (200, b"GET / ")
+            assert await client.answer() == (200, b"GET / ")
+
+    asyncio.run(story())
+
+
+def test_stopping_ends_raw_connections():
+    async def take_over(connection: Connection) -> None:
+        await connection.read()
+
+    async def handler(request: Request) -> Upgrade:
+        return Upgrade((("connection", "Upgrade"), ("upgrade", "x")), take_over)
+
+    async def story():
+        async with serving(handler) as running:
+            client = await running.client()
+            client.send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+            await client.head()
+            await running.server.stop(5.0)
+            assert await client.rest() == b""
+
+    asyncio.run(story())
+
+
+def test_a_handler_that_fails_is_a_500_and_a_line_in_the_log(caplog):
+    async def handler(request: Request) -> Response:
+        raise ZeroDivisionError("oh")
+
+    async def story():
+        async with serving(handler) as running:
+            client = await running.client()
+            client.send(GET)
+            assert await client.answer() == (500, b"500 Internal Server Error: internal error\n")
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(story())
+    assert "ZeroDivisionError: oh" in caplog.text
+
+
+def test_a_port_in_use_is_the_systems_own_error():
+    async def story():
+        async with serving(echo) as running:
+            with pytest.raises(OSError, match="in use"):
+                await Server(echo).start("127.0.0.1", running.port)
+
+    asyncio.run(story())
+
+
+@LOOPS
+def test_the_verified_client_certificate_reaches_the_handler(run, tmp_path):
+    """[A1]"""
+    authority = Authority(tmp_path)
+    ours, theirs = authority.issue("server"), authority.issue("alice")
+
+    async def handler(request: Request) -> Response:
+        return Response(200, PLAIN, request.peer_certificate or b"none")
+
+    async def ask(server_port: int, context) -> bytes:
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", server_port, ssl=context, server_hostname="localhost"
+        )
+        client = Client(reader, writer)
+        client.send(GET)
+        _, body = await client.answer()
+        client.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        return body
+
+    async def story():
+        context = tls.server_context(ours.cert_path, ours.key_path, authority.ca_path)
+        server = Server(handler, ssl_context=context)
+        port = await server.start("127.0.0.1", 0)
+        anonymous = tls.client_context(ca_path=authority.ca_path)
+        assert await ask(port, anonymous) == b"none"
+        named = tls.client_context(
+            ca_path=authority.ca_path, cert_path=theirs.cert_path, key_path=theirs.key_path
+        )
+        assert b"alice" in await ask(port, named)
+        await server.stop(1.0)
+
+    run(story())
