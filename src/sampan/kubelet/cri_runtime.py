@@ -1,0 +1,421 @@
+"""The node's containers as containerd or CRI-O has them: the Runtime contract over CRI.
+
+Job: each method of the contract as one CRI call or a few; events with the pod that they are about.
+Invariant: nothing but RuntimeFailure (or cancellation) comes out.
+Invariant: a container whose end the runtime has announced is never shown as running again, though
+    CRI itself may say so for some 30 ms.
+Owner: the kubelet; one per node.
+"""
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sampan.core.clock import Clock
+from sampan.core.tasks import all_of
+from sampan.cri.client import (
+    PULL_SECONDS,
+    REQUEST_SECONDS,
+    SANDBOX_SECONDS,
+    CriClient,
+    CriError,
+    CriNotFound,
+    CriUnavailable,
+)
+from sampan.cri.events import Happened, What, happenings
+from sampan.cri.gen import runtime_pb2 as cri
+from sampan.kubelet import cri_messages as messages
+from sampan.kubelet.runtime import (
+    ContainerSpec,
+    ContainerState,
+    ContainerStatus,
+    Credentials,
+    ExecResult,
+    Image,
+    ImageNotFound,
+    ObservedPod,
+    RuntimeEvent,
+    RuntimeFailure,
+    RuntimeInfo,
+    RuntimeUnavailable,
+    SandboxSpec,
+    SandboxStatus,
+)
+
+# How many ids are remembered with their pod, and how many announced ends: a node has some
+# hundreds of containers; what is forgotten only costs a look at everything.
+_REMEMBERED = 8192
+_CONNECT_POLL_SECONDS = 0.005
+# SIGKILL, from outside or from the kernel's OOM killer: only CRI can say which.
+_KILLED = 137
+_ASK_AGAIN_SECONDS = (0.005, 0.01, 0.02, 0.04, 0.08)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    exit_code: int
+    at: float
+
+
+class _Remembered(OrderedDict[str, Any]):
+    """A dict of the newest entries."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > _REMEMBERED:
+            self.popitem(last=False)
+
+
+class CriRuntime:
+    def __init__(self, socket_path: str, clock: Clock) -> None:
+        self._client = CriClient(socket_path)
+        self._clock = clock
+        self._name = ""
+        self._uids: OrderedDict[str, str] = _Remembered()  # of containers and of sandboxes
+        self._ends: OrderedDict[str, _End] = _Remembered()
+
+    async def connect(self, timeout: float) -> RuntimeInfo:
+        """Returns when the runtime answers and is ready; RuntimeUnavailable after `timeout`."""
+        deadline = self._clock.monotonic() + timeout
+        while True:
+            left = max(deadline - self._clock.monotonic(), 0.1)
+            try:
+                await self._client.wait_ready(left)
+                info = await self.info()
+                if info.ready or self._clock.monotonic() > deadline:
+                    return info
+            except CriError as error:
+                # containerd opens its socket before its CRI part has found its containers again.
+                if self._clock.monotonic() > deadline:
+                    raise _failure(error) from error
+            except RuntimeFailure:
+                if self._clock.monotonic() > deadline:
+                    raise
+            await self._clock.sleep(_CONNECT_POLL_SECONDS)
+
+    async def info(self) -> RuntimeInfo:
+        with _translated():
+            version, status = await all_of(
+                (
+                    self._client.runtime("Version", cri.VersionRequest(version="v1")),
+                    self._client.runtime("Status", cri.StatusRequest()),
+                )
+            )
+        self._name = version.runtime_name
+        conditions = {one.type: one for one in status.status.conditions}
+        unmet = [
+            one.message or one.reason
+            for kind in ("RuntimeReady", "NetworkReady")
+            if (one := conditions.get(kind)) is not None and not one.status
+        ]
+        return RuntimeInfo(
+            name=version.runtime_name,
+            version=version.runtime_version,
+            ready=_is_met(conditions, "RuntimeReady"),
+            network_ready=_is_met(conditions, "NetworkReady"),
+            message="; ".join(unmet),
+        )
+
+    async def pods(self) -> Sequence[ObservedPod]:
+        with _translated():
+            sandboxes, containers = await all_of(
+                (
+                    self._client.runtime("ListPodSandbox", cri.ListPodSandboxRequest()),
+                    self._client.runtime("ListContainers", cri.ListContainersRequest()),
+                )
+            )
+        return self._grouped(
+            [messages.listed_sandbox(item) for item in sandboxes.items],
+            [self._with_end(messages.listed_container(item)) for item in containers.containers],
+        )
+
+    async def pod(self, uid: str) -> ObservedPod | None:
+        wanted = {messages.POD_UID: uid}
+        with _translated():
+            sandboxes, containers = await all_of(
+                (
+                    self._client.runtime(
+                        "ListPodSandbox",
+                        cri.ListPodSandboxRequest(
+                            filter=cri.PodSandboxFilter(label_selector=wanted)
+                        ),
+                    ),
+                    self._client.runtime(
+                        "ListContainers",
+                        cri.ListContainersRequest(
+                            filter=cri.ContainerFilter(label_selector=wanted)
+                        ),
+                    ),
+                )
+            )
+            looks: list[Coroutine[Any, Any, SandboxStatus | ContainerStatus | None]] = [
+                *(self._sandbox(item) for item in sandboxes.items),
+                *(self._container(item) for item in containers.containers),
+            ]
+            found = await all_of(looks)
+        pods = self._grouped(
+            [one for one in found if isinstance(one, SandboxStatus)],
+            [one for one in found if isinstance(one, ContainerStatus)],
+        )
+        return pods[0] if pods else None
+
+    async def run_sandbox(self, spec: SandboxSpec) -> str:
+        request = cri.RunPodSandboxRequest(
+            config=messages.sandbox_config(spec), runtime_handler=spec.runtime_handler
+        )
+        with _translated():
+            answer = await self._client.runtime("RunPodSandbox", request, timeout=SANDBOX_SECONDS)
+        sandbox_id: str = answer.pod_sandbox_id
+        self._uids[sandbox_id] = spec.uid
+        return sandbox_id
+
+    async def stop_sandbox(self, sandbox_id: str) -> None:
+        request = cri.StopPodSandboxRequest(pod_sandbox_id=sandbox_id)
+        await self._done(self._client.runtime("StopPodSandbox", request, timeout=SANDBOX_SECONDS))
+
+    async def remove_sandbox(self, sandbox_id: str) -> None:
+        request = cri.RemovePodSandboxRequest(pod_sandbox_id=sandbox_id)
+        await self._done(self._client.runtime("RemovePodSandbox", request))
+
+    async def create_container(
+        self, sandbox_id: str, container: ContainerSpec, sandbox: SandboxSpec
+    ) -> str:
+        request = cri.CreateContainerRequest(
+            pod_sandbox_id=sandbox_id,
+            config=messages.container_config(container),
+            sandbox_config=messages.sandbox_config(sandbox),
+        )
+        with _translated():
+            answer = await self._client.runtime("CreateContainer", request)
+        container_id: str = answer.container_id
+        self._uids[container_id] = sandbox.uid
+        return container_id
+
+    async def start_container(self, container_id: str) -> None:
+        with _translated():
+            request = cri.StartContainerRequest(container_id=container_id)
+            await self._client.runtime("StartContainer", request)
+
+    async def stop_container(self, container_id: str, grace_seconds: float) -> None:
+        # CRI counts whole seconds, and 0 kills at once: a fraction of a second is still a grace.
+        seconds = int(grace_seconds) + (grace_seconds > int(grace_seconds))
+        request = cri.StopContainerRequest(container_id=container_id, timeout=seconds)
+        deadline = seconds + REQUEST_SECONDS
+        await self._done(self._client.runtime("StopContainer", request, timeout=deadline))
+
+    async def remove_container(self, container_id: str) -> None:
+        request = cri.RemoveContainerRequest(container_id=container_id)
+        await self._done(self._client.runtime("RemoveContainer", request))
+        self._ends.pop(container_id, None)
+
+    async def image(self, reference: str) -> Image | None:
+        request = cri.ImageStatusRequest(image=cri.ImageSpec(image=reference))
+        with _translated():
+            answer = await self._client.image("ImageStatus", request)
+        return messages.image(answer.image) if answer.HasField("image") else None
+
+    async def images(self) -> Sequence[Image]:
+        with _translated():
+            answer = await self._client.image("ListImages", cri.ListImagesRequest())
+        return [messages.image(one) for one in answer.images]
+
+    async def pull_image(self, reference: str, credentials: Credentials | None) -> str:
+        request = cri.PullImageRequest(
+            image=cri.ImageSpec(image=reference),
+            auth=messages.auth_config(credentials) if credentials else None,
+        )
+        try:
+            with _translated():
+                answer = await self._client.image("PullImage", request, timeout=PULL_SECONDS)
+        except _Gone as error:
+            raise ImageNotFound(str(error)) from error
+        image_id: str = answer.image_ref
+        return image_id
+
+    async def remove_image(self, reference: str) -> None:
+        request = cri.RemoveImageRequest(image=cri.ImageSpec(image=reference))
+        await self._done(self._client.image("RemoveImage", request))
+
+    async def exec_sync(
+        self, container_id: str, command: Sequence[str], timeout_seconds: float
+    ) -> ExecResult:
+        seconds = max(1, int(timeout_seconds + 0.999)) if timeout_seconds > 0 else 0
+        request = cri.ExecSyncRequest(container_id=container_id, cmd=command, timeout=seconds)
+        deadline = (seconds or REQUEST_SECONDS) + REQUEST_SECONDS
+        with _translated():
+            answer = await self._client.runtime("ExecSync", request, timeout=deadline)
+        return ExecResult(answer.exit_code, answer.stdout, answer.stderr)
+
+    async def exec_url(
+        self,
+        container_id: str,
+        command: Sequence[str],
+        *,
+        stdin: bool,
+        stdout: bool,
+        stderr: bool,
+        tty: bool,
+    ) -> str:
+        request = cri.ExecRequest(
+            container_id=container_id,
+            cmd=command,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr and not tty,
+            tty=tty,
+        )
+        return await self._url("Exec", request)
+
+    async def attach_url(
+        self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool, tty: bool
+    ) -> str:
+        request = cri.AttachRequest(
+            container_id=container_id,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr and not tty,
+            tty=tty,
+        )
+        return await self._url("Attach", request)
+
+    async def port_forward_url(self, sandbox_id: str) -> str:
+        return await self._url("PortForward", cri.PortForwardRequest(pod_sandbox_id=sandbox_id))
+
+    async def reopen_log(self, container_id: str) -> None:
+        with _translated():
+            request = cri.ReopenContainerLogRequest(container_id=container_id)
+            await self._client.runtime("ReopenContainerLog", request)
+
+    async def events(self) -> AsyncIterator[RuntimeEvent]:
+        """Ends with RuntimeUnavailable when the connection is lost."""
+        with _translated():
+            if not self._name:
+                await self.info()
+            async for happened in happenings(self._client, self._name):
+                event = self._event(happened)
+                if event is not None:
+                    yield event
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    # ---- helpers
+
+    def _event(self, happened: Happened) -> RuntimeEvent | None:
+        """None for what only this node agent causes, by calls that it is waiting for anyway."""
+        uid = happened.pod_uid or self._uids.get(happened.container_id, "")
+        if happened.what is What.EXITED and happened.exit_code is not None:
+            self._ends[happened.container_id] = _End(happened.exit_code, happened.at)
+            return RuntimeEvent(uid, happened.container_id, happened.exit_code, happened.at)
+        if happened.what in (What.CREATED, What.DELETED):
+            return None
+        if happened.what is What.STARTED and not uid:
+            return None  # a sandbox whose RunPodSandbox has not returned yet
+        return RuntimeEvent(uid, happened.container_id)
+
+    def _with_end(self, status: ContainerStatus) -> ContainerStatus:
+        end = self._ends.get(status.id)
+        if end is None or status.state is not ContainerState.RUNNING:
+            return status
+        return replace(
+            status,
+            state=ContainerState.EXITED,
+            exit_code=end.exit_code,
+            finished_at=end.at,
+            reason="Completed" if end.exit_code == 0 else "Error",
+        )
+
+    async def _sandbox(self, item: Any) -> SandboxStatus | None:
+        request = cri.PodSandboxStatusRequest(pod_sandbox_id=item.id)
+        try:
+            answer = await self._client.runtime("PodSandboxStatus", request)
+        except CriNotFound:
+            return None  # removed since it was listed
+        return messages.sandbox_status(answer.status)
+
+    async def _container(self, item: Any) -> ContainerStatus | None:
+        request = cri.ContainerStatusRequest(container_id=item.id)
+        try:
+            answer = await self._client.runtime("ContainerStatus", request)
+            end = self._ends.get(item.id)
+            if end is not None and end.exit_code == _KILLED:
+                for seconds in _ASK_AGAIN_SECONDS:
+                    if answer.status.state != cri.CONTAINER_RUNNING:
+                        break
+                    await self._clock.sleep(seconds)
+                    answer = await self._client.runtime("ContainerStatus", request)
+        except CriNotFound:
+            return None
+        return self._with_end(messages.container_status(answer.status, item.pod_sandbox_id))
+
+    def _grouped(
+        self, sandboxes: Sequence[SandboxStatus], containers: Sequence[ContainerStatus]
+    ) -> list[ObservedPod]:
+        """Newest first, and only what carries a pod's uid: the socket may be shared."""
+        pods: dict[str, ObservedPod] = {}
+        for sandbox in sorted(sandboxes, key=lambda one: -one.created_at):
+            self._uids[sandbox.id] = sandbox.uid
+            known = pods.get(sandbox.uid) or ObservedPod(
+                sandbox.uid, sandbox.name, sandbox.namespace
+            )
+            pods[sandbox.uid] = replace(known, sandboxes=(*known.sandboxes, sandbox))
+        for container in sorted(containers, key=lambda one: -one.created_at):
+            uid = container.labels.get(messages.POD_UID, "")
+            if not uid:
+                continue
+            self._uids[container.id] = uid
+            known = pods.get(uid) or ObservedPod(
+                uid,
+                container.labels.get("io.kubernetes.pod.name", ""),
+                container.labels.get("io.kubernetes.pod.namespace", ""),
+            )
+            pods[uid] = replace(known, containers=(*known.containers, container))
+        return list(pods.values())
+
+    async def _done(self, call: Coroutine[Any, Any, Any]) -> None:
+        """What is already gone counts as done."""
+        try:
+            with _translated():
+                await call
+        except _Gone:
+            pass
+
+    async def _url(self, method: str, request: Any) -> str:
+        with _translated():
+            answer = await self._client.runtime(method, request)
+        url: str = answer.url
+        return url
+
+
+class _Gone(RuntimeFailure):
+    """CRI said NOT_FOUND."""
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except CriError as error:
+        raise _failure(error) from error
+
+
+def _failure(error: CriError) -> RuntimeFailure:
+    kinds: dict[type[CriError], Callable[[str], RuntimeFailure]] = {
+        CriUnavailable: RuntimeUnavailable,
+        CriNotFound: _Gone,
+    }
+    # As upstream prints gRPC's errors in statuses and events.
+    text = f"rpc error: code = {_camel(error.code)} desc = {error.message}"
+    return kinds.get(type(error), RuntimeFailure)(text)
+
+
+def _camel(code: str) -> str:
+    return "".join(word.capitalize() for word in code.split("_"))
+
+
+def _is_met(conditions: dict[str, Any], kind: str) -> bool:
+    condition = conditions.get(kind)
+    return condition is not None and bool(condition.status)
