@@ -1,0 +1,128 @@
+"""What a controller may ask for: the actions that plans are made of, and the plan itself.
+
+Job: name the writes to the API as values, so that a plan can be compared, printed and tested.
+Invariant: values only; whoever performs them is controllers/perform.py.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sampan.api.errors import ApiError
+from sampan.api.objects import Obj, copy_of, name_of, namespace_of, revision_of, uid_of
+from sampan.api.resources import Resource
+from sampan.client import contract
+from sampan.client.contract import PatchType, Propagation
+
+# Errors that mean: it is already as it should be.
+Settled = tuple[type[ApiError], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    resource: Resource
+    obj: Obj
+    settled: Settled = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The whole object; it carries the resourceVersion that it was made from."""
+
+    resource: Resource
+    obj: Obj
+    subresource: str = ""
+    settled: Settled = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    resource: Resource
+    namespace: str
+    name: str
+    patch: contract.Patch
+    patch_type: PatchType = "merge"
+    subresource: str = ""
+    settled: Settled = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Gone already, or replaced by another of the same name, is as good as done."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    revision: int = 0
+    grace_seconds: int | None = None
+    propagation: Propagation | None = "Background"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An event about an object: `about` from client.events.reference."""
+
+    about: Obj
+    type: str
+    reason: str
+    message: str
+
+
+Action = Create | Update | Patch | Delete | Record
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an action: the object that the server answered, or the error."""
+
+    action: Action
+    result: Obj | None = None
+    error: ApiError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    actions: Sequence[Action] = ()
+    # What follows from how the actions went: events, status. Pure, like the plan.
+    then: Callable[[Sequence[Outcome]], Sequence[Action]] | None = None
+    # Look again after so long, even if nothing happens; None: an event will tell.
+    again_seconds: float | None = None
+
+
+NOTHING = Plan()
+
+
+def deletion(
+    resource: Resource,
+    obj: Obj,
+    *,
+    propagation: Propagation | None = "Background",
+    grace_seconds: int | None = None,
+) -> Delete:
+    """Of this very object, not of another one with its name."""
+    return Delete(
+        resource,
+        namespace_of(obj),
+        name_of(obj),
+        uid_of(obj),
+        propagation=propagation,
+        grace_seconds=grace_seconds,
+    )
+
+
+def with_status(obj: Obj, status: Obj) -> Obj:
+    changed: Obj = {**copy_of(obj), "status": status}
+    return changed
+
+
+def merge_patch(resource: Resource, obj: Obj, patch: Obj, subresource: str = "") -> Patch:
+    """A merge patch that fails where the object is no longer the one that was looked at."""
+    meta = {**(patch.get("metadata") or {}), "uid": uid_of(obj)}
+    meta["resourceVersion"] = str(revision_of(obj))
+    return Patch(
+        resource,
+        namespace_of(obj),
+        name_of(obj),
+        {**patch, "metadata": meta},
+        subresource=subresource,
+    )

@@ -1,0 +1,72 @@
+"""What a controller is: which changes wake which keys, and what is planned for a key.
+
+Job: the value that every controller file makes and that the runner runs.
+Invariant: a controller reads through View and writes through its plan, in no other way.
+"""
+
+import random
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sampan.api.objects import Obj, key_of
+from sampan.api.resources import Resource
+from sampan.client.cache import Cache, IndexFunction
+from sampan.client.contract import Client
+from sampan.controllers.actions import Plan
+
+Key = Any  # hashable; each controller has its own kind of key
+Caches = Callable[[Resource], Cache]
+# (caches, old, new) → the keys that this change concerns. Quick, and never waits.
+Wake = Callable[[Caches, Obj | None, Obj | None], Iterable[Hashable]]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a controller sees when it plans."""
+
+    cache: Caches
+    client: Client  # to read what the caches cannot tell; never to write
+    now: float
+    rng: random.Random
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    name: str  # as in upstream's --controllers
+    component: str  # the source of its events
+    wakes: Mapping[Resource, Wake]
+    planned: Callable[[View, Key], Awaitable[Plan]]
+    indices: Mapping[Resource, Mapping[str, IndexFunction]] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    workers: int = 5
+
+
+class UnknownController(ValueError):
+    """--controllers names one that does not exist."""
+
+
+def selected(controllers: Iterable[Controller], names: Iterable[str]) -> list[Controller]:
+    """As upstream: `*` is all, `foo` one of them, `-foo` all but that one."""
+    offered, wanted = list(controllers), list(names)
+    known = {name for one in offered for name in (one.name, *one.aliases)}
+    for name in wanted:
+        if name != "*" and name.removeprefix("-") not in known:
+            raise UnknownController(f'"{name}" is not in the list of known controllers')
+    return [one for one in offered if _is_wanted(one, wanted)]
+
+
+def _is_wanted(controller: Controller, wanted: list[str]) -> bool:
+    own = (controller.name, *controller.aliases)
+    for name in wanted:
+        if name in own:
+            return True
+        if name.removeprefix("-") in own:
+            return False
+    return "*" in wanted
+
+
+def own_key(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """Wake for the controller's own kind: the object's key."""
+    obj = new if new is not None else old
+    return () if obj is None else (key_of(obj),)

@@ -1,0 +1,75 @@
+"""Carries a plan's actions out; holds no policy.
+
+Job: one call of the API per action, several at a time where they are alike.
+Invariant: actions of a different kind never overtake each other; after a failure nothing further is
+    tried, so that a refusing server is not flooded.
+Invariant: creations start slowly (1, 2, 4 …), as upstream's slowStartBatch.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import assert_never
+
+from sampan.api.errors import ApiError, Conflict, NotFound
+from sampan.api.objects import Obj
+from sampan.client.contract import Client
+from sampan.client.events import EventRecorder
+from sampan.controllers.actions import Action, Create, Delete, Outcome, Patch, Record, Update
+from sampan.core.tasks import all_of
+
+AT_ONCE = 64
+
+
+async def perform(
+    actions: Sequence[Action], client: Client, recorder: EventRecorder
+) -> list[Outcome]:
+    """The outcomes of what was tried: all actions, or those up to the first failure."""
+    outcomes: list[Outcome] = []
+    for kind, alike in groupby(actions, key=type):
+        pending = list(alike)
+        size = 1 if kind is Create else AT_ONCE
+        while pending:
+            batch, pending = pending[:size], pending[size:]
+            outcomes += await all_of(_performed(action, client, recorder) for action in batch)
+            if any(outcome.error is not None for outcome in outcomes[-len(batch) :]):
+                return outcomes
+            size = min(AT_ONCE, size * 2)
+    return outcomes
+
+
+async def _performed(action: Action, client: Client, recorder: EventRecorder) -> Outcome:
+    try:
+        return Outcome(action, await _called(action, client, recorder))
+    except ApiError as error:
+        settled: tuple[type[ApiError], ...] = (
+            (NotFound, Conflict) if isinstance(action, Delete) else getattr(action, "settled", ())
+        )
+        return Outcome(action) if isinstance(error, settled) else Outcome(action, error=error)
+
+
+async def _called(action: Action, client: Client, recorder: EventRecorder) -> Obj | None:
+    match action:
+        case Create(resource, obj):
+            namespace = (obj.get("metadata") or {}).get("namespace") or ""
+            return await client.create(resource, obj, namespace)
+        case Update(resource, obj, subresource):
+            return await client.update(resource, obj, subresource=subresource)
+        case Patch(resource, namespace, name, patch, patch_type, subresource):
+            return await client.patch(
+                resource, namespace, name, patch, patch_type=patch_type, subresource=subresource
+            )
+        case Delete(resource, namespace, name, uid, revision, grace_seconds, propagation):
+            return await client.delete(
+                resource,
+                namespace,
+                name,
+                uid=uid,
+                revision=revision,
+                grace_seconds=grace_seconds,
+                propagation=propagation,
+            )
+        case Record(about, type_, reason, message):
+            recorder.record(about, type_, reason, message)
+            return None
+        case _:
+            assert_never(action)

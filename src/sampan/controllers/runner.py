@@ -1,0 +1,225 @@
+"""The only loop of the controllers: a change wakes a key, a key is planned, the plan is performed.
+
+Job: informers → keyed queue → plan → perform, for each controller apart; retries and expectations.
+Invariant: one key of one controller is worked on by one worker at a time.
+Invariant: a key is not planned before the caches show what its last plan wrote.
+Invariant: whatever a controller raises stops neither another controller nor another key.
+Owner: cmd/ builds one runner per process; with nothing to do it does nothing.
+"""
+
+import random
+from collections.abc import Sequence
+
+from sampan.api.errors import ApiError, Conflict
+from sampan.api.objects import Obj
+from sampan.api.resources import Resource
+from sampan.client.cache import Cache
+from sampan.client.contract import Client
+from sampan.client.events import EventRecorder
+from sampan.client.informer import Informer, Informers, Listener
+from sampan.controllers.actions import Outcome, Plan
+from sampan.controllers.controller import Controller, Key, View, Wake
+from sampan.controllers.expectations import Expectation, expectation, is_met
+from sampan.controllers.perform import perform
+from sampan.core.backoff import Backoff
+from sampan.core.clock import Clock
+from sampan.core.log import get_logger
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks, all_of
+from sampan.core.workqueue import WorkQueue
+
+log = get_logger(__name__)
+
+# As client-go's default rate limiter: 5 ms doubling; upstream caps at 1000 s, we look sooner.
+RETRY = Backoff(first_seconds=0.005, cap_seconds=60.0)
+# The caches' own events end a wait; this is for the case that a relist swallowed them.
+LOOK_AGAIN_SECONDS = 1.0
+
+
+class PlanFailed(Exception):
+    """An action of a plan failed; the key is tried again."""
+
+    def __init__(self, errors: Sequence[ApiError]) -> None:
+        super().__init__("; ".join(error.message for error in errors[:3]))
+        self.only_conflicts = all(isinstance(error, Conflict) for error in errors)
+
+
+class ControllerRunner:
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        clock: Clock,
+        metrics: Metrics,
+        controllers: Sequence[Controller],
+        rng: random.Random | None = None,
+    ) -> None:
+        rng = rng or random.Random()
+        self._informers = informers
+        self._loops = [
+            _Loop(controller, client, informers, clock, metrics, rng) for controller in controllers
+        ]
+        depth = metrics.gauge("workqueue_depth", "Current depth of the workqueue.", ("name",))
+        depth.read_from(lambda: {(loop.name,): float(loop.depth()) for loop in self._loops})
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        self._informers.start()
+        await all_of(loop.run() for loop in self._loops)
+
+    async def synced(self) -> None:
+        await self._informers.synced()
+
+    def idle(self) -> bool:
+        """Nothing is queued or in work anywhere (what waits for its time does not count)."""
+        return all(loop.idle() for loop in self._loops)
+
+
+class _Loop:
+    """One controller at work."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        client: Client,
+        informers: Informers,
+        clock: Clock,
+        metrics: Metrics,
+        rng: random.Random,
+    ) -> None:
+        self._controller, self._client = controller, client
+        self._clock, self._rng = clock, rng
+        self._queue: WorkQueue[Key] = WorkQueue(RETRY)
+        self._expected: dict[Key, list[Expectation]] = {}
+        self._waiting: dict[Resource, set[Key]] = {}
+        self._recorder = EventRecorder(client, controller.component, clock=clock, rng=rng)
+        self._informers: dict[Resource, Informer] = {}
+        for resource in {*controller.wakes, *controller.indices}:
+            indices = controller.indices.get(resource)
+            self._informers[resource] = informers.of(resource, indices=indices)
+        self._work = metrics.histogram(
+            "workqueue_work_duration_seconds",
+            "How long processing an item from the workqueue takes.",
+            ("name",),
+        )
+        self._retries = metrics.counter(
+            "workqueue_retries_total", "Retries handled by the workqueue.", ("name",)
+        )
+
+    @property
+    def name(self) -> str:
+        return self._controller.name
+
+    def depth(self) -> int:
+        return len(self._queue)
+
+    def idle(self) -> bool:
+        return self._queue.idle() and self._recorder.idle()
+
+    async def run(self) -> None:
+        for resource, wake in self._controller.wakes.items():
+            self._informers[resource].on_change(self._listener(resource, wake))
+        for informer in self._informers.values():
+            await informer.synced()
+        tasks = Tasks(self._controller.name)
+        tasks.supervise("events", self._recorder.run)
+        workers = [
+            tasks.start(f"worker {number}", self._worked())
+            for number in range(self._controller.workers)
+        ]
+        try:
+            for worker in workers:
+                await worker
+        finally:
+            self._queue.close()
+            await tasks.stop()
+
+    def _listener(self, resource: Resource, wake: Wake) -> Listener:
+        def heard(old: Obj | None, new: Obj | None) -> None:
+            try:
+                for key in wake(self._cache, old, new):
+                    self._queue.add(key)
+            except Exception as error:
+                log.bug("a change was not understood", error, controller=self._controller.name)
+            for key in self._waiting.pop(resource, ()):
+                self._queue.add(key)
+
+        return heard
+
+    async def _worked(self) -> None:
+        name = self._controller.name
+        while True:
+            key = await self._queue.get()
+            started = self._clock.monotonic()
+            try:
+                if self._has_caught_up(key):
+                    await self._reconciled(key)
+            except PlanFailed as error:
+                self._retry(key, error)
+            except ApiError as error:
+                self._retry(key, error)
+            except Exception as error:
+                log.bug("controller failed", error, controller=name, key=key)
+                self._retry(key, None)
+            finally:
+                self._queue.done(key)
+                self._work.observe(self._clock.monotonic() - started, name)
+
+    async def _reconciled(self, key: Key) -> None:
+        view = View(self._cache, self._client, self._clock.now(), self._rng)
+        plan: Plan = await self._controller.planned(view, key)
+        outcomes = await perform(plan.actions, self._client, self._recorder)
+        if plan.then is not None:
+            outcomes += await perform(plan.then(outcomes), self._client, self._recorder)
+        self._expect(key, outcomes)
+        errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+        if errors:
+            raise PlanFailed(errors)
+        self._queue.forget(key)
+        if plan.again_seconds is not None:
+            self._queue.add_after(key, plan.again_seconds)
+
+    def _retry(self, key: Key, error: Exception | None) -> None:
+        seconds = self._queue.retry(key)
+        self._retries.add(self._controller.name)
+        if error is None or (isinstance(error, PlanFailed) and error.only_conflicts):
+            return  # told already, or the ordinary case of somebody else having written first
+        log.info(
+            "will try again",
+            controller=self._controller.name,
+            key=key,
+            in_seconds=seconds,
+            error=error,
+        )
+
+    def _expect(self, key: Key, outcomes: Sequence[Outcome]) -> None:
+        now = self._clock.monotonic()
+        expected = [expectation(outcome, now) for outcome in outcomes]
+        # What no informer of ours shows cannot be waited for.
+        seen = [one for one in expected if one is not None and one.resource in self._informers]
+        if seen:
+            self._expected[key] = seen
+
+    def _has_caught_up(self, key: Key) -> bool:
+        expected = self._expected.get(key)
+        if expected is None:
+            return True
+        now = self._clock.monotonic()
+        unmet = [one for one in expected if not is_met(one, self._revision, self._lookup, now)]
+        if not unmet:
+            del self._expected[key]
+            return True
+        self._expected[key] = unmet
+        for one in unmet:
+            self._waiting.setdefault(one.resource, set()).add(key)
+        self._queue.add_after(key, LOOK_AGAIN_SECONDS)
+        return False
+
+    def _cache(self, resource: Resource) -> Cache:
+        return self._informers[resource].cache
+
+    def _revision(self, resource: Resource) -> int:
+        return self._informers[resource].revision
+
+    def _lookup(self, resource: Resource, key: str) -> Obj | None:
+        return self._informers[resource].cache.get(key)
