@@ -1,0 +1,153 @@
+"""Committed changes to everyone who watches, at the pace of each.
+
+Job: hand each change to the watchers of its prefix; let the slow ones read the log instead.
+Invariant: a watcher gets every change under its prefix after its revision once, in order.
+Invariant: a watcher holds at most QUEUE_CHANGES changes and about QUEUE_BYTES bytes; one that
+    falls further behind reads the log, and ends with Compacted where the log no longer reaches.
+Owner: the store that publishes; everything runs in its event loop.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from sampan.store.contract import Change, StoreClosed
+
+QUEUE_CHANGES = 4096
+QUEUE_BYTES = 16 * 1024 * 1024
+
+# (prefix, after, upto) → changes in (after, upto], oldest first, perhaps not all of them, and the
+# revision up to which they are complete. Raises Compacted.
+ReadLog = Callable[[str, int, int], Awaitable[tuple[list[Change], int]]]
+
+
+class Fanout:
+    def __init__(self, revision: int, read_log: ReadLog) -> None:
+        self.revision = revision  # published up to here
+        self.read_log = read_log
+        self._by_prefix: dict[str, list[Watcher]] = {}
+        self._ended: str | None = None
+
+    def watch(self, prefix: str, after_revision: int) -> "Watcher":
+        watcher = Watcher(self, prefix, after_revision)
+        if self._ended is not None:
+            watcher.end(self._ended)
+        else:
+            self._by_prefix.setdefault(prefix, []).append(watcher)
+        return watcher
+
+    def publish(self, changes: Sequence[Change]) -> None:
+        """Changes that are committed, following on the ones published before."""
+        assert changes[0].revision == self.revision + 1, (changes[0].revision, self.revision)
+        self.revision = changes[-1].revision
+        for prefix, watchers in self._by_prefix.items():
+            theirs = [change for change in changes if change.key.startswith(prefix)]
+            if theirs:
+                for watcher in watchers:
+                    watcher.offer(theirs)
+
+    def forget(self, watcher: "Watcher") -> None:
+        watchers = self._by_prefix.get(watcher.prefix, [])
+        if watcher in watchers:
+            watchers.remove(watcher)
+            if not watchers:
+                del self._by_prefix[watcher.prefix]
+
+    def close(self, why: str) -> None:
+        """End every watch, and every later one, with StoreClosed."""
+        self._ended = why
+        for watchers in self._by_prefix.values():
+            for watcher in watchers:
+                watcher.end(why)
+        self._by_prefix.clear()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_prefix.values()))
+
+
+class Watcher:
+    """One watch. Either `_behind` (it must read the log from `_position` on), or `_queue` holds
+    every change of its prefix after `_position`. A full queue is handed out before the log."""
+
+    def __init__(self, fanout: Fanout, prefix: str, after_revision: int) -> None:
+        self.prefix = prefix
+        self._fanout = fanout
+        self._position = after_revision  # everything up to here was delivered
+        self._behind = after_revision < fanout.revision
+        self._queue: list[Change] = []
+        self._queued_bytes = 0
+        self._ended: str | None = None
+        self._closed = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def __aiter__(self) -> "Watcher":
+        return self
+
+    async def __anext__(self) -> list[Change]:
+        while not self._closed:
+            if self._queue:
+                return self._drained()
+            if self._ended is not None:
+                raise StoreClosed(self._ended)
+            if self._behind:
+                if changes := await self._read_on():
+                    return changes
+            else:
+                await self._woken()
+        raise StopAsyncIteration
+
+    def close(self) -> None:
+        self._closed = True
+        self._queue.clear()
+        self._fanout.forget(self)
+        self._wake()
+
+    def offer(self, changes: Sequence[Change]) -> None:
+        """The fan-out's side: newly committed changes under this prefix."""
+        if self._behind:
+            return
+        if not self._queue:
+            # Nothing before this concerned us: should we fall behind later, start from here.
+            self._position = max(self._position, changes[0].revision - 1)
+        for change in changes:
+            if change.revision <= self._position:
+                continue
+            if len(self._queue) >= QUEUE_CHANGES or self._queued_bytes >= QUEUE_BYTES:
+                self._behind = True
+                break
+            self._queue.append(change)
+            self._queued_bytes += _size(change)
+        self._wake()
+
+    def end(self, why: str) -> None:
+        self._ended = why
+        self._wake()
+
+    def _drained(self) -> list[Change]:
+        changes, self._queue, self._queued_bytes = self._queue, [], 0
+        self._position = changes[-1].revision
+        return changes
+
+    async def _read_on(self) -> list[Change]:
+        upto = self._fanout.revision
+        changes, reached = await self._fanout.read_log(self.prefix, self._position, upto)
+        self._position = reached
+        # No await since: if nothing was published meanwhile, the queue takes over from here.
+        self._behind = reached < self._fanout.revision
+        return changes if not self._closed else []
+
+    async def _woken(self) -> None:
+        assert self._waiter is None, "a watch has one reader"
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+def _size(change: Change) -> int:
+    size = len(change.entry.value) if change.entry is not None else 0
+    return size + len(change.previous.value) if change.previous is not None else size

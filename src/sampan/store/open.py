@@ -1,0 +1,31 @@
+"""A store by its URL.
+
+Job: `memory:`, `sqlite:///relative/path`, `sqlite:////absolute/path` → an opened Store.
+"""
+
+from pathlib import Path
+
+from sampan.core.clock import Clock
+from sampan.store.contract import Store, StoreError
+from sampan.store.memory import MemoryStore
+from sampan.store.sqlite import open_sqlite
+
+_FORMS = "use memory:, sqlite:///relative/path or sqlite:////absolute/path"
+
+
+class UnknownStore(StoreError):
+    """The URL names no store that there is."""
+
+
+async def open_store(url: str, clock: Clock) -> Store:
+    """Raises a StoreError whose text says what to do."""
+    scheme, _, rest = url.partition(":")
+    match scheme:
+        case "memory" if not rest:
+            return MemoryStore(clock)
+        case "sqlite" if rest.startswith("///") and len(rest) > 3:
+            return await open_sqlite(Path(rest[3:]), clock)
+        case "etcd" | "etcds" | "http" | "https":
+            raise UnknownStore(f"{url}: etcd is not supported yet; {_FORMS}")
+        case _:
+            raise UnknownStore(f"{url!r} is not the URL of a store: {_FORMS}")

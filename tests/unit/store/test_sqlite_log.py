@@ -1,0 +1,129 @@
+import sqlite3
+
+import pytest
+
+from sampan.store.sqlite_log import Broken, Committed, Refused, Row, SqliteLog
+
+
+@pytest.fixture
+def log(tmp_path):
+    log = SqliteLog(tmp_path / "store.db")
+    yield log
+    log.close()
+
+
+def created(revision, key, value=b"value"):
+    return Row(revision, key, revision, 0, False, None, value)
+
+
+def updated(revision, key, create_revision, previous, value=b"value"):
+    return Row(revision, key, create_revision, previous, False, None, value)
+
+
+def deleted(revision, key, create_revision, previous):
+    return Row(revision, key, create_revision, previous, True, None, b"")
+
+
+def revisions(log):
+    return [row[0] for row in log._writer.execute("SELECT revision FROM log ORDER BY revision")]
+
+
+def test_a_batch_is_committed_with_the_values_that_it_replaced(log):
+    assert log.commit([created(2, "/a", b"1"), created(3, "/b", b"1")]) == Committed({})
+    outcome = log.commit(
+        [updated(4, "/a", 2, 2, b"2"), updated(5, "/a", 2, 4), deleted(6, "/b", 3, 3)]
+    )
+    assert outcome == Committed({2: b"1", 3: b"1"})
+
+
+def test_a_refused_batch_leaves_nothing_behind_and_the_next_one_works(log):
+    log.commit([created(2, "/a")])
+    outcome = log.commit([created(3, "/b"), created(2, "/c"), created(4, "/d")])
+    assert isinstance(outcome, Refused)
+    assert revisions(log) == [2]
+    assert isinstance(log.commit([created(3, "/b")]), Committed)
+
+
+def test_a_commit_that_failed_but_happened_counts_as_committed(log):
+    """Only the file can say; here the batch is already in it."""
+    log.commit([created(2, "/a", b"1")])
+    batch = [updated(3, "/a", 2, 2)]
+    log.commit(batch)
+    assert log._outcome_after(sqlite3.OperationalError("disk I/O error"), batch) == Committed(
+        {2: b"1"}
+    )
+
+
+def test_a_file_that_cannot_be_asked_any_more_is_broken(tmp_path):
+    path = tmp_path / "store.db"
+    log = SqliteLog(path)
+    log.commit([created(2, "/a")])
+    for file in tmp_path.iterdir():
+        file.unlink()
+    path.mkdir()
+    log._writer.close()
+    assert isinstance(log.commit([created(3, "/b")]), Broken)
+
+
+def test_a_sweep_takes_what_was_superseded_and_the_deletions_only(log):
+    log.commit(
+        [
+            created(2, "/a"), updated(3, "/a", 2, 2), created(4, "/b"), deleted(5, "/b", 4, 4),
+            created(6, "/b"), updated(7, "/a", 2, 3), created(8, "/c"), deleted(9, "/c", 8, 8),
+        ]
+    )  # fmt: skip
+    log.mark_compacted(6)
+    while log.sweep():
+        pass
+    assert revisions(log) == [3, 6, 7, 8, 9]
+    log.mark_compacted(9)
+    while log.sweep():
+        pass
+    assert revisions(log) == [6, 7]
+
+
+def test_an_interrupted_sweep_is_finished_by_the_next(log):
+    rows = [created(2, "/a")] + [updated(r, "/a", 2, r - 1) for r in range(3, 3003)]
+    log.commit(rows)
+    log.mark_compacted(3002)
+    assert log.sweep()
+    assert len(revisions(log)) > 1
+    while log.sweep():
+        pass
+    assert revisions(log) == [3002]
+
+
+@pytest.mark.slow
+def test_rewriting_the_same_keys_for_ever_does_not_grow_the_file(log):
+    sizes, revision = [], 1
+    newest = {}
+    for _round in range(6):
+        for _batch in range(4):
+            rows = []
+            for number in range(100):
+                revision += 1
+                key = f"/{number}"
+                create_revision, previous = newest.get(key, (revision, 0))
+                rows.append(updated(revision, key, create_revision, previous, bytes(2000)))
+                newest[key] = (create_revision, revision)
+            log.commit(rows)
+        log.mark_compacted(revision)
+        while log.sweep():
+            pass
+        while log.shrink():
+            pass
+        sizes.append(log._writer.execute("PRAGMA page_count").fetchone()[0])
+    assert max(sizes[3:]) <= max(sizes[:3])
+
+
+@pytest.mark.slow
+def test_deleting_nearly_everything_gives_the_space_back(log):
+    log.commit([created(2 + n, f"/{n}", bytes(3000)) for n in range(1000)])
+    full = log._writer.execute("PRAGMA page_count").fetchone()[0]
+    log.commit([deleted(1002 + n, f"/{n}", 2 + n, 2 + n) for n in range(1000)])
+    log.mark_compacted(2001)
+    while log.sweep():
+        pass
+    while log.shrink():
+        pass
+    assert log._writer.execute("PRAGMA page_count").fetchone()[0] < full / 10
