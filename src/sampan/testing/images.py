@@ -3,28 +3,28 @@
 Job: an archive with a shell and the usual tools, from the static busybox.
 """
 
+import platform
 import shutil
 import subprocess
 from pathlib import Path
 
-from sampan.kubelet.image_archive import build_archive
+from sampan.kubelet.image_archive import ArchiveFile, ImageSettings, build_archive
+from sampan.kubelet.pause_image import architecture
 
-SHELL_ENVIRONMENT = ("PATH=/bin",)
 
-
-def busybox_archive(path: Path, name: str) -> Path:
+def busybox_archive(path: Path, reference: str) -> Path:
     """An archive with one image: busybox, under all of its names, in /bin."""
     binary = shutil.which("busybox")
     assert binary, "busybox is not installed: make test installs it (busybox-static)"
     listed = subprocess.run([binary, "--list"], capture_output=True, text=True, check=True)
-    applets = [applet for applet in listed.stdout.split() if applet != "busybox"]
-    build_archive(
-        path,
-        name,
-        files={"bin/busybox": Path(binary).read_bytes()},
-        links={f"bin/{applet}": "busybox" for applet in applets},
-        directories=("tmp", "etc", "root", "www"),
-        command=("sh",),
-        environment=SHELL_ENVIRONMENT,
+    files = {
+        f"bin/{applet}": ArchiveFile(b"", link_to="busybox")
+        for applet in listed.stdout.split()
+        if applet != "busybox"
+    }
+    files["bin/busybox"] = ArchiveFile(Path(binary).read_bytes())
+    settings = ImageSettings(
+        architecture=architecture(platform.machine()), command=("sh",), env=("PATH=/bin",)
     )
+    path.write_bytes(build_archive(reference, files, settings))
     return path

@@ -40,30 +40,16 @@ class Registry:
         self._program.wait_until(self._answers)
 
     def push(self, archive: Path, name: str, tag: str) -> str:
-        """Push the one image of a docker archive; returns its reference."""
+        """Push the one image of an OCI archive; returns its reference."""
         with tarfile.open(archive) as tar:
-
-            def read(member: str) -> bytes:
-                file = tar.extractfile(member)
-                assert file is not None, member
-                return file.read()
-
-            described = json.loads(read("manifest.json"))[0]
-            config = read(described["Config"])
-            layers = [read(layer) for layer in described["Layers"]]
-        for blob in (config, *layers):
+            index = json.loads(_member(tar, "index.json"))
+            manifest = _blob(tar, index["manifests"][0])
+            described = json.loads(manifest)
+            blobs = [_blob(tar, one) for one in (described["config"], *described["layers"])]
+        for blob in blobs:
             self._push_blob(name, blob)
-        media = "application/vnd.docker."
-        manifest = {
-            "schemaVersion": 2,
-            "mediaType": f"{media}distribution.manifest.v2+json",
-            "config": _descriptor(f"{media}container.image.v1+json", config),
-            "layers": [_descriptor(f"{media}image.rootfs.diff.tar", layer) for layer in layers],
-        }
-        self._send(
-            "PUT", f"/v2/{name}/manifests/{tag}", json.dumps(manifest).encode(),
-            str(manifest["mediaType"]),
-        )  # fmt: skip
+        media_type = index["manifests"][0]["mediaType"]
+        self._send("PUT", f"/v2/{name}/manifests/{tag}", manifest, media_type)
         return f"{self.address}/{name}:{tag}"
 
     def stop(self) -> None:
@@ -93,5 +79,11 @@ def _digest(blob: bytes) -> str:
     return f"sha256:{hashlib.sha256(blob).hexdigest()}"
 
 
-def _descriptor(media_type: str, blob: bytes) -> dict[str, object]:
-    return {"mediaType": media_type, "size": len(blob), "digest": _digest(blob)}
+def _blob(tar: tarfile.TarFile, descriptor: dict[str, str]) -> bytes:
+    return _member(tar, "blobs/" + descriptor["digest"].replace(":", "/"))
+
+
+def _member(tar: tarfile.TarFile, name: str) -> bytes:
+    file = tar.extractfile(name)
+    assert file is not None, name
+    return file.read()

@@ -1,0 +1,155 @@
+"""`sampan up` as a person uses it: without containers, in the background, and with bad input."""
+
+import os
+import socket
+import stat
+import subprocess
+
+import pytest
+
+from sampan.testing.processes import eventually
+from sampan.testing.sampan_process import environment, sampan_command
+
+pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
+
+
+def sampan(*arguments, code=0):
+    done = subprocess.run(
+        sampan_command(*arguments), capture_output=True, text=True, timeout=60,
+        env=environment(), stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_simulated_nodes_run_pods_without_containers(own_cluster):
+    """[R3]"""
+    own_cluster.up("--runtime", "simulated", "--nodes", "3")
+    kubectl = own_cluster.kubectl
+    assert kubectl("get", "nodes").count(" Ready ") == 3
+    kubectl("create", "-f", "-", stdin=SIX_PODS)
+    eventually(lambda: kubectl("get", "pods").count("Running") == 6)
+    nodes = {pod["spec"]["nodeName"] for pod in kubectl.get("pods")["items"]}
+    assert len(nodes) == 3
+    kubectl("delete", "pods", "--all")
+    assert kubectl.get("pods")["items"] == []
+
+
+SIX_PODS = "---\n".join(
+    f"{{apiVersion: v1, kind: Pod, metadata: {{name: p{i}}}, spec: {{containers: [{{name: c, "
+    "image: 'anything:1', resources: {requests: {cpu: 100m}}}]}}\n"
+    for i in range(6)
+)
+
+
+def test_a_control_plane_without_nodes(own_cluster):
+    """--runtime none: the API works, pods wait, and say why"""
+    own_cluster.up("--runtime", "none")
+    kubectl = own_cluster.kubectl
+    assert kubectl.get("nodes")["items"] == []
+    kubectl("run", "waits", "--image=anything:1")
+
+    def message():
+        conditions = kubectl.get("pod", "waits")["status"].get("conditions") or [{}]
+        return conditions[0].get("message", "")
+
+    eventually(lambda: "no nodes available" in message())
+    kubectl("delete", "pod", "waits")
+    kubectl("create", "namespace", "x")
+    kubectl("create", "configmap", "c", "-n", "x")
+    kubectl("delete", "namespace", "x", seconds=30)
+
+
+def test_memory_store_forgets_and_sqlite_does_not(own_cluster):
+    """[E1]"""
+    own_cluster.up("--runtime", "none", "--store", "memory:")
+    own_cluster.kubectl("create", "configmap", "a")
+    own_cluster.stop()
+    own_cluster.up("--runtime", "none")
+    assert not own_cluster.kubectl.exists("configmap", "a")
+    own_cluster.kubectl("create", "configmap", "b")
+    own_cluster.kill()
+    own_cluster.up("--runtime", "none")
+    assert own_cluster.kubectl.exists("configmap", "b")
+
+
+def test_detach_returns_when_ready_and_down_stops_it(own_cluster, tmp_path):
+    kubeconfig, data = str(own_cluster.kubeconfig), str(own_cluster.data_dir)
+    said = sampan(
+        "up", "--detach", "--data-dir", data, "--kubeconfig", kubeconfig, "--port", "0",
+        "--runtime", "simulated",
+    )  # fmt: skip
+    assert f"export KUBECONFIG={kubeconfig}" in said
+    assert stat.S_IMODE(os.stat(kubeconfig).st_mode) == 0o600
+    assert " Ready " in own_cluster.kubectl("get", "nodes")
+    again = sampan("up", "--data-dir", data, "--port", "0", "--runtime", "none", code=1)
+    assert "is in use by process" in again
+    assert "stopped process" in sampan("down", "--data-dir", data)
+    assert "nothing runs" in sampan("down", "--data-dir", data)
+
+
+def test_a_port_in_use_is_named(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        said = sampan(
+            "up", "--data-dir", str(tmp_path / "d"), "--runtime", "none", "--port", port, code=1
+        )
+    assert f"port {port}" in said
+    assert "--port" in said
+    assert "Traceback" not in said
+
+
+def test_a_data_dir_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    said = sampan("up", "--data-dir", str(tmp_path / "file" / "d"), "--runtime", "none", code=1)
+    assert "--data-dir" in said
+    assert "Traceback" not in said
+
+
+def test_a_data_dir_of_a_newer_version_is_refused(tmp_path):
+    data = tmp_path / "d"
+    data.mkdir()
+    (data / "format").write_text("99\n")
+    said = sampan("up", "--data-dir", str(data), "--runtime", "none", code=1)
+    assert "newer sampan" in said
+
+
+def test_a_store_of_a_newer_version_is_refused(own_cluster):
+    own_cluster.up("--runtime", "none")
+    own_cluster.stop()
+    with (own_cluster.data_dir / "store.db").open("r+b") as file:
+        file.seek(60)  # SQLite's user_version lies here, and our format number in it
+        file.write((9999).to_bytes(4, "big"))
+    said = sampan(
+        "up", "--data-dir", str(own_cluster.data_dir), "--runtime", "none", "--port", "0", code=1
+    )
+    assert "newer" in said
+    assert "Traceback" not in said
+
+
+def test_an_unknown_store_is_refused(tmp_path):
+    said = sampan(
+        "up", "--data-dir", str(tmp_path / "d"), "--runtime", "none", "--port", "0",
+        "--store", "mongodb://x", code=1,
+    )  # fmt: skip
+    assert "mongodb" in said
+    assert "Traceback" not in said
+
+
+def test_a_cri_socket_where_nobody_listens_is_named(tmp_path):
+    said = sampan(
+        "up", "--data-dir", str(tmp_path / "d"), "--port", "0", "--runtime", "cri",
+        "--cri-socket", str(tmp_path / "nobody.sock"), code=1,
+    )  # fmt: skip
+    assert "nobody.sock" in said
+    assert "Traceback" not in said
+
+
+def test_reset_asks_for_yes(own_cluster):
+    own_cluster.up("--runtime", "none")
+    own_cluster.stop()
+    said = sampan("reset", "--data-dir", str(own_cluster.data_dir), code=1)
+    assert "--yes" in said
+    assert own_cluster.data_dir.exists()
