@@ -1,9 +1,304 @@
-"""Pods: create, update, status and binding.
+"""Pods: create, update, status, and the subresources that change a pod.
 
 Job: what must hold of a Pod, and what may change in one.
-Invariant: a pod's spec is immutable but for the fields that `_validate_spec_update` names.
+Invariant: a pod's spec is immutable but for the fields that `UPDATABLE` names.
 """
 
+from typing import Any
+
+from sampan.api.errors import (
+    FieldError,
+    field_forbidden,
+    invalid_value,
+    not_supported,
+    required,
+)
+from sampan.api.objects import Obj, annotations_of, copy_of, meta_of
+from sampan.api.pods import MIRROR_ANNOTATION
+from sampan.api.validation import names
+from sampan.api.validation.addresses import address_of, validate_address
+from sampan.api.validation.difference import difference
+from sampan.api.validation.fields import (
+    IMMUTABLE,
+    MAX_INT32,
+    spec_of,
+    status_of,
+    validate_with,
+)
+from sampan.api.validation.metadata import validate_metadata
+from sampan.api.validation.pod_spec import validate_pod_spec
 from sampan.api.validation.rules import Rules
 
-RULES = Rules()
+Errors = list[FieldError]
+UPDATABLE = (
+    "`spec.containers[*].image`",
+    "`spec.initContainers[*].image`",
+    "`spec.activeDeadlineSeconds`",
+    "`spec.tolerations` (only additions to existing tolerations)",
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+)
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_SYSTEM_CONDITIONS = frozenset((
+    "PodScheduled", "Ready", "ContainersReady", "Initialized", "PodReadyToStartContainers",
+    "DisruptionTarget", "PodResizePending", "PodResizeInProgress", "AllContainersRestarting",
+))  # fmt: skip
+
+
+def validate_pod(pod: Obj, errors: Errors) -> None:
+    spec = spec_of(pod)
+    _validate_annotations(pod, spec, errors)
+    validate_pod_spec(spec, "spec", errors, is_pod=True)
+    if not spec.get("serviceAccountName"):
+        _forbid_tokens(spec, errors)
+
+
+def validate_pod_create(pod: Obj, errors: Errors) -> None:
+    validate_pod(pod, errors)
+    spec = spec_of(pod)
+    if spec.get("ephemeralContainers"):
+        errors.append(field_forbidden("spec.ephemeralContainers", "cannot be set on create"))
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        why = "cannot be set until all schedulingGates have been cleared"
+        errors.append(field_forbidden("spec.nodeName", why))
+
+
+def validate_pod_update(new: Obj, old: Obj, errors: Errors) -> None:
+    validate_metadata(meta_of(new), True, names.dns_subdomain, "metadata", errors)
+    validate_pod(new, errors)
+    _validate_mirror_unchanged(new, old, errors)
+    spec, was = spec_of(new), spec_of(old)
+    for kind in ("containers", "initContainers"):
+        if len(spec.get(kind) or ()) != len(was.get(kind) or ()):
+            why = "pod updates may not add or remove containers"
+            errors.append(field_forbidden(f"spec.{kind}", why))
+            return
+    if not _validate_deadline(spec, was, errors):
+        return
+    _validate_added_tolerations(spec, was, errors)
+    _validate_removed_gates(spec, was, errors)
+    if spec != was:
+        _validate_spec_change(spec, was, errors)
+
+
+def validate_pod_status(new: Obj, old: Obj, errors: Errors) -> None:
+    _validate_mirror_unchanged(new, old, errors)
+    status, was = status_of(new), status_of(old)
+    for index, condition in enumerate(status.get("conditions") or ()):
+        kind = condition.get("type") or ""
+        if kind not in _SYSTEM_CONDITIONS:
+            validate_with(names.qualified_name, kind, f"status.conditions[{index}].Type", errors)
+    if spec_of(new).get("nodeName") != spec_of(old).get("nodeName"):
+        errors.append(field_forbidden("status.nodeName", "may not be changed directly"))
+    nominated = status.get("nominatedNodeName")
+    if nominated and nominated != was.get("nominatedNodeName"):
+        validate_with(names.dns_subdomain, nominated, "status.nominatedNodeName", errors)
+    quality = status.get("qosClass")
+    if was.get("qosClass") and quality != was["qosClass"]:
+        errors.append(invalid_value("status.qosClass", quality or "", IMMUTABLE))
+    for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        _validate_no_return(kind, status, was, spec_of(old), errors)
+    _validate_ips(status, errors)
+
+
+def validate_binding(binding: Obj, errors: Errors) -> None:
+    target = binding.get("target") or {}
+    kind = target.get("kind")
+    if kind and kind != "Node":
+        errors.append(not_supported("target.kind", kind, ("Node", "<empty>")))
+    if not target.get("name"):
+        errors.append(required("target.name"))
+
+
+def validate_ephemeral_containers(new: Obj, old: Obj, errors: Errors) -> None:
+    """The `ephemeralcontainers` subresource: they are only ever added."""
+    validate_pod(new, errors)
+    if MIRROR_ANNOTATION in annotations_of(old):
+        errors.append(field_forbidden("", "static pods do not support ephemeral containers"))
+    now = {one.get("name"): one for one in spec_of(new).get("ephemeralContainers") or ()}
+    for container in spec_of(old).get("ephemeralContainers") or ():
+        name = container.get("name")
+        if name not in now:
+            why = f'existing ephemeral containers "{name}" may not be removed\n'
+            errors.append(field_forbidden("spec.ephemeralContainers", why))
+        elif now[name] != container:
+            changes = difference(container, now[name])
+            why = f'existing ephemeral containers "{name}" may not be changed\n{changes}'
+            errors.append(field_forbidden("spec.ephemeralContainers", why))
+
+
+def validate_resize(new: Obj, old: Obj, errors: Errors) -> None:
+    """The `resize` subresource: only the CPU and memory of containers, and not the QoS class."""
+    from_resize = copy_of(spec_of(new))
+    was = spec_of(old)
+    for kind in ("containers", "initContainers"):
+        before = {one.get("name"): one for one in was.get(kind) or ()}
+        for container in from_resize.get(kind) or ():
+            original = before.get(container.get("name")) or {}
+            for key in ("resources", "resizePolicy"):
+                _put(container, key, original.get(key))
+    validate_pod(new, errors)
+    if from_resize != was:
+        changes = difference(was, from_resize)
+        why = f"only cpu and memory resources are mutable\n{changes}"
+        errors.append(field_forbidden("spec", why))
+
+
+def _validate_annotations(pod: Obj, spec: Obj, errors: Errors) -> None:
+    annotations = annotations_of(pod)
+    if not annotations:
+        return
+    mirror = annotations.get(MIRROR_ANNOTATION)
+    if mirror is not None and not spec.get("nodeName"):
+        why = "must set spec.nodeName if mirror pod annotation is set"
+        errors.append(invalid_value(f"metadata.annotations[{MIRROR_ANNOTATION}]", mirror, why))
+    cost = annotations.get(_DELETION_COST)
+    if cost is not None and not _is_int32(cost):
+        field = f"metadata.annotations[{_DELETION_COST}]"
+        errors.append(invalid_value(field, cost, "must be a 32bit integer"))
+
+
+def _is_int32(text: str) -> bool:
+    digits = text.removeprefix("-")
+    if not digits.isdecimal() or not digits.isascii() or len(digits) > 10:
+        return False
+    if digits != "0" and digits.startswith("0"):
+        return False
+    return text != "-0" and -MAX_INT32 - 1 <= int(text) <= MAX_INT32
+
+
+def _forbid_tokens(spec: Obj, errors: Errors) -> None:
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        for number, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
+            if source.get("serviceAccountToken") is not None:
+                field = f"spec.volumes[{index}].projected.sources[{number}].serviceAccountToken"
+                why = "must not be specified when serviceAccountName is not set"
+                errors.append(field_forbidden(field, why))
+
+
+def _validate_mirror_unchanged(new: Obj, old: Obj, errors: Errors) -> None:
+    now, was = (
+        annotations_of(new).get(MIRROR_ANNOTATION),
+        annotations_of(old).get(MIRROR_ANNOTATION),
+    )
+    if now == was:
+        return
+    field = f"metadata.annotations[{MIRROR_ANNOTATION}]"
+    if was is None:
+        errors.append(field_forbidden(field, "may not add mirror pod annotation"))
+    else:
+        errors.append(field_forbidden(field, "may not remove or update mirror pod annotation"))
+
+
+def _validate_deadline(spec: Obj, was: Obj, errors: Errors) -> bool:
+    """It may be set, and then only shortened."""
+    field = "spec.activeDeadlineSeconds"
+    now, before = spec.get("activeDeadlineSeconds"), was.get("activeDeadlineSeconds")
+    if now is None:
+        if before is not None:
+            why = "must not update from a positive integer to nil value"
+            errors.append(invalid_value(field, None, why))
+        return True
+    if not 0 <= now <= MAX_INT32:
+        errors.append(invalid_value(field, now, names.between(0, MAX_INT32)))
+        return False
+    if before is not None and before < now:
+        why = "must be less than or equal to previous value"
+        errors.append(invalid_value(field, now, why))
+        return False
+    return True
+
+
+def _validate_added_tolerations(spec: Obj, was: Obj, errors: Errors) -> None:
+    now = [_without_seconds(one) for one in spec.get("tolerations") or ()]
+    if any(_without_seconds(one) not in now for one in was.get("tolerations") or ()):
+        why = "existing toleration can not be modified except its tolerationSeconds"
+        errors.append(field_forbidden("spec.tolerations", why))
+
+
+def _without_seconds(toleration: Obj) -> Obj:
+    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+
+def _validate_removed_gates(spec: Obj, was: Obj, errors: Errors) -> None:
+    known = {gate.get("name") for gate in was.get("schedulingGates") or ()}
+    for index, gate in enumerate(spec.get("schedulingGates") or ()):
+        if gate.get("name") not in known:
+            why = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
+            errors.append(field_forbidden(f"spec.schedulingGates[{index}].name", why))
+
+
+def _validate_spec_change(spec: Obj, was: Obj, errors: Errors) -> None:
+    """Put back what may change; whatever still differs may not."""
+    rest = copy_of(spec)
+    for kind in ("containers", "initContainers"):
+        for container, before in zip(rest.get(kind) or (), was.get(kind) or (), strict=True):
+            _put(container, "image", before.get("image"))
+    for key in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
+        _put(rest, key, was.get(key))
+    grace = was.get("terminationGracePeriodSeconds")
+    if grace is not None and grace < 0 and rest.get("terminationGracePeriodSeconds") == 1:
+        rest["terminationGracePeriodSeconds"] = grace
+    if was.get("schedulingGates"):
+        _validate_gated_placement(rest, was, errors)
+    if rest != was:
+        changes = difference(was, rest)
+        why = f"pod updates may not change fields other than {','.join(UPDATABLE)}\n{changes}"
+        errors.append(field_forbidden("spec", why))
+
+
+def _validate_gated_placement(rest: Obj, was: Obj, errors: Errors) -> None:
+    """While gated, a pod's placement may be narrowed: node selectors may be added."""
+    now, before = rest.get("nodeSelector") or {}, was.get("nodeSelector") or {}
+    if now != before:
+        if any(now.get(key) != value for key, value in before.items()):
+            why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+            errors.append(invalid_value("spec.nodeSelector", now, why))
+        _put(rest, "nodeSelector", was.get("nodeSelector"))
+    affinity = (rest.get("affinity") or {}).get("nodeAffinity")
+    had = (was.get("affinity") or {}).get("nodeAffinity")
+    if affinity is not None and had is None:
+        # Setting node affinity where there was none narrows the choice as well.
+        others = {key: value for key, value in rest["affinity"].items() if key != "nodeAffinity"}
+        _put(rest, "affinity", others if was.get("affinity") is not None else others or None)
+
+
+def _put(obj: Obj, key: str, value: Any) -> None:
+    if value is None:
+        obj.pop(key, None)
+    else:
+        obj[key] = value
+
+
+def _validate_no_return(kind: str, status: Obj, was: Obj, spec: Obj, errors: Errors) -> None:
+    """Where containers are not restarted, one that has ended stays ended."""
+    if spec.get("restartPolicy") == "Always" and kind != "ephemeralContainerStatuses":
+        return
+    policies = {
+        one.get("name"): one.get("restartPolicy")
+        for list_name in ("containers", "initContainers")
+        for one in spec.get(list_name) or ()
+    }
+    ended = {}
+    for one in was.get(kind) or ():
+        end = (one.get("state") or {}).get("terminated")
+        may_restart = spec.get("restartPolicy") == "OnFailure" and (end or {}).get("exitCode")
+        if end is not None and not may_restart and not policies.get(one.get("name")):
+            ended[one.get("name")] = end
+    for index, one in enumerate(status.get(kind) or ()):
+        if one.get("name") in ended and (one.get("state") or {}).get("terminated") is None:
+            why = "may not be transitioned to non-terminated state"
+            errors.append(field_forbidden(f"status.{kind}[{index}].state", why))
+
+
+def _validate_ips(status: Obj, errors: Errors) -> None:
+    for kind in ("podIPs", "hostIPs"):
+        listed = status.get(kind) or []
+        for index, one in enumerate(listed):
+            validate_address(one.get("ip") or "", f"status.{kind}[{index}]", errors)
+        families = [found.version for one in listed if (found := address_of(one.get("ip") or ""))]
+        if len(families) != len(set(families)):
+            why = "may specify no more than one IP for each IP family"
+            errors.append(invalid_value(f"status.{kind}", listed, why))
+
+
+RULES = Rules(names.dns_subdomain, validate_pod_create, validate_pod_update, validate_pod_status)

@@ -1,0 +1,58 @@
+"""IP addresses and networks in API fields.
+
+Job: from a text to an address or network, and to what is wrong with a bad one.
+Invariant: no function raises. Leading zeros are forgiven, as upstream forgives them in old fields.
+"""
+
+import re
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+
+from sampan.api.errors import FieldError, invalid_value
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+_strip_zeros = re.compile(r"(?<![0-9A-Fa-f:])0+(?=[0-9])").sub
+_BAD_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_BAD_NETWORK = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+
+
+def address_of(text: str) -> Address | None:
+    try:
+        return ip_address(_forgiven(text))
+    except ValueError:
+        return None
+
+
+def network_of(text: str) -> Network | None:
+    """Host bits may be set: 10.0.0.1/8 is 10.0.0.0/8."""
+    address, slash, bits = text.partition("/")
+    if not slash or not bits.isdecimal() or not bits.isascii():
+        return None
+    try:
+        return ip_network(f"{_forgiven(address)}/{int(bits)}", strict=False)
+    except ValueError:
+        return None
+
+
+def validate_address(text: str, path: str, errors: list[FieldError]) -> None:
+    if address_of(text) is None:
+        errors.append(invalid_value(path, text, _BAD_ADDRESS))
+
+
+def validate_network(text: str, path: str, errors: list[FieldError]) -> None:
+    if network_of(text) is None:
+        errors.append(invalid_value(path, text, _BAD_NETWORK))
+
+
+def _forgiven(text: str) -> str:
+    if "%" in text:  # Go's parser knows no zones
+        return ""
+    return _strip_zeros("", text) if "." in text else text

@@ -1,0 +1,116 @@
+"""What must hold of a pod's spec, in a Pod or in the template of something that makes pods.
+
+Job: run the rules of the parts, in upstream's order.
+Invariant: the spec has been defaulted; a missing default is a fault like any other.
+"""
+
+from sampan.api.errors import FieldError, field_forbidden, invalid_value, required
+from sampan.api.objects import Obj
+from sampan.api.validation import names
+from sampan.api.validation.fields import (
+    MAX_INT32,
+    validate_choice,
+    validate_optional_choice,
+    validate_with,
+)
+from sampan.api.validation.metadata import validate_annotations, validate_labels
+from sampan.api.validation.pod_spec.containers import Surroundings, validate_containers
+from sampan.api.validation.pod_spec.network import (
+    validate_dns,
+    validate_host_network,
+    validate_hostnames,
+)
+from sampan.api.validation.pod_spec.pod_resources import (
+    validate_pod_level,
+    validate_resource_claims,
+)
+from sampan.api.validation.pod_spec.resources import validate_overhead
+from sampan.api.validation.pod_spec.scheduling import (
+    validate_affinity,
+    validate_gates,
+    validate_spread,
+    validate_tolerations,
+)
+from sampan.api.validation.pod_spec.security import validate_pod_security
+from sampan.api.validation.pod_spec.volumes import validate_volumes
+
+Errors = list[FieldError]
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
+
+
+def validate_pod_spec(spec: Obj, path: str, errors: Errors, *, is_pod: bool) -> None:
+    grace = spec.get("terminationGracePeriodSeconds")
+    if grace is None:
+        errors.append(required(f"{path}.terminationGracePeriodSeconds"))
+    volumes = spec.get("volumes")
+    claims = spec.get("resourceClaims")
+    around = Surroundings(
+        validate_volumes(volumes, f"{path}.volumes", errors) if volumes else {},
+        validate_resource_claims(claims, f"{path}.resourceClaims", errors) if claims else (),
+        grace,
+        spec.get("restartPolicy") or "",
+        spec.get("hostUsers") is not False,
+        is_pod,
+    )
+    validate_containers(spec, around, path, errors)
+    if spec.get("resources") is not None:
+        validate_pod_level(spec, f"{path}.resources", errors)
+    validate_host_network(spec, path, errors, is_pod=is_pod)
+    if spec.get("restartPolicy") not in _RESTART_POLICIES:
+        policy = spec.get("restartPolicy")
+        validate_choice(policy, _RESTART_POLICIES, f"{path}.restartPolicy", errors)
+    _validate_placement(spec, path, errors)
+    validate_dns(spec, path, errors)
+    validate_pod_security(spec, path, errors)
+    validate_hostnames(spec, path, errors)
+    _validate_names(spec, path, errors)
+    _validate_rest(spec, path, errors)
+
+
+def validate_pod_template(template: Obj, path: str, errors: Errors) -> None:
+    """Of a Deployment, a Job and so on. Ephemeral containers have no place there."""
+    meta, spec = template.get("metadata") or {}, template.get("spec") or {}
+    validate_labels(meta.get("labels") or {}, f"{path}.metadata.labels", errors)
+    validate_annotations(meta.get("annotations") or {}, f"{path}.metadata.annotations", errors)
+    validate_pod_spec(spec, f"{path}.spec", errors, is_pod=False)
+    if spec.get("ephemeralContainers"):
+        why = "ephemeral containers not allowed in pod template"
+        errors.append(field_forbidden(f"{path}.spec.ephemeralContainers", why))
+
+
+def _validate_placement(spec: Obj, path: str, errors: Errors) -> None:
+    if spec.get("nodeSelector"):
+        validate_labels(spec["nodeSelector"], f"{path}.nodeSelector", errors)
+    if spec.get("affinity"):
+        validate_affinity(spec["affinity"], f"{path}.affinity", errors)
+    if spec.get("schedulingGates"):
+        validate_gates(spec["schedulingGates"], f"{path}.schedulingGates", errors)
+    if spec.get("topologySpreadConstraints"):
+        here = f"{path}.topologySpreadConstraints"
+        validate_spread(spec["topologySpreadConstraints"], here, errors)
+    if spec.get("tolerations"):
+        validate_tolerations(spec["tolerations"], f"{path}.tolerations", errors)
+
+
+def _validate_names(spec: Obj, path: str, errors: Errors) -> None:
+    for key in ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"):
+        name = spec.get(key)
+        if name:
+            for wrong in names.dns_subdomain(name):
+                errors.append(invalid_value(f"{path}.{key}", name, wrong))
+
+
+def _validate_rest(spec: Obj, path: str, errors: Errors) -> None:
+    for index, gate in enumerate(spec.get("readinessGates") or ()):
+        field = f"{path}.readinessGates[{index}].conditionType"
+        validate_with(names.qualified_name, gate.get("conditionType") or "", field, errors)
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= MAX_INT32:
+        why = names.between(1, MAX_INT32)
+        errors.append(invalid_value(f"{path}.activeDeadlineSeconds", deadline, why))
+    policy = spec.get("preemptionPolicy")
+    if policy is not None:
+        choices = ("PreemptLowerPriority", "Never")
+        validate_optional_choice(policy, choices, f"{path}.preemptionPolicy", errors)
+    if spec.get("overhead"):
+        validate_overhead(spec["overhead"], f"{path}.overhead", errors)

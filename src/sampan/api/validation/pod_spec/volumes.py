@@ -1,0 +1,299 @@
+"""The volumes of a pod: names, one source each, and what each source must say.
+
+Job: spec.volumes → causes, and the volumes that are good enough to be mounted.
+Invariant: a volume with a fault of its own is not among those returned, as upstream.
+"""
+
+from collections.abc import Callable, Sequence
+
+from sampan.api.errors import (
+    FieldError,
+    duplicate,
+    field_forbidden,
+    invalid_value,
+    required,
+)
+from sampan.api.objects import Obj
+from sampan.api.validation import names
+from sampan.api.validation.fields import (
+    validate_choice,
+    validate_file_path,
+    validate_mode,
+    validate_no_backsteps,
+    validate_optional_choice,
+    validate_required,
+    validate_with,
+)
+from sampan.api.validation.pod_spec.env import (
+    VOLUME_FIELDS,
+    validate_field_ref,
+    validate_resource_ref,
+)
+from sampan.api.validation.pod_spec.resources import amount_of
+
+Errors = list[FieldError]
+PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_HOST_PATH_TYPES = (
+    "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate",
+    "Socket",
+)  # fmt: skip
+
+
+def validate_volumes(volumes: Sequence[Obj], path: str, errors: Errors) -> dict[str, Obj]:
+    good: dict[str, Obj] = {}
+    for index, volume in enumerate(volumes):
+        here = f"{path}[{index}]"
+        found: Errors = []
+        _validate_source(volume, here, found)
+        name = volume.get("name") or ""
+        if not name:
+            found.append(required(f"{here}.name"))
+        else:
+            validate_with(names.dns_label, name, f"{here}.name", found)
+        if name in good:
+            found.append(duplicate(f"{here}.name", name))
+        if found:
+            errors.extend(found)
+        else:
+            good[name] = volume
+    return good
+
+
+def _validate_source(volume: Obj, path: str, errors: Errors) -> None:
+    seen = 0
+    for kind, source in volume.items():
+        if kind == "name" or source is None:
+            continue
+        seen += 1
+        if seen > 1:
+            why = "may not specify more than 1 volume type"
+            errors.append(field_forbidden(f"{path}.{kind}", why))
+            continue
+        check = _SOURCES.get(kind)
+        if check is not None:
+            check(source, f"{path}.{kind}", errors)
+    if not seen:
+        errors.append(required(path, "must specify a volume type"))
+
+
+def _empty_dir(source: Obj, path: str, errors: Errors) -> None:
+    limit = source.get("sizeLimit")
+    amount = None if limit is None else amount_of(limit)
+    if amount is not None and amount.nanos < 0:
+        why = "SizeLimit field must be a valid resource quantity"
+        errors.append(field_forbidden(f"{path}.sizeLimit", why))
+
+
+def host_path(source: Obj, path: str, errors: Errors) -> None:
+    target = source.get("path")
+    if not target:
+        errors.append(required(f"{path}.path"))
+        return
+    validate_no_backsteps(target, f"{path}.path", errors)
+    validate_optional_choice(source.get("type"), _HOST_PATH_TYPES, f"{path}.type", errors)
+
+
+def _secret(source: Obj, path: str, errors: Errors) -> None:
+    validate_required(source.get("secretName"), f"{path}.secretName", errors)
+    _validate_files(source, path, errors)
+
+
+def _config_map(source: Obj, path: str, errors: Errors) -> None:
+    validate_required(source.get("name"), f"{path}.name", errors)
+    _validate_files(source, path, errors)
+
+
+def _validate_files(source: Obj, path: str, errors: Errors) -> None:
+    validate_mode(source.get("defaultMode"), f"{path}.defaultMode", errors)
+    for index, item in enumerate(source.get("items") or ()):
+        _validate_item(item, f"{path}.items[{index}]", errors)
+
+
+def _validate_item(item: Obj, path: str, errors: Errors) -> None:
+    validate_required(item.get("key"), f"{path}.key", errors)
+    target = item.get("path") or ""
+    validate_required(target, f"{path}.path", errors)
+    validate_file_path(target, f"{path}.path", errors)
+    validate_mode(item.get("mode"), f"{path}.mode", errors)
+
+
+def _downward(source: Obj, path: str, errors: Errors) -> None:
+    validate_mode(source.get("defaultMode"), f"{path}.defaultMode", errors)
+    for file in source.get("items") or ():
+        # Upstream names the volume's source here, without the item.
+        _validate_downward_file(file, path, errors)
+
+
+def _validate_downward_file(file: Obj, path: str, errors: Errors) -> None:
+    target = file.get("path") or ""
+    validate_required(target, f"{path}.path", errors)
+    validate_file_path(target, f"{path}.path", errors)
+    field, resource = file.get("fieldRef"), file.get("resourceFieldRef")
+    if field is not None:
+        validate_field_ref(field, VOLUME_FIELDS, f"{path}.fieldRef", errors)
+        if resource is not None:
+            why = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            errors.append(invalid_value(path, "resource", why))
+    elif resource is not None:
+        validate_resource_ref(resource, f"{path}.resourceFieldRef", errors, in_volume=True)
+    else:
+        errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
+    validate_mode(file.get("mode"), f"{path}.mode", errors)
+
+
+def _projected(source: Obj, path: str, errors: Errors) -> None:
+    validate_mode(source.get("defaultMode"), f"{path}.defaultMode", errors)
+    taken: set[str] = set()
+    for index, projection in enumerate(source.get("sources") or ()):
+        here = f"{path}.sources[{index}]"
+        given = [key for key, value in projection.items() if value is not None]
+        for kind in given:
+            part = projection[kind]
+            check = _PROJECTIONS.get(kind)
+            if check is not None:
+                check(part, f"{here}.{kind}", errors)
+            for target in _paths_of(part):
+                if target in taken:
+                    named = part.get("name") or ""
+                    errors.append(invalid_value(path, named, "conflicting duplicate paths"))
+                taken.add(target)
+        if len(given) > 1:
+            why = "may not specify more than 1 volume type per source"
+            errors.append(field_forbidden(here, why))
+
+
+def _paths_of(part: Obj) -> list[str]:
+    paths = [item["path"] for item in part.get("items") or () if item.get("path")]
+    own = part.get("path")
+    return [*paths, own] if own else paths
+
+
+def _named_files(part: Obj, path: str, errors: Errors) -> None:
+    validate_required(part.get("name"), f"{path}.name", errors)
+    for index, item in enumerate(part.get("items") or ()):
+        _validate_item(item, f"{path}.items[{index}]", errors)
+
+
+def _token(part: Obj, path: str, errors: Errors) -> None:
+    seconds = part.get("expirationSeconds")
+    if seconds is not None and seconds < 600:
+        why = "may not specify a duration less than 10 minutes"
+        errors.append(invalid_value(f"{path}.expirationSeconds", seconds, why))
+    if seconds is not None and seconds > 1 << 32:
+        why = "may not specify a duration larger than 2^32 seconds"
+        errors.append(invalid_value(f"{path}.expirationSeconds", seconds, why))
+    target = part.get("path")
+    if not target:
+        errors.append(required(f"{path}.path"))
+    else:
+        validate_file_path(target, f"{path}.path", errors)
+
+
+def _trust_bundle(part: Obj, path: str, errors: Errors) -> None:
+    by_name, by_signer = part.get("name") is not None, part.get("signerName") is not None
+    if by_name and by_signer:
+        why = "only one of name and signerName may be used"
+        errors.append(invalid_value(path, part, why))
+    elif not by_name and not by_signer:
+        errors.append(required(path, "either name or signerName must be specified"))
+    target = part.get("path")
+    if not target:
+        errors.append(required(f"{path}.path"))
+    else:
+        validate_file_path(target, f"{path}.path", errors)
+
+
+def nfs(source: Obj, path: str, errors: Errors) -> None:
+    validate_required(source.get("server"), f"{path}.server", errors)
+    target = source.get("path")
+    validate_required(target, f"{path}.path", errors)
+    if target and not target.startswith("/"):
+        errors.append(invalid_value(f"{path}.path", target, "must be an absolute path"))
+
+
+def iscsi(source: Obj, path: str, errors: Errors) -> None:
+    validate_required(source.get("targetPortal"), f"{path}.targetPortal", errors)
+    name = source.get("iqn")
+    if not name:
+        errors.append(required(f"{path}.iqn"))
+    elif not name.startswith(("iqn", "eui", "naa")):
+        why = "must be valid format starting with iqn, eui, or naa"
+        errors.append(invalid_value(f"{path}.iqn", name, why))
+    lun = source.get("lun") or 0
+    if not 0 <= lun <= 255:
+        errors.append(invalid_value(f"{path}.lun", lun, names.between(0, 255)))
+
+
+def _needs(*keys: str) -> Callable[[Obj, str, Errors], None]:
+    """A source whose only rule is that some of its fields are there."""
+
+    def check(source: Obj, path: str, errors: Errors) -> None:
+        for key in keys:
+            validate_required(source.get(key), f"{path}.{key}", errors)
+
+    return check
+
+
+def _csi(source: Obj, path: str, errors: Errors) -> None:
+    validate_csi_driver(source.get("driver") or "", f"{path}.driver", errors)
+    reference = source.get("nodePublishSecretRef")
+    if reference is not None and not reference.get("name"):
+        errors.append(required(f"{path}.nodePublishSecretRef.name"))
+
+
+def validate_csi_driver(driver: str, path: str, errors: Errors) -> None:
+    if not driver:
+        errors.append(required(path))
+    if len(driver) > 63:
+        errors.append(FieldError("FieldValueTooLong", path, _too_long(63)))
+    validate_with(names.dns_subdomain, driver.lower(), path, errors)
+
+
+def _too_long(limit: int) -> str:
+    return f"Too long: may not be more than {limit} bytes"
+
+
+def _ephemeral(source: Obj, path: str, errors: Errors) -> None:
+    if source.get("volumeClaimTemplate") is None:
+        errors.append(required(f"{path}.volumeClaimTemplate"))
+
+
+def _image(source: Obj, path: str, errors: Errors) -> None:
+    validate_required(source.get("reference"), f"{path}.reference", errors)
+    validate_choice(source.get("pullPolicy"), PULL_POLICIES, f"{path}.pullPolicy", errors)
+
+
+_PROJECTIONS: dict[str, Callable[[Obj, str, Errors], None]] = {
+    "secret": _named_files,
+    "configMap": _named_files,
+    "downwardAPI": _downward,
+    "serviceAccountToken": _token,
+    "clusterTrustBundle": _trust_bundle,
+}
+_SOURCES: dict[str, Callable[[Obj, str, Errors], None]] = {
+    "emptyDir": _empty_dir,
+    "hostPath": host_path,
+    "secret": _secret,
+    "configMap": _config_map,
+    "downwardAPI": _downward,
+    "projected": _projected,
+    "persistentVolumeClaim": _needs("claimName"),
+    "nfs": nfs,
+    "iscsi": iscsi,
+    "csi": _csi,
+    "ephemeral": _ephemeral,
+    "image": _image,
+    "gitRepo": _needs("repository"),
+    "gcePersistentDisk": _needs("pdName"),
+    "awsElasticBlockStore": _needs("volumeID"),
+    "glusterfs": _needs("endpoints", "path"),
+    "rbd": _needs("monitors", "image"),
+    "cinder": _needs("volumeID"),
+    "cephfs": _needs("monitors"),
+    "flexVolume": _needs("driver"),
+    "azureFile": _needs("secretName", "shareName"),
+    "azureDisk": _needs("diskName", "diskURI"),
+    "vsphereVolume": _needs("volumePath"),
+    "portworxVolume": _needs("volumeID"),
+    "scaleIO": _needs("gateway", "system", "volumeName"),
+}
