@@ -1,0 +1,301 @@
+"""Container logs in the CRI format: choose lines, write them as `kubectl logs` shows them.
+
+Job: options → lines (pure), and reading a file that grows, is rotated, and ends with its container.
+Invariant: how the file's bytes were split into reads never changes what comes out.
+Invariant: with `follow`, every line of the log is seen once, across a rotation too.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_supported
+from sampan.core.file_events import Changes, FileEvents
+
+BLOCK_BYTES = 64 * 1024
+# As kuberuntime's logs.go: whether the container still runs is asked once a second …
+CHECK_SECONDS = 1.0
+# … and soon after a writer closed the file, because the runtime says "running" a little longer.
+CHECK_SOON_SECONDS, CHECKS_SOON = 0.05, 20
+STREAMS = ("All", "Stdout", "Stderr")
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    since_seconds: int | None = None
+    since_time: str | None = None  # RFC 3339
+    tail_lines: int | None = None
+    limit_bytes: int | None = None
+    stream: str = "All"
+
+    def since(self, now: float) -> float | None:
+        """The moment before which lines are left out."""
+        if self.since_seconds is not None:
+            return now - self.since_seconds
+        return (
+            None if self.since_time is None else datetime.fromisoformat(self.since_time).timestamp()
+        )
+
+
+def options_from_query(query: Mapping[str, Sequence[str]]) -> tuple[LogOptions, list[FieldError]]:
+    """The options and all that is wrong with them, as ValidatePodLogOptions words it."""
+    errors: list[FieldError] = []
+    text = {name: values[0] for name, values in query.items() if values}
+    numbers: dict[str, int | None] = {}
+    for name, least in (("tailLines", 0), ("limitBytes", 1), ("sinceSeconds", 1)):
+        numbers[name] = _number(name, text.get(name), least, errors)
+    since_time = text.get("sinceTime")
+    if since_time is not None:
+        if numbers["sinceSeconds"] is not None:
+            why = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+            errors.append(field_forbidden("", why))
+        if not _is_moment(since_time):
+            errors.append(invalid_value("sinceTime", since_time, "must be an RFC 3339 time"))
+    stream = text.get("stream") or "All"
+    if stream not in STREAMS:
+        errors.append(not_supported("stream", stream, STREAMS))
+    elif stream != "All" and numbers["tailLines"] is not None:
+        why = "`tailLines` and specific `stream` are mutually exclusive for now"
+        errors.append(field_forbidden("", why))
+    options = LogOptions(
+        follow=is_true(text.get("follow")),
+        previous=is_true(text.get("previous")),
+        timestamps=is_true(text.get("timestamps")),
+        since_seconds=numbers["sinceSeconds"],
+        since_time=since_time,
+        tail_lines=numbers["tailLines"],
+        limit_bytes=numbers["limitBytes"],
+        stream=stream,
+    )
+    return options, errors
+
+
+def is_true(value: str | None) -> bool:
+    """As query parameters are converted to booleans: present and not one of the words for no."""
+    return value is not None and value.lower() not in ("0", "false")
+
+
+def _number(name: str, text: str | None, least: int, errors: list[FieldError]) -> int | None:
+    if text is None:
+        return None
+    if not text.lstrip("-").isdigit():
+        errors.append(invalid_value(name, text, "must be a number"))
+        return None
+    value = int(text)
+    if value < least:
+        why = (
+            f"must be greater than or equal to {least}" if least == 0 else "must be greater than 0"
+        )
+        errors.append(invalid_value(name, value, why))
+    return value
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
+class LogFormatter:
+    """Raw blocks in, what the client sees out. Owned by one reader."""
+
+    def __init__(self, options: LogOptions, now: float) -> None:
+        self._timestamps = options.timestamps
+        self._since = options.since(now)
+        self._stream = b"" if options.stream == "All" else options.stream.lower().encode()
+        self._left = options.limit_bytes
+        self._unfinished = b""
+        self._at_line_start = True
+        self.full = False  # the byte limit is reached: nothing more will come out
+
+    def feed(self, block: bytes) -> bytes:
+        lines = (self._unfinished + block).split(b"\n")
+        self._unfinished = lines.pop()
+        return self._shown(lines)
+
+    def finish(self) -> bytes:
+        """A last line without its end: the writer was cut off, but what is there is shown."""
+        rest, self._unfinished = self._unfinished, b""
+        return self._shown([rest]) if rest else b""
+
+    def _shown(self, lines: list[bytes]) -> bytes:
+        shown = b"".join(map(self._line, lines))
+        if self._left is not None:
+            shown = shown[: self._left]
+            self._left -= len(shown)
+            self.full = self._left == 0
+        return shown
+
+    def _line(self, raw: bytes) -> bytes:
+        parts = raw.split(b" ", 3)
+        if len(parts) < 3 or parts[1] not in (b"stdout", b"stderr"):
+            return b""  # not a log line: a machine that lost power leaves such
+        if self._stream and parts[1] != self._stream:
+            return b""
+        if self._since is not None and moment(parts[0]) < self._since:
+            return b""
+        text = parts[3] if len(parts) == 4 else b""
+        partial = parts[2].split(b":")[0] == b"P"
+        if self._timestamps and self._at_line_start:
+            text = _nine_digits(parts[0]) + b" " + text
+        self._at_line_start = not partial
+        return text if partial else text + b"\n"
+
+
+def moment(timestamp: bytes) -> float:
+    """Seconds since 1970 of RFC 3339 with nanoseconds; 0 where it is none."""
+    try:
+        whole = datetime.fromisoformat(timestamp.decode()[:19] + _zone(timestamp))
+    except ValueError:
+        return 0.0
+    digits = timestamp[20:].rstrip(b"Z").split(b"+")[0].split(b"-")[0]
+    fraction = float(b"0." + digits) if timestamp[19:20] == b"." and digits.isdigit() else 0.0
+    return whole.timestamp() + fraction
+
+
+def _zone(timestamp: bytes) -> str:
+    if timestamp.endswith(b"Z"):
+        return "+00:00"
+    return timestamp[-6:].decode() if timestamp[-6:-5] in (b"+", b"-") else "+00:00"
+
+
+def _nine_digits(timestamp: bytes) -> bytes:
+    """The runtime leaves out trailing zeros; shown timestamps all have the same width."""
+    head, rest = timestamp[:19], timestamp[19:]
+    digits = rest[1:].rstrip(b"Z").split(b"+")[0].split(b"-")[0] if rest[:1] == b"." else b""
+    zone = rest[1 + len(digits) :] if rest[:1] == b"." else rest
+    return head + b"." + digits.ljust(9, b"0") + zone
+
+
+def tail_start(file: BinaryIO, lines: int) -> int:
+    """Where the last `lines` lines begin, reading no more of the file than they take."""
+    position = file.seek(0, os.SEEK_END)
+    found = 0
+    while position > 0:
+        start = max(0, position - BLOCK_BYTES)
+        file.seek(start)
+        block = file.read(position - start)
+        found += block.count(b"\n")
+        position = start
+        if found > lines:
+            return position + _after_newline(block, found - lines)
+    return 0
+
+
+def _after_newline(block: bytes, count: int) -> int:
+    at = 0
+    for _ in range(count):
+        at = block.index(b"\n", at) + 1
+    return at
+
+
+async def read_log(
+    path: str | Path,
+    options: LogOptions,
+    *,
+    now: float,
+    events: FileEvents,
+    is_running: Callable[[], Awaitable[bool]],
+) -> AsyncIterator[bytes]:
+    """The log as the client sees it, in blocks; FileNotFoundError where there is none."""
+    formatter = LogFormatter(options, now)
+    file = _open(path)
+    try:
+        size = os.fstat(file.fileno()).st_size
+        if options.tail_lines is not None:
+            file.seek(tail_start(file, options.tail_lines))
+        if not options.follow:
+            async for shown in _blocks(file, formatter, size):
+                yield shown
+            if last := formatter.finish():
+                yield last
+            return
+        # Watching before reading: what is written in between is an event, not a gap.
+        with events.watch(Path(path).parent) as changes:
+            ended = _Ended(Path(path).name, changes, is_running)
+            await ended.check()
+            while not formatter.full:
+                async for shown in _blocks(file, formatter, None):
+                    yield shown
+                if formatter.full or ended.for_good:
+                    break
+                file = _successor(file, path) or file
+                if _has_more(file):
+                    continue
+                await ended.wait()
+            if not formatter.full and (last := formatter.finish()):
+                yield last
+    finally:
+        file.close()
+
+
+async def _blocks(
+    file: BinaryIO, formatter: LogFormatter, until: int | None
+) -> AsyncIterator[bytes]:
+    """Everything up to `until` (or, for now, to the end of the file)."""
+    while not formatter.full:
+        room = BLOCK_BYTES if until is None else min(BLOCK_BYTES, until - file.tell())
+        block = file.read(room) if room > 0 else b""
+        if not block:
+            return
+        if shown := formatter.feed(block):
+            yield shown
+        await asyncio.sleep(0)  # a long log must not keep the others from running
+
+
+class _Ended:
+    """Waits for more, and finds out when there will be no more."""
+
+    def __init__(
+        self, name: str, changes: Changes, is_running: Callable[[], Awaitable[bool]]
+    ) -> None:
+        self._name, self._changes, self._is_running = name, changes, is_running
+        self._checks_soon = 0
+        self.for_good = False  # the container had ended before what was then read
+
+    async def wait(self) -> None:
+        seconds = CHECK_SOON_SECONDS if self._checks_soon else CHECK_SECONDS
+        changes = await self._changes.wait(seconds)
+        ours = [change for change in changes if change.name in ("", self._name)]
+        if any(change.closed for change in ours):
+            self._checks_soon = CHECKS_SOON
+        if not ours or self._checks_soon or any(change.name == "" for change in ours):
+            self._checks_soon = max(0, self._checks_soon - 1)
+            await self.check()
+
+    async def check(self) -> None:
+        self.for_good = not await self._is_running()
+
+
+def _has_more(file: BinaryIO) -> bool:
+    return os.fstat(file.fileno()).st_size > file.tell()
+
+
+def _successor(file: BinaryIO, path: str | Path) -> BinaryIO | None:
+    """The next file, if the log was rotated. The runtime writes to the old one until it was told
+    to open the new one, so the new one is there only after the last line of the old."""
+    opened = os.fstat(file.fileno())
+    try:
+        current = os.stat(path)
+    except FileNotFoundError:
+        return None  # between the rename and the re-open
+    if (current.st_dev, current.st_ino) == (opened.st_dev, opened.st_ino):
+        if current.st_size < file.tell():
+            file.seek(0)  # truncated in place
+        return None
+    if _has_more(file):
+        return None  # first the rest of the old one
+    file.close()
+    return _open(path)
+
+
+def _open(path: str | Path) -> BinaryIO:
+    return open(path, "rb")
