@@ -1,0 +1,46 @@
+"""Conditions: `status.conditions[]`, a list that is a map by type.
+
+Job: find one, and set one so that lastTransitionTime says when its status last changed. Pure.
+Invariant: setting what is already there changes nothing.
+"""
+
+from collections.abc import Sequence
+
+from sampan.api.objects import Obj, time_text
+
+
+def condition_of(obj: Obj, kind: str) -> Obj | None:
+    """An object's condition of a type, or None."""
+    return find((obj.get("status") or {}).get("conditions") or (), kind)
+
+
+def find(conditions: Sequence[Obj], kind: str) -> Obj | None:
+    return next((one for one in conditions if one.get("type") == kind), None)
+
+
+def is_true(obj: Obj, kind: str) -> bool:
+    found = condition_of(obj, kind)
+    return found is not None and found.get("status") == "True"
+
+
+def with_condition(conditions: Sequence[Obj], wanted: Obj, now: float) -> list[Obj]:
+    """The list with `wanted` in its place, or at the end. The transition time is kept while the
+    status stays, else it is the one given in `wanted`, else `now`."""
+    before = find(conditions, wanted["type"])
+    placed = _timed(before, wanted, now)
+    if before is None:
+        return [*conditions, placed]
+    return [placed if one is before else one for one in conditions]
+
+
+def without_condition(conditions: Sequence[Obj], kind: str) -> list[Obj]:
+    return [one for one in conditions if one.get("type") != kind]
+
+
+def _timed(before: Obj | None, wanted: Obj, now: float) -> Obj:
+    if before is not None and before.get("status") == wanted.get("status"):
+        moment = before.get("lastTransitionTime") or time_text(now)
+    else:
+        moment = wanted.get("lastTransitionTime") or time_text(now)
+    # Fields that the caller does not speak of (lastProbeTime, say) stay as they were.
+    return {**(before or {}), **wanted, "lastTransitionTime": moment}
