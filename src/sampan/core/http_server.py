@@ -61,19 +61,22 @@ class Server:
 
     async def start(self, host: str, port: int) -> int:
         """Listen, and say on which port; OSError as the system gave it."""
+        listening = bound_socket(host, port)
+        await self.start_on(listening)
+        return cast(int, listening.getsockname()[1])
+
+    async def start_on(self, listening: socket.socket) -> None:
+        """Listen on a socket that is already bound: whoever needs the port before the handler."""
         loop = asyncio.get_running_loop()
         encrypted = self._ssl is not None
         self._listener = await loop.create_server(
             lambda: _Connection(self, loop),
-            host,
-            port,
+            sock=listening,
             ssl=self._ssl,
             backlog=BACKLOG,
-            reuse_address=True,
             ssl_handshake_timeout=self.limits.header_seconds if encrypted else None,
             ssl_shutdown_timeout=TLS_SHUTDOWN_SECONDS if encrypted else None,
         )
-        return cast(int, self._listener.sockets[0].getsockname()[1])
 
     async def stop(self, grace_seconds: float) -> None:
         """Running requests may finish, streams end cleanly, the rest is closed after the grace."""
@@ -106,6 +109,19 @@ class Server:
             self._date = f"date: {formatdate(self._clock.now(), usegmt=True)}\r\n"
             self._date_until = now + 1.0
         return self._date
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A TCP socket bound to the address, IPv4 or IPv6; OSError as the system gave it."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
 
 
 class _Connection(asyncio.Protocol):
