@@ -1,0 +1,198 @@
+"""A whole cluster in one process: every part built, started in order, and stopped in reverse.
+
+Job: settings → parts. Nothing here decides anything about pods.
+Invariant: parts get clients, never each other; each acts under an identity of its own.
+Owner: `sampan up`.
+"""
+
+import asyncio
+import contextlib
+import errno
+import random
+import socket
+import ssl
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from sampan.api.schema import Schema
+from sampan.apiserver.authn.user import MASTERS, User
+from sampan.apiserver.server import ApiServer
+from sampan.apiserver.settings import ApiServerSettings
+from sampan.client.contract import Client
+from sampan.client.informer import Informers
+from sampan.client.inprocess import InProcessClient
+from sampan.client.kubeconfig import write_kubeconfig
+from sampan.cmd import machine, pki
+from sampan.cmd.data_dir import DataDir
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.nodes import Nodes, NodeIdentity, RealNode, SimulatedNodes, choose_nodes
+from sampan.cmd.progress import Progress
+from sampan.cmd.settings import SERVICE_CIDR, UpSettings
+from sampan.core.clock import Clock
+from sampan.core.http_server import Server
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+from sampan.core.tls import client_context, server_context
+from sampan.store.compaction import keep_compacted
+from sampan.store.contract import StoreError
+from sampan.store.open import open_store
+
+HTTP_GRACE_SECONDS = 2.0
+FIRST_SERVICE_ADDRESS = "10.96.0.1"
+EVERYWHERE = ("0.0.0.0", "::")
+
+
+class AllInOne:
+    def __init__(
+        self, settings: UpSettings, data: DataDir, progress: Progress, clock: Clock
+    ) -> None:
+        self._settings, self._data, self._progress, self._clock = settings, data, progress, clock
+        self._metrics = Metrics()
+        self._tasks = Tasks("sampan")
+        self._undo = AsyncExitStack()
+        self._pki = pki.Pki(data.pki)
+        self._nodes: Nodes | None = None
+
+    async def start(self) -> None:
+        """Returns when the API answers and every node is Ready; raises CannotStart."""
+        settings = self._settings
+        identity = NodeIdentity(
+            name=settings.node_name or machine.node_name(socket.gethostname()),
+            address=settings.node_ip or machine.primary_address(),
+        )
+        self._nodes = choose_nodes(settings, self._data, identity, self._progress, self._clock)
+        # A real node's runtime takes longest, and needs nothing from the others: it goes first.
+        runtime = self._tasks.start("runtime", self._nodes.prepare())
+        self._undo.push_async_callback(self._nodes.stop)
+        self._undo.push_async_callback(self._tasks.stop)
+        self._ensure_certificates(identity)
+        server = await self._start_api_server()
+        self._start_scheduler(server)
+        self._start_controllers(server)
+        await runtime
+        await self._nodes.start(self._client_maker(server), self._metrics, self._tls_of_node())
+
+    async def stop(self) -> None:
+        await self._undo.aclose()
+
+    def hurry(self) -> None:
+        """The user asked twice: give containers no more time."""
+        if self._nodes is not None:
+            self._nodes.hurry()
+
+    def _ensure_certificates(self, identity: NodeIdentity) -> None:
+        with self._progress.step("certificates") as step:
+            bind = self._settings.bind_address
+            wanted = pki.leaves(
+                server_names(bind, identity),
+                identity.name,
+                [identity.name, identity.address, "localhost", "127.0.0.1"],
+            )
+            made = pki.ensure(self._data.pki, wanted, self._clock)
+            step.detail = f"{made} made" if made else "kept"
+
+    async def _start_api_server(self) -> ApiServer:
+        with self._progress.step("store") as step:
+            url = self._settings.store or f"sqlite:///{self._data.store}"
+            try:
+                store = await open_store(url, self._clock)
+            except StoreError as error:
+                raise CannotStart(str(error)) from error
+            self._undo.push_async_callback(store.close)
+            step.detail = f"{url.split(':')[0]}, revision {store.revision}"
+        with self._progress.step("API server") as step:
+            listening = _listen(self._settings, self._data)
+            port = listening.getsockname()[1]
+            address = _reachable(self._settings.bind_address)
+            settings = self._api_server_settings(address, port)
+            server = ApiServer(store, Schema.load(), settings, self._clock, self._metrics)
+            await server.start()
+            http = Server(server.handle_http, ssl_context=self._server_tls())
+            await http.start_on(listening)
+            self._undo.push_async_callback(server.stop)
+            self._undo.push_async_callback(http.stop, HTTP_GRACE_SECONDS)
+            self._tasks.supervise("compaction", lambda: keep_compacted(store, self._clock))
+            step.detail = f"https://{address}:{port}"
+        self._write_kubeconfig(f"https://{address}:{port}")
+        self._data.remember(port=port)
+        return server
+
+    def _api_server_settings(self, address: str, port: int) -> ApiServerSettings:
+        return ApiServerSettings(
+            service_cidr=SERVICE_CIDR,
+            advertise_address=address,
+            advertise_port=port,
+            token_signing_key_pem=self._pki.token_key.read_bytes(),
+            ca_bundle_pem=self._pki.ca.read_text(),
+            kubelet_tls=lambda: client_context(
+                ca_path=self._pki.ca,
+                cert_path=self._pki.certificate("apiserver-kubelet-client"),
+                key_path=self._pki.key("apiserver-kubelet-client"),
+            ),
+        )
+
+    def _server_tls(self) -> ssl.SSLContext:
+        return server_context(
+            self._pki.certificate("apiserver"), self._pki.key("apiserver"), self._pki.ca
+        )
+
+    def _tls_of_node(self) -> ssl.SSLContext:
+        return server_context(
+            self._pki.certificate("kubelet"), self._pki.key("kubelet"), self._pki.ca
+        )
+
+    def _write_kubeconfig(self, url: str) -> None:
+        paths = [self._data.kubeconfig]
+        if self._settings.kubeconfig:
+            paths.append(Path(self._settings.kubeconfig).absolute())
+        for path in paths:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_kubeconfig(
+                    path,
+                    server=url,
+                    ca=self._pki.ca.read_bytes(),
+                    certificate=self._pki.certificate("admin").read_bytes(),
+                    key=self._pki.key("admin").read_bytes(),
+                )
+            except OSError as error:
+                raise CannotStart(f"cannot write the kubeconfig {path}: {error}") from error
+
+    def _client_maker(self, server: ApiServer) -> "ClientMaker":
+        # system:masters until the RBAC roles of the components are there.
+        return lambda name: InProcessClient(server.as_user(User(name, (MASTERS,))))
+
+    def _start_scheduler(self, server: ApiServer) -> None:
+        from sampan.scheduler.loop import Scheduler
+
+        client = self._client_maker(server)("system:kube-scheduler")
+        scheduler = Scheduler(
+            client, clock=self._clock, rng=random.Random(), metrics=self._metrics
+        )
+        self._tasks.supervise("scheduler", scheduler.run)
+
+    def _start_controllers(self, server: ApiServer) -> None:
+        from sampan.controllers.registry import controllers
+        from sampan.controllers.runner import ControllerRunner
+
+        client = self._client_maker(server)("system:kube-controller-manager")
+        informers = Informers(client, clock=self._clock)
+        runner = ControllerRunner(
+            client, informers, self._clock, self._metrics, controllers(self._pki.ca.read_text())
+        )
+        self._tasks.supervise("controllers", runner.run)
+
+
+def server_names(bind_address: str, identity: NodeIdentity) -> list[str]:
+    """Every name under which a client may come to the API server."""
+    service = "kubernetes"
+    names = [service, f"{service}.default", f"{service}.default.svc"]
+    names += [f"{service}.default.svc.cluster.local", "localhost", "127.0.0.1", "::1"]
+    names += [FIRST_SERVICE_ADDRESS, identity.name, identity.address]
+    if bind_address not in EVERYWHERE:
+        names.append(bind_address)
+    return list(dict.fromkeys(names))
+
+
+def _reachable(bind_address: str) -> str:
+    return "127.0.0.1" if bind_address in EVERYWHERE else bind_address

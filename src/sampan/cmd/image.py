@@ -1,0 +1,70 @@
+"""`sampan image`: the images of a cluster's node, without a registry."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from sampan.cmd.data_dir import DataDir, DataDirError, find_data_dir, holder
+from sampan.core.clock import SystemClock
+from sampan.kubelet.image_archive import ArchiveError, import_archive
+from sampan.kubelet.runtime import Image, RuntimeFailure
+
+CONNECT_SECONDS = 10.0
+
+
+def run(action: str, data_dir: str, file: str) -> int:
+    try:
+        socket_path = _socket_of(find_data_dir(data_dir))
+        match action:
+            case "import":
+                for name in asyncio.run(import_archive(socket_path, Path(file))):
+                    print(f"imported {name}")
+            case "list":
+                _print_table(asyncio.run(_images(socket_path)))
+    except (DataDirError, ArchiveError, RuntimeFailure) as error:
+        print(f"sampan: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _socket_of(data: DataDir) -> str:
+    if not holder(data):
+        raise DataDirError(
+            f"the cluster in {data.root} does not run: start it with "
+            f"`sampan up --data-dir {data.root}`"
+        )
+    found: str = data.record().get("cri_socket", "")
+    if not found:
+        raise DataDirError(f"the cluster in {data.root} has no real node, so it keeps no images")
+    return found
+
+
+async def _images(socket_path: str) -> list[Image]:
+    from sampan.kubelet.cri_runtime import CriRuntime
+
+    runtime = CriRuntime(socket_path, SystemClock())
+    try:
+        await runtime.connect(CONNECT_SECONDS)
+        return list(await runtime.images())
+    finally:
+        await runtime.close()
+
+
+def _print_table(images: list[Image]) -> None:
+    rows = sorted(
+        (name, image.id.removeprefix("sha256:")[:12], _size(image.size_bytes))
+        for image in images
+        for name in image.tags or image.digests or ("<none>",)
+    )
+    width = max((len(row[0]) for row in rows), default=0)
+    print(f"{'IMAGE':<{width}}  {'ID':<12}  SIZE")
+    for name, identity, size in rows:
+        print(f"{name:<{width}}  {identity:<12}  {size}")
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"

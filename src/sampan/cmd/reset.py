@@ -1,0 +1,42 @@
+"""`sampan reset`: nothing of the cluster stays on the machine."""
+
+import asyncio
+import os
+import shutil
+import sys
+
+from sampan.cmd.data_dir import DataDir, DataDirError, Lock, find_data_dir
+from sampan.cmd.down import stop
+from sampan.core.clock import SystemClock
+
+
+def run(data_dir: str, *, confirmed: bool) -> int:
+    try:
+        data = find_data_dir(data_dir)
+        if not confirmed:
+            print(
+                f"sampan: this removes the cluster in {data.root} with its data, containers and "
+                "network; say --yes to do it",
+                file=sys.stderr,
+            )
+            return 1
+        stop(data)
+        lock = Lock.take(data)
+    except DataDirError as error:
+        print(f"sampan: {error}", file=sys.stderr)
+        return 1
+    remove(data)
+    lock.release()
+    print(f"removed {data.root}")
+    return 0
+
+
+def remove(data: DataDir) -> None:
+    """Containers first, then the network that they need to go, then the files."""
+    if (data.root / "containerd").exists():
+        from sampan.kubelet import containerd
+        from sampan.network import cni
+
+        asyncio.run(containerd.reset(data.root, environment=os.environ, clock=SystemClock()))
+        cni.tear_down(data.root)
+    shutil.rmtree(data.root)
