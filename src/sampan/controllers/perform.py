@@ -14,7 +14,16 @@ from sampan.api.errors import ApiError, Conflict, NotFound
 from sampan.api.objects import Obj
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
-from sampan.controllers.actions import Action, Create, Delete, Outcome, Patch, Record, Update
+from sampan.controllers.actions import (
+    Action,
+    Create,
+    Delete,
+    Outcome,
+    Patch,
+    Record,
+    Settled,
+    Update,
+)
 from sampan.core.tasks import all_of
 
 AT_ONCE = 64
@@ -41,10 +50,23 @@ async def _performed(action: Action, client: Client, recorder: EventRecorder) ->
     try:
         return Outcome(action, await _called(action, client, recorder))
     except ApiError as error:
-        settled: tuple[type[ApiError], ...] = (
-            (NotFound, Conflict) if isinstance(action, Delete) else getattr(action, "settled", ())
+        return (
+            Outcome(action) if isinstance(error, _settled(action)) else Outcome(action, error=error)
         )
-        return Outcome(action) if isinstance(error, settled) else Outcome(action, error=error)
+
+
+def _settled(action: Action) -> Settled:
+    match action:
+        case Create() | Update() | Patch():
+            return action.settled
+        case Delete(revision=0):
+            return (NotFound, Conflict)  # Conflict: another uid, so ours is gone
+        case Delete():
+            return (NotFound,)
+        case Record():
+            return ()
+        case _:
+            assert_never(action)
 
 
 async def _called(action: Action, client: Client, recorder: EventRecorder) -> Obj | None:

@@ -1,0 +1,26 @@
+"""Every controller that sampan has, in one list.
+
+Job: build them from the settings that some of them need. To add one: add a line.
+"""
+
+from dataclasses import dataclass
+
+from sampan.controllers.controller import Controller
+from sampan.controllers.garbage_collector import garbage_collector
+from sampan.controllers.namespace import namespace_controller
+from sampan.controllers.root_ca import root_ca_controller
+from sampan.controllers.serviceaccount import serviceaccount_controller
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    root_ca: str  # PEM, what pods verify the API server with
+
+
+def all_controllers(settings: ControllerSettings) -> list[Controller]:
+    return [
+        namespace_controller(),
+        serviceaccount_controller(),
+        root_ca_controller(settings.root_ca),
+        garbage_collector(),
+    ]

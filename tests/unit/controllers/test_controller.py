@@ -1,0 +1,28 @@
+import pytest
+
+from sampan.controllers.catalog import ControllerSettings, all_controllers
+from sampan.controllers.controller import UnknownController, selected
+
+ALL = all_controllers(ControllerSettings(root_ca="PEM"))
+
+
+def names(wanted):
+    return {one.name for one in selected(ALL, wanted)}
+
+
+def test_a_star_is_all_of_them():
+    assert names(["*"]) == {one.name for one in ALL}
+
+
+def test_one_can_be_left_out_by_name_or_alias():
+    assert names(["*", "-garbagecollector"]) == names(["*"]) - {"garbage-collector-controller"}
+    assert names(["-namespace-controller", "*"]) == names(["*"]) - {"namespace-controller"}
+
+
+def test_one_can_be_asked_for_alone():
+    assert names(["namespace"]) == {"namespace-controller"}
+
+
+def test_a_name_that_does_not_exist_is_refused():
+    with pytest.raises(UnknownController, match="-jobb"):
+        names(["*", "-jobb"])
