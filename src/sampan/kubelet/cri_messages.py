@@ -67,12 +67,14 @@ def sandbox_config(spec: SandboxSpec) -> Message:
         readonly_rootfs=security.read_only_root,
         supplemental_groups=security.supplemental_groups,
         privileged=security.privileged,
-        seccomp=_seccomp(security.seccomp),
+        seccomp=_profile(security.seccomp),
     )
     if security.run_as_user is not None:
         context.run_as_user.value = security.run_as_user
     if security.run_as_group is not None:
         context.run_as_group.value = security.run_as_group
+    if security.selinux is not None:
+        context.selinux_options.CopyFrom(_selinux(security.selinux))
     return cri.PodSandboxConfig(
         metadata=cri.PodSandboxMetadata(
             name=spec.name, namespace=spec.namespace, uid=spec.uid, attempt=spec.attempt
@@ -108,7 +110,7 @@ def container_config(spec: ContainerSpec) -> Message:
         command=spec.command,
         args=spec.args,
         working_dir=spec.working_dir,
-        envs=[cri.KeyValue(key=key, value=value.encode()) for key, value in spec.env],
+        envs=[cri.KeyValue(key=key, value=value.encode(errors="surrogateescape")) for key, value in spec.env],
         mounts=[_mount(mount) for mount in spec.mounts],
         labels=dict(spec.labels),
         annotations=dict(spec.annotations),
@@ -225,6 +227,7 @@ def image(message: Message) -> Image:
 
 
 def _container_security(security: SecurityContext) -> Message:
+    is_open = security.privileged or security.unmasked_proc
     context = cri.LinuxContainerSecurityContext(
         capabilities=cri.Capability(
             add_capabilities=security.add_capabilities,
@@ -236,10 +239,14 @@ def _container_security(security: SecurityContext) -> Message:
         readonly_rootfs=security.read_only_root,
         supplemental_groups=security.supplemental_groups,
         no_new_privs=security.no_new_privileges,
-        seccomp=_seccomp("Unconfined" if security.privileged else security.seccomp),
-        masked_paths=() if security.privileged else _MASKED_PATHS,
-        readonly_paths=() if security.privileged else _READ_ONLY_PATHS,
+        seccomp=_profile("Unconfined" if security.privileged else security.seccomp),
+        masked_paths=() if is_open else _MASKED_PATHS,
+        readonly_paths=() if is_open else _READ_ONLY_PATHS,
     )
+    if security.apparmor:
+        context.apparmor.CopyFrom(_profile(security.apparmor))
+    if security.selinux is not None:
+        context.selinux_options.CopyFrom(_selinux(security.selinux))
     if security.run_as_user is not None:
         context.run_as_user.value = security.run_as_user
     if security.run_as_group is not None:
@@ -260,7 +267,7 @@ def _namespaces(security: SecurityContext) -> Message:
     )
 
 
-def _seccomp(profile: str) -> Message:
+def _profile(profile: str) -> Message:
     if profile == "RuntimeDefault":
         return cri.SecurityProfile(profile_type=cri.SecurityProfile.RuntimeDefault)
     if profile.startswith("localhost/"):
@@ -270,6 +277,11 @@ def _seccomp(profile: str) -> Message:
         )
     assert profile == "Unconfined", profile
     return cri.SecurityProfile(profile_type=cri.SecurityProfile.Unconfined)
+
+
+def _selinux(options: tuple[str, str, str, str]) -> Message:
+    user, role, kind, level = options
+    return cri.SELinuxOption(user=user, role=role, type=kind, level=level)
 
 
 def _mount(mount: Mount) -> Message:

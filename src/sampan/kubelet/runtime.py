@@ -72,6 +72,9 @@ class SecurityContext:
     drop_capabilities: tuple[str, ...] = ()
     no_new_privileges: bool = False
     seccomp: str = "Unconfined"  # Unconfined | RuntimeDefault | localhost/PATH
+    apparmor: str = ""  # as seccomp, with localhost/PROFILE; empty: the runtime decides
+    selinux: tuple[str, str, str, str] | None = None  # user, role, type, level
+    unmasked_proc: bool = False
     host_network: bool = False
     host_pid: bool = False
     host_ipc: bool = False
@@ -101,6 +104,15 @@ class SandboxSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class HostFile:
+    """A small file that must be there before the container is created (it is mounted)."""
+
+    path: str
+    content: str = ""
+    mode: int = 0o644
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerSpec:
     """One container to create, fully resolved: no references, no expansion left."""
 
@@ -121,6 +133,7 @@ class ContainerSpec:
     tty: bool = False
     resources: LinuxResources = LinuxResources()
     security: SecurityContext = SecurityContext()
+    host_files: tuple[HostFile, ...] = ()  # written by a runtime that has real containers
 
 
 @dataclass(frozen=True, slots=True)
