@@ -86,7 +86,7 @@ def validate_pod_status(new: Obj, old: Obj, errors: Errors) -> None:
     for index, condition in enumerate(status.get("conditions") or ()):
         kind = condition.get("type") or ""
         if kind not in _SYSTEM_CONDITIONS:
-            validate_with(names.qualified_name, kind, f"status.conditions[{index}].Type", errors)
+            validate_with(names.qualified_name, kind, f"metadata.conditions[{index}].Type", errors)
     if spec_of(new).get("nodeName") != spec_of(old).get("nodeName"):
         errors.append(field_forbidden("status.nodeName", "may not be changed directly"))
     nominated = status.get("nominatedNodeName")
@@ -271,21 +271,22 @@ def _put(obj: Obj, key: str, value: Any) -> None:
 
 def _validate_no_return(kind: str, status: Obj, was: Obj, spec: Obj, errors: Errors) -> None:
     """Where containers are not restarted, one that has ended stays ended."""
-    if spec.get("restartPolicy") == "Always" and kind != "ephemeralContainerStatuses":
+    is_ephemeral = kind == "ephemeralContainerStatuses"
+    policy = "Never" if is_ephemeral else spec.get("restartPolicy")
+    if policy == "Always":
         return
-    policies = {
+    own_policies = {
         one.get("name"): one.get("restartPolicy")
         for list_name in ("containers", "initContainers")
         for one in spec.get(list_name) or ()
     }
-    ended = {}
-    for one in was.get(kind) or ():
-        end = (one.get("state") or {}).get("terminated")
-        may_restart = spec.get("restartPolicy") == "OnFailure" and (end or {}).get("exitCode")
-        if end is not None and not may_restart and not policies.get(one.get("name")):
-            ended[one.get("name")] = end
-    for index, one in enumerate(status.get(kind) or ()):
-        if one.get("name") in ended and (one.get("state") or {}).get("terminated") is None:
+    now = {one.get("name"): one.get("state") or {} for one in status.get(kind) or ()}
+    for index, one in enumerate(was.get(kind) or ()):
+        name, end = one.get("name"), (one.get("state") or {}).get("terminated")
+        if end is None or own_policies.get(name) or name not in now:
+            continue
+        may_restart = policy == "OnFailure" and end.get("exitCode")
+        if not may_restart and now[name].get("terminated") is None:
             why = "may not be transitioned to non-terminated state"
             errors.append(field_forbidden(f"status.{kind}[{index}].state", why))
 
