@@ -1,0 +1,256 @@
+"""The node agent: its parts, put together and run.
+
+Job: build the parts, start their loops, answer lookups of the node's HTTP server.
+Invariant: when `run` is cancelled, containers keep running; a new Kubelet takes them over.
+Owner: cmd/ builds one per node.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+from sampan.api.objects import Obj, name_of, namespace_of, uid_of
+from sampan.client.contract import Client
+from sampan.client.events import EventRecorder
+from sampan.core.clock import Clock
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+from sampan.kubelet.heartbeat import Heartbeat
+from sampan.kubelet.images import ImagePuller
+from sampan.kubelet.kill import Killer
+from sampan.kubelet.node_machine import SIMULATED, Machine, read_machine
+from sampan.kubelet.node_status import allocatable_of
+from sampan.kubelet.observed import Observations
+from sampan.kubelet.perform import Performer
+from sampan.kubelet.plan import newest_sandbox
+from sampan.kubelet.pod_sync import PodSync
+from sampan.kubelet.pod_workers import PodWorkers
+from sampan.kubelet.recorder import PodEvents
+from sampan.kubelet.relist import Relist, RuntimeHealth
+from sampan.kubelet.report import StatusReporter
+from sampan.kubelet.runtime import ContainerState, ContainerStatus, Runtime
+from sampan.kubelet.settings import KubeletSettings
+from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
+from sampan.kubelet.sync_loop import SyncLoop
+from sampan.kubelet.timed import timed
+from sampan.kubelet.translate import Dns, NodeFacts
+from sampan.kubelet.volumes_hook import NoVolumes, Volumes
+
+API = "api"
+
+
+class Kubelet:
+    def __init__(
+        self,
+        *,
+        settings: KubeletSettings,
+        client: Client,
+        runtime: Runtime,
+        clock: Clock,
+        metrics: Metrics,
+        rng: random.Random,
+        source: ApiserverSource | None = None,
+        volumes: Volumes | None = None,
+    ) -> None:
+        """`source`: shared by the nodes of one process, and run by its owner; None: its own."""
+        self._settings, self._client, self._clock = settings, client, clock
+        self._runtime = runtime = timed(runtime, clock=clock, metrics=metrics)
+        self._tasks = Tasks(f"kubelet {settings.node_name}")
+        self._source = source
+        self._health = RuntimeHealth()
+        self._observations = Observations(runtime)
+        self._recorder = EventRecorder(
+            client, "kubelet", clock=clock, host=settings.node_name, rng=rng
+        )
+        events = PodEvents(self._recorder)
+        self._reporter = StatusReporter(client, tasks=self._tasks, clock=clock, rng=rng)
+        killer = Killer(runtime=runtime, events=events, clock=clock)
+        volumes = volumes or NoVolumes()
+        machine = _machine(settings)
+        performer = Performer(
+            runtime=runtime,
+            client=client,
+            puller=ImagePuller(runtime, clock, events.emit),
+            killer=killer,
+            volumes=volumes,
+            events=events,
+            node=_facts(settings, machine),
+            clock=clock,
+        )
+        steps = PodSync(
+            settings=settings,
+            runtime=runtime,
+            observations=self._observations,
+            health=self._health,
+            performer=performer,
+            killer=killer,
+            volumes=volumes,
+            reporter=self._reporter,
+            events=events,
+            clock=clock,
+            metrics=metrics,
+        )
+        self._workers = PodWorkers(steps, tasks=self._tasks, clock=clock, metrics=metrics, rng=rng)
+        self._heartbeat = Heartbeat(
+            settings=settings,
+            client=client,
+            runtime=runtime,
+            machine=machine,
+            health=self._health,
+            recorder=self._recorder,
+            clock=clock,
+            rng=rng,
+        )
+        self._loop = SyncLoop(
+            sources=[API],
+            workers=self._workers,
+            reporter=self._reporter,
+            events=events,
+            room=self._heartbeat.room,
+            clock=clock,
+        )
+        self._relist = Relist(
+            settings=settings,
+            runtime=runtime,
+            observations=self._observations,
+            health=self._health,
+            wake=self._workers.wake,
+            found=self._loop.look_for_orphans,
+            health_changed=self._heartbeat.poke,
+            clock=clock,
+            metrics=metrics,
+        )
+        self._declare(metrics)
+
+    @property
+    def node_ready(self) -> asyncio.Event:
+        """Set while the API shows this node as Ready."""
+        return self._heartbeat.node_ready
+
+    async def run(self) -> None:
+        """Until cancelled. What runs on the node keeps running."""
+        source = self._source
+        try:
+            if source is None:
+                informer = informer_of_node(
+                    self._client, self._settings.node_name, clock=self._clock
+                )
+                source = ApiserverSource(informer)
+                self._tasks.supervise("pods", informer.run)
+                self._tasks.supervise("source", source.run)
+            source.subscribe(self._settings.node_name, self._deliver)
+            self._tasks.supervise("events", self._recorder.run)
+            self._tasks.supervise("runtime events", self._relist.watch_events)
+            self._tasks.supervise("relist", self._relist.run)
+            self._tasks.supervise("lease", self._heartbeat.keep_lease)
+            self._tasks.supervise("images", self._heartbeat.watch_images)
+            await self._tasks.supervise("node", self._heartbeat.run)
+        finally:
+            if source is not None:
+                source.unsubscribe(self._settings.node_name)
+            self._workers.close()
+            await self._tasks.stop()
+
+    # What the node's HTTP server asks.
+
+    def pods(self) -> list[Obj]:
+        """The pods of this node, each with its newest status."""
+        return [
+            {**pod, "status": self._reporter.status_of(uid_of(pod)) or pod.get("status") or {}}
+            for pod in self._workers.pods()
+        ]
+
+    def pod(self, namespace: str, name: str, uid: str = "") -> Obj | None:
+        for pod in self._workers.pods():
+            same = namespace_of(pod) == namespace and name_of(pod) == name
+            if same and uid in ("", uid_of(pod)):
+                return pod
+        return None
+
+    async def find_container(
+        self, namespace: str, name: str, container: str, *, previous: bool = False
+    ) -> ContainerStatus | None:
+        """The newest container of that name, or the last one that ended before it."""
+        found = await self._containers(namespace, name, container)
+        if not previous:
+            return found[0] if found else None
+        older = found[1:] if found and found[0].state is not ContainerState.EXITED else found
+        ended = [one for one in older if one.state is ContainerState.EXITED]
+        if found and found[0].state is ContainerState.EXITED:
+            ended = ended[1:] or ended
+        return ended[0] if ended else None
+
+    async def sandbox_id(self, namespace: str, name: str) -> str | None:
+        pod = self.pod(namespace, name)
+        if pod is None:
+            return None
+        sandbox = newest_sandbox(await self._observations.pod(uid_of(pod)))
+        return sandbox.id if sandbox is not None and sandbox.ready else None
+
+    async def _containers(
+        self, namespace: str, name: str, container: str
+    ) -> Sequence[ContainerStatus]:
+        pod = self.pod(namespace, name)
+        observed = await self._observations.pod(uid_of(pod)) if pod is not None else None
+        if observed is None:
+            return ()
+        return [one for one in observed.containers if one.name == container]
+
+    def is_idle(self) -> bool:
+        """No step runs and nothing waits to be written: for tests and for the health check."""
+        return self._workers.is_idle() and self._reporter.is_idle() and self._recorder.idle()
+
+    def healthy(self) -> str:
+        """Empty, or what is wrong with the agent itself."""
+        silent = self._clock.monotonic() - self._relist.last_look
+        if self._health.ready and silent > 180.0:  # as upstream's relist threshold
+            return f"pleg was last seen active {silent:.0f}s ago; threshold is 3m0s"
+        return ""
+
+    def _deliver(self, pods: Sequence[Obj]) -> None:
+        first = not self._loop.all_ready()
+        self._loop.deliver(API, pods)
+        if first:
+            self._relist.look_soon()  # only now may orphans be told from pods
+
+    def _declare(self, metrics: Metrics) -> None:
+        metrics.gauge(
+            "kubelet_running_pods", "Number of pods that have a running pod sandbox", ()
+        ).read_from(lambda: {(): float(self._observations.count().sandboxes)})
+        metrics.gauge(
+            "kubelet_running_containers", "Number of containers currently running",
+            ("container_state",),
+        ).read_from(self._container_counts)  # fmt: skip
+        metrics.gauge("kubelet_desired_pods", "The number of pods the kubelet is being instructed "
+                      "to run.").read_from(lambda: {(): float(len(self._workers))})  # fmt: skip
+
+    def _container_counts(self) -> dict[tuple[str, ...], float]:
+        return {(state,): float(n) for state, n in self._observations.count().containers.items()}
+
+
+def _machine(settings: KubeletSettings) -> Machine:
+    if not settings.simulated:
+        return read_machine(settings.root_dir, settings.capacity)
+    return Machine(
+        settings.capacity or SIMULATED.capacity,
+        kernel_version=SIMULATED.kernel_version,
+        os_image=SIMULATED.os_image,
+    )
+
+
+def _facts(settings: KubeletSettings, machine: Machine) -> NodeFacts:
+    return NodeFacts(
+        node_name=settings.node_name,
+        root_dir=settings.root_dir,
+        log_root=settings.log_dir,
+        node_ips=settings.node_ips,
+        hostname=settings.hostname or settings.node_name,
+        cluster_domain=settings.cluster_domain,
+        cluster_dns=settings.cluster_dns,
+        node_dns=Dns(settings.host_dns, settings.host_searches, settings.host_dns_options),
+        hosts_file=settings.hosts_file,
+        memory_bytes=machine.capacity.memory_bytes,
+        allocatable=allocatable_of(machine),
+        default_seccomp=settings.default_seccomp,
+        cgroup_root=settings.cgroup_root,
+    )

@@ -1,0 +1,87 @@
+"""What this machine is: processors, memory, disk, kernel, system.
+
+Job: read it once, from the places where Linux keeps it. Simulated nodes have it made up.
+"""
+
+import os
+import platform
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from sampan.kubelet.settings import Capacity
+
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    capacity: Capacity
+    machine_id: str = ""
+    system_uuid: str = ""
+    boot_id: str = ""
+    kernel_version: str = ""
+    os_image: str = ""
+    os_name: str = "linux"
+    architecture: str = "amd64"
+    swap_bytes: int = 0
+
+
+SIMULATED = Machine(
+    Capacity(cpu_milli=32_000, memory_bytes=256 * 1024**3, ephemeral_bytes=1024**4),
+    kernel_version="simulated",
+    os_image="simulated",
+)
+
+
+def read_machine(root_dir: str, capacity: Capacity | None = None) -> Machine:
+    memory = _memory()
+    if capacity is None:
+        capacity = Capacity(
+            cpu_milli=1000 * (os.cpu_count() or 1),
+            memory_bytes=memory.get("MemTotal", 0),
+            ephemeral_bytes=_disk(root_dir),
+        )
+    return Machine(
+        capacity=capacity,
+        machine_id=_text("/etc/machine-id"),
+        system_uuid=_text("/sys/class/dmi/id/product_uuid") or _text("/etc/machine-id"),
+        boot_id=_text("/proc/sys/kernel/random/boot_id"),
+        kernel_version=platform.release(),
+        os_image=_os_image(),
+        os_name=platform.system().lower(),
+        architecture=ARCHITECTURES.get(platform.machine(), platform.machine()),
+        swap_bytes=memory.get("SwapTotal", 0),
+    )
+
+
+def _memory() -> dict[str, int]:
+    values = {}
+    for line in _text("/proc/meminfo").splitlines():
+        name, _, rest = line.partition(":")
+        amount = rest.split()
+        if amount and amount[0].isdigit():
+            values[name] = int(amount[0]) * 1024
+    return values
+
+
+def _disk(path: str) -> int:
+    there = Path(path)
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    return shutil.disk_usage(there).total
+
+
+def _os_image() -> str:
+    for line in _text("/etc/os-release").splitlines():
+        name, _, value = line.partition("=")
+        if name == "PRETTY_NAME":
+            return value.strip('"')
+    return platform.system()
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""

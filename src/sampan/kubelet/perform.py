@@ -1,0 +1,298 @@
+"""Carrying out a plan: the only module that changes containers.
+
+Job: one `match` over the actions; every effect with its event, and with the reason why a
+    container still waits where it failed.
+Invariant: holds no policy: what to do was decided by plan.py.
+Invariant: containers start in the order of the plan; pulling images goes on beside the sandbox.
+Owner: PodSync, one call at a time per pod.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from sampan.api.errors import ApiError, NotFound
+from sampan.api.objects import Obj, name_of, namespace_of, uid_of
+from sampan.api.resources import CONFIG_MAPS, SECRETS
+from sampan.client.contract import Client
+from sampan.core.clock import Clock
+from sampan.core.tasks import all_of
+from sampan.kubelet import translate
+from sampan.kubelet.container_status import Waiting
+from sampan.kubelet.crash_backoff import STREAK_ANNOTATION
+from sampan.kubelet.hooks import HookFailure, handler_of, run_hook
+from sampan.kubelet.images import ImageFailure, ImagePuller, duration
+from sampan.kubelet.kill import Killer
+from sampan.kubelet.plan import (
+    Action,
+    CreateSandbox,
+    HoldBack,
+    KillContainer,
+    KillPod,
+    RemoveContainer,
+    StartContainer,
+    newest_sandbox,
+    ready_sandbox,
+)
+from sampan.kubelet.recorder import PodEvents
+from sampan.kubelet.runtime import Image, ObservedPod, Runtime, RuntimeFailure
+from sampan.kubelet.spec import HASH_ANNOTATION, container_hash, find_container, spec_of
+from sampan.kubelet.volumes_hook import VolumeFailure, Volumes
+
+POST_START_SECONDS = 3600.0
+
+
+@dataclass(slots=True)
+class Performed:
+    """What came of it."""
+
+    failed: bool = False
+    waiting: dict[str, Waiting] = field(default_factory=dict)
+    started: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Site:
+    """What the starts of one pod share; filled while the plan is carried out."""
+
+    pod: Obj
+    observed: ObservedPod | None
+    sandbox_id: str = ""
+    attempt: int = 0  # the sandbox's
+    pod_ips: Sequence[str] = ()
+    images: dict[str, Image | ImageFailure] = field(default_factory=dict)
+    objects: dict[tuple[str, str], Obj | None] = field(default_factory=dict)
+    volumes: Mapping[str, str] = field(default_factory=dict)
+    broken: bool = False  # no sandbox or no volumes: nothing can be started
+
+
+class Performer:
+    def __init__(
+        self,
+        *,
+        runtime: Runtime,
+        client: Client,
+        puller: ImagePuller,
+        killer: Killer,
+        volumes: Volumes,
+        events: PodEvents,
+        node: translate.NodeFacts,
+        clock: Clock,
+    ) -> None:
+        self._runtime, self._client, self._puller = runtime, client, puller
+        self._killer, self._volumes, self._events = killer, volumes, events
+        self._node, self._clock = node, clock
+
+    async def perform(
+        self, pod: Obj, actions: Sequence[Action], observed: ObservedPod | None
+    ) -> Performed:
+        site, done = _Site(pod, observed), Performed()
+        sandbox = ready_sandbox(observed)
+        if sandbox is not None:
+            site.sandbox_id, site.attempt = sandbox.id, sandbox.attempt
+            site.pod_ips = sandbox.ips
+        before = [one for one in actions if not isinstance(one, StartContainer)]
+        starts = [one for one in actions if isinstance(one, StartContainer)]
+        await all_of(
+            [
+                self._in_order(site, before, done),
+                *([self._gather(site)] if starts else []),
+                *(self._fetch_image(site, start.name) for start in starts),
+            ]
+        )
+        await self._mount(site, starts, done)
+        await self._in_order(site, starts, done)
+        return done
+
+    async def _in_order(self, site: _Site, actions: Sequence[Action], done: Performed) -> None:
+        for action in actions:
+            match action:
+                case KillPod(why):
+                    await self._kill_pod(site, why)
+                case KillContainer(container_id, name, why):
+                    await self._kill(site, container_id, name, why)
+                case RemoveContainer(container_id):
+                    await self._runtime.remove_container(container_id)
+                case CreateSandbox(attempt):
+                    await self._create_sandbox(site, attempt, done)
+                case StartContainer():
+                    if not site.broken:
+                        await self._start(site, action, done)
+                case HoldBack(name, delay_seconds):
+                    self._hold_back(site, name, delay_seconds, done)
+                case _:
+                    assert_never(action)
+
+    async def _kill_pod(self, site: _Site, why: str) -> None:
+        if site.observed is None:
+            return
+        if why == "sandbox changed":
+            self._events.normal(
+                site.pod, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created."
+            )
+        await self._killer.kill_pod(site.pod, site.observed, None)
+        site.sandbox_id, site.pod_ips = "", ()
+
+    async def _kill(self, site: _Site, container_id: str, name: str, why: str) -> None:
+        assert site.observed is not None
+        found = next(one for one in site.observed.containers if one.id == container_id)
+        await self._killer.kill_container(site.pod, found, None, why)
+
+    async def _create_sandbox(self, site: _Site, attempt: int, done: Performed) -> None:
+        pod = site.pod
+        try:
+            spec = translate.sandbox_spec(pod, attempt=attempt, node=self._node)
+            site.sandbox_id, site.attempt = await self._runtime.run_sandbox(spec), attempt
+            if not spec.security.host_network:
+                site.pod_ips = await self._ips(uid_of(pod), site.sandbox_id)
+        except (RuntimeFailure, translate.ConfigError) as error:
+            site.broken = done.failed = True
+            self._events.warning(
+                pod, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}"
+            )
+
+    async def _ips(self, uid: str, sandbox_id: str) -> Sequence[str]:
+        seen = newest_sandbox(await self._runtime.pod(uid))
+        return seen.ips if seen is not None and seen.id == sandbox_id else ()
+
+    async def _gather(self, site: _Site) -> None:
+        """The config maps and secrets that the containers refer to."""
+        await all_of(self._read(site, one.kind, one.name) for one in translate.references(site.pod))
+
+    async def _read(self, site: _Site, kind: str, name: str) -> None:
+        resource = SECRETS if kind == "Secret" else CONFIG_MAPS
+        try:
+            found: Obj | None = await self._client.get(resource, namespace_of(site.pod), name)
+        except NotFound:
+            found = None
+        site.objects[(kind, name)] = found
+
+    async def _fetch_image(self, site: _Site, name: str) -> None:
+        found = find_container(site.pod, name)
+        assert found is not None, name
+        try:
+            secrets = await self._pull_secrets(site.pod)
+            site.images[name] = await self._puller.ensure(site.pod, found[1], secrets)
+        except ImageFailure as failure:
+            site.images[name] = failure
+
+    async def _pull_secrets(self, pod: Obj) -> list[Obj]:
+        secrets = []
+        for reference in spec_of(pod).get("imagePullSecrets") or ():
+            try:
+                secrets.append(
+                    await self._client.get(SECRETS, namespace_of(pod), reference.get("name", ""))
+                )
+            except ApiError:
+                self._events.warning(
+                    pod,
+                    "FailedToRetrieveImagePullSecret",
+                    f"Unable to retrieve some image pull secrets ({reference.get('name')}); "
+                    "attempting to pull the image may not succeed.",
+                )
+        return secrets
+
+    async def _mount(self, site: _Site, starts: Sequence[Action], done: Performed) -> None:
+        if not starts or site.broken:
+            return
+        try:
+            site.volumes = await self._volumes.prepare(site.pod, site.objects)
+        except VolumeFailure as error:
+            site.broken = done.failed = True
+            self._events.warning(site.pod, "FailedMount", str(error))
+
+    async def _start(self, site: _Site, start: StartContainer, done: Performed) -> None:
+        pod, name = site.pod, start.name
+        image = site.images[name]
+        if isinstance(image, ImageFailure):
+            self._refuse(site, name, image.reason, str(image), done, said=image.reason)
+            return
+        _, container = find_container(pod, name) or (None, {})
+        try:
+            container_id = await self._create(site, start, container, image)
+        except translate.ConfigError as error:
+            self._refuse(site, name, "CreateContainerConfigError", str(error), done)
+            return
+        except RuntimeFailure as error:
+            self._refuse(site, name, error.reason or "CreateContainerError", str(error), done)
+            return
+        self._events.normal(pod, "Created", "Container created", container=name)
+        try:
+            await self._runtime.start_container(container_id)
+        except RuntimeFailure as error:
+            self._refuse(site, name, error.reason or "RunContainerError", str(error), done)
+            return
+        self._events.normal(pod, "Started", "Container started", container=name)
+        done.started.append(name)
+        await self._post_start(site, container, container_id, done)
+
+    async def _create(
+        self, site: _Site, start: StartContainer, container: Obj, image: Image
+    ) -> str:
+        spec = translate.container_spec(
+            site.pod,
+            container,
+            attempt=start.attempt,
+            image_id=image.id,
+            image=image,
+            objects=site.objects,
+            pod_ips=site.pod_ips,
+            node=self._node,
+            mounts=site.volumes,
+        )
+        notes = {
+            **spec.annotations,
+            HASH_ANNOTATION: container_hash(container),
+            STREAK_ANNOTATION: str(start.streak),
+        }
+        return await self._runtime.create_container(
+            site.sandbox_id,
+            replace(spec, annotations=notes),
+            translate.sandbox_spec(site.pod, attempt=site.attempt, node=self._node),
+        )
+
+    async def _post_start(
+        self, site: _Site, container: Obj, container_id: str, done: Performed
+    ) -> None:
+        handler = handler_of(container, "postStart")
+        if handler is None:
+            return
+        try:
+            await run_hook(
+                handler,
+                container_id,
+                runtime=self._runtime,
+                clock=self._clock,
+                timeout_seconds=POST_START_SECONDS,
+            )
+        except HookFailure as error:
+            name = container["name"]
+            # The message may hold secrets of the command's output: it stays out of the event.
+            self._events.warning(
+                site.pod, "FailedPostStartHook", "PostStartHook failed", container=name
+            )
+            done.waiting[name] = Waiting("PostStartHookError", str(error))
+            done.started.remove(name)
+            done.failed = True
+            await self._killer.stop_failed(site.pod, container_id, name)
+
+    def _refuse(
+        self, site: _Site, name: str, reason: str, message: str, done: Performed, said: str = ""
+    ) -> None:
+        done.failed = True
+        done.waiting[name] = Waiting(reason, message)
+        self._events.warning(site.pod, "Failed", f"Error: {said or message}", container=name)
+
+    def _hold_back(self, site: _Site, name: str, delay_seconds: float, done: Performed) -> None:
+        pod = site.pod
+        full = f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
+        done.waiting[name] = Waiting(
+            "CrashLoopBackOff",
+            f"back-off {duration(delay_seconds)} restarting failed container={name} pod={full}",
+        )
+        self._events.warning(
+            pod,
+            "BackOff",
+            f"Back-off restarting failed container {name} in pod {full}",
+            container=name,
+        )

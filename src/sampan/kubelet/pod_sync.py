@@ -1,0 +1,245 @@
+"""The steps of one pod: sync it, terminate it, clean up after it.
+
+Job: observe → report → plan → perform → report, in that order and re-entrant; the way down
+    likewise. Expected failures become an Outcome that is tried again.
+Invariant: a step that is cancelled anywhere leaves nothing that the next step does not see.
+Owner: PodWorkers calls it, one step at a time per pod.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sampan.api.errors import ApiError
+from sampan.api.objects import Obj, is_deleted, key_of, seconds_of, uid_of
+from sampan.core.clock import Clock
+from sampan.core.log import get_logger
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import all_of
+from sampan.kubelet import garbage
+from sampan.kubelet.container_status import Waiting
+from sampan.kubelet.kill import Killer
+from sampan.kubelet.observed import Observations
+from sampan.kubelet.perform import Performer
+from sampan.kubelet.plan import NO_CHECKS, Action, HoldBack, plan
+from sampan.kubelet.pod_workers import Job, Outcome
+from sampan.kubelet.recorder import PodEvents
+from sampan.kubelet.relist import RuntimeHealth
+from sampan.kubelet.report import StatusReporter
+from sampan.kubelet.runtime import ObservedPod, Runtime, RuntimeFailure
+from sampan.kubelet.settings import KubeletSettings
+from sampan.kubelet.spec import is_host_network, spec_of, with_roles
+from sampan.kubelet.status import OWNED, Facts, Verdict, is_terminal, pod_status
+from sampan.kubelet.termination_message import with_messages
+from sampan.kubelet.translate import pod_directory
+from sampan.kubelet.volumes_hook import Volumes
+
+log = get_logger(__name__)
+
+# Each round makes progress (one more sidecar started, say); the bound only ends a bug.
+ROUNDS = 50
+UNSUPPORTED = ("livenessProbe", "readinessProbe", "startupProbe")
+
+
+class PodSync:
+    def __init__(
+        self,
+        *,
+        settings: KubeletSettings,
+        runtime: Runtime,
+        observations: Observations,
+        health: RuntimeHealth,
+        performer: Performer,
+        killer: Killer,
+        volumes: Volumes,
+        reporter: StatusReporter,
+        events: PodEvents,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self._settings, self._runtime, self._observations = settings, runtime, observations
+        self._health, self._performer, self._killer = health, performer, killer
+        self._volumes, self._reporter, self._events = volumes, reporter, events
+        self._clock = clock
+        self._start_seconds = metrics.histogram(
+            "kubelet_pod_start_duration_seconds",
+            "Duration in seconds from kubelet seeing a pod for the first time to the pod starting "
+            "to run",
+            buckets=(0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+        )
+        self._containers_per_pod = metrics.histogram(
+            "kubelet_containers_per_pod_count",
+            "The number of containers per pod.",
+            buckets=(1, 2, 4, 8, 16),
+        )
+
+    async def sync(self, job: Job) -> Outcome:
+        try:
+            return await self._sync(job)
+        except (RuntimeFailure, ApiError) as error:
+            return self._failed("pod was not synced, trying again", job, error)
+
+    async def terminate(self, job: Job) -> Outcome:
+        try:
+            await self._terminate(job)
+        except RuntimeFailure as error:
+            self._events.warning(job.pod, "FailedKillPod", f"error killing pod: {error}")
+            return self._failed("pod was not stopped, trying again", job, error)
+        return Outcome()
+
+    async def clean_up(self, job: Job) -> Outcome:
+        pod, uid = job.pod, uid_of(job.pod)
+        try:
+            await self._volumes.clean_up(uid)
+            if job.known and is_deleted(pod):
+                self._reporter.delete(pod)
+            if job.gone:
+                await self._remove_remains(uid)
+        except RuntimeFailure as error:
+            return self._failed("pod was not cleaned up, trying again", job, error)
+        return Outcome()
+
+    def _failed(self, sentence: str, job: Job, error: Exception) -> Outcome:
+        log.warning(sentence, pod=key_of(job.pod), error=error)
+        return Outcome(failed=True)
+
+    async def _sync(self, job: Job) -> Outcome:
+        pod, uid = job.pod, uid_of(job.pod)
+        waiting = dict(job.waiting)
+        if job.first:
+            self._greet(pod)
+        observed: ObservedPod | None = None
+        if not (job.first and self._observations.never_had(uid)):
+            observed = await self._observe(pod)
+        actions: Sequence[Action] = ()
+        for _ in range(ROUNDS):
+            now = self._clock.now()
+            status = self._report(job, observed, waiting)
+            if is_terminal(status):
+                return Outcome(terminal=True, waiting=waiting)
+            if self._is_overdue(pod, status, now):
+                message = "Pod was active on the node longer than the specified deadline"
+                return Outcome(verdict=Verdict("DeadlineExceeded", message), waiting=waiting)
+            actions = plan(pod, observed, now, NO_CHECKS)
+            if not actions:
+                break
+            if not self._network_is_ready(pod):
+                return Outcome(failed=True, waiting=waiting)
+            done = await self._performer.perform(pod, actions, observed)
+            waiting |= done.waiting
+            for name in done.started:
+                waiting.pop(name, None)
+            if all(isinstance(one, HoldBack) for one in actions):
+                self._report(job, observed, waiting)
+                break
+            observed = await self._observe(pod)
+            if done.failed:
+                self._report(job, observed, waiting)
+                return Outcome(failed=True, waiting=waiting)
+        await self._discard(observed)
+        return Outcome(waiting=waiting, wake_after=self._wake_after(pod, actions))
+
+    def _greet(self, pod: Obj) -> None:
+        self._containers_per_pod.observe(len(spec_of(pod).get("containers") or ()))
+        for _, container in with_roles(pod):
+            for probe in UNSUPPORTED:
+                if probe in container:
+                    self._events.warning(
+                        pod,
+                        "ProbeNotSupported",
+                        f"{probe} is not run by this node yet; the container stays unready",
+                        container=container["name"],
+                    )
+
+    def _network_is_ready(self, pod: Obj) -> bool:
+        if is_host_network(pod) or self._health.network_ready:
+            return True
+        self._events.warning(
+            pod, "NetworkNotReady", f"network is not ready: {self._health.message}"
+        )
+        return False
+
+    def _is_overdue(self, pod: Obj, status: Obj, now: float) -> bool:
+        deadline = spec_of(pod).get("activeDeadlineSeconds")
+        return deadline is not None and now >= seconds_of(status["startTime"]) + float(deadline)
+
+    def _wake_after(self, pod: Obj, actions: Sequence[Action]) -> float | None:
+        now = self._clock.now()
+        moments = [one.until for one in actions if isinstance(one, HoldBack)]
+        deadline = spec_of(pod).get("activeDeadlineSeconds")
+        status = self._reporter.status_of(uid_of(pod)) or {}
+        if deadline is not None and status.get("startTime"):
+            moments.append(seconds_of(status["startTime"]) + float(deadline))
+        return max(min(moments) - now, 0.0) if moments else None
+
+    async def _terminate(self, job: Job) -> None:
+        pod, uid = job.pod, uid_of(job.pod)
+        observed = await self._observations.pod(uid)
+        if observed is not None:
+            if job.known and not job.verdict and not is_terminal(pod.get("status") or {}):
+                self._report(job, observed, job.waiting)
+            await self._killer.kill_containers(pod, observed, job.worker.grace_seconds)
+            observed = await self._observe(pod)
+        if job.known:
+            # Written while the sandbox goes down: the pod's last status is on its way already.
+            self._report(job, observed, job.waiting, ending=True)
+        if observed is not None:
+            await all_of(self._runtime.stop_sandbox(one.id) for one in observed.sandboxes)
+
+    async def _remove_remains(self, uid: str) -> None:
+        observed = await self._observations.pod(uid)
+        if observed is not None:
+            await all_of(self._runtime.remove_container(one.id) for one in observed.containers)
+            await all_of(self._runtime.remove_sandbox(one.id) for one in observed.sandboxes)
+            logs = Path(
+                self._settings.log_dir, f"{observed.namespace}_{observed.name}_{observed.uid}"
+            )
+            await garbage.remove_directories([logs])
+        await garbage.remove_directories([Path(pod_directory(uid, self._settings.root_dir))])
+        self._observations.forget(uid)
+
+    async def _discard(self, observed: ObservedPod | None) -> None:
+        if observed is None:
+            return
+        for container_id in garbage.dead_containers(observed):
+            await self._runtime.remove_container(container_id)
+        for sandbox_id in garbage.dead_sandboxes(observed):
+            await self._runtime.remove_sandbox(sandbox_id)
+
+    async def _observe(self, pod: Obj) -> ObservedPod | None:
+        observed = await self._observations.pod(uid_of(pod))
+        return with_messages(pod, observed, self._settings) if observed is not None else None
+
+    def _report(
+        self,
+        job: Job,
+        observed: ObservedPod | None,
+        waiting: Mapping[str, Waiting],
+        *,
+        ending: bool = False,
+    ) -> Obj:
+        uid = uid_of(job.pod)
+        pod = {**job.pod, "status": self._newest_status(job.pod)}
+        facts = Facts(
+            now=self._clock.now(),
+            node_ips=self._settings.node_ips,
+            runtime_name=self._health.runtime_name,
+            waiting=waiting,
+            verdict=job.verdict,
+            ending=ending,
+        )
+        before = pod["status"].get("phase")
+        status = pod_status(pod, observed, facts)
+        if before not in ("Running", status["phase"]) and status["phase"] == "Running":
+            self._start_seconds.observe(max(0.0, facts.now - job.first_seen))
+        self._reporter.set(job.pod, status)
+        return self._reporter.status_of(uid) or status
+
+    def _newest_status(self, pod: Obj) -> Obj:
+        """What we said last, with the conditions of others as the API shows them now."""
+        shown: Obj = pod.get("status") or {}
+        ours = self._reporter.status_of(uid_of(pod))
+        if ours is None:
+            return shown
+        foreign = [one for one in shown.get("conditions") or () if one["type"] not in OWNED]
+        own = [one for one in ours.get("conditions") or () if one["type"] in OWNED]
+        return {**ours, "conditions": own + foreign}

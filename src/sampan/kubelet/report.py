@@ -1,0 +1,186 @@
+"""The one writer of pod statuses, and of the last word: the pod's removal from the API.
+
+Job: bring each pod's newest status to the API, only when it differs, as the smallest patch, for
+    as long as it takes; delete the pod from the API when it has ended and deletion was asked for.
+Invariant: statuses of one pod are written in order, and only the newest one matters.
+Invariant: a terminal phase is never replaced by another.
+Invariant: a pod is deleted only after its last status was written, and only under its own uid.
+Owner: PodSync says what is true, SyncLoop what the API shows; nobody else writes statuses.
+"""
+
+import random
+from dataclasses import dataclass, field
+
+from sampan.api.errors import ApiError, Conflict, NotFound
+from sampan.api.objects import Obj, key_of, name_of, namespace_of, revision_of, uid_of
+from sampan.api.resources import PODS
+from sampan.client.contract import Client
+from sampan.core.backoff import Backoff, jittered
+from sampan.core.clock import Clock
+from sampan.core.log import get_logger
+from sampan.core.tasks import Tasks
+from sampan.kubelet.status import OWNED, TERMINAL
+
+log = get_logger(__name__)
+
+RETRY = Backoff(first_seconds=0.2, cap_seconds=10.0)
+# Lists that a strategic patch merges by key: what left must be said.
+_KEYED = ("podIPs", "hostIPs")
+_SCHEDULED = "PodScheduled"
+
+
+@dataclass(slots=True)
+class _Entry:
+    pod: Obj  # for its names only
+    known: Obj  # the status that the API has, as far as we know
+    revision: int
+    wanted: Obj | None = None
+    delete: bool = False
+    writing: bool = False
+    gone: bool = field(default=False)
+
+
+class StatusReporter:
+    def __init__(self, client: Client, *, tasks: Tasks, clock: Clock, rng: random.Random) -> None:
+        self._client, self._tasks, self._clock, self._rng = client, tasks, clock, rng
+        self._entries: dict[str, _Entry] = {}
+
+    def status_of(self, uid: str) -> Obj | None:
+        """The newest status that is, or is about to be, in the API."""
+        entry = self._entries.get(uid)
+        if entry is None:
+            return None
+        return entry.wanted if entry.wanted is not None else entry.known
+
+    def is_idle(self) -> bool:
+        return not any(entry.writing for entry in self._entries.values())
+
+    def set(self, pod: Obj, status: Obj) -> None:
+        """This is how the pod is now."""
+        entry = self._entry(pod)
+        before = self.status_of(uid_of(pod)) or {}
+        if before.get("phase") in TERMINAL and status.get("phase") != before["phase"]:
+            status = {**status, "phase": before["phase"]}
+        entry.wanted = status
+        self._go_on(entry)
+
+    def seen(self, pod: Obj) -> None:
+        """The API shows the pod like this now: ours is the truth, so what differs is written."""
+        entry = self._entry(pod)
+        if revision_of(pod) > entry.revision:
+            entry.known, entry.revision = pod.get("status") or {}, revision_of(pod)
+            self._go_on(entry)
+
+    def delete(self, pod: Obj) -> None:
+        """Nothing of the pod is left: remove it from the API, after its last status."""
+        entry = self._entry(pod)
+        entry.delete = True
+        self._go_on(entry)
+
+    def forget(self, uid: str) -> None:
+        entry = self._entries.pop(uid, None)
+        if entry is not None:
+            entry.gone = True
+
+    def _entry(self, pod: Obj) -> _Entry:
+        entry = self._entries.get(uid_of(pod))
+        if entry is None:
+            entry = _Entry(pod, pod.get("status") or {}, revision_of(pod))
+            self._entries[uid_of(pod)] = entry
+        return entry
+
+    def _go_on(self, entry: _Entry) -> None:
+        if entry.writing or entry.gone or not self._has_work(entry):
+            return
+        entry.writing = True
+        self._tasks.start(f"report {key_of(entry.pod)}", self._write_all(entry))
+
+    def _has_work(self, entry: _Entry) -> bool:
+        if entry.delete:
+            return True
+        return entry.wanted is not None and status_patch(entry.known, entry.wanted) is not None
+
+    async def _write_all(self, entry: _Entry) -> None:
+        failures = 0
+        try:
+            while not entry.gone and self._has_work(entry):
+                try:
+                    await self._write(entry)
+                    failures = 0
+                except ApiError as error:
+                    failures += 1
+                    if failures in (1, 10):
+                        log.warning(
+                            "pod status was not written, trying again",
+                            pod=key_of(entry.pod),
+                            error=error,
+                        )
+                    pause = jittered(RETRY.delay(failures), 0.5, self._rng)
+                    await self._clock.sleep(max(pause, float(error.retry_after_seconds or 0)))
+        finally:
+            entry.writing = False
+
+    async def _write(self, entry: _Entry) -> None:
+        pod, uid = entry.pod, uid_of(entry.pod)
+        try:
+            patch = status_patch(entry.known, entry.wanted or entry.known)
+            if patch is not None:
+                body: Obj = {"metadata": {"uid": uid}, "status": patch}
+                answer = await self._client.patch(
+                    PODS, namespace_of(pod), name_of(pod), body, subresource="status"
+                )
+                entry.known, entry.revision = answer.get("status") or {}, revision_of(answer)
+            elif entry.delete:
+                await self._client.delete(
+                    PODS, namespace_of(pod), name_of(pod), grace_seconds=0, uid=uid
+                )
+                self._end(entry)
+        except (NotFound, Conflict) as error:
+            # The pod is gone, or another one has its name by now: our words are about nobody.
+            log.debug("pod is not there any more", pod=key_of(pod), uid=uid, error=error)
+            self._end(entry)
+
+    def _end(self, entry: _Entry) -> None:
+        entry.gone = True
+        if self._entries.get(uid_of(entry.pod)) is entry:
+            del self._entries[uid_of(entry.pod)]
+
+
+def status_patch(known: Obj, wanted: Obj) -> Obj | None:
+    """The strategic merge patch that makes `known` say what `wanted` says; None: it does."""
+    patch: Obj = {}
+    for name, value in wanted.items():
+        if name == "conditions":
+            changed = _changed_conditions(known.get(name) or [], value)
+            if changed:
+                patch[name] = changed
+        elif _plain(known.get(name)) != _plain(value):
+            merged = name in _KEYED and known.get(name)
+            patch[name] = [{"$patch": "replace"}, *value] if merged else value
+    for name in ("reason", "message"):
+        if known.get(name) and name not in wanted:
+            patch[name] = None
+    return patch or None
+
+
+def _changed_conditions(known: list[Obj], wanted: list[Obj]) -> list[Obj]:
+    """Only ours: a patch by type leaves everybody else's alone."""
+    before = {one["type"]: one for one in known}
+    changed = []
+    for one in wanted:
+        old = before.get(one["type"], {})
+        ours = one["type"] in OWNED or (one["type"] == _SCHEDULED and not old)
+        if ours and _plain(old) != _plain(one):
+            # A merge keeps what it is not told of: a reason that went must be named.
+            changed.append({**{field: None for field in old if field not in one}, **one})
+    return changed
+
+
+def _plain(value: object) -> object:
+    """Without what says nothing: a server may keep or drop null and empty fields."""
+    if isinstance(value, dict):
+        kept = {key: _plain(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item not in (None, {}, "")}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,50 @@
+"""What a node agent can be told: one frozen value, built by cmd/ and passed whole.
+
+Job: names, addresses, directories, capacity and timing of one node.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What the node offers; `allocatable` is this less `reserved`."""
+
+    cpu_milli: int
+    memory_bytes: int
+    ephemeral_bytes: int = 0
+    pods: int = 110
+    reserved_cpu_milli: int = 0
+    reserved_memory_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletSettings:
+    node_name: str
+    node_ips: tuple[str, ...] = ("127.0.0.1",)
+    hostname: str = ""  # the node's name where empty
+    root_dir: str = "/var/lib/kubelet"
+    log_dir: str = "/var/log/pods"
+    port: int = 10250
+    cluster_domain: str = "cluster.local"
+    cluster_dns: tuple[str, ...] = ()
+    host_dns: tuple[str, ...] = ()  # the node's own name servers, for dnsPolicy Default
+    host_searches: tuple[str, ...] = ()
+    host_dns_options: tuple[str, ...] = ()
+    hosts_file: str = ""  # the content of the node's own /etc/hosts
+    default_seccomp: str = "Unconfined"  # for containers that name no profile
+    cgroup_root: str = ""  # pods' cgroups are made below it; empty: the runtime chooses
+    register_node: bool = True
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Mapping[str, str], ...] = ()
+    capacity: Capacity | None = None  # read from the machine where None
+    simulated: bool = False  # nothing of the machine is shown in the node's status
+    version: str = "v1.35.0+sampan"
+    lease_seconds: int = 40
+    heartbeat_seconds: float = 10.0
+    status_report_seconds: float = 300.0
+    # The runtime's event stream does the work; looking at everything only finds what it lost.
+    relist_seconds: float = 10.0
+    relist_blind_seconds: float = 2.0  # while there is no event stream
+    images_in_status: int = 50

@@ -1,0 +1,75 @@
+"""The API as a source of pods: those that are bound to a node, always as the full set.
+
+Job: deliver a node's whole set whenever it changes; many nodes of one process share one watch.
+Invariant: changes of one turn of the event loop make one delivery per node.
+Invariant: the first delivery comes when the first list is complete, even if it is empty.
+Owner: whoever built the informer runs it.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from sampan.api.objects import Obj
+from sampan.api.resources import PODS
+from sampan.client.cache import by_node_name
+from sampan.client.contract import Client
+from sampan.client.informer import Informer
+from sampan.core.clock import Clock
+
+Deliver = Callable[[Sequence[Obj]], None]
+INDEX = "node"
+
+
+def informer_of_node(client: Client, node_name: str, *, clock: Clock) -> Informer:
+    """For a process with one node: only its own pods come over the wire."""
+    return Informer(client, PODS, clock=clock, field_selector=f"spec.nodeName={node_name}")
+
+
+class ApiserverSource:
+    """Routes the pods of an informer to the nodes that they are bound to."""
+
+    def __init__(self, informer: Informer) -> None:
+        self._informer = informer
+        self._informer.cache.add_index(INDEX, by_node_name)
+        self._nodes: dict[str, Deliver] = {}
+        self._changed: set[str] = set()
+        self._scheduled = False
+        informer.on_change(self._note)
+
+    def subscribe(self, node_name: str, deliver: Deliver) -> None:
+        assert node_name not in self._nodes, node_name
+        self._nodes[node_name] = deliver
+        if self._informer.is_synced():
+            self._mark(node_name)
+
+    def unsubscribe(self, node_name: str) -> None:
+        self._nodes.pop(node_name, None)
+
+    async def run(self) -> None:
+        """Tells every node of its first set; the rest comes by itself."""
+        await self._informer.synced()
+        for node_name in list(self._nodes):
+            self._mark(node_name)
+
+    def _note(self, old: Obj | None, new: Obj | None) -> None:
+        for pod in (old, new):
+            if pod is not None:
+                for node_name in by_node_name(pod):
+                    if node_name in self._nodes:
+                        self._mark(node_name)
+
+    def _mark(self, node_name: str) -> None:
+        self._changed.add(node_name)
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        if not self._informer.is_synced():
+            return  # the first list is being taken in; `run` delivers it
+        changed, self._changed = self._changed, set()
+        for node_name in changed:
+            deliver = self._nodes.get(node_name)
+            if deliver is not None:
+                deliver(self._informer.cache.by(INDEX, node_name))

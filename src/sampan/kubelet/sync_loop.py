@@ -1,0 +1,121 @@
+"""The sync loop: where wishes and observations meet the workers.
+
+Job: merge what the sources want, dispatch each change, and find what runs without being wanted.
+    It is called by events; it has no tick of its own.
+Invariant: nothing is cleaned up before every source has spoken once.
+Invariant: a pod that does not fit is never started.
+Owner: Kubelet; the sources and Relist call it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from sampan.api.objects import Obj, is_deleted, key_of, meta_of, seconds_of, time_text, uid_of
+from sampan.core.clock import Clock
+from sampan.core.log import get_logger
+from sampan.kubelet import fit
+from sampan.kubelet.pod_state import Cause
+from sampan.kubelet.pod_workers import End, PodWorkers
+from sampan.kubelet.recorder import PodEvents
+from sampan.kubelet.report import StatusReporter
+from sampan.kubelet.runtime import ObservedPod
+from sampan.kubelet.spec import grace_seconds_of, spec_of
+from sampan.kubelet.status import is_terminal
+from sampan.kubelet.wanted import Change, Kind, Wanted, merge
+
+log = get_logger(__name__)
+
+# As upstream: what nobody claims gets no time to say goodbye.
+ORPHAN_GRACE_SECONDS = 1.0
+
+
+class SyncLoop:
+    def __init__(
+        self,
+        *,
+        sources: Iterable[str],
+        workers: PodWorkers,
+        reporter: StatusReporter,
+        events: PodEvents,
+        room: Callable[[], fit.NodeRoom],
+        clock: Clock,
+    ) -> None:
+        self._workers, self._reporter, self._events = workers, reporter, events
+        self._room, self._clock = room, clock
+        self._wanted = {source: Wanted(source) for source in sources}
+
+    def all_ready(self) -> bool:
+        return all(wanted.ready for wanted in self._wanted.values())
+
+    def deliver(self, source: str, pods: Sequence[Obj]) -> None:
+        """A source's whole set, as it is now."""
+        now = self._clock.now()
+        merged = merge(self._wanted[source], pods, time_text(now))
+        self._wanted[source] = merged.wanted
+        for pod, why in merged.refused:
+            log.warning("pod was refused", pod=key_of(pod), source=source, why=why)
+            self._events.warning(pod, "FailedValidation", f"Error validating pod: {why}")
+        for change in merged.changes:
+            self._dispatch(change, now)
+
+    def look_for_orphans(self, found: Sequence[ObservedPod]) -> None:
+        """What the runtime has and no source wants has to go."""
+        if not self.all_ready():
+            return
+        for pod in found:
+            if pod.uid not in self._workers:
+                log.info("orphan found, ending it", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
+                self._workers.adopt_orphan(_pod_of(pod), ORPHAN_GRACE_SECONDS)
+
+    def _dispatch(self, change: Change, now: float) -> None:
+        pod = change.pod
+        match change.kind:
+            case Kind.ADD:
+                self._workers.want(pod, now, self._end_of_new(pod, now))
+            case Kind.UPDATE:
+                self._reporter.seen(pod)
+                self._workers.want(pod, now)
+            case Kind.DELETE:
+                self._reporter.seen(pod)
+                self._workers.want(pod, now, End(Cause.DELETED, grace_seconds_of(pod)))
+            case Kind.REMOVE:
+                self._reporter.forget(uid_of(pod))
+                self._workers.remove(uid_of(pod), grace_seconds_of(pod))
+            case Kind.RECONCILE:
+                self._reporter.seen(pod)
+                self._workers.update(pod)
+                if spec_of(pod).get("readinessGates"):
+                    self._workers.wake(uid_of(pod))
+
+    def _end_of_new(self, pod: Obj, now: float) -> End | None:
+        """Must a pod that was just seen end at once?"""
+        if is_deleted(pod):
+            return End(Cause.DELETED, _grace_left(pod, now))
+        if is_terminal(pod.get("status") or {}):
+            return End(Cause.COMPLETED, grace_seconds_of(pod))
+        verdict = fit.refusal(pod, self._workers.active_pods(), self._room())
+        if verdict is None:
+            return None
+        message = verdict.message.removeprefix("Pod was rejected: ")
+        self._events.warning(pod, verdict.reason, message)
+        return End(Cause.REJECTED, grace_seconds_of(pod), verdict)
+
+
+def _grace_left(pod: Obj, now: float) -> float:
+    """Deletion was asked for before we came: part of its grace is used up. The timestamp is the
+    moment at which it runs out."""
+    try:
+        left = seconds_of(meta_of(pod)["deletionTimestamp"]) - now
+    except ValueError:
+        left = 0.0
+    return max(0.0, min(grace_seconds_of(pod), left))
+
+
+def _pod_of(observed: ObservedPod) -> Obj:
+    """As much of a Pod as the runtime remembers."""
+    names = dict.fromkeys(one.name for one in observed.containers)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": observed.name, "namespace": observed.namespace, "uid": observed.uid},
+        "spec": {"containers": [{"name": name} for name in names]},
+    }
