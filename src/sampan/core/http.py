@@ -21,8 +21,8 @@ class Connection(Protocol):
         """Returns when the data is on its way and the buffer has room again.
         Raises ConnectionError when the other side is gone."""
 
-    def write_eof(self) -> None:
-        """We will send no more (where the transport can say so; TLS cannot)."""
+    def write_eof(self) -> bool:
+        """We will send no more. False where the transport cannot say so (TLS cannot)."""
 
     def close(self) -> None: ...
 

@@ -65,9 +65,12 @@ class RawConnection(asyncio.Protocol):
             if self._lost:
                 raise ConnectionResetError("the connection is closed") from self._error
 
-    def write_eof(self) -> None:
-        if self._transport.can_write_eof() and not self._transport.is_closing():
+    def write_eof(self) -> bool:
+        if not self._transport.can_write_eof():
+            return False
+        if not self._transport.is_closing():
             self._transport.write_eof()
+        return True
 
     def close(self) -> None:
         self._transport.close()

@@ -197,6 +197,10 @@ def _after_newline(block: bytes, count: int) -> int:
     return at
 
 
+def has_log(path: str | Path) -> bool:
+    return Path(path).exists()
+
+
 async def read_log(
     path: str | Path,
     options: LogOptions,

@@ -1,0 +1,199 @@
+"""The node's own HTTP server: logs, exec, attach, port-forward, pods, health and metrics.
+
+Job: let the API server in and nobody else; route; turn what is not available into a status code.
+Invariant: no route is served to a caller whose certificate does not name an allowed group.
+Owner: the node agent starts and stops it.
+"""
+
+import ssl
+from collections.abc import Awaitable, Callable
+from urllib.parse import parse_qs, unquote
+
+import orjson
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from sampan.api.objects import Obj
+from sampan.core.clock import Clock
+from sampan.core.file_events import FileEvents
+from sampan.core.http import Headers, Reply, Request, Response, Stream
+from sampan.core.http_server import Server
+from sampan.core.metrics import Metrics
+from sampan.kubelet.logs import has_log, options_from_query, read_log
+from sampan.kubelet.lookup import FoundContainer, NotAvailable, PodLookup
+from sampan.kubelet.runtime import Runtime, RuntimeFailure
+from sampan.kubelet.streams import Streams, Target
+
+ALLOWED_GROUPS = frozenset({"system:masters"})
+RUN_SECONDS = 120.0
+_TEXT: Headers = (("content-type", "text/plain; charset=utf-8"),)
+_JSON: Headers = (("content-type", "application/json"),)
+_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "DELETE": "delete"}
+
+
+class KubeletServer:
+    def __init__(
+        self,
+        lookup: PodLookup,
+        runtime: Runtime,
+        *,
+        clock: Clock,
+        metrics: Metrics,
+        config: Obj | None = None,
+        allowed_groups: frozenset[str] = ALLOWED_GROUPS,
+    ) -> None:
+        """`config`: what /configz shows."""
+        self._lookup, self._runtime = lookup, runtime
+        self._clock, self._metrics = clock, metrics
+        self._config = config or {}
+        self._allowed_groups = allowed_groups
+        self._events = FileEvents()
+        self._streams = Streams(lookup, runtime)
+        self._server: Server | None = None
+
+    async def start(self, host: str, port: int, ssl_context: ssl.SSLContext) -> int:
+        """`ssl_context` verifies client certificates against the cluster's CA."""
+        self._server = Server(
+            self.answer, ssl_context=ssl_context, clock=self._clock, name="kubelet http"
+        )
+        return await self._server.start(host, port)
+
+    async def stop(self, grace_seconds: float) -> None:
+        if self._server is not None:
+            await self._server.stop(grace_seconds)
+        await self._streams.close()
+        self._events.close()
+
+    async def answer(self, request: Request) -> Reply:
+        refused = _refusal(request, self._allowed_groups)
+        if refused is not None:
+            return refused
+        parts = [unquote(part) for part in request.path.split("/")[1:]]
+        try:
+            return await self._routed(parts, request)
+        except NotAvailable as error:
+            return Response(error.status, _TEXT, f"{error}".encode())
+        except RuntimeFailure as error:
+            return Response(500, _TEXT, f"{error}".encode())
+
+    async def _routed(self, parts: list[str], request: Request) -> Reply:
+        reading = request.method in ("GET", "HEAD")
+        match parts:
+            case ["healthz"] | ["healthz", "ping" | "log" | "syncloop"] if reading:
+                return Response(200, _TEXT, b"ok")
+            case ["metrics"] if reading:
+                shown = self._metrics.render().encode()
+                return Response(200, (("content-type", "text/plain; version=0.0.4"),), shown)
+            case ["configz"] if reading:
+                return _json({"kubeletconfig": self._config})
+            case ["pods"] | ["pods", ""] if reading:
+                return _json(_pod_list(self._lookup.pods()))
+            case ["runningpods"] | ["runningpods", ""] if reading:
+                return _json(_pod_list(await self._running_pods()))
+            case ["containerLogs", namespace, pod, container] if reading:
+                return await self._container_logs(Target(namespace, pod, container), request)
+            case ["run", namespace, pod, *uid, container] if len(uid) < 2:
+                return await self._run(Target(namespace, pod, container, "".join(uid)), request)
+            case [("exec" | "attach") as verb, namespace, pod, *uid, container] if len(uid) < 2:
+                target = Target(namespace, pod, container, "".join(uid))
+                return await self._stream(verb, target, request)
+            case ["portForward", namespace, pod, *uid] if len(uid) < 2:
+                target = Target(namespace, pod, uid="".join(uid))
+                return await self._streams.port_forward(target, request)
+        return Response(404, _TEXT, b"404 page not found\n")
+
+    async def _stream(self, verb: str, target: Target, request: Request) -> Reply:
+        if request.method not in ("GET", "POST"):
+            return Response(405, _TEXT, b"405: Method Not Allowed")
+        perform: Callable[[Target, Request], Awaitable[Reply]] = (
+            self._streams.run_in_container if verb == "exec" else self._streams.attach
+        )
+        return await perform(target, request)
+
+    async def _container_logs(self, target: Target, request: Request) -> Reply:
+        query = parse_qs(request.query, keep_blank_values=True)
+        options, errors = options_from_query(query)
+        if errors:
+            return Response(422, _TEXT, b'{"message": "Invalid request."}')
+        found = await self._found(target, options.previous)
+        if not has_log(found.log_path):
+            raise NotAvailable(f"no log file of container {found.id}", status=500)
+        chunks = read_log(
+            found.log_path,
+            options,
+            now=self._clock.now(),
+            events=self._events,
+            is_running=lambda: self._still_runs(target, found.id),
+        )
+        return Stream(200, _TEXT, chunks)
+
+    async def _found(self, target: Target, previous: bool) -> FoundContainer:
+        return await self._lookup.find_container(
+            target.namespace, target.pod, target.container, previous
+        )
+
+    async def _still_runs(self, target: Target, container_id: str) -> bool:
+        try:
+            found = await self._found(target, False)
+        except NotAvailable:
+            return False  # the pod is gone, and its containers with it
+        except RuntimeFailure:
+            return True  # nobody can say: ask again
+        return found.running and found.id == container_id
+
+    async def _run(self, target: Target, request: Request) -> Reply:
+        if request.method != "POST":
+            return Response(405, _TEXT, b"405: Method Not Allowed")
+        command = parse_qs(request.query).get("cmd", [""])[0].split(" ")
+        found = await self._lookup.find_container(
+            target.namespace, target.pod, target.container, uid=target.uid
+        )
+        result = await self._runtime.exec_sync(found.id, command, RUN_SECONDS)
+        output = result.stdout + result.stderr
+        if result.exit_code:
+            why = f"command '{' '.join(command)}' exited with {result.exit_code}: ".encode()
+            return Response(500, _TEXT, why + output)
+        return Response(200, _TEXT, output)
+
+    async def _running_pods(self) -> list[Obj]:
+        return [
+            {
+                "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+                "spec": {
+                    "containers": [
+                        {"name": one.name, "image": one.image}
+                        for one in pod.containers
+                        if one.state == "running"
+                    ]
+                },
+                "status": {},
+            }
+            for pod in await self._runtime.pods()
+        ]
+
+
+def _pod_list(pods: list[Obj]) -> Obj:
+    return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods}
+
+
+def _json(value: Obj) -> Response:
+    return Response(200, _JSON, orjson.dumps(value))
+
+
+def _refusal(request: Request, allowed_groups: frozenset[str]) -> Response | None:
+    if request.peer_certificate is None:
+        return Response(401, _TEXT, b"Unauthorized")
+    user, groups = identity(request.peer_certificate)
+    if allowed_groups.intersection(groups):
+        return None
+    verb = _VERBS.get(request.method, "")
+    why = f"Forbidden (user={user}, verb={verb}, resource=nodes, subresource(s)=[proxy])\n"
+    return Response(403, _TEXT, why.encode())
+
+
+def identity(certificate: bytes) -> tuple[str, list[str]]:
+    """User and groups that a verified certificate names."""
+    subject = x509.load_der_x509_certificate(certificate).subject
+    names = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    groups = subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    return (str(names[0].value) if names else "", [str(group.value) for group in groups])
