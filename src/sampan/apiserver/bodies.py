@@ -1,0 +1,114 @@
+"""Request bodies: bytes in, JSON data out, with what was written twice.
+
+Job: JSON or YAML, size limit, duplicate fields when the caller wants to know of them.
+"""
+
+from typing import Any
+
+import orjson
+
+from sampan.api import strict_json
+from sampan.api.calls import Options
+from sampan.api.errors import BadRequest, RequestEntityTooLarge, invalid_value
+from sampan.api.errors import invalid as invalid_object
+from sampan.api.objects import Obj
+from sampan.apiserver.negotiate import body_is_yaml
+from sampan.core.http import Request
+
+LIMIT = 3 * 1024 * 1024
+_SPACED = (b'" :', b'"\t:', b'"\n:', b'"\r:')
+
+
+def body_of(request: Request, field_validation: str) -> tuple[Any, tuple[str, ...]]:
+    """(data, duplicate fields). Raises BadRequest, RequestEntityTooLarge, UnsupportedMediaType."""
+    content_type = request.headers.get("content-type", "")
+    return _parsed(request, body_is_yaml(content_type), field_validation)
+
+
+def patch_body_of(
+    request: Request, patch_type: str, validation: str
+) -> tuple[Any, tuple[str, ...]]:
+    return _parsed(request, patch_type == "apply", validation)
+
+
+def _parsed(request: Request, is_yaml: bool, field_validation: str) -> tuple[Any, tuple[str, ...]]:
+    if request.body_too_large:
+        raise RequestEntityTooLarge(f"Request entity too large: limit is {LIMIT}")
+    body = request.body
+    if is_yaml:
+        try:
+            parsed = strict_json.parse_yaml(body)
+        except ValueError as error:
+            raise BadRequest(str(error)) from error
+        return parsed.value, tuple(parsed.duplicates)
+    try:
+        value = orjson.loads(body)
+    except ValueError as error:
+        raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from error
+    if field_validation == "Ignore" or not _may_repeat(body, value):
+        return value, ()
+    try:
+        parsed = strict_json.parse(body)
+    except (ValueError, RecursionError):
+        return value, ()  # more than the strict reader takes; the lenient one has read it
+    return value, tuple(parsed.duplicates)
+
+
+def _may_repeat(body: bytes, value: Any) -> bool:
+    """Whether a field may be there twice: a cheap no where keys and colons can simply be counted,
+    because reading strictly costs several times as much as reading."""
+    if b'\\"' in body or any(one in body for one in _SPACED):
+        return True
+    return body.count(b'":') != _count_keys(value)
+
+
+def _count_keys(value: Any) -> int:
+    total = 0
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if type(one) is dict:
+            total += len(one)
+            waiting.extend(one.values())
+        elif type(one) is list:
+            waiting.extend(one)
+    return total
+
+
+def delete_options(request: Request, options: Options) -> Options:
+    """The query's options, overruled by a DeleteOptions body. Raises BadRequest, Invalid."""
+    if not request.body and not request.body_too_large:
+        return options
+    body, _ = body_of(request, "Ignore")
+    if not isinstance(body, dict):
+        raise BadRequest("the object provided is unrecognized (must be of type DeleteOptions)")
+    if body.get("kind") not in (None, "", "DeleteOptions"):
+        raise BadRequest(f"decoded object cannot be converted to DeleteOptions: {body.get('kind')}")
+    if set(body) <= {"kind", "apiVersion"}:
+        return options
+    return _options_from(body, options)
+
+
+def _options_from(body: Obj, options: Options) -> Options:
+    preconditions = body.get("preconditions") or {}
+    propagation = body.get("propagationPolicy") or ""
+    if propagation not in ("", "Orphan", "Background", "Foreground"):
+        wrong = invalid_value(
+            "propagationPolicy", propagation, "must be Foreground, Background or Orphan"
+        )
+        raise invalid_object("DeleteOptions", "meta.k8s.io", "", [wrong])
+    if not propagation and body.get("orphanDependents") is not None:
+        propagation = "Orphan" if body["orphanDependents"] else "Background"
+    grace = body.get("gracePeriodSeconds")
+    if grace is not None and (type(grace) is not int):
+        raise BadRequest("gracePeriodSeconds must be a number")
+    return Options(
+        label_selector=options.label_selector,
+        field_selector=options.field_selector,
+        resource_version=options.resource_version,
+        dry_run=options.dry_run or "All" in (body.get("dryRun") or ()),
+        grace_seconds=grace if grace is not None else options.grace_seconds,
+        precondition_uid=str(preconditions.get("uid") or ""),
+        precondition_resource_version=str(preconditions.get("resourceVersion") or ""),
+        propagation=propagation or options.propagation,
+    )

@@ -1,0 +1,70 @@
+"""What is served besides resources: health, version, metrics, discovery, keys.
+
+Job: one reply per path; None where there is nothing.
+"""
+
+from sampan.apiserver import replies
+from sampan.apiserver.authn.tokens import TokenSigner
+from sampan.apiserver.discovery import Discovery
+from sampan.apiserver.health import Health, version
+from sampan.core.http import Request, Response
+from sampan.core.metrics import Metrics
+
+_METRICS = (("content-type", "text/plain; version=0.0.4; charset=utf-8"),)
+
+
+class Documents:
+    def __init__(
+        self, health: Health, metrics: Metrics, discovery: Discovery, signer: TokenSigner | None
+    ) -> None:
+        self._health = health
+        self._metrics = metrics
+        self._discovery = discovery
+        self._signer = signer
+
+    def reply(self, request: Request) -> Response | None:
+        path = request.path
+        if path.startswith(("/api", "/apis")):
+            return self._discovered(request)
+        if self._health.is_path(path):
+            return self._health.reply(request)
+        match path:
+            case "/version" | "/version/":
+                return replies.object_reply(version())
+            case "/metrics":
+                return Response(200, _METRICS, self._metrics.render().encode())
+            case "/":
+                return replies.object_reply({"paths": self._paths()})
+            case "/.well-known/openid-configuration" if self._signer is not None:
+                return replies.object_reply(_openid(self._signer))
+            case "/openid/v1/jwks" if self._signer is not None:
+                return replies.object_reply({"keys": [self._signer.public_jwk()]})
+        return None
+
+    def _discovered(self, request: Request) -> Response | None:
+        document = self._discovery.document(request.path, request.headers.get("accept", ""))
+        if document is None:
+            return None
+        headers = [
+            ("content-type", document.content_type),
+            ("etag", document.etag),
+            ("vary", "Accept"),
+            ("cache-control", "public"),
+        ]
+        if request.headers.get("if-none-match") == document.etag:
+            return Response(304, headers)
+        return Response(200, headers, document.body)
+
+    def _paths(self) -> list[str]:
+        fixed = ["/api", "/apis", "/healthz", "/livez", "/metrics", "/readyz", "/version"]
+        return sorted([*fixed, "/openapi/v2", "/openapi/v3"])
+
+
+def _openid(signer: TokenSigner) -> dict[str, object]:
+    return {
+        "issuer": signer.issuer,
+        "jwks_uri": f"{signer.issuer}/openid/v1/jwks",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [signer.algorithm],
+    }

@@ -1,0 +1,148 @@
+"""What the client can read and what it has sent: media types, bodies in and out.
+
+Job: Accept → Form, Content-Type and bytes → JSON data, objects and lists → bytes.
+Invariant: what a client does not accept is 406, what we cannot read is 415; nothing is guessed.
+"""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import orjson
+import yaml
+
+from sampan.api.calls import Item
+from sampan.api.errors import NotAcceptable, UnsupportedMediaType
+from sampan.api.objects import Obj
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+GZIP_FROM_BYTES = 128 * 1024
+PATCH_TYPES = {
+    "application/json-patch+json": "json",
+    "application/merge-patch+json": "merge",
+    "application/strategic-merge-patch+json": "strategic",
+    "application/apply-patch+yaml": "apply",
+}
+_SHAPES = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an answer is to look. `shape` is empty for the object itself."""
+
+    media: str = JSON
+    shape: str = ""
+    version: str = ""  # of meta.k8s.io, for shapes
+
+
+PLAIN = Form()
+
+
+@lru_cache(maxsize=256)
+def form_of(accept: str) -> Form:
+    """The first form of the Accept header that we can give. Raises NotAcceptable."""
+    if not accept:
+        return PLAIN
+    for clause in accept.split(","):
+        media, *parameters = (part.strip() for part in clause.split(";"))
+        given = dict(part.partition("=")[::2] for part in parameters)
+        found = _media(media.lower())
+        shape = given.get("as", "")
+        if found is None or (shape and not _offered(shape, given)):
+            continue
+        return Form(found, shape, given.get("v", "") if shape else "")
+    raise NotAcceptable(f"only the following media types are accepted: {JSON}, {YAML}")
+
+
+def _media(media: str) -> str | None:
+    if media in (JSON, "*/*", "application/*"):
+        return JSON
+    if media in (YAML, "application/x-yaml", "text/yaml"):
+        return YAML
+    return None
+
+
+def _offered(shape: str, given: dict[str, str]) -> bool:
+    return (
+        shape in _SHAPES and given.get("g") == "meta.k8s.io" and given.get("v") in ("v1", "v1beta1")
+    )
+
+
+def media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower() or JSON
+
+
+def patch_type(content_type: str) -> str:
+    """Raises UnsupportedMediaType."""
+    found = PATCH_TYPES.get(media_type(content_type))
+    if found is None:
+        listed = ", ".join(PATCH_TYPES)
+        raise UnsupportedMediaType(
+            "the body of the request was in an unknown format - accepted media types include: "
+            f"{listed}"
+        )
+    return found
+
+
+def body_is_yaml(content_type: str) -> bool:
+    """Raises UnsupportedMediaType."""
+    media = media_type(content_type)
+    if media == JSON:
+        return False
+    if media in (YAML, "application/x-yaml", "text/yaml"):
+        return True
+    if media == PROTOBUF:
+        raise UnsupportedMediaType(
+            "request bodies in application/vnd.kubernetes.protobuf are not understood yet: "
+            f"send {JSON}"
+        )
+    raise UnsupportedMediaType(
+        f"the body of the request was in an unknown format - accepted media types include: "
+        f"{JSON}, {YAML}"
+    )
+
+
+def yaml_bytes(obj: Obj) -> bytes:
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: bytes = yaml.dump(
+        obj, Dumper=dumper, default_flow_style=False, allow_unicode=True, encoding="utf-8"
+    )
+    return text
+
+
+def list_head(
+    kind: str, api_version: str, revision: int, continue_token: str, remaining: int | None
+) -> Obj:
+    metadata: Obj = {"resourceVersion": str(revision)}
+    if continue_token:
+        metadata["continue"] = continue_token
+    if remaining is not None:
+        metadata["remainingItemCount"] = remaining
+    return {"kind": kind, "apiVersion": api_version, "metadata": metadata}
+
+
+def list_bytes(head: Obj, items: Sequence[Item]) -> bytes:
+    """The list's JSON, joined from what the cache has; nothing is serialised again."""
+    start = orjson.dumps(head)[:-1]
+    return b"".join((start, b',"items":[', b",".join([item.data for item in items]), b"]}"))
+
+
+def partial(obj: Obj, version: str) -> Obj:
+    """PartialObjectMetadata of an object."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": obj.get("metadata") or {},
+    }
+
+
+def gzip_wanted(accept_encoding: str, size: int) -> bool:
+    return size >= GZIP_FROM_BYTES and "gzip" in accept_encoding
+
+
+def gzipped(body: bytes) -> bytes:
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)  # 31: with gzip's header and checksum
+    return packer.compress(body) + packer.flush()

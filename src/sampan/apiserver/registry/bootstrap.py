@@ -1,0 +1,109 @@
+"""What a cluster has before anybody asks for anything.
+
+Job: name the objects that the server creates at its start if they are missing. Pure.
+"""
+
+from sampan.api.objects import Obj
+from sampan.api.resources import (
+    ENDPOINT_SLICES,
+    ENDPOINTS,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    SERVICES,
+    Resource,
+)
+from sampan.apiserver.registry import namespaces
+from sampan.apiserver.settings import ApiServerSettings
+
+SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_CRITICAL = (
+    ("system-cluster-critical", 2000000000, "Used for system critical pods that must run in the "
+     "cluster, but can be moved to another node if necessary."),
+    ("system-node-critical", 2000001000, "Used for system critical pods that must not be moved "
+     "from their current node."),
+)  # fmt: skip
+
+
+def wanted(settings: ApiServerSettings, service_ip: str) -> list[tuple[Resource, Obj]]:
+    """Fresh objects each time; the caller's to change."""
+    return [
+        *((NAMESPACES, _namespace(name)) for name in SYSTEM_NAMESPACES),
+        *(
+            one
+            for name in SYSTEM_NAMESPACES
+            for one in namespaces.contents(name, settings.ca_bundle_pem)
+        ),
+        *((PRIORITY_CLASSES, _priority_class(*one)) for one in _CRITICAL),
+        (SERVICES, _service(settings, service_ip)),
+        (ENDPOINTS, _endpoints(settings)),
+        (ENDPOINT_SLICES, _endpoint_slice(settings)),
+    ]
+
+
+def _namespace(name: str) -> Obj:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _priority_class(name: str, value: int, description: str) -> Obj:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+        "description": description,
+        "preemptionPolicy": "PreemptLowerPriority",
+    }
+
+
+def _labels() -> Obj:
+    return {"component": "apiserver", "provider": "kubernetes"}
+
+
+def _service(settings: ApiServerSettings, service_ip: str) -> Obj:
+    port = {
+        "name": "https",
+        "protocol": "TCP",
+        "port": 443,
+        "targetPort": settings.advertise_port,
+    }
+    spec: Obj = {
+        "ports": [port],
+        "clusterIP": service_ip,
+        "clusterIPs": [service_ip],
+        "type": "ClusterIP",
+        "sessionAffinity": "None",
+        "ipFamilies": ["IPv4"],
+        "ipFamilyPolicy": "SingleStack",
+        "internalTrafficPolicy": "Cluster",
+    }
+    metadata = {"name": "kubernetes", "namespace": "default", "labels": _labels()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": spec,
+        "status": {"loadBalancer": {}},
+    }
+
+
+def _endpoints(settings: ApiServerSettings) -> Obj:
+    port = {"name": "https", "port": settings.advertise_port, "protocol": "TCP"}
+    skip = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {"name": "kubernetes", "namespace": "default", "labels": skip},
+        "subsets": [{"addresses": [{"ip": settings.advertise_address}], "ports": [port]}],
+    }
+
+
+def _endpoint_slice(settings: ApiServerSettings) -> Obj:
+    labels = {"kubernetes.io/service-name": "kubernetes"}
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "kubernetes", "namespace": "default", "labels": labels},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [settings.advertise_address], "conditions": {"ready": True}}],
+        "ports": [{"name": "https", "port": settings.advertise_port, "protocol": "TCP"}],
+    }

@@ -1,0 +1,124 @@
+"""The one way into the store and out of it, for every kind.
+
+Job: one compare-and-swap per write; the item that is answered is the one that was stored.
+Invariant: when a write has been answered, the cache has it.
+Invariant: an update that changes nothing writes nothing.
+"""
+
+from sampan.api import convert
+from sampan.api.calls import Answer, Item
+from sampan.api.errors import ApiError, InternalError, ServiceUnavailable, already_exists, not_found
+from sampan.api.objects import Obj
+from sampan.api.resources import Resource
+from sampan.apiserver.registry.strategy import Strategy
+from sampan.apiserver.stored import canonical, item_from, same_content, stored_bytes
+from sampan.apiserver.watch_cache import KindCache, WatchCache
+from sampan.store.contract import KeyExists, RevisionMismatch, Store, StoreClosed, StoreError
+
+
+class Stale(Exception):
+    """Somebody else has written the object in the meantime."""
+
+
+class Registry:
+    def __init__(self, store: Store, cache: WatchCache) -> None:
+        self.store = store
+        self.cache = cache
+
+    def kind(self, resource: Resource) -> KindCache:
+        return self.cache.kind(resource.storage_prefix)
+
+    def find(self, resource: Resource, namespace: str, name: str) -> Obj | None:
+        """As the cache has it now; stored form."""
+        item = self.kind(resource).items.get(f"{namespace}/{name}" if namespace else name)
+        return None if item is None else item.obj
+
+    def find_all(self, resource: Resource) -> list[Obj]:
+        return [item.obj for item in self.kind(resource).items.values()]
+
+    async def current(self, resource: Resource, namespace: str, name: str) -> Item:
+        """The newest state. Raises NotFound."""
+        await self.cache.fresh()
+        item = self.kind(resource).items.get(f"{namespace}/{name}" if namespace else name)
+        if item is None:
+            raise not_found(resource.plural, resource.group, name)
+        return item
+
+    async def insert(self, resource: Resource, obj: Obj, strategy: Strategy, dry_run: bool) -> Item:
+        """Raises AlreadyExists."""
+        ordered = canonical(obj)
+        value = stored_bytes(ordered)
+        name = ordered["metadata"]["name"]
+        key = resource.storage_key(ordered["metadata"].get("namespace", ""), name)
+        inner = key[len(resource.storage_prefix) :]
+        if dry_run:
+            if inner in self.kind(resource).items:
+                raise already_exists(resource.plural, resource.group, name)
+            return Item(inner, 0, ordered, value)
+        self.cache.hand_over(key, value, ordered)
+        try:
+            revision = await self.store.create(key, value, ttl_seconds=strategy.ttl_seconds)
+        except KeyExists as error:
+            self.cache.take_back(key, value)
+            raise already_exists(resource.plural, resource.group, name) from error
+        except StoreError as error:
+            self.cache.take_back(key, value)
+            raise _translated(error) from error
+        return await self._written(resource, inner, value, revision)
+
+    async def replace(
+        self, resource: Resource, item: Item, obj: Obj, strategy: Strategy, dry_run: bool
+    ) -> Item:
+        """Raises Stale."""
+        ordered = canonical(obj)
+        value = stored_bytes(ordered)
+        if same_content(item, value):
+            return item
+        key = resource.storage_prefix + item.key
+        if dry_run:
+            ordered["metadata"]["resourceVersion"] = str(item.revision)
+            return Item(item.key, item.revision, ordered, stored_bytes(ordered))
+        self.cache.hand_over(key, value, ordered)
+        try:
+            revision = await self.store.update(
+                key, value, item.revision, ttl_seconds=strategy.ttl_seconds
+            )
+        except RevisionMismatch as error:
+            self.cache.take_back(key, value)
+            raise Stale from error
+        except StoreError as error:
+            self.cache.take_back(key, value)
+            raise _translated(error) from error
+        return await self._written(resource, item.key, value, revision)
+
+    async def remove(self, resource: Resource, item: Item, dry_run: bool) -> None:
+        """Raises Stale."""
+        if dry_run:
+            return
+        try:
+            revision = await self.store.delete(resource.storage_prefix + item.key, item.revision)
+        except RevisionMismatch as error:
+            raise Stale from error
+        except StoreError as error:
+            raise _translated(error) from error
+        await self.cache.reached(revision)
+
+    async def _written(self, resource: Resource, key: str, value: bytes, revision: int) -> Item:
+        await self.cache.reached(revision)
+        item = self.kind(resource).items.get(key)
+        if item is not None and item.revision == revision:
+            return item
+        return item_from(key, value, revision, None)  # already written over by somebody else
+
+
+def answer_of(resource: Resource, item: Item, code: int = 200) -> Answer:
+    """An item in the version that was asked for."""
+    if resource.stored_in == ("", ""):
+        return Answer(item.obj, item.data, code)
+    return Answer(convert.from_stored(resource, item.obj), None, code)
+
+
+def _translated(error: StoreError) -> ApiError:
+    if isinstance(error, StoreClosed):
+        return ServiceUnavailable("the server's store is closed")
+    return InternalError(f"Internal error occurred: {error}")

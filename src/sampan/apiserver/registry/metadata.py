@@ -1,0 +1,55 @@
+"""What the server itself writes into metadata, and what callers cannot change there.
+
+Job: rest.BeforeCreate and rest.BeforeUpdate, for every kind. Pure, given time and identity.
+Invariant: uid, creationTimestamp, deletionTimestamp and generation come from the server only.
+"""
+
+from sampan.api.objects import Obj, time_text
+
+_NOT_ON_CREATE = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields",
+                  "resourceVersion", "generation")  # fmt: skip
+
+
+def prepare_created(obj: Obj, uid: str, now: float, has_generation: bool) -> None:
+    meta = obj["metadata"]
+    for field in _NOT_ON_CREATE:
+        meta.pop(field, None)
+    meta["uid"] = uid
+    meta["creationTimestamp"] = time_text(now)
+    if has_generation:
+        meta["generation"] = 1
+
+
+def prepare_updated(new: Obj, old: Obj) -> None:
+    """Changes to the server's own fields are ignored; a uid that is given is checked elsewhere."""
+    meta, before = new["metadata"], old["metadata"]
+    for field in ("generation", "creationTimestamp", "deletionTimestamp"):
+        _take(meta, before, field)
+    if "deletionGracePeriodSeconds" in before:
+        meta["deletionGracePeriodSeconds"] = before["deletionGracePeriodSeconds"]
+    else:
+        meta.pop("deletionGracePeriodSeconds", None)
+    meta.setdefault("uid", before["uid"])
+    meta["resourceVersion"] = before["resourceVersion"]
+    meta.pop("selfLink", None)
+    meta.pop("managedFields", None)  # server-side apply will own this field
+    if meta["uid"] == "":
+        meta["uid"] = before["uid"]
+
+
+def bump_generation(new: Obj, old: Obj) -> None:
+    """One more when anything but metadata and status has changed."""
+    changed = any(
+        new.get(key) != old.get(key)
+        for key in {*new, *old}
+        if key not in ("metadata", "status", "apiVersion", "kind")
+    )
+    if changed:
+        new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
+
+
+def _take(meta: Obj, before: Obj, field: str) -> None:
+    if field in before:
+        meta[field] = before[field]
+    else:
+        meta.pop(field, None)

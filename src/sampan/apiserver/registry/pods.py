@@ -1,0 +1,140 @@
+"""Pods: what is peculiar about them.
+
+Job: status at creation, QoS class, field selectors, graceful deletion, binding. Pure.
+Invariant: spec.nodeName is set once, by a binding.
+"""
+
+from sampan.api.errors import conflict
+from sampan.api.objects import Obj, annotations_of, copy_of, meta_of, name_of, time_text
+from sampan.apiserver.registry.strategy import Strategy, flag_getter, path_getter
+
+DEFAULT_GRACE_SECONDS = 30
+
+
+def prepare_create(pod: Obj) -> None:
+    pod["status"] = {"phase": "Pending", "qosClass": qos_class(pod)}
+
+
+def prepare_update(new: Obj, old: Obj) -> None:
+    new["status"] = old.get("status") or {}
+
+
+def prepare_status(new: Obj, old: Obj) -> None:
+    """Only the status; as podStatusStrategy, owners stay, and the QoS class is never lost."""
+    meta, before = new["metadata"], old["metadata"]
+    if "ownerReferences" in before:
+        meta["ownerReferences"] = before["ownerReferences"]
+    else:
+        meta.pop("ownerReferences", None)
+    status = new.setdefault("status", {})
+    if not status.get("qosClass"):
+        status["qosClass"] = (old.get("status") or {}).get("qosClass") or qos_class(old)
+
+
+def qos_class(pod: Obj) -> str:
+    """Guaranteed, Burstable or BestEffort, from what the containers ask for."""
+    spec = pod.get("spec") or {}
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    asked = [_compute(one) for one in containers]
+    if spec.get("resources"):
+        asked = [_compute(spec)]
+    if not any(requests or limits for requests, limits in asked):
+        return "BestEffort"
+    for requests, limits in asked:
+        if set(limits) != {"cpu", "memory"} or any(
+            requests.get(name, limit) != limit for name, limit in limits.items()
+        ):
+            return "Burstable"
+    return "Guaranteed"
+
+
+def _compute(holder: Obj) -> tuple[Obj, Obj]:
+    resources = holder.get("resources") or {}
+    requests, limits = (
+        {
+            name: amount
+            for name, amount in (resources.get(part) or {}).items()
+            if name in ("cpu", "memory") and amount not in ("0", 0)
+        }
+        for part in ("requests", "limits")
+    )
+    return requests, limits
+
+
+def grace(pod: Obj, asked: int | None) -> int:
+    """As podStrategy.CheckGracefulDelete: nothing to wait for where nothing runs."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    if not spec.get("nodeName") or status.get("phase") in ("Failed", "Succeeded"):
+        return 0
+    seconds = asked if asked is not None else spec.get("terminationGracePeriodSeconds")
+    if seconds is None:
+        seconds = DEFAULT_GRACE_SECONDS
+    return 1 if seconds < 0 else int(seconds)
+
+
+def bound(pod: Obj, binding: Obj, now: float) -> Obj:
+    """The pod with the node of a Binding. Raises Conflict where it has one, or is going away."""
+    name = name_of(pod)
+    node = (binding.get("target") or {}).get("name") or ""
+    spec, meta = pod.get("spec") or {}, meta_of(pod)
+    if spec.get("nodeName"):
+        why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+        raise conflict("pods/binding", "", name, why)
+    if meta.get("deletionTimestamp"):
+        raise conflict(
+            "pods/binding", "", name, f"pod {name} is being deleted, cannot be assigned to a host"
+        )
+    if spec.get("schedulingGates"):
+        raise conflict("pods/binding", "", name, f"pod {name} has non-empty .spec.schedulingGates")
+    new: Obj = copy_of(pod)
+    new["spec"]["nodeName"] = node
+    if annotations_of(binding):
+        new["metadata"].setdefault("annotations", {}).update(annotations_of(binding))
+    _set_scheduled(new.setdefault("status", {}), int(meta.get("generation") or 0), now)
+    return new
+
+
+def _set_scheduled(status: Obj, generation: int, now: float) -> None:
+    conditions: list[Obj] = status.setdefault("conditions", [])
+    old = next((one for one in conditions if one.get("type") == "PodScheduled"), None)
+    moment = time_text(now)
+    if old is not None and old.get("status") == "True":
+        moment = old.get("lastTransitionTime") or moment
+    new: Obj = {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": moment,
+        "observedGeneration": generation,
+    }
+    if old is None:
+        conditions.append(new)
+    else:
+        conditions[conditions.index(old)] = new
+
+
+def _first_ip(pod: Obj) -> str:
+    return str((pod.get("status") or {}).get("podIP") or "")
+
+
+STRATEGY = Strategy(
+    prepare_create=prepare_create,
+    prepare_update=prepare_update,
+    prepare_status=prepare_status,
+    keeps_status_on_create=True,  # prepare_create writes its own
+    has_generation=True,
+    fields={
+        "spec.nodeName": path_getter("spec", "nodeName"),
+        "spec.restartPolicy": path_getter("spec", "restartPolicy"),
+        "spec.schedulerName": path_getter("spec", "schedulerName"),
+        "spec.serviceAccountName": path_getter("spec", "serviceAccountName"),
+        "spec.hostNetwork": flag_getter("spec", "hostNetwork"),
+        "status.phase": path_getter("status", "phase"),
+        "status.podIP": _first_ip,
+        "status.podIPs": _first_ip,
+        "status.nominatedNodeName": path_getter("status", "nominatedNodeName"),
+    },
+    trigger_fields=("spec.nodeName", "metadata.name"),
+    grace=grace,
+    returns_deleted=True,
+)

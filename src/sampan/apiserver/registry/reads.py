@@ -1,0 +1,155 @@
+"""Get, list and watch: from the cache where its revision allows, from the store's past otherwise.
+
+Job: resourceVersion and resourceVersionMatch, limit and continue.
+Invariant: the pages of one list show one revision.
+"""
+
+import asyncio
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from sampan.api.calls import Call, Item, ListAnswer
+from sampan.api.errors import BadRequest, Expired, Timeout
+from sampan.api.objects import Obj
+from sampan.apiserver.registry.generic import Registry
+from sampan.apiserver.registry.selection import Selection
+from sampan.apiserver.request import check_list_options, revision_number
+from sampan.apiserver.stored import item_from
+from sampan.store.contract import Compacted, FutureRevision
+
+FUTURE_WAIT_SECONDS = 3.0  # as upstream's cacher
+_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start "
+    "a new list without the continue parameter, or use the continue token in this response to "
+    "retrieve the remainder of the results. Continuing with the provided token results in an "
+    "inconsistent list - objects that were created, modified, or deleted between the time the "
+    "first chunk was returned and now may show up in the list."
+)
+
+
+class ContinueExpired(Expired):
+    """410 with a token that goes on at the newest revision, for who can live with that."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__(_TOO_OLD)
+        self.token = token
+
+    def status(self) -> Obj:
+        return {**super().status(), "metadata": {"continue": self.token}}
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    revision: int  # -1: whatever is newest
+    start: str
+
+
+async def wait_for(registry: Registry, revision_text: str) -> None:
+    """Until the cache is as new as a read with this resourceVersion must be."""
+    if revision_text == "0":
+        return
+    if not revision_text:
+        await registry.cache.fresh()
+        return
+    wanted = revision_number(revision_text)
+    try:
+        async with asyncio.timeout(FUTURE_WAIT_SECONDS):
+            await registry.cache.reached(wanted)
+    except TimeoutError as error:
+        raise _future(wanted, registry.cache.revision) from error
+
+
+async def list_of(registry: Registry, call: Call, selection: Selection) -> ListAnswer:
+    options = call.options
+    check_list_options(options, watch=False)
+    if options.continue_token:
+        return await _continued(registry, call, selection, _decoded(options.continue_token))
+    revision = options.resource_version
+    exact = options.resource_version_match == "Exact" or (
+        # As upstream: a limited list at a revision has always been an exact one.
+        revision not in ("", "0") and options.limit > 0 and not options.resource_version_match
+    )
+    if exact:
+        return await _page(registry, call, selection, _Token(revision_number(revision), ""))
+    await wait_for(registry, revision)
+    cache = registry.cache
+    items = registry.kind(call.resource).select(call.namespace, selection.matches)
+    return _cut(call, selection, items, cache.revision)
+
+
+def _cut(call: Call, selection: Selection, items: Sequence[Item], revision: int) -> ListAnswer:
+    limit = call.options.limit
+    if not limit or len(items) <= limit:
+        return ListAnswer(call.resource, items, revision)
+    token = _encoded(_Token(revision, items[limit - 1].key + "\0"))
+    # With a selector the rest is not counted, as upstream.
+    remaining = len(items) - limit if selection.matches is None else None
+    return ListAnswer(call.resource, items[:limit], revision, token, remaining)
+
+
+async def _continued(
+    registry: Registry, call: Call, selection: Selection, token: _Token
+) -> ListAnswer:
+    if call.options.resource_version not in ("", "0"):
+        raise BadRequest("specifying resource version is not allowed when using continue")
+    if token.revision < 0:
+        await registry.cache.fresh()
+        token = _Token(registry.cache.revision, token.start)
+    return await _page(registry, call, selection, token)
+
+
+async def _page(registry: Registry, call: Call, selection: Selection, token: _Token) -> ListAnswer:
+    kind = registry.kind(call.resource)
+    if kind.changed_revision <= token.revision <= registry.cache.revision:
+        # Nothing of this kind has changed since: the cache is that moment's state.
+        items = kind.select(call.namespace, selection.matches)
+        rest = [item for item in items if item.key >= token.start]
+        return _cut(call, selection, rest, token.revision)
+    prefix = call.resource.storage_prefix
+    inside = prefix + (f"{call.namespace}/" if call.namespace else "")
+    start = prefix + token.start if token.start else ""
+    try:
+        page = await registry.store.range(inside, start=start, revision=token.revision)
+    except Compacted as error:
+        if token.start:
+            raise ContinueExpired(_encoded(_Token(-1, token.start))) from error
+        raise Expired(
+            f"The resourceVersion for the provided list is too old. ({error.oldest})"
+        ) from error
+    except FutureRevision as error:
+        raise _future(token.revision, registry.cache.revision) from error
+    known = kind.items
+    items = []
+    for entry in page.entries:
+        key = entry.key[len(prefix) :]
+        cached = known.get(key)
+        if cached is None or cached.revision != entry.revision:
+            cached = item_from(key, entry.value, entry.revision, None)
+        if selection.matches is None or selection.matches(cached):
+            items.append(cached)
+    return _cut(call, selection, items, token.revision)
+
+
+def _future(wanted: int, current: int) -> Timeout:
+    message = f"Too large resource version: {wanted}, current: {current}"
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    return Timeout(message, details={"causes": [cause]}, retry_after_seconds=1)
+
+
+def _encoded(token: _Token) -> str:
+    data = {"v": "meta.k8s.io/v1", "rv": token.revision, "start": token.start}
+    return base64.urlsafe_b64encode(orjson.dumps(data)).rstrip(b"=").decode()
+
+
+def _decoded(text: str) -> _Token:
+    try:
+        data = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        version, revision, start = data["v"], data["rv"], data["start"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadRequest("continue key is not valid: it was not made by this server") from error
+    if version != "meta.k8s.io/v1" or not isinstance(revision, int) or not isinstance(start, str):
+        raise BadRequest("continue key is not valid: it was not made by this server")
+    return _Token(revision, start)

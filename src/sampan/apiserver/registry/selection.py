@@ -1,0 +1,100 @@
+"""Label and field selectors of a list or watch, compiled into one question about an item.
+
+Job: parse, refuse fields that the kind does not offer, find what narrows a watch. Pure.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sampan.api import selectors
+from sampan.api.calls import Item, Options
+from sampan.api.errors import BadRequest
+from sampan.api.objects import Obj, labels_of
+from sampan.api.resources import Resource
+from sampan.apiserver.registry.strategy import Getter, Strategy, path_getter
+from sampan.apiserver.watch_cache import Matches, Trigger
+
+_NAME = path_getter("metadata", "name")
+_NAMESPACE = path_getter("metadata", "namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    matches: Matches | None = None  # None: everything
+    trigger: Trigger | None = None
+    trigger_getter: Getter = _NAME
+
+
+EVERYTHING = Selection()
+
+
+def selection_of(resource: Resource, strategy: Strategy, name: str, options: Options) -> Selection:
+    """Raises BadRequest. `name` is that of a watch on one object."""
+    if not (options.label_selector or options.field_selector or name):
+        return EVERYTHING
+    tests: list[Callable[[Obj], bool]] = []
+    trigger: Trigger | None = None
+    getter = _NAME
+    requirements = _field_requirements(options.field_selector)
+    if name:
+        requirements.append(("metadata.name", True, name))
+    for field, equal, value in requirements:
+        get = _getter(resource, strategy, field)
+        tests.append(_field_test(get, equal, value))
+        if equal and trigger is None and field in strategy.trigger_fields:
+            trigger, getter = (field, value), get
+    if options.label_selector:
+        tests.append(_label_test(options.label_selector))
+    return Selection(_all(tests), trigger, getter)
+
+
+def _all(tests: list[Callable[[Obj], bool]]) -> Matches:
+    if len(tests) == 1:
+        only = tests[0]
+        return lambda item: only(item.obj)
+
+    def matches(item: Item) -> bool:
+        return all(test(item.obj) for test in tests)
+
+    return matches
+
+
+def _label_test(text: str) -> Callable[[Obj], bool]:
+    try:
+        selector = selectors.parse_label_selector(text)
+    except selectors.SelectorError as error:
+        raise BadRequest(f"unable to parse requirement: {error}") from error
+    return lambda obj: selector.matches(labels_of(obj))
+
+
+def _field_requirements(text: str) -> list[tuple[str, bool, str]]:
+    """(field, equal or not, value)."""
+    try:
+        return (
+            [(one.field, one.equal, one.value) for one in selectors.parse_field_selector(text)]
+            if text
+            else []
+        )
+    except selectors.SelectorError as error:
+        raise BadRequest(str(error)) from error
+
+
+def _field_test(get: Getter, equal: bool, value: str) -> Callable[[Obj], bool]:
+    if equal:
+        return lambda obj: get(obj) == value
+    return lambda obj: get(obj) != value
+
+
+def _getter(resource: Resource, strategy: Strategy, field: str) -> Getter:
+    if field == "metadata.name":
+        return _NAME
+    if field == "metadata.namespace" and resource.namespaced:
+        return _NAMESPACE
+    get = strategy.fields.get(field)
+    if get is not None:
+        return get
+    if strategy.fields:
+        raise BadRequest(f"field label not supported: {field}")
+    raise BadRequest(
+        f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+    )

@@ -1,0 +1,114 @@
+"""Which kind has which strategy.
+
+Job: one lookup from a resource to its strategy; kinds that are not named have the plain one.
+"""
+
+from dataclasses import replace
+
+from sampan.api.objects import Obj
+from sampan.api.resources import Resource
+from sampan.apiserver.registry import namespaces, pods, services
+from sampan.apiserver.registry.strategy import Strategy, flag_getter, path_getter
+from sampan.apiserver.settings import ApiServerSettings
+
+_GENERATION = frozenset({
+    "customresourcedefinitions.apiextensions.k8s.io", "cronjobs.batch", "daemonsets.apps",
+    "deployments.apps", "endpointslices.discovery.k8s.io",
+    "flowschemas.flowcontrol.apiserver.k8s.io",
+    "horizontalpodautoscalers.autoscaling", "ingressclasses.networking.k8s.io",
+    "ingresses.networking.k8s.io", "jobs.batch",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "networkpolicies.networking.k8s.io", "poddisruptionbudgets.policy",
+    "priorityclasses.scheduling.k8s.io", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    "replicasets.apps", "replicationcontrollers", "resourceslices.resource.k8s.io",
+    "statefulsets.apps", "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+})  # fmt: skip
+
+# Kinds whose PUT must carry a resourceVersion.
+_CONDITIONAL_ONLY = frozenset({
+    "apiservices.apiregistration.k8s.io", "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io",
+    "customresourcedefinitions.apiextensions.k8s.io", "flowschemas.flowcontrol.apiserver.k8s.io",
+    "leases.coordination.k8s.io", "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "poddisruptionbudgets.policy", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    "runtimeclasses.node.k8s.io", "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    "volumeattachments.storage.k8s.io",
+})  # fmt: skip
+
+_RETURNS_DELETED = frozenset({
+    "persistentvolumeclaims", "persistentvolumes", "podtemplates", "resourcequotas",
+    "serviceaccounts", "services", "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io",
+    "storageclasses.storage.k8s.io", "volumeattachments.storage.k8s.io",
+})  # fmt: skip
+
+_INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+
+
+def _event_source(event: Obj) -> str:
+    source = (event.get("source") or {}).get("component")
+    return str(source or event.get("reportingComponent") or "")
+
+
+_EVENT_FIELDS = {
+    **{f"involvedObject.{one}": path_getter("involvedObject", one) for one in _INVOLVED},
+    "reason": path_getter("reason"),
+    "reportingComponent": path_getter("reportingComponent"),
+    "source": _event_source,
+    "type": path_getter("type"),
+}
+_EVENT_V1_FIELDS = {
+    **{f"regarding.{one}": path_getter("involvedObject", one) for one in _INVOLVED},
+    "reason": path_getter("reason"),
+    "reportingController": path_getter("reportingComponent"),
+    "type": path_getter("type"),
+}
+
+
+_OWN = {
+    "pods": pods.STRATEGY,
+    "namespaces": namespaces.STRATEGY,
+    "services": services.STRATEGY,
+    # A node registers itself with its status.
+    "nodes": Strategy(
+        keeps_status_on_create=True,
+        fields={"spec.unschedulable": flag_getter("spec", "unschedulable")},
+    ),
+    "secrets": Strategy(fields={"type": path_getter("type")}),
+    "replicasets.apps": Strategy(fields={"status.replicas": path_getter("status", "replicas")}),
+    "replicationcontrollers": Strategy(
+        fields={"status.replicas": path_getter("status", "replicas")}
+    ),
+    "jobs.batch": Strategy(fields={"status.successful": path_getter("status", "succeeded")}),
+    "certificatesigningrequests.certificates.k8s.io": Strategy(
+        fields={"spec.signerName": path_getter("spec", "signerName")}
+    ),
+    "events": Strategy(fields=_EVENT_FIELDS),
+    "events.events.k8s.io": Strategy(fields=_EVENT_V1_FIELDS),
+}
+
+
+class Strategies:
+    def __init__(self, settings: ApiServerSettings) -> None:
+        self._settings = settings
+        self._known: dict[tuple[str, str], Strategy] = {}
+
+    def of(self, resource: Resource) -> Strategy:
+        key = (resource.group_resource, resource.version)
+        strategy = self._known.get(key)
+        if strategy is None:
+            strategy = self._known[key] = self._made(resource)
+        return strategy
+
+    def _made(self, resource: Resource) -> Strategy:
+        name = resource.group_resource
+        strategy = _OWN.get(name, Strategy())
+        return replace(
+            strategy,
+            has_generation=strategy.has_generation or name in _GENERATION,
+            unconditional_update=name not in _CONDITIONAL_ONLY,
+            returns_deleted=strategy.returns_deleted or name in _RETURNS_DELETED,
+            ttl_seconds=self._settings.event_ttl_seconds if resource.kind == "Event" else 0,
+        )

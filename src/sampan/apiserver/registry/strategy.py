@@ -1,0 +1,73 @@
+"""What may be peculiar about a kind: its strategy, as data and small functions.
+
+Job: the questions that the one write path asks of a kind, each with the answer of most kinds.
+To give a kind an answer of its own: a file beside this one, and a line in strategies.py.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sampan.api.objects import Obj
+
+Getter = Callable[[Obj], str]
+
+
+def _nothing(_: Obj) -> None:
+    return None
+
+
+def _nothing_from_old(_new: Obj, _old: Obj) -> None:
+    return None
+
+
+def _vanishes(obj: Obj) -> bool:
+    """An update that removes the last finalizer of a deleted object completes its deletion."""
+    meta = obj["metadata"]
+    return (
+        bool(meta.get("deletionTimestamp"))
+        and not meta.get("finalizers")
+        and not meta.get("deletionGracePeriodSeconds")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    # After defaults, before validation; they change the new object.
+    prepare_create: Callable[[Obj], None] = _nothing
+    prepare_update: Callable[[Obj, Obj], None] = _nothing_from_old  # (new, old)
+    prepare_status: Callable[[Obj, Obj], None] = _nothing_from_old
+    keeps_status_on_create: bool = False
+    has_generation: bool = False
+    unconditional_update: bool = True
+    # Field selectors beyond metadata.name and metadata.namespace.
+    fields: Mapping[str, Getter] = field(default_factory=dict)
+    # Fields by which watches are sorted, so that a change wakes only whom it concerns.
+    trigger_fields: tuple[str, ...] = ("metadata.name",)
+    # Graceful deletion: (object, seconds asked for) → seconds granted. None: the kind has none.
+    grace: Callable[[Obj, int | None], int] | None = None
+    vanishes: Callable[[Obj], bool] = _vanishes
+    # A deletion answers with the object instead of a Status.
+    returns_deleted: bool = False
+    ttl_seconds: int = 0
+
+
+def path_getter(*path: str) -> Getter:
+    """The text at a path, as field selectors compare it; empty where there is nothing."""
+
+    def get(obj: Obj) -> str:
+        value: object = obj
+        for step in path:
+            if not isinstance(value, dict):
+                return ""
+            value = value.get(step)
+        if value is None:
+            return ""
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    return get
+
+
+def flag_getter(*path: str) -> Getter:
+    """Like path_getter, for booleans: absent is `false`."""
+    get = path_getter(*path)
+    return lambda obj: get(obj) or "false"

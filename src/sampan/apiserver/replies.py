@@ -1,0 +1,158 @@
+"""Answers as HTTP: objects, lists, watches and errors in the form that the client asked for.
+
+Job: join bytes that exist, make those that do not, put the headers around them.
+Invariant: an error is always a Status.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+import orjson
+
+from sampan.api import convert
+from sampan.api.calls import Answer, Event, Item, ListAnswer, Watching
+from sampan.api.errors import ApiError, NotAcceptable
+from sampan.api.objects import Obj
+from sampan.api.resources import Resource
+from sampan.apiserver.negotiate import (
+    YAML,
+    Form,
+    gzip_wanted,
+    gzipped,
+    list_bytes,
+    list_head,
+    partial,
+    yaml_bytes,
+)
+from sampan.core.http import Response, Stream
+
+_JSON = ("content-type", "application/json")
+_CACHE = ("cache-control", "no-cache, private")
+_PLAIN = (_CACHE, _JSON)
+
+
+def answer_reply(answer: Answer, form: Form, pretty: bool) -> Response:
+    if form.shape and answer.obj.get("kind") != "Status":
+        return _shaped_reply(answer, form)
+    if form.media == YAML:
+        return Response(answer.code, _headers(YAML, answer.warnings), yaml_bytes(answer.obj))
+    data = answer.data
+    if pretty:
+        data = orjson.dumps(answer.obj, option=orjson.OPT_INDENT_2)
+    elif data is None:
+        data = orjson.dumps(answer.obj)
+    headers = _PLAIN if not answer.warnings else _headers("application/json", answer.warnings)
+    return Response(answer.code, headers, data)
+
+
+def _shaped_reply(answer: Answer, form: Form) -> Response:
+    if form.shape != "PartialObjectMetadata":
+        raise NotAcceptable(f"{form.shape} is not offered for a single object")
+    shaped = partial(answer.obj, form.version)
+    return Response(
+        answer.code, _headers("application/json", answer.warnings), orjson.dumps(shaped)
+    )
+
+
+def list_reply(answer: ListAnswer, form: Form, pretty: bool) -> Response:
+    resource = answer.resource
+    kind, api_version = resource.list_kind, resource.api_version
+    items: Sequence[Item] = answer.items
+    if form.shape == "PartialObjectMetadata":
+        raise NotAcceptable("PartialObjectMetadata is not offered for a list")
+    if form.shape == "PartialObjectMetadataList":
+        kind, api_version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
+        items = [_item(partial(item.obj, form.version)) for item in items]
+    elif resource.stored_in != ("", ""):
+        items = [_item(convert.from_stored(resource, item.obj)) for item in items]
+    head = list_head(kind, api_version, answer.revision, answer.continue_token, answer.remaining)
+    if form.media == YAML:
+        body = yaml_bytes({**head, "items": [item.obj for item in items]})
+        return Response(200, _headers(YAML, answer.warnings), body)
+    if pretty:
+        whole = {**head, "items": [item.obj for item in items]}
+        body = orjson.dumps(whole, option=orjson.OPT_INDENT_2)
+    else:
+        body = list_bytes(head, items)
+    return Response(200, _headers("application/json", answer.warnings), body)
+
+
+def object_reply(obj: Obj, code: int = 200) -> Response:
+    return Response(code, _PLAIN, orjson.dumps(obj))
+
+
+def error_reply(error: ApiError) -> Response:
+    headers = list(_PLAIN)
+    if error.retry_after_seconds is not None:
+        headers.append(("retry-after", str(error.retry_after_seconds)))
+    return Response(error.code, headers, orjson.dumps(error.status()))
+
+
+async def packed(reply: Response, accept_encoding: str) -> Response:
+    """Large answers are compressed, in a thread: others need not wait for it."""
+    if not gzip_wanted(accept_encoding, len(reply.body)):
+        return reply
+    body = await asyncio.to_thread(gzipped, reply.body)
+    headers = [*reply.headers, ("content-encoding", "gzip"), ("vary", "Accept-Encoding")]
+    return Response(reply.status, headers, body)
+
+
+def watch_reply(watching: Watching, resource: Resource, form: Form) -> Stream:
+    if form.shape == "PartialObjectMetadataList" or form.media == YAML:
+        watching.close()
+        raise NotAcceptable("watches are offered as application/json only")
+    return Stream(200, _PLAIN, WatchChunks(watching, resource, form))
+
+
+class WatchChunks:
+    """The bytes of a watch; closing it before the first byte closes the watch all the same."""
+
+    def __init__(self, watching: Watching, resource: Resource, form: Form) -> None:
+        self._watching = watching
+        self._resource = resource
+        self._form = form
+        self._plain = not form.shape and resource.stored_in == ("", "")
+        self._ended = False
+
+    def __aiter__(self) -> "WatchChunks":
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._ended:
+            raise StopAsyncIteration
+        try:
+            events = await self._watching.next()
+        except ApiError as error:
+            self._ended = True
+            return orjson.dumps({"type": "ERROR", "object": error.status()}) + b"\n"
+        if not events:
+            self._ended = True
+            raise StopAsyncIteration
+        if self._plain:
+            return b"".join([event.line for event in events])
+        return b"".join([self._line(event) for event in events])
+
+    async def aclose(self) -> None:
+        self._ended = True
+        self._watching.close()
+
+    def _line(self, event: Event) -> bytes:
+        obj = event.item.obj
+        if self._resource.stored_in != ("", "") and event.type != "BOOKMARK":
+            obj = convert.from_stored(self._resource, obj)
+        if self._form.shape == "PartialObjectMetadata":
+            obj = partial(obj, self._form.version)
+        return orjson.dumps({"type": event.type, "object": obj}) + b"\n"
+
+
+def _item(obj: Obj) -> Item:
+    return Item("", 0, obj, orjson.dumps(obj))
+
+
+def _headers(media: str, warnings: Sequence[str]) -> list[tuple[str, str]]:
+    headers = [_CACHE, ("content-type", media)]
+    for text in warnings:
+        plain = "".join(one if one.isprintable() else " " for one in text)
+        escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
+        headers.append(("warning", f'299 - "{escaped}"'))
+    return headers

@@ -1,0 +1,130 @@
+"""The API server: its parts put together, its start and its end.
+
+Job: build the chain, fill an empty store, answer requests from both wires, stop cleanly.
+Invariant: when it stops, readyz fails first and watches end before the store is let go.
+"""
+
+import random
+
+from sampan.api.calls import Answer, Backend, Call, ListAnswer
+from sampan.api.objects import Obj, name_of, namespace_of
+from sampan.api.resources import NODES, PODS, RESOURCES, SECRETS, SERVICE_ACCOUNTS, SERVICES
+from sampan.api.schema import Schema
+from sampan.apiserver.admission.chain import Admission
+from sampan.apiserver.admission.plugins import default_plugins
+from sampan.apiserver.authn.chain import Authentication
+from sampan.apiserver.authn.tokens import TokenSigner
+from sampan.apiserver.authn.user import User, authenticated
+from sampan.apiserver.authz.chain import Authorization, masters
+from sampan.apiserver.chain import Chain, Parts
+from sampan.apiserver.discovery import Discovery
+from sampan.apiserver.documents import Documents
+from sampan.apiserver.health import Health
+from sampan.apiserver.http_edge import HttpEdge
+from sampan.apiserver.measure import Measure
+from sampan.apiserver.registry.bootstrap import wanted
+from sampan.apiserver.registry.generic import Registry
+from sampan.apiserver.registry.handlers import handlers
+from sampan.apiserver.registry.services import Allocator
+from sampan.apiserver.registry.strategies import Strategies
+from sampan.apiserver.settings import ApiServerSettings
+from sampan.apiserver.watch_cache import WatchCache
+from sampan.apiserver.watch_stream import WatchStream
+from sampan.core.clock import Clock
+from sampan.core.http import Reply, Request
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import all_of
+from sampan.store.contract import Store
+
+_BOUND = {one.plural: one for one in (NODES, PODS, SECRETS, SERVICE_ACCOUNTS)}
+
+
+class ApiServer:
+    def __init__(
+        self,
+        store: Store,
+        schema: Schema,
+        settings: ApiServerSettings,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        rng = random.Random(random.SystemRandom().getrandbits(128))
+        self._settings = settings
+        self._cache = WatchCache(store, clock)
+        self._registry = registry = Registry(store, self._cache)
+        key = settings.token_signing_key_pem
+        signer = TokenSigner(key, settings.token_issuer) if key else None
+        plugins = default_plugins(
+            registry.find, registry.find_all, settings.mount_service_account_tokens, rng
+        )
+        self._allocator = Allocator(
+            settings.service_cidr, settings.node_port_first, settings.node_port_last,
+            lambda: registry.find_all(SERVICES), rng,
+        )  # fmt: skip
+        parts = Parts(
+            registry=registry,
+            schema=schema,
+            strategies=Strategies(settings),
+            authentication=Authentication(signer, settings.token_audiences, self._bound, clock),
+            authorization=Authorization([masters]),
+            admission=Admission(plugins),
+            allocator=self._allocator,
+            settings=settings,
+            clock=clock,
+            rng=rng,
+        )
+        self._chain = Chain(parts, handlers(signer))
+        self._health = Health({"etcd": lambda: "", "informer-sync": self._cache_trouble})
+        documents = Documents(self._health, metrics, Discovery(RESOURCES), signer)
+        self._edge = HttpEdge(self._chain, documents, Measure(metrics), clock)
+        metrics.gauge(
+            "apiserver_storage_objects", "Number of stored objects", ("resource",)
+        ).read_from(self._sizes)
+
+    async def start(self) -> None:
+        """Read the store, create what a cluster starts with. On a filled store it only reads."""
+        await self._cache.start()
+        missing = [
+            (resource, obj)
+            for resource, obj in wanted(self._settings, self._allocator.first_address)
+            if self._registry.find(resource, namespace_of(obj), name_of(obj)) is None
+        ]
+        await all_of(self._chain.ensure(resource, obj) for resource, obj in missing)
+        self._health.started = True
+
+    async def handle_http(self, request: Request) -> Reply:
+        return await self._edge.reply(request)
+
+    def as_user(self, user: User) -> Backend:
+        """The server as one user sees it from inside this process."""
+        return _AsUser(self._chain, authenticated(user))
+
+    def wind_down(self) -> None:
+        """readyz fails from now on; requests are still answered."""
+        self._health.stopping = True
+
+    async def stop(self) -> None:
+        self.wind_down()
+        await self._cache.stop()
+
+    def _bound(self, plural: str, namespace: str, name: str) -> Obj | None:
+        return self._registry.find(_BOUND[plural], namespace, name)
+
+    def _cache_trouble(self) -> str:
+        return "the watch cache does not follow the store" if self._cache.stopped else ""
+
+    def _sizes(self) -> dict[tuple[str, ...], float]:
+        sizes = self._cache.sizes()
+        return {(prefix.split("/")[2],): float(size) for prefix, size in sizes.items()}
+
+
+class _AsUser:
+    def __init__(self, chain: Chain, user: User) -> None:
+        self._chain = chain
+        self._user = user
+
+    async def perform(self, call: Call) -> Answer | ListAnswer:
+        return await self._chain.perform(self._user, call)
+
+    async def watch(self, call: Call) -> WatchStream:
+        return await self._chain.watch(self._user, call)

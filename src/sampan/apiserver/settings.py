@@ -1,0 +1,35 @@
+"""What the API server is told from outside; built in cmd/, frozen.
+
+Job: names, ranges, keys and lifetimes as plain values with upstream's defaults.
+"""
+
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ApiServerSettings:
+    service_cidr: str = "10.96.0.0/12"
+    node_port_first: int = 30000
+    node_port_last: int = 32767
+    event_ttl_seconds: int = 3600
+    # Where clients in the cluster find this server: the endpoints of the `kubernetes` service.
+    advertise_address: str = "127.0.0.1"
+    advertise_port: int = 6443
+    # Service account tokens: who signs them, with what, and for whom.
+    token_issuer: str = "https://kubernetes.default.svc.cluster.local"
+    token_audiences: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)
+    token_signing_key_pem: bytes = b""
+    token_max_seconds: int = 365 * 24 * 3600
+    # The bundle in every namespace's kube-root-ca.crt.
+    ca_bundle_pem: str = ""
+    # Admission: mount a token into every pod. Off until nodes can mount projected volumes.
+    mount_service_account_tokens: bool = False
+    # How the server speaks to kubelets (logs, exec); None where there are none.
+    kubelet_tls: Callable[[], ssl.SSLContext] | None = None
+    watch_bookmark_seconds: float = 60.0
+    watch_timeout_seconds: float = (
+        1800.0  # at least; up to twice as long, so they do not end as one
+    )
+    watcher_buffer_events: int = 8192

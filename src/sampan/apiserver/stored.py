@@ -1,0 +1,60 @@
+"""How an object lies in the store and in the cache: bytes, and where its revision goes.
+
+Job: canonical JSON without resourceVersion, and the same bytes with a revision spliced in. Pure.
+Invariant: stored bytes begin with apiVersion, kind, metadata, in this order, and metadata is not
+    empty: so the first `"metadata":{` is the object's own, and a revision can be put behind it
+    without parsing.
+"""
+
+import orjson
+
+from sampan.api.calls import Item
+from sampan.api.objects import Obj
+
+_METADATA = b'"metadata":{'
+_REVISION = b'"resourceVersion":"'
+
+
+def canonical(obj: Obj) -> Obj:
+    """A shallow copy in the order of the stored bytes, with metadata of its own and without a
+    resourceVersion (the store's revision is the only truth about that)."""
+    metadata = dict(obj["metadata"])
+    metadata.pop("resourceVersion", None)
+    ordered: Obj = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
+    for key, value in obj.items():
+        if key not in ordered:
+            ordered[key] = value
+    return ordered
+
+
+def stored_bytes(ordered: Obj) -> bytes:
+    """The bytes of what `canonical` returned."""
+    return orjson.dumps(ordered)
+
+
+def with_revision(value: bytes, revision: int) -> bytes:
+    at = value.index(_METADATA) + len(_METADATA)
+    return b'%b"resourceVersion":"%d",%b' % (value[:at], revision, value[at:])
+
+
+def item_from(key: str, value: bytes, revision: int, obj: Obj | None) -> Item:
+    """The cache's item for stored bytes; `obj` is their parsed form, where the writer had it."""
+    if obj is None:
+        obj = orjson.loads(value)
+    obj["metadata"]["resourceVersion"] = str(revision)
+    return Item(key, revision, obj, with_revision(value, revision))
+
+
+def at_revision(item: Item, revision: int) -> Item:
+    """The same content under a later revision: what a deletion shows of the object."""
+    data = item.data
+    start = data.index(_METADATA) + len(_METADATA) + len(_REVISION)
+    end = data.index(b'"', start)
+    shown = b"%b%d%b" % (data[:start], revision, data[end:])
+    metadata = {**item.obj["metadata"], "resourceVersion": str(revision)}
+    return Item(item.key, revision, {**item.obj, "metadata": metadata}, shown)
+
+
+def same_content(item: Item, value: bytes) -> bool:
+    """Whether writing `value` over `item` would change nothing."""
+    return with_revision(value, item.revision) == item.data

@@ -1,0 +1,134 @@
+"""The client for parts that run in the server's own process: calls instead of requests.
+
+Job: client.contract.Client over a Backend that is bound to one user.
+Invariant: what it returns is the server's own, read-only; what it is given is not kept.
+"""
+
+from collections.abc import AsyncIterator
+
+from sampan.api import convert
+from sampan.api.calls import Answer, Backend, Call, ListAnswer, Options
+from sampan.api.objects import Obj, name_of, namespace_of
+from sampan.api.resources import Resource
+from sampan.client.contract import Listed, Patch, PatchType, Propagation, WatchEvent
+
+
+class InProcessClient:
+    def __init__(self, backend: Backend, field_manager: str = "") -> None:
+        self._backend = backend
+        self._write = Options(field_manager=field_manager, field_validation="Ignore")
+        self._manager = field_manager
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Obj:
+        return await self._one(Call("get", resource, namespace, name))
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        revision: int | None = None,
+        limit: int = 0,
+        continue_token: str = "",
+    ) -> Listed:
+        options = Options(
+            resource_version="" if revision is None else str(revision),
+            label_selector=label_selector,
+            field_selector=field_selector,
+            limit=limit,
+            continue_token=continue_token,
+        )
+        answer = await self._backend.perform(Call("list", resource, namespace, options=options))
+        assert isinstance(answer, ListAnswer)
+        items = [_shown(resource, item.obj) for item in answer.items]
+        return Listed(items, answer.revision, answer.continue_token)
+
+    async def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        revision: int,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> AsyncIterator[WatchEvent]:
+        options = Options(
+            resource_version=str(revision),
+            label_selector=label_selector,
+            field_selector=field_selector,
+            allow_bookmarks=True,
+        )
+        watching = await self._backend.watch(Call("watch", resource, namespace, options=options))
+        try:
+            while events := await watching.next():
+                for event in events:
+                    bookmark = event.type == "BOOKMARK"
+                    obj = event.item.obj if bookmark else _shown(resource, event.item.obj)
+                    yield WatchEvent(event.type, obj)
+        finally:
+            watching.close()
+
+    async def create(
+        self,
+        resource: Resource,
+        obj: Obj,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        name: str = "",
+    ) -> Obj:
+        where = (namespace or namespace_of(obj)) if resource.namespaced else ""
+        return await self._one(Call("create", resource, where, name, subresource, obj, self._write))
+
+    async def update(self, resource: Resource, obj: Obj, *, subresource: str = "") -> Obj:
+        where = namespace_of(obj) if resource.namespaced else ""
+        return await self._one(
+            Call("update", resource, where, name_of(obj), subresource, obj, self._write)
+        )
+
+    async def patch(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        patch: Patch,
+        *,
+        patch_type: PatchType = "strategic",
+        subresource: str = "",
+    ) -> Obj:
+        options = Options(
+            patch_type=patch_type, field_manager=self._manager, field_validation="Ignore"
+        )
+        return await self._one(
+            Call("patch", resource, namespace, name, subresource, patch, options)
+        )
+
+    async def delete(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        *,
+        grace_seconds: int | None = None,
+        uid: str = "",
+        revision: int = 0,
+        propagation: Propagation | None = None,
+    ) -> Obj:
+        options = Options(
+            grace_seconds=grace_seconds,
+            precondition_uid=uid,
+            precondition_resource_version=str(revision) if revision else "",
+            propagation=propagation or "",
+        )
+        return await self._one(Call("delete", resource, namespace, name, options=options))
+
+    async def _one(self, call: Call) -> Obj:
+        answer = await self._backend.perform(call)
+        assert isinstance(answer, Answer)
+        return answer.obj
+
+
+def _shown(resource: Resource, obj: Obj) -> Obj:
+    return obj if resource.stored_in == ("", "") else convert.from_stored(resource, obj)
