@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sampan.api.errors import ApiError
-from sampan.api.objects import Obj, copy_of, name_of, namespace_of, revision_of, uid_of
+from sampan.api.objects import Obj, name_of, namespace_of, revision_of, uid_of
 from sampan.api.resources import Resource
 from sampan.client import contract
 from sampan.client.contract import PatchType, Propagation
@@ -110,9 +110,16 @@ def deletion(
     )
 
 
-def with_status(obj: Obj, status: Obj) -> Obj:
-    changed: Obj = {**copy_of(obj), "status": status}
-    return changed
+def status_patch(resource: Resource, obj: Obj, status: Obj) -> Patch | None:
+    """What differs from the status that `obj` has, None where nothing does. No precondition on the
+    revision: a status has one writer, and that is the controller."""
+    before: Obj = obj.get("status") or {}
+    changes = {field: value for field, value in status.items() if before.get(field) != value}
+    changes |= {field: None for field in before if field not in status}
+    if not changes:
+        return None
+    patch = {"metadata": {"uid": uid_of(obj)}, "status": changes}
+    return Patch(resource, namespace_of(obj), name_of(obj), patch, subresource="status")
 
 
 def merge_patch(resource: Resource, obj: Obj, patch: Obj, subresource: str = "") -> Patch:

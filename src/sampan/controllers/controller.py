@@ -33,6 +33,8 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Controller:
+    """For one runner: some controllers keep what they have seen."""
+
     name: str  # as in upstream's --controllers
     component: str  # the source of its events
     wakes: Mapping[Resource, Wake]

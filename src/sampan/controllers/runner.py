@@ -34,6 +34,10 @@ log = get_logger(__name__)
 RETRY = Backoff(first_seconds=0.005, cap_seconds=60.0)
 # The caches' own events end a wait; this is for the case that a relist swallowed them.
 LOOK_AGAIN_SECONDS = 1.0
+# A key whose plan takes long (thousands of pods) rests this many times as long: a burst of changes
+# is then planned once, not once per change.
+REST_FACTOR = 4.0
+SHORTEST_REST_SECONDS = 0.002
 
 
 class PlanFailed(Exception):
@@ -92,6 +96,7 @@ class _Loop:
         self._queue: WorkQueue[Key] = WorkQueue(RETRY)
         self._expected: dict[Key, list[Expectation]] = {}
         self._waiting: dict[Resource, set[Key]] = {}
+        self._rested_at: dict[Key, float] = {}
         self._recorder = EventRecorder(client, controller.component, clock=clock, rng=rng)
         self._informers: dict[Resource, Informer] = {}
         for resource in {*controller.wakes, *controller.indices}:
@@ -138,13 +143,20 @@ class _Loop:
         def heard(old: Obj | None, new: Obj | None) -> None:
             try:
                 for key in wake(self._cache, old, new):
-                    self._queue.add(key)
+                    self._add(key)
             except Exception as error:
                 log.bug("a change was not understood", error, controller=self._controller.name)
             for key in self._waiting.pop(resource, ()):
                 self._queue.add(key)
 
         return heard
+
+    def _add(self, key: Key) -> None:
+        rested_at = self._rested_at.get(key)
+        if rested_at is None:
+            self._queue.add(key)
+        else:
+            self._queue.add_after(key, rested_at - self._clock.monotonic())
 
     async def _worked(self) -> None:
         name = self._controller.name
@@ -166,8 +178,10 @@ class _Loop:
                 self._work.observe(self._clock.monotonic() - started, name)
 
     async def _reconciled(self, key: Key) -> None:
+        started = self._clock.monotonic()
         view = View(self._cache, self._client, self._clock.now(), self._rng)
         plan: Plan = await self._controller.planned(view, key)
+        self._rest(key, started)
         outcomes = await perform(plan.actions, self._client, self._recorder)
         if plan.then is not None:
             outcomes += await perform(plan.then(outcomes), self._client, self._recorder)
@@ -178,6 +192,14 @@ class _Loop:
         self._queue.forget(key)
         if plan.again_seconds is not None:
             self._queue.add_after(key, plan.again_seconds)
+
+    def _rest(self, key: Key, started: float) -> None:
+        now = self._clock.monotonic()
+        rest = REST_FACTOR * (now - started)
+        if rest >= SHORTEST_REST_SECONDS:
+            self._rested_at[key] = now + rest
+        else:
+            self._rested_at.pop(key, None)
 
     def _retry(self, key: Key, error: Exception | None) -> None:
         seconds = self._queue.retry(key)

@@ -1,0 +1,83 @@
+"""A control plane for tests: the real API server on a memory store, with real controllers.
+
+Job: start and stop it inside one event loop; wait until nothing is left to do.
+Invariant: nothing of it outlives the `async with`.
+"""
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+
+from sampan.api.schema import Schema
+from sampan.apiserver.authn.user import MASTERS, User
+from sampan.apiserver.server import ApiServer
+from sampan.apiserver.settings import ApiServerSettings
+from sampan.client.informer import Informers
+from sampan.client.inprocess import InProcessClient
+from sampan.controllers.controller import Controller
+from sampan.controllers.runner import ControllerRunner
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+from sampan.store.memory import MemoryStore
+from sampan.testing.virtual_time import LoopClock
+
+
+class ControlPlane:
+    """`async with ControlPlane(schema, controllers) as plane: … await plane.settled()`."""
+
+    def __init__(
+        self, schema: Schema, controllers: Callable[[], Sequence[Controller]] = tuple
+    ) -> None:
+        """`controllers` is called at each start: some of them have a memory."""
+        self.clock = LoopClock()
+        self.store = MemoryStore(self.clock)
+        self.metrics = Metrics()
+        settings = ApiServerSettings(ca_bundle_pem="PEM")
+        self.server = ApiServer(self.store, schema, settings, self.clock, self.metrics)
+        self.client = self.as_user("admin")
+        self._controllers = controllers
+        self._tasks = Tasks("control plane")
+        self._informers: Informers | None = None
+        self._runner: ControllerRunner | None = None
+
+    def as_user(self, name: str) -> InProcessClient:
+        return InProcessClient(self.server.as_user(User(name, (MASTERS,))), field_manager=name)
+
+    async def __aenter__(self) -> "ControlPlane":
+        await self.server.start()
+        await self.start_controllers()
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        await self.stop_controllers()
+        await self.server.stop()
+        await self.store.close()
+
+    async def start_controllers(self) -> None:
+        client = self.as_user("system:kube-controller-manager")
+        self._informers = Informers(client, clock=self.clock)
+        self._runner = ControllerRunner(
+            client, self._informers, self.clock, self.metrics, self._controllers()
+        )
+        self._tasks = Tasks("control plane")
+        self._tasks.start("controllers", self._runner.run())
+        await self._runner.synced()
+
+    async def stop_controllers(self) -> None:
+        await self._tasks.stop()
+        if self._informers is not None:
+            await self._informers.stop()
+
+    async def settled(self, seconds: float = 0.0) -> None:
+        """Returns when the controllers have been idle for a moment; then `seconds` later."""
+        assert self._runner is not None
+        quiet = 0
+        while quiet < 5:
+            await self.clock.sleep(0.01)
+            quiet = quiet + 1 if self._runner.idle() else 0
+        if seconds:
+            await self.clock.sleep(seconds)
