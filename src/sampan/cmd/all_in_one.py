@@ -5,8 +5,6 @@ Invariant: parts get clients, never each other; each acts under an identity of i
 Owner: `sampan up`.
 """
 
-import asyncio
-import contextlib
 import errno
 import random
 import socket
@@ -18,18 +16,17 @@ from sampan.api.schema import Schema
 from sampan.apiserver.authn.user import MASTERS, User
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
-from sampan.client.contract import Client
 from sampan.client.informer import Informers
 from sampan.client.inprocess import InProcessClient
 from sampan.client.kubeconfig import write_kubeconfig
 from sampan.cmd import machine, pki
 from sampan.cmd.data_dir import DataDir
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.nodes import Nodes, NodeIdentity, RealNode, SimulatedNodes, choose_nodes
+from sampan.cmd.nodes import ClientMaker, NodeIdentity, Nodes, choose_nodes
 from sampan.cmd.progress import Progress
 from sampan.cmd.settings import SERVICE_CIDR, UpSettings
 from sampan.core.clock import Clock
-from sampan.core.http_server import Server
+from sampan.core.http_server import Server, bound_socket
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.core.tls import client_context, server_context
@@ -158,7 +155,7 @@ class AllInOne:
             except OSError as error:
                 raise CannotStart(f"cannot write the kubeconfig {path}: {error}") from error
 
-    def _client_maker(self, server: ApiServer) -> "ClientMaker":
+    def _client_maker(self, server: ApiServer) -> ClientMaker:
         # system:masters until the RBAC roles of the components are there.
         return lambda name: InProcessClient(server.as_user(User(name, (MASTERS,))))
 
@@ -166,20 +163,18 @@ class AllInOne:
         from sampan.scheduler.loop import Scheduler
 
         client = self._client_maker(server)("system:kube-scheduler")
-        scheduler = Scheduler(
-            client, clock=self._clock, rng=random.Random(), metrics=self._metrics
-        )
+        scheduler = Scheduler(client, clock=self._clock, rng=random.Random(), metrics=self._metrics)
         self._tasks.supervise("scheduler", scheduler.run)
 
     def _start_controllers(self, server: ApiServer) -> None:
-        from sampan.controllers.registry import controllers
+        from sampan.controllers.catalog import ControllerSettings, all_controllers
         from sampan.controllers.runner import ControllerRunner
 
         client = self._client_maker(server)("system:kube-controller-manager")
         informers = Informers(client, clock=self._clock)
-        runner = ControllerRunner(
-            client, informers, self._clock, self._metrics, controllers(self._pki.ca.read_text())
-        )
+        controllers = all_controllers(ControllerSettings(root_ca=self._pki.ca.read_text()))
+        runner = ControllerRunner(client, informers, self._clock, self._metrics, controllers)
+        self._undo.push_async_callback(informers.stop)
         self._tasks.supervise("controllers", runner.run)
 
 
@@ -196,3 +191,25 @@ def server_names(bind_address: str, identity: NodeIdentity) -> list[str]:
 
 def _reachable(bind_address: str) -> str:
     return "127.0.0.1" if bind_address in EVERYWHERE else bind_address
+
+
+def _listen(settings: UpSettings, data: DataDir) -> socket.socket:
+    """The port asked for; with 0 the one of last time where it is free, else any."""
+    wanted = [settings.port] if settings.port else [data.record().get("port", 0), 0]
+    for port in wanted:
+        try:
+            return bound_socket(settings.bind_address, port)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE and port != wanted[-1]:
+                continue
+            raise CannotStart(_why_not_bound(settings.bind_address, port, error)) from error
+    raise AssertionError("the last port either was bound or raised")
+
+
+def _why_not_bound(address: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"port {port} on {address} is in use: choose another with --port, "
+            "or --port 0 for any that is free"
+        )
+    return f"cannot listen on {address} port {port}: {error.strerror}"

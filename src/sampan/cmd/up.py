@@ -14,8 +14,9 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from sampan.cmd.all_in_one import AllInOne, CannotStart
+from sampan.cmd.all_in_one import AllInOne
 from sampan.cmd.data_dir import DataDir, DataDirError, Lock, open_data_dir
+from sampan.cmd.errors import CannotStart
 from sampan.cmd.progress import Progress
 from sampan.cmd.settings import UpSettings
 from sampan.core import log

@@ -1,0 +1,358 @@
+"""The nodes of an all-in-one cluster: one real one, many simulated ones, or none.
+
+Job: choose by the settings and by what the machine has; prepare, start and stop them.
+Invariant: nothing that only Linux has, and no gRPC, is imported before a real node is wanted.
+"""
+
+import asyncio
+import ipaddress
+import os
+import random
+import ssl
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from sampan.api.resources import PODS
+from sampan.client.contract import Client
+from sampan.client.informer import Informer
+from sampan.cmd import machine
+from sampan.cmd.data_dir import DataDir
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.progress import Progress
+from sampan.cmd.settings import CLUSTER_DOMAIN, UpSettings
+from sampan.core.clock import Clock
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks, all_of
+
+if TYPE_CHECKING:
+    from sampan.kubelet.containerd import PrivateContainerd
+    from sampan.kubelet.runtime import ObservedPod, Runtime
+    from sampan.kubelet.server import KubeletServer
+    from sampan.kubelet.settings import KubeletSettings
+
+READY_SECONDS = 60.0
+CONNECT_SECONDS = 20.0
+STOP_GRACE_SECONDS = 10.0
+SERVER_GRACE_SECONDS = 1.0
+
+ClientMaker = Callable[[str], Client]  # user name → a client that acts as that user
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIdentity:
+    name: str
+    address: str
+
+
+class Nodes(Protocol):
+    async def prepare(self) -> None:
+        """What needs no API server: runs beside its start."""
+
+    async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
+        """Returns when every node is Ready."""
+
+    def hurry(self) -> None:
+        """`stop` shall not wait for containers."""
+
+    async def stop(self) -> None: ...
+
+
+def choose_nodes(
+    settings: UpSettings, data: DataDir, identity: NodeIdentity, progress: Progress, clock: Clock
+) -> Nodes:
+    match settings.runtime:
+        case "none":
+            return NoNodes()
+        case "simulated":
+            return SimulatedNodes(settings, identity, progress, clock)
+    if settings.cri_socket:
+        return RealNode(settings, data, identity, progress, clock)
+    missing = _missing()
+    if not missing:
+        return RealNode(settings, data, identity, progress, clock)
+    if settings.runtime == "cri":
+        raise CannotStart(f"a real node needs {', '.join(missing)}")
+    progress.warn(f"no real node: it needs {', '.join(missing)}")
+    progress.warn("going on with simulated nodes: pods are accepted and reported, none really runs")
+    return SimulatedNodes(settings, identity, progress, clock)
+
+
+def _missing() -> list[str]:
+    if sys.platform != "linux":
+        return ["Linux"]
+    from sampan.kubelet.containerd_config import what_is_missing
+    from sampan.network import cni
+
+    missing = what_is_missing(os.environ, cni.plugin_directory())
+    return missing if os.geteuid() == 0 else ["root", *missing]
+
+
+class NoNodes:
+    async def prepare(self) -> None:
+        """Nothing to do."""
+
+    async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
+        """Nothing to do."""
+
+    def hurry(self) -> None:
+        """Nothing to do."""
+
+    async def stop(self) -> None:
+        """Nothing to do."""
+
+
+class SimulatedNodes:
+    """Any number of nodes that only pretend, sharing one watch of the pods."""
+
+    def __init__(
+        self, settings: UpSettings, identity: NodeIdentity, progress: Progress, clock: Clock
+    ) -> None:
+        self._settings, self._identity = settings, identity
+        self._progress, self._clock = progress, clock
+        self._tasks = Tasks("simulated nodes")
+
+    async def prepare(self) -> None:
+        """Nothing to do."""
+
+    async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
+        from sampan.kubelet.kubelet import Kubelet
+        from sampan.kubelet.settings import KubeletSettings
+        from sampan.kubelet.simulated import SimulatedRuntime
+        from sampan.kubelet.sources.apiserver import ApiserverSource
+
+        with self._progress.step("nodes") as step:
+            client = clients("system:node:simulated")
+            informer = Informer(client, PODS, clock=self._clock)
+            source = ApiserverSource(informer)
+            self._tasks.supervise("pods", informer.run)
+            self._tasks.supervise("source", source.run)
+            kubelets = []
+            for number, name in enumerate(self._names()):
+                kubelet = Kubelet(
+                    settings=KubeletSettings(
+                        name, node_ips=(_made_up_address(number),), simulated=True
+                    ),
+                    client=client,
+                    runtime=SimulatedRuntime(
+                        clock=self._clock, node_name=name, pod_subnet=_made_up_subnet(number)
+                    ),
+                    clock=self._clock,
+                    metrics=metrics,
+                    rng=random.Random(),
+                    source=source,
+                )
+                self._tasks.supervise(name, kubelet.run)
+                kubelets.append(kubelet)
+            await _all_ready([kubelet.node_ready for kubelet in kubelets])
+            step.detail = f"{len(kubelets)} simulated, Ready"
+
+    def hurry(self) -> None:
+        """Nothing takes long here."""
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+
+    def _names(self) -> list[str]:
+        if self._settings.nodes == 1:
+            return [self._identity.name]
+        width = len(str(self._settings.nodes - 1))
+        stem = self._settings.node_name or "node"
+        return [f"{stem}-{number:0{width}d}" for number in range(self._settings.nodes)]
+
+
+class RealNode:
+    """This machine: containerd of our own or one that runs already, and the node agent."""
+
+    def __init__(
+        self,
+        settings: UpSettings,
+        data: DataDir,
+        identity: NodeIdentity,
+        progress: Progress,
+        clock: Clock,
+    ) -> None:
+        self._settings, self._data, self._identity = settings, data, identity
+        self._progress, self._clock = progress, clock
+        self._tasks = Tasks("node")
+        self._containerd: PrivateContainerd | None = None
+        self._runtime: Runtime | None = None
+        self._server: KubeletServer | None = None
+        self._grace_seconds = STOP_GRACE_SECONDS
+        self._stopping: list[asyncio.Timeout] = []  # one for each pod whose containers are ending
+
+    async def prepare(self) -> None:
+        with self._progress.step("containers") as step:
+            socket_path = self._settings.cri_socket
+            if not socket_path:
+                socket_path = await self._start_containerd()
+            step.detail = await self._connect(socket_path)
+            self._data.remember(cri_socket=socket_path)
+
+    async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
+        from sampan.kubelet.kubelet import Kubelet
+        from sampan.kubelet.lookup import RuntimeLookup
+        from sampan.kubelet.server import KubeletServer
+
+        assert self._runtime is not None, "prepare comes before start"
+        with self._progress.step("node") as step:
+            kubelet: Kubelet | None = None
+            lookup = RuntimeLookup(lambda: kubelet.pods() if kubelet else [], self._runtime)
+            server = KubeletServer(lookup, self._runtime, clock=self._clock, metrics=metrics)
+            port = await server.start(self._identity.address, 0, tls)
+            self._server = server
+            kubelet = Kubelet(
+                settings=self._kubelet_settings(port),
+                client=clients(f"system:node:{self._identity.name}"),
+                runtime=self._runtime,
+                clock=self._clock,
+                metrics=metrics,
+                rng=random.Random(),
+            )
+            self._tasks.supervise("kubelet", kubelet.run)
+            await _all_ready([kubelet.node_ready])
+            step.detail = f"{self._identity.name} ({self._identity.address}), Ready"
+
+    def hurry(self) -> None:
+        self._grace_seconds = 0.0
+        now = asyncio.get_running_loop().time()
+        for gentle in self._stopping:
+            gentle.reschedule(now)
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+        if self._server is not None:
+            await self._server.stop(SERVER_GRACE_SECONDS)
+        if self._runtime is None:
+            return
+        if not self._settings.keep_pods:
+            await self._stop_pods()
+        await self._runtime.close()
+        if self._containerd is not None:
+            await self._containerd.stop()
+
+    async def _start_containerd(self) -> str:
+        from sampan.kubelet.containerd import PrivateContainerd
+        from sampan.kubelet.containerd_config import ContainerdError
+        from sampan.network import cni
+
+        plugins = cni.plugin_directory()
+        assert plugins is not None, "checked when the node was chosen"
+        try:
+            # Found or made in a thread: it runs nft, and the API server starts meanwhile.
+            await asyncio.to_thread(cni.set_up, self._data.root)
+            self._containerd = PrivateContainerd(
+                self._data.root,
+                cni_conf_dir=cni.conf_directory(self._data.root),
+                cni_bin_dir=plugins,
+                environment=os.environ,
+                clock=self._clock,
+            )
+            await self._containerd.start()
+        except (ContainerdError, cni.NetworkError) as error:
+            raise CannotStart(str(error)) from error
+        return self._containerd.socket_path
+
+    async def _connect(self, socket_path: str) -> str:
+        # gRPC reads these when it is imported; it would log each time that a child is started.
+        os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+        from sampan.kubelet.cri_runtime import CriRuntime
+        from sampan.kubelet.runtime import RuntimeFailure
+
+        runtime = CriRuntime(socket_path, self._clock)
+        self._runtime = runtime
+        try:
+            info = await runtime.connect(CONNECT_SECONDS)
+            if self._containerd is not None:
+                await self._import_pause_image(runtime, socket_path)
+        except RuntimeFailure as error:
+            raise CannotStart(
+                f"no container runtime answers at {socket_path}: {error}; "
+                "start it, or leave --cri-socket out to get a private containerd"
+            ) from error
+        return f"{info.name} {info.version}"
+
+    async def _import_pause_image(self, runtime: "Runtime", socket_path: str) -> None:
+        from sampan.kubelet.image_archive import import_archive
+        from sampan.kubelet.pause_image import PAUSE_IMAGE, pause_archive
+
+        if await runtime.image(PAUSE_IMAGE) is not None:
+            return
+        path = self._data.root / "pause.tar"
+        path.write_bytes(pause_archive())
+        await import_archive(socket_path, path)
+        path.unlink()
+
+    def _kubelet_settings(self, port: int) -> "KubeletSettings":
+        from sampan.kubelet.settings import KubeletSettings
+
+        servers, searches = machine.host_name_servers()
+        return KubeletSettings(
+            self._identity.name,
+            node_ips=(self._identity.address,),
+            root_dir=str(self._data.kubelet),
+            log_dir=str(self._data.root / "logs" / "pods"),
+            port=port,
+            cluster_domain=CLUSTER_DOMAIN,
+            host_dns=servers,
+            host_searches=searches,
+            hosts_file=Path("/etc/hosts").read_text(),
+        )
+
+    async def _stop_pods(self) -> None:
+        """Like switching the machine off: containers end, the API's objects stay."""
+        from sampan.kubelet.runtime import RuntimeFailure
+
+        assert self._runtime is not None
+        try:
+            pods = await self._runtime.pods()
+            running = [pod for pod in pods if any(one.ready for one in pod.sandboxes)]
+            if not running:
+                return
+            with self._progress.step("pods") as step:
+                await all_of(self._stop_pod(pod) for pod in running)
+                step.detail = f"{len(running)} stopped"
+        except RuntimeFailure as error:
+            self._progress.warn(f"some containers may still run: {error}")
+
+    async def _stop_pod(self, pod: "ObservedPod") -> None:
+        assert self._runtime is not None
+        try:
+            async with asyncio.timeout(None) as gentle:
+                self._stopping.append(gentle)
+                await self._stop_containers(pod, self._grace_seconds)
+        except TimeoutError:
+            await self._stop_containers(pod, 0.0)
+        finally:
+            self._stopping.remove(gentle)
+        for sandbox in pod.sandboxes:
+            await self._runtime.stop_sandbox(sandbox.id)
+
+    async def _stop_containers(self, pod: "ObservedPod", grace_seconds: float) -> None:
+        assert self._runtime is not None
+        runtime = self._runtime
+        await all_of(runtime.stop_container(one.id, grace_seconds) for one in pod.containers)
+
+
+async def _all_ready(nodes: Sequence[asyncio.Event]) -> None:
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            for ready in nodes:
+                await ready.wait()
+    except TimeoutError:
+        raise CannotStart(
+            f"the node did not become Ready within {READY_SECONDS:.0f} s; "
+            "--log-level info shows what it waits for"
+        ) from None
+
+
+def _made_up_address(number: int) -> str:
+    return str(ipaddress.IPv4Address("172.16.0.1") + number)
+
+
+def _made_up_subnet(number: int) -> str:
+    """/24s of 10.0.0.0/8, one for each node; beyond 65 536 nodes they repeat."""
+    return f"10.{number // 256 % 256}.{number % 256}.0/24"
