@@ -49,7 +49,8 @@ class Response:
 @dataclass(slots=True)
 class Stream:
     """A chunked answer. `chunks` is closed (aclose) when it ends, when the client goes away and
-    when the server stops; a clean end of `chunks` is a clean end of the answer."""
+    when the server stops; a clean end of `chunks` is a clean end of the answer, a ConnectionError
+    breaks the answer off."""
 
     status: int
     headers: Headers

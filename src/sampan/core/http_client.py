@@ -9,7 +9,7 @@ Owner: the HttpClient owns its idle connections; a running exchange belongs to i
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import urlsplit
@@ -73,10 +73,15 @@ class ClientStream:
         self._client = client
         self._link: _Link | None = link  # None once it went back: it may be another's by now
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        while self._link is not None and (chunk := await self._link.next_chunk()):
-            yield chunk
-        await self.aclose()
+    def __aiter__(self) -> "ClientStream":
+        return self
+
+    async def __anext__(self) -> bytes:
+        chunk = b"" if self._link is None else await self._link.next_chunk()
+        if not chunk:
+            await self.aclose()
+            raise StopAsyncIteration
+        return chunk
 
     async def aclose(self) -> None:
         link, self._link = self._link, None

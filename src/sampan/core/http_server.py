@@ -327,6 +327,10 @@ class _Connection(asyncio.Protocol):
                 raise
             # It was our own `_end_stream`: the answer ends cleanly, the connection after it.
             cast("asyncio.Task[None]", self._task).uncancel()
+        except ConnectionError:
+            # Where the chunks come from is gone: the client must see that this is not the end.
+            self._transport.abort()
+            return False
         finally:
             self._streaming = False
             close = getattr(reply.chunks, "aclose", None)

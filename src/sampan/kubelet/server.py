@@ -13,13 +13,14 @@ import orjson
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
+from sampan.api.log_options import options_from_query
 from sampan.api.objects import Obj
 from sampan.core.clock import Clock
 from sampan.core.file_events import FileEvents
 from sampan.core.http import Headers, Reply, Request, Response, Stream
 from sampan.core.http_server import Server
 from sampan.core.metrics import Metrics
-from sampan.kubelet.logs import has_log, options_from_query, read_log
+from sampan.kubelet.logs import has_log, read_log
 from sampan.kubelet.lookup import FoundContainer, NotAvailable, PodLookup
 from sampan.kubelet.runtime import Runtime, RuntimeFailure
 from sampan.kubelet.streams import Streams, Target

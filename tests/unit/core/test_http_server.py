@@ -372,6 +372,25 @@ def test_a_client_that_leaves_closes_its_stream(run):
     run(story())
 
 
+def test_a_stream_whose_source_is_gone_breaks_off(caplog):
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"one"
+        raise ConnectionResetError("the node is gone")
+
+    async def handler(request: Request) -> Stream:
+        return Stream(200, PLAIN, chunks())
+
+    async def story():
+        async with serving(handler) as running:
+            client = await running.client()
+            client.send(GET)
+            with suppress(ConnectionError):  # a reset may overtake what was sent before it
+                assert not (await client.rest()).endswith(b"0\r\n\r\n")
+
+    asyncio.run(story())
+    assert caplog.text == ""
+
+
 def test_head_closes_the_stream_at_once():
     async def story():
         async def handler(request: Request) -> Stream:

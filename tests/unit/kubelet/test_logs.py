@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sampan.api.log_options import LogOptions
 from sampan.core.file_events import FileEvents
 from sampan.kubelet.logs import (
     LogFormatter,
-    LogOptions,
     moment,
-    options_from_query,
     read_log,
     tail_start,
 )
@@ -86,35 +85,6 @@ def test_the_tail_begins_where_the_last_lines_begin(lines, wanted):
     start = tail_start(io.BytesIO(whole), wanted)
     expected = lines[max(0, len(lines) - wanted) :]
     assert whole[start:] == b"".join(line + b"\n" for line in expected)
-
-
-def test_options_are_read_from_the_query():
-    query = {"follow": ["true"], "tailLines": ["5"], "sinceSeconds": ["3"], "previous": ["0"]}
-    options, errors = options_from_query(query)
-    assert options == LogOptions(follow=True, tail_lines=5, since_seconds=3)
-    assert errors == []
-
-
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        ({"tailLines": "-1"}, "tailLines: Invalid value: -1: must be greater than or equal to 0"),
-        ({"limitBytes": "0"}, "limitBytes: Invalid value: 0: must be greater than 0"),
-        ({"sinceSeconds": "0"}, "sinceSeconds: Invalid value: 0: must be greater than 0"),
-        (
-            {"sinceTime": "yesterday"},
-            'sinceTime: Invalid value: "yesterday": must be an RFC 3339 time',
-        ),
-        ({"stream": "both"}, 'Unsupported value: "both"'),
-        (
-            {"sinceSeconds": "1", "sinceTime": "2026-11-15T06:32:22Z"},
-            "at most one of `sinceTime` or `sinceSeconds` may be specified",
-        ),
-    ],
-)
-def test_options_that_make_no_sense_are_named(query, message):
-    _, errors = options_from_query({name: [value] for name, value in query.items()})
-    assert message in str(errors[0])
 
 
 class Log:
