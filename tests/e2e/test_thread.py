@@ -1,4 +1,4 @@
-"""From `kubectl run` to a running container and back, with all real parts [C1, C6, A7, S6, N7–N12]."""
+"""From `kubectl run` to a running container and back, with all real parts [C6, A7, S6, N7-N12]."""
 
 import os
 import pty
@@ -117,7 +117,12 @@ spec:
   containers:
   - name: server
     image: {IMAGE}
-    command: [sh, -c, 'mkdir -p /www && echo "$GREETING $(POD) on $NODE" > /www/index.html && exec httpd -f -p 8080 -h /www']
+    command: [sh, -c]
+    args:
+    - |
+      mkdir -p /www
+      echo "$GREETING $(POD) on $NODE" > /www/index.html
+      exec httpd -f -p 8080 -h /www
     ports: [{{containerPort: 8080}}]
     env:
     - {{name: POD, valueFrom: {{fieldRef: {{fieldPath: metadata.name}}}}}}
@@ -206,7 +211,8 @@ def test_an_invalid_manifest_names_every_fault(kubectl):
     """[A4]"""
     said = kubectl.fails(
         "create", "-f", "-",
-        stdin="{apiVersion: v1, kind: Pod, metadata: {name: Bad_Name}, spec: {containers: [{name: x}]}}",
+        stdin="{apiVersion: v1, kind: Pod, metadata: {name: Bad_Name}, "
+        "spec: {containers: [{name: x}]}}",
     )  # fmt: skip
     assert "metadata.name: Invalid value" in said
     assert "spec.containers[0].image: Required value" in said

@@ -1,0 +1,175 @@
+"""`make bench`: figures of a real cluster, each beside a floor that was measured in the same run.
+
+Job: run, print a table, append a row to docs/bench.csv.
+    Figures are for people: nothing is asserted.
+"""
+
+import argparse
+import asyncio
+import csv
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sampan.client import kubeconfig, rest
+from sampan.core.clock import SystemClock
+from sampan.kubelet.containerd import PrivateContainerd, reset
+from sampan.kubelet.cri_runtime import CriRuntime
+from sampan.kubelet.image_archive import import_archive
+from sampan.kubelet.pause_image import pause_archive
+from sampan.network import cni
+from sampan.testing.sampan_process import SampanProcess
+from tests.bench.pod_life import both_lives, steps_of
+from tests.bench.usage import cpu_seconds, our_processes, pss_mib
+
+ROOT = Path(__file__).parents[2]
+CSV = ROOT / "docs" / "bench.csv"
+IDLE_SECONDS = 20.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="figures of a real cluster")
+    parser.add_argument("--rounds", type=int, default=20, help="pods (default: %(default)s)")
+    parser.add_argument("--no-csv", action="store_true", help="print only")
+    given = parser.parse_args()
+    if os.geteuid() != 0:
+        print("make bench runs real containers: it needs root", file=sys.stderr)
+        return 1
+    workspace = Path(tempfile.mkdtemp(prefix="sampan-bench-"))
+    cluster = SampanProcess(workspace, "--runtime", "cri")
+    try:
+        row = figures(cluster, workspace, given.rounds)
+    finally:
+        cluster.reset()
+        shutil.rmtree(workspace)
+    _print(row)
+    if not given.no_csv:
+        _append({"commit": _commit(), "when": f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}", **row})  # noqa: TID251  # a figure's date
+    return 0
+
+
+def figures(cluster: SampanProcess, workspace: Path, rounds: int) -> dict[str, float]:
+    say = lambda text: print(f"… {text}", file=sys.stderr, flush=True)  # noqa: E731
+    say("starting on a new data directory")
+    first = _timed_start(cluster)
+    cluster.stop()
+    say("starting again, three times")
+    again = []
+    for _ in range(3):
+        again.append(_timed_start(cluster))
+        cluster.stop()
+    _timed_start(cluster)
+    say(f"{rounds} pods through the API and {rounds} through raw CRI calls, in turn")
+    row = asyncio.run(_pods(cluster, workspace / "floor", rounds))
+    say(f"idle for {IDLE_SECONDS:.0f} s")
+    row |= _idle(cluster)
+    cluster.stop()
+    return {
+        "first start to Ready, s": first,
+        "start again to Ready, s": statistics.median(again),
+        **row,
+    }
+
+
+def _timed_start(cluster: SampanProcess) -> float:
+    began = time.monotonic()
+    cluster.up()
+    return time.monotonic() - began
+
+
+def _idle(cluster: SampanProcess) -> dict[str, float]:
+    ours = our_processes(cluster.pid)
+    before = cpu_seconds(ours)
+    time.sleep(IDLE_SECONDS)
+    return {
+        "idle PSS, MiB": pss_mib(ours),
+        "idle CPU, % of a core": 100 * (cpu_seconds(ours) - before) / IDLE_SECONDS,
+    }
+
+
+async def _pods(cluster: SampanProcess, floor: Path, rounds: int) -> dict[str, float]:
+    clock = SystemClock()
+    connection = kubeconfig.load(str(cluster.kubeconfig), {}, "").connection()
+    client = rest.connect(connection, clock=clock)
+    socket_path, containerd = await _floor_containerd(floor, clock)
+    try:
+        # The first pod of each pays for what only a first one pays for.
+        await both_lives(client, socket_path, floor, clock, 1)
+        api, raw = await both_lives(client, socket_path, floor, clock, rounds)
+    finally:
+        await client.close()
+        await containerd.stop()
+        await reset(floor, environment=os.environ, clock=clock)
+        cni.tear_down(floor)
+    print(f"… raw CRI steps at the median, ms: {steps_of(raw)}", file=sys.stderr)
+    row: dict[str, float] = {}
+    for name, ours, theirs in (
+        ("create→Running", [one.to_running for one in api], [one.to_running for one in raw]),
+        ("delete→gone", [one.to_gone for one in api], [one.to_gone for one in raw]),
+    ):
+        row[f"{name} p50, ms"] = 1000 * statistics.median(ours)
+        row[f"{name} p90, ms"] = 1000 * _p90(ours)
+        row[f"{name} floor p50, ms"] = 1000 * statistics.median(theirs)
+        row[f"{name} ÷ floor"] = statistics.median(ours) / statistics.median(theirs)
+    return row
+
+
+async def _floor_containerd(floor: Path, clock: SystemClock) -> tuple[str, PrivateContainerd]:
+    """A containerd of its own: the cluster's node agent would remove pods that it does not know."""
+    plugins = cni.plugin_directory()
+    assert plugins is not None, "CNI plugins are not installed"
+    cni.set_up(floor)
+    containerd = PrivateContainerd(
+        floor,
+        cni_conf_dir=cni.conf_directory(floor),
+        cni_bin_dir=plugins,
+        environment=os.environ,
+        clock=clock,
+    )
+    await containerd.start()
+    runtime = CriRuntime(containerd.socket_path, clock)
+    await runtime.connect(20)
+    await runtime.close()
+    archive = floor / "pause.tar"
+    archive.write_bytes(pause_archive())
+    await import_archive(containerd.socket_path, archive)
+    return containerd.socket_path, containerd
+
+
+def _p90(values: Sequence[float]) -> float:
+    return statistics.quantiles(values, n=10)[-1] if len(values) > 1 else values[0]
+
+
+def _print(row: dict[str, float]) -> None:
+    for name, value in row.items():
+        print(f"{name:<32} {value:10.2f}")
+
+
+def _append(row: dict[str, object]) -> None:
+    """Columns are added at the end as they come; old rows stay as they are."""
+    rows: list[dict[str, object]] = []
+    if CSV.exists():
+        with CSV.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    names = list(dict.fromkeys(name for one in (*rows, row) for name in one))
+    with CSV.open("w", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        for one in (*rows, row):
+            writer.writerow({k: f"{v:.3f}" if isinstance(v, float) else v for k, v in one.items()})
+
+
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--dirty"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

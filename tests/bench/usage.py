@@ -1,0 +1,40 @@
+"""Memory and processor time of processes, from /proc."""
+
+import os
+from pathlib import Path
+
+
+def children_of(pid: int) -> list[int]:
+    """All descendants."""
+    found = []
+    for entry in Path(f"/proc/{pid}/task").iterdir():
+        for child in (entry / "children").read_text().split():
+            found += [int(child), *children_of(int(child))]
+    return found
+
+
+def our_processes(pid: int) -> list[int]:
+    """sampan and its helpers, without containerd and what that runs."""
+
+    def name(one: int) -> str:
+        return Path(f"/proc/{one}/comm").read_text().strip()
+
+    return [one for one in (pid, *children_of(pid)) if not name(one).startswith("containerd")]
+
+
+def pss_mib(pids: list[int]) -> float:
+    """Proportional set size: shared pages count once."""
+    total = 0
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1])
+    return total / 1024
+
+
+def cpu_seconds(pids: list[int]) -> float:
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
