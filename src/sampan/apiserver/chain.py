@@ -26,7 +26,7 @@ from sampan.api.errors import (
     invalid,
     invalid_value,
 )
-from sampan.api.objects import Obj, name_of, uid_of
+from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.api.resources import NAMESPACES, SERVICES, Resource
 from sampan.api.schema import Schema
 from sampan.api.validation import validate_create, validate_status_update, validate_update
@@ -50,6 +50,10 @@ from sampan.core.tasks import all_of
 
 ATTEMPTS = 5  # how often a write that lost a race is tried again, where the caller set no condition
 AT_ONCE = 256  # deletions of one deletecollection under way
+# Answered by the node, through the HTTP edge.
+CONNECTED = frozenset({"attach", "exec", "log", "portforward", "proxy"})
+# What may be read and written of an object besides its main part, each by its own rule.
+STATUS_LIKE = frozenset({"approval", "status"})
 MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
@@ -87,13 +91,13 @@ class Chain:
         if handler is not None:
             return await handler(self, user, call)
         match call.verb:
-            case "get":
+            case "get" if call.subresource not in CONNECTED:
                 return await self.get(call)
             case "list":
                 return await self.list(call)
             case "create" if not call.subresource:
                 return await self.create(user, call)
-            case "update" | "patch" if call.subresource in ("", "status"):
+            case "update" | "patch" if not call.subresource or call.subresource in STATUS_LIKE:
                 return await self.update(user, call)
             case "delete" if not call.subresource:
                 return await self.delete(user, call)
@@ -172,7 +176,7 @@ class Chain:
                 return new
 
         strategy = self.parts.strategies.of(call.resource)
-        status = call.subresource == "status"
+        status = call.subresource in STATUS_LIKE
 
         def prepare(new: Obj, old: Obj) -> None:
             if status:
@@ -334,6 +338,17 @@ class Chain:
         try:
             await parts.registry.insert(resource, obj, strategy, dry_run=False)
         except AlreadyExists:
+            return
+
+    async def overwrite(self, resource: Resource, obj: Obj) -> None:
+        """Bring what the server itself owns up to date; whoever was faster has done it."""
+        parts = self.parts
+        item = await parts.registry.current(resource, namespace_of(obj), name_of(obj))
+        try:
+            await parts.registry.replace(
+                resource, item, obj, parts.strategies.of(resource), dry_run=False
+            )
+        except Stale:
             return
 
 

@@ -5,7 +5,6 @@ Invariant: every reply to a failed request is a Status; nothing below knows of H
 """
 
 from dataclasses import replace
-from urllib.parse import parse_qsl
 
 from sampan.api.calls import Answer, Call
 from sampan.api.errors import (
@@ -13,24 +12,40 @@ from sampan.api.errors import (
     BadRequest,
     MethodNotAllowed,
     RequestEntityTooLarge,
+    ServiceUnavailable,
 )
+from sampan.api.resources import SERVICES
 from sampan.apiserver import bodies, replies
+from sampan.apiserver.authn import impersonation
 from sampan.apiserver.authn.chain import PUBLIC_PATHS
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes
-from sampan.apiserver.chain import Chain
+from sampan.apiserver.chain import CONNECTED, Chain
 from sampan.apiserver.documents import Documents
 from sampan.apiserver.measure import Measure
-from sampan.apiserver.negotiate import form_of, patch_type
+from sampan.apiserver.negotiate import full_form, patch_type
+from sampan.apiserver.node_proxy import NodeProxy
 from sampan.apiserver.request import RequestInfo, is_watch, options_of, request_info, unknown_path
 from sampan.core.clock import Clock
 from sampan.core.http import Reply, Request, Response
 
+_DEPRECATED = {
+    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
 _NO_BODY = frozenset({"get", "list", "watch"})
 
 
 class HttpEdge:
-    def __init__(self, chain: Chain, documents: Documents, measure: Measure, clock: Clock) -> None:
+    def __init__(
+        self,
+        chain: Chain,
+        documents: Documents,
+        nodes: NodeProxy | None,
+        measure: Measure,
+        clock: Clock,
+    ) -> None:
+        self._nodes = nodes
         self._chain = chain
         self._documents = documents
         self._measure = measure
@@ -40,7 +55,7 @@ class HttpEdge:
         started = self._clock.monotonic()
         info: RequestInfo | None = None
         try:
-            user = self._chain.parts.authentication.user(request)
+            user = self._user(request)
             try:
                 info = request_info(request.method, request.path, is_watch(request.query))
             except (ApiError, UnicodeDecodeError) as error:
@@ -56,6 +71,15 @@ class HttpEdge:
             reply = replies.error_reply(BadRequest("the body is nested too deeply"))
         self._measure.served(info, reply.status, self._clock.monotonic() - started)
         return reply
+
+    def _user(self, request: Request) -> User:
+        user = self._chain.parts.authentication.user(request)
+        if not impersonation.is_asked(request.headers):
+            return user
+        spoken_for = impersonation.impersonated(request.headers)
+        for asked in impersonation.required(user, request.headers):
+            self._chain.parts.authorization.require(asked)
+        return spoken_for
 
     def _document(self, request: Request, info: RequestInfo, user: User) -> Response:
         self._authorize_path(user, request)
@@ -75,18 +99,41 @@ class HttpEdge:
         self._chain.parts.authorization.require(Attributes(user, verb, path=request.path))
 
     async def _resource(self, request: Request, info: RequestInfo, user: User) -> Reply:
-        form = form_of(request.headers.get("accept", ""))
+        if info.subresource in CONNECTED:
+            return await self._connect(request, info, user)
+        form = full_form(request.headers.get("accept", ""), request.query)
         call = self._call(request, info)
-        pretty = "pretty=" in request.query and _is_pretty(request.query)
+        now = self._clock.now()
         if call.verb == "watch":
             watching = await self._chain.watch(user, call)
-            return replies.watch_reply(watching, call.resource, form)
+            return replies.watch_reply(watching, call.resource, form, self._clock)
         answer = await self._chain.perform(user, call)
+        if not call.resource.group and call.resource.plural in _DEPRECATED:
+            answer.warnings = [*answer.warnings, _DEPRECATED[call.resource.plural]]
         if isinstance(answer, Answer):
-            shaped = replies.answer_reply(answer, form, pretty)
+            shaped = replies.answer_reply(answer, call.resource, form, now)
         else:
-            shaped = replies.list_reply(answer, form, pretty)
+            shaped = replies.list_reply(answer, form, now)
         return await replies.packed(shaped, request.headers.get("accept-encoding", ""))
+
+    async def _connect(self, request: Request, info: RequestInfo, user: User) -> Reply:
+        """What a node answers: logs, exec, attach, port-forward, proxying."""
+        resource = info.resource
+        assert resource is not None
+        self._chain.authorize(
+            user, Call(info.verb, resource, info.namespace, info.name, info.subresource)
+        )
+        if self._nodes is None:
+            raise ServiceUnavailable("this server has no way to its nodes")
+        if info.subresource == "log":
+            return await self._nodes.logs(info.namespace, info.name, request)
+        if info.subresource != "proxy":
+            return await self._nodes.connect(info.subresource, info.namespace, info.name, request)
+        if resource is SERVICES:
+            raise ServiceUnavailable("services/proxy is not supported yet: use pods/proxy")
+        return await self._nodes.proxy(
+            resource.plural, info.namespace, info.name, _raw_rest(request.path, info), request
+        )
 
     def _call(self, request: Request, info: RequestInfo) -> Call:
         assert info.resource is not None
@@ -110,6 +157,8 @@ class HttpEdge:
         )  # fmt: skip
 
 
-def _is_pretty(query: str) -> bool:
-    given = dict(parse_qsl(query, keep_blank_values=True))
-    return given.get("pretty", "false").lower() not in ("false", "0")
+def _raw_rest(path: str, info: RequestInfo) -> str:
+    """What follows proxy/, still encoded: it is not ours to read."""
+    before = 8 if info.namespace else 6  # /api/v1/namespaces/NS/pods/NAME/proxy, /api/v1/nodes/…
+    rest = path.split("/")[before:]
+    return "/" + "/".join(rest) if rest else ""

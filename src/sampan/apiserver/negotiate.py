@@ -6,8 +6,9 @@ Invariant: what a client does not accept is 406, what we cannot read is 415; not
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from urllib.parse import parse_qsl
 
 import orjson
 import yaml
@@ -36,9 +37,21 @@ class Form:
     media: str = JSON
     shape: str = ""
     version: str = ""  # of meta.k8s.io, for shapes
+    include: str = ""  # of a table: which part of each object goes along
+    pretty: bool = False
 
 
 PLAIN = Form()
+
+
+def full_form(accept: str, query: str) -> Form:
+    """Accept and the query's say in it. Raises NotAcceptable."""
+    form = form_of(accept)
+    if "pretty=" not in query and "includeObject=" not in query:
+        return form
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    pretty = given.get("pretty", "false").lower() not in ("false", "0")
+    return replace(form, include=given.get("includeObject", ""), pretty=pretty)
 
 
 @lru_cache(maxsize=256)

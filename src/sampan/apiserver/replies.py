@@ -12,9 +12,10 @@ import orjson
 from sampan.api import convert
 from sampan.api.calls import Answer, Event, Item, ListAnswer, Watching
 from sampan.api.errors import ApiError, NotAcceptable
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, meta_of
 from sampan.api.resources import Resource
 from sampan.apiserver.negotiate import (
+    JSON,
     YAML,
     Form,
     gzip_wanted,
@@ -24,57 +25,67 @@ from sampan.apiserver.negotiate import (
     partial,
     yaml_bytes,
 )
+from sampan.apiserver.table import table_of
+from sampan.core.clock import Clock
 from sampan.core.http import Response, Stream
 
-_JSON = ("content-type", "application/json")
+_JSON = ("content-type", JSON)
 _CACHE = ("cache-control", "no-cache, private")
 _PLAIN = (_CACHE, _JSON)
 
 
-def answer_reply(answer: Answer, form: Form, pretty: bool) -> Response:
+def answer_reply(answer: Answer, resource: Resource, form: Form, now: float) -> Response:
     if form.shape and answer.obj.get("kind") != "Status":
-        return _shaped_reply(answer, form)
+        shaped = _shaped(answer.obj, resource, form, now)
+        return Response(answer.code, _headers(JSON, answer.warnings), orjson.dumps(shaped))
     if form.media == YAML:
         return Response(answer.code, _headers(YAML, answer.warnings), yaml_bytes(answer.obj))
     data = answer.data
-    if pretty:
+    if form.pretty:
         data = orjson.dumps(answer.obj, option=orjson.OPT_INDENT_2)
     elif data is None:
         data = orjson.dumps(answer.obj)
-    headers = _PLAIN if not answer.warnings else _headers("application/json", answer.warnings)
+    headers = _PLAIN if not answer.warnings else _headers(JSON, answer.warnings)
     return Response(answer.code, headers, data)
 
 
-def _shaped_reply(answer: Answer, form: Form) -> Response:
-    if form.shape != "PartialObjectMetadata":
-        raise NotAcceptable(f"{form.shape} is not offered for a single object")
-    shaped = partial(answer.obj, form.version)
-    return Response(
-        answer.code, _headers("application/json", answer.warnings), orjson.dumps(shaped)
-    )
+def _shaped(obj: Obj, resource: Resource, form: Form, now: float) -> Obj:
+    match form.shape:
+        case "PartialObjectMetadata":
+            return partial(obj, form.version)
+        case "Table":
+            head = _table_head(obj)
+            return table_of(resource, [obj], now, form.include, metadata=head, version=form.version)
+    raise NotAcceptable(f"{form.shape} is not offered for a single object")
 
 
-def list_reply(answer: ListAnswer, form: Form, pretty: bool) -> Response:
+def list_reply(answer: ListAnswer, form: Form, now: float) -> Response:
     resource = answer.resource
     kind, api_version = resource.list_kind, resource.api_version
     items: Sequence[Item] = answer.items
     if form.shape == "PartialObjectMetadata":
         raise NotAcceptable("PartialObjectMetadata is not offered for a list")
+    if resource.stored_in != ("", ""):
+        items = [_item(convert.from_stored(resource, item.obj)) for item in items]
     if form.shape == "PartialObjectMetadataList":
         kind, api_version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
         items = [_item(partial(item.obj, form.version)) for item in items]
-    elif resource.stored_in != ("", ""):
-        items = [_item(convert.from_stored(resource, item.obj)) for item in items]
     head = list_head(kind, api_version, answer.revision, answer.continue_token, answer.remaining)
+    if form.shape == "Table":
+        shown = (item.obj for item in items)
+        table = table_of(
+            resource, shown, now, form.include, metadata=head["metadata"], version=form.version
+        )
+        return Response(200, _headers(JSON, answer.warnings), orjson.dumps(table))
     if form.media == YAML:
         body = yaml_bytes({**head, "items": [item.obj for item in items]})
         return Response(200, _headers(YAML, answer.warnings), body)
-    if pretty:
+    if form.pretty:
         whole = {**head, "items": [item.obj for item in items]}
         body = orjson.dumps(whole, option=orjson.OPT_INDENT_2)
     else:
         body = list_bytes(head, items)
-    return Response(200, _headers("application/json", answer.warnings), body)
+    return Response(200, _headers(JSON, answer.warnings), body)
 
 
 def object_reply(obj: Obj, code: int = 200) -> Response:
@@ -97,21 +108,23 @@ async def packed(reply: Response, accept_encoding: str) -> Response:
     return Response(reply.status, headers, body)
 
 
-def watch_reply(watching: Watching, resource: Resource, form: Form) -> Stream:
+def watch_reply(watching: Watching, resource: Resource, form: Form, clock: Clock) -> Stream:
     if form.shape == "PartialObjectMetadataList" or form.media == YAML:
         watching.close()
         raise NotAcceptable("watches are offered as application/json only")
-    return Stream(200, _PLAIN, WatchChunks(watching, resource, form))
+    return Stream(200, _PLAIN, WatchChunks(watching, resource, form, clock))
 
 
 class WatchChunks:
     """The bytes of a watch; closing it before the first byte closes the watch all the same."""
 
-    def __init__(self, watching: Watching, resource: Resource, form: Form) -> None:
+    def __init__(self, watching: Watching, resource: Resource, form: Form, clock: Clock) -> None:
         self._watching = watching
         self._resource = resource
         self._form = form
+        self._clock = clock
         self._plain = not form.shape and resource.stored_in == ("", "")
+        self._columns_sent = False
         self._ended = False
 
     def __aiter__(self) -> "WatchChunks":
@@ -138,11 +151,37 @@ class WatchChunks:
 
     def _line(self, event: Event) -> bytes:
         obj = event.item.obj
-        if self._resource.stored_in != ("", "") and event.type != "BOOKMARK":
+        is_bookmark = event.type == "BOOKMARK"
+        if self._resource.stored_in != ("", "") and not is_bookmark:
             obj = convert.from_stored(self._resource, obj)
         if self._form.shape == "PartialObjectMetadata":
             obj = partial(obj, self._form.version)
+        elif self._form.shape == "Table":
+            obj = self._table(obj, is_bookmark)
         return orjson.dumps({"type": event.type, "object": obj}) + b"\n"
+
+    def _table(self, obj: Obj, is_bookmark: bool) -> Obj:
+        """One row per event; the columns come with the first one only."""
+        with_columns, self._columns_sent = not self._columns_sent, True
+        return table_of(
+            self._resource,
+            [] if is_bookmark else [obj],
+            self._clock.now(),
+            self._form.include,
+            metadata=_bookmark_head(obj) if is_bookmark else _table_head(obj),
+            version=self._form.version,
+            with_columns=with_columns,
+        )
+
+
+def _table_head(obj: Obj) -> Obj:
+    return {"resourceVersion": str(meta_of(obj).get("resourceVersion") or "")}
+
+
+def _bookmark_head(obj: Obj) -> Obj:
+    annotations = meta_of(obj).get("annotations")
+    head = _table_head(obj)
+    return {**head, "annotations": annotations} if annotations else head
 
 
 def _item(obj: Obj) -> Item:

@@ -22,7 +22,8 @@ from sampan.apiserver.documents import Documents
 from sampan.apiserver.health import Health
 from sampan.apiserver.http_edge import HttpEdge
 from sampan.apiserver.measure import Measure
-from sampan.apiserver.registry.bootstrap import wanted
+from sampan.apiserver.node_proxy import NodeProxy
+from sampan.apiserver.registry.bootstrap import brought_up_to_date, wanted
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.handlers import handlers
 from sampan.apiserver.registry.services import Allocator
@@ -32,6 +33,7 @@ from sampan.apiserver.watch_cache import WatchCache
 from sampan.apiserver.watch_stream import WatchStream
 from sampan.core.clock import Clock
 from sampan.core.http import Reply, Request
+from sampan.core.http_client import HttpClient
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
 from sampan.store.contract import Store
@@ -76,7 +78,9 @@ class ApiServer:
         self._chain = Chain(parts, handlers(signer))
         self._health = Health({"etcd": lambda: "", "informer-sync": self._cache_trouble})
         documents = Documents(self._health, metrics, Discovery(RESOURCES), signer)
-        self._edge = HttpEdge(self._chain, documents, Measure(metrics), clock)
+        self._to_nodes = self._node_client()
+        nodes = None if self._to_nodes is None else self._node_proxy(self._to_nodes)
+        self._edge = HttpEdge(self._chain, documents, nodes, Measure(metrics), clock)
         metrics.gauge(
             "apiserver_storage_objects", "Number of stored objects", ("resource",)
         ).read_from(self._sizes)
@@ -84,12 +88,14 @@ class ApiServer:
     async def start(self) -> None:
         """Read the store, create what a cluster starts with. On a filled store it only reads."""
         await self._cache.start()
-        missing = [
-            (resource, obj)
-            for resource, obj in wanted(self._settings, self._allocator.first_address)
-            if self._registry.find(resource, namespace_of(obj), name_of(obj)) is None
-        ]
-        await all_of(self._chain.ensure(resource, obj) for resource, obj in missing)
+        steps = []
+        for resource, obj in wanted(self._settings, self._allocator.first_address):
+            found = self._registry.find(resource, namespace_of(obj), name_of(obj))
+            if found is None:
+                steps.append(self._chain.ensure(resource, obj))
+            elif changed := brought_up_to_date(resource, found, obj):
+                steps.append(self._chain.overwrite(resource, changed))
+        await all_of(steps)
         self._health.started = True
 
     async def handle_http(self, request: Request) -> Reply:
@@ -106,6 +112,21 @@ class ApiServer:
     async def stop(self) -> None:
         self.wind_down()
         await self._cache.stop()
+        if self._to_nodes is not None:
+            await self._to_nodes.close()
+
+    def _node_client(self) -> HttpClient | None:
+        make = self._settings.kubelet_tls
+        return None if make is None else HttpClient(ssl_context=make())
+
+    def _node_proxy(self, http: HttpClient) -> NodeProxy:
+        async def get_pod(namespace: str, name: str) -> Obj:
+            return (await self._registry.current(PODS, namespace, name)).obj
+
+        async def get_node(name: str) -> Obj:
+            return (await self._registry.current(NODES, "", name)).obj
+
+        return NodeProxy(http, get_pod, get_node)
 
     def _bound(self, plural: str, namespace: str, name: str) -> Obj | None:
         return self._registry.find(_BOUND[plural], namespace, name)

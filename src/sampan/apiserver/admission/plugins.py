@@ -6,6 +6,7 @@ Job: build the default chain from what the plugins need.
 import random
 
 from sampan.apiserver.admission import (
+    certificate_request,
     default_toleration_seconds,
     namespace_lifecycle,
     priority,
@@ -24,4 +25,5 @@ def default_plugins(
         taint_nodes_by_condition.PLUGIN,
         priority.plugin(find, find_all),
         default_toleration_seconds.PLUGIN,
+        certificate_request.PLUGIN,
     ]

@@ -15,6 +15,11 @@ from sampan.api.resources import (
 from sampan.apiserver.registry import namespaces
 from sampan.apiserver.settings import ApiServerSettings
 
+_FOLLOWING = {
+    "configmaps": ("data",),
+    "endpoints": ("subsets",),
+    "endpointslices": ("endpoints", "ports"),
+}
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _CRITICAL = (
     ("system-cluster-critical", 2000000000, "Used for system critical pods that must run in the "
@@ -38,6 +43,20 @@ def wanted(settings: ApiServerSettings, service_ip: str) -> list[tuple[Resource,
         (ENDPOINTS, _endpoints(settings)),
         (ENDPOINT_SLICES, _endpoint_slice(settings)),
     ]
+
+
+def brought_up_to_date(resource: Resource, found: Obj, now_wanted: Obj) -> Obj | None:
+    """What says where the server is and whom to trust follows the settings; None: it does."""
+    fields = _FOLLOWING.get(resource.plural, ())
+    if resource.plural == "services":
+        ports = (found.get("spec") or {}).get("ports")
+        if ports == now_wanted["spec"]["ports"]:
+            return None
+        return {**found, "spec": {**found["spec"], "ports": now_wanted["spec"]["ports"]}}
+    changed = {
+        field: now_wanted[field] for field in fields if found.get(field) != now_wanted[field]
+    }
+    return {**found, **changed} if changed else None
 
 
 def _namespace(name: str) -> Obj:

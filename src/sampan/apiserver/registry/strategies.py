@@ -67,6 +67,10 @@ _EVENT_V1_FIELDS = {
 }
 
 
+def _pending(obj: Obj) -> None:
+    obj["status"] = {"phase": "Pending"}
+
+
 _OWN = {
     "pods": pods.STRATEGY,
     "namespaces": namespaces.STRATEGY,
@@ -76,6 +80,8 @@ _OWN = {
         keeps_status_on_create=True,
         fields={"spec.unschedulable": flag_getter("spec", "unschedulable")},
     ),
+    "persistentvolumeclaims": Strategy(prepare_create=_pending),
+    "persistentvolumes": Strategy(prepare_create=_pending),
     "secrets": Strategy(fields={"type": path_getter("type")}),
     "replicasets.apps": Strategy(fields={"status.replicas": path_getter("status", "replicas")}),
     "replicationcontrollers": Strategy(
