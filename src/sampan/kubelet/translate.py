@@ -188,14 +188,14 @@ def log_directory(pod: Obj, node: NodeFacts) -> str:
     return f"{node.log_root}/{namespace_of(pod)}_{name_of(pod)}_{uid_of(pod)}"
 
 
-def pod_directory(uid: str, node: NodeFacts) -> str:
+def pod_directory(uid: str, root_dir: str) -> str:
     """What the node keeps for a pod; goes when the pod has gone."""
-    return f"{node.root_dir}/pods/{uid}"
+    return f"{root_dir}/pods/{uid}"
 
 
-def termination_log(pod: Obj, container: Obj, attempt: int, node: NodeFacts) -> str:
+def termination_log(pod: Obj, container_name: str, *, attempt: int, root_dir: str) -> str:
     """The node's side of terminationMessagePath."""
-    return f"{pod_directory(uid_of(pod), node)}/containers/{container['name']}/{attempt}"
+    return f"{pod_directory(uid_of(pod), root_dir)}/containers/{container_name}/{attempt}"
 
 
 def _managed_files(
@@ -207,13 +207,13 @@ def _managed_files(
     # In the node's network the runtime itself copies the node's file; only aliases need ours.
     managed = not is_host_network(pod) or spec_of(pod).get("hostAliases")
     if managed and _ETC_HOSTS not in wanted:
-        path = f"{pod_directory(uid_of(pod), node)}/etc-hosts"
+        path = f"{pod_directory(uid_of(pod), node.root_dir)}/etc-hosts"
         text = hosts_file(pod, pod_ips, node.cluster_domain, node.hosts_file)
         files.append(HostFile(path, text, 0o644))
         mounts.append(Mount(_ETC_HOSTS, path))
     message_path = container.get("terminationMessagePath") or ""
     if message_path:
-        path = termination_log(pod, container, attempt, node)
+        path = termination_log(pod, container["name"], attempt=attempt, root_dir=node.root_dir)
         # Whoever the container runs as may write it.
         files.append(HostFile(path, "", 0o666))
         mounts.append(Mount(message_path, path))

@@ -1,0 +1,78 @@
+import ipaddress
+import itertools
+import json
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sampan.network import cni
+from sampan.network.cni import PodNetwork
+
+NETWORK = PodNetwork("sampan3", "10.244.3.0/24")
+
+
+def test_every_candidate_has_a_bridge_and_a_subnet_of_its_own():
+    all_of_them = list(cni.candidates())
+    assert len({one.bridge for one in all_of_them}) == len(all_of_them)
+    assert len({one.subnet for one in all_of_them}) == len(all_of_them)
+    assert max(len(one.bridge) for one in all_of_them) <= 15
+    assert all_of_them[0] == PodNetwork("sampan0", "10.244.0.0/24")
+
+
+def test_the_gateway_is_the_subnet_s_first_address():
+    assert NETWORK.gateway == "10.244.3.1"
+
+
+@given(st.ip_addresses(v=4), st.integers(1, 32))
+def test_a_free_subnet_shares_no_address_with_any_route(address, length):
+    route = ipaddress.IPv4Network(f"{address}/{length}", strict=False)
+    for network in itertools.islice(cni.candidates(), 0, 1024, 97):
+        overlaps = ipaddress.IPv4Network(network.subnet).overlaps(route)
+        assert cni.is_free(network, [route]) != overlaps
+
+
+def test_the_default_route_takes_no_subnet():
+    assert cni.is_free(NETWORK, [ipaddress.IPv4Network("0.0.0.0/0")])
+
+
+def test_the_kernel_s_routing_table_is_read():
+    table = (
+        "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
+        "eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
+        "br0\t0003F40A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
+    )
+    assert [str(route) for route in cni.parse_routes(table)] == ["0.0.0.0/0", "10.244.3.0/24"]
+
+
+def test_pods_are_masqueraded_by_the_plugin_only_where_no_rule_of_ours_is():
+    plain = cni.conflist(NETWORK, "/data/ipam", masquerade=False)
+    bridge, ports = plain["plugins"]
+    assert "ipMasq" not in bridge
+    assert bridge["bridge"] == "sampan3"
+    assert bridge["ipam"]["dataDir"] == "/data/ipam"
+    assert ports["capabilities"] == {"portMappings": True}
+    assert cni.conflist(NETWORK, "/d", masquerade=True)["plugins"][0]["ipMasq"] is True
+    assert json.dumps(plain)
+
+
+def test_the_rule_spares_what_stays_among_pods():
+    script = cni.nft_script(NETWORK)
+    assert "ip saddr 10.244.3.0/24 ip daddr != 10.244.3.0/24" in script
+    assert 'oifname != "sampan3" masquerade' in script
+    assert script.index("delete table ip sampan3-pods") < script.index("chain postrouting")
+
+
+def test_iptables_gets_only_the_rules_that_are_needed():
+    assert cni.iptables_rules(NETWORK, masquerade=False, forward=False) == []
+    rules = cni.iptables_rules(NETWORK, masquerade=True, forward=True)
+    assert [rule[:2] for rule in rules] == [
+        ["nat", "POSTROUTING"],
+        ["filter", "FORWARD"],
+        ["filter", "FORWARD"],
+    ]
+
+
+def test_the_mark_of_a_bridge_tells_data_directories_apart():
+    assert cni.owner_mark(Path("/a")) != cni.owner_mark(Path("/b"))
+    assert cni.owner_mark(Path("/a")) == cni.owner_mark(Path("/x/../a"))
