@@ -1,5 +1,4 @@
 import asyncio
-import functools
 
 from sampan.api.errors import NotFound
 from sampan.api.resources import (
@@ -10,11 +9,7 @@ from sampan.api.resources import (
     SECRETS,
     SERVICE_ACCOUNTS,
 )
-from sampan.api.schema import Schema
-from sampan.controllers.catalog import ControllerSettings, all_controllers
-from sampan.controllers.controller import selected
-from sampan.testing import virtual_time
-from sampan.testing.control_plane import ControlPlane
+from sampan.testing.control_plane import story
 
 BASIC = [
     "namespace-controller",
@@ -24,29 +19,7 @@ BASIC = [
 ]
 
 
-@functools.cache
-def schema():
-    return Schema.load()
-
-
-def controllers():
-    return selected(all_controllers(ControllerSettings(root_ca="PEM")), BASIC)
-
-
-def story(test):
-    """Run a test inside a control plane with the basic controllers, on virtual time."""
-
-    @functools.wraps(test)
-    def run():
-        async def inside():
-            async with ControlPlane(schema(), controllers) as plane:
-                await plane.settled()
-                await test(plane)
-
-        virtual_time.run(inside())
-
-    del run.__wrapped__  # pytest must not look for a fixture called `plane`
-    return run
+basic = story(BASIC)
 
 
 def named(kind, name, namespace="", api_version="v1", **rest):
@@ -83,7 +56,7 @@ async def names(plane, resource, namespace="default"):
     return {one["metadata"]["name"] for one in listed.items}
 
 
-@story
+@basic
 async def test_a_new_namespace_has_its_service_account_and_bundle(plane):
     await plane.client.create(NAMESPACES, named("Namespace", "ns"))
     await plane.settled()
@@ -92,7 +65,7 @@ async def test_a_new_namespace_has_its_service_account_and_bundle(plane):
     assert bundle["data"] == {"ca.crt": "PEM"}
 
 
-@story
+@basic
 async def test_what_every_namespace_has_comes_back_when_it_is_deleted_or_changed(plane):
     await plane.client.create(NAMESPACES, named("Namespace", "ns"))
     await plane.settled()
@@ -107,7 +80,7 @@ async def test_what_every_namespace_has_comes_back_when_it_is_deleted_or_changed
     assert bundle["data"] == {"ca.crt": "PEM"}
 
 
-@story
+@basic
 async def test_a_deleted_namespace_takes_everything_with_it(plane):
     await plane.client.create(NAMESPACES, named("Namespace", "ns"))
     for number in range(20):
@@ -121,7 +94,7 @@ async def test_a_deleted_namespace_takes_everything_with_it(plane):
     assert await names(plane, SERVICE_ACCOUNTS, "ns") == set()
 
 
-@story
+@basic
 async def test_a_namespace_waits_for_finalizers_and_says_so(plane):
     await plane.client.create(NAMESPACES, named("Namespace", "ns"))
     held = config_map("held", namespace="ns", finalizers=["example.com/held"])
@@ -141,7 +114,7 @@ async def test_a_namespace_waits_for_finalizers_and_says_so(plane):
     assert not await exists(plane, NAMESPACES, "", "ns")
 
 
-@story
+@basic
 async def test_a_terminating_namespace_and_a_new_one_of_the_same_name(plane):
     for _ in range(3):
         await plane.client.create(NAMESPACES, named("Namespace", "ns"))
@@ -151,7 +124,7 @@ async def test_a_terminating_namespace_and_a_new_one_of_the_same_name(plane):
         assert not await exists(plane, NAMESPACES, "", "ns")
 
 
-@story
+@basic
 async def test_dependents_follow_their_owner_in_the_background(plane):
     owner = await plane.client.create(CONFIG_MAPS, config_map("owner"))
     child = await plane.client.create(CONFIG_MAPS, config_map("child", owned_by(owner)))
@@ -167,7 +140,7 @@ async def test_dependents_follow_their_owner_in_the_background(plane):
     assert await names(plane, SECRETS) == set()
 
 
-@story
+@basic
 async def test_in_the_foreground_the_owner_goes_last(plane):
     owner = await plane.client.create(CONFIG_MAPS, config_map("owner"))
     held = config_map("child", owned_by(owner, block=True), finalizers=["example.com/held"])
@@ -184,7 +157,7 @@ async def test_in_the_foreground_the_owner_goes_last(plane):
     assert await names(plane, CONFIG_MAPS) == {"kube-root-ca.crt"}
 
 
-@story
+@basic
 async def test_orphans_stay_and_lose_the_reference(plane):
     owner = await plane.client.create(CONFIG_MAPS, config_map("owner"))
     other = await plane.client.create(CONFIG_MAPS, config_map("other"))
@@ -197,7 +170,7 @@ async def test_orphans_stay_and_lose_the_reference(plane):
     assert [one["name"] for one in child["metadata"]["ownerReferences"]] == ["other"]
 
 
-@story
+@basic
 async def test_an_object_born_with_an_owner_that_never_was_goes(plane):
     owner = config_map("owner")
     owner["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000"
@@ -206,7 +179,7 @@ async def test_an_object_born_with_an_owner_that_never_was_goes(plane):
     assert not await exists(plane, CONFIG_MAPS, "default", "child")
 
 
-@story
+@basic
 async def test_an_owner_in_another_namespace_is_no_owner(plane):
     await plane.client.create(NAMESPACES, named("Namespace", "ns"))
     owner = await plane.client.create(CONFIG_MAPS, config_map("owner", namespace="ns"))
@@ -217,7 +190,7 @@ async def test_an_owner_in_another_namespace_is_no_owner(plane):
     assert [one["reason"] for one in events.items] == ["OwnerRefInvalidNamespace"]
 
 
-@story
+@basic
 async def test_a_cluster_wide_owner_owns_in_every_namespace(plane):
     node = await plane.client.create(NODES, named("Node", "n1"))
     await plane.client.create(CONFIG_MAPS, config_map("child", owned_by(node)))
@@ -228,7 +201,7 @@ async def test_a_cluster_wide_owner_owns_in_every_namespace(plane):
     assert not await exists(plane, CONFIG_MAPS, "default", "child")
 
 
-@story
+@basic
 async def test_garbage_that_was_made_while_the_controllers_were_away_is_found(plane):
     owner = await plane.client.create(CONFIG_MAPS, config_map("owner"))
     await plane.client.create(CONFIG_MAPS, config_map("child", owned_by(owner)))
@@ -243,7 +216,7 @@ async def test_garbage_that_was_made_while_the_controllers_were_away_is_found(pl
     assert not await exists(plane, NAMESPACES, "", "ns")
 
 
-@story
+@basic
 async def test_an_idle_cluster_is_idle(plane):
     await plane.settled()
     before = plane.store.revision

@@ -1,14 +1,11 @@
 """Whatever is created, deleted and restarted in whatever order, garbage goes and nothing else."""
 
-import functools
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.api.errors import NotFound
 from sampan.api.resources import CONFIG_MAPS
-from sampan.api.schema import Schema
 from sampan.controllers.garbage_collector import garbage_collector
 from sampan.testing import virtual_time
 from sampan.testing.control_plane import ControlPlane
@@ -31,11 +28,6 @@ STEPS = st.lists(
     ),
     max_size=14,
 )
-
-
-@functools.cache
-def schema():
-    return Schema.load()
 
 
 class World:
@@ -92,7 +84,7 @@ class World:
 @settings(max_examples=100, deadline=None)
 def test_only_garbage_goes_and_all_of_it(steps):
     async def story():
-        async with ControlPlane(schema(), lambda: [garbage_collector()]) as plane:
+        async with ControlPlane(lambda: [garbage_collector()]) as plane:
             world = World(plane)
             for verb, name, value in steps:
                 match verb:

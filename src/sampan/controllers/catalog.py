@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sampan.controllers.controller import Controller
 from sampan.controllers.garbage_collector import garbage_collector
 from sampan.controllers.namespace import namespace_controller
+from sampan.controllers.replicaset import replicaset_controller, replication_controller
 from sampan.controllers.root_ca import root_ca_controller
 from sampan.controllers.serviceaccount import serviceaccount_controller
 
@@ -23,4 +24,6 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         serviceaccount_controller(),
         root_ca_controller(settings.root_ca),
         garbage_collector(),
+        replicaset_controller(),
+        replication_controller(),
     ]

@@ -4,40 +4,75 @@ Job: start and stop it inside one event loop; wait until nothing is left to do.
 Invariant: nothing of it outlives the `async with`.
 """
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 
+from sampan.api.objects import time_text
 from sampan.api.schema import Schema
 from sampan.apiserver.authn.user import MASTERS, User
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.informer import Informers
 from sampan.client.inprocess import InProcessClient
-from sampan.controllers.controller import Controller
+from sampan.controllers.catalog import ControllerSettings, all_controllers
+from sampan.controllers.controller import Controller, selected
 from sampan.controllers.runner import ControllerRunner
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.store.memory import MemoryStore
+from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
 
 
-class ControlPlane:
-    """`async with ControlPlane(schema, controllers) as plane: … await plane.settled()`."""
+@functools.cache
+def published_schema() -> Schema:
+    """Loaded once for all tests of a process: it never changes."""
+    return Schema.load()
 
-    def __init__(
-        self, schema: Schema, controllers: Callable[[], Sequence[Controller]] = tuple
-    ) -> None:
+
+def story(
+    names: Sequence[str],
+) -> Callable[[Callable[["ControlPlane"], Awaitable[None]]], Callable[[], None]]:
+    """Makes a test of `async def test_…(plane)`: inside a control plane with the named controllers,
+    on virtual time, begun when it is idle."""
+
+    def controllers() -> list[Controller]:
+        return selected(all_controllers(ControllerSettings(root_ca="PEM")), names)
+
+    def decorated(test: Callable[[ControlPlane], Awaitable[None]]) -> Callable[[], None]:
+        async def inside() -> None:
+            async with ControlPlane(controllers) as plane:
+                await plane.settled()
+                await test(plane)
+
+        def run() -> None:
+            virtual_time.run(inside())
+
+        run.__name__, run.__doc__ = getattr(test, "__name__", "story"), test.__doc__
+        return run
+
+    return decorated
+
+
+class ControlPlane:
+    """`async with ControlPlane(controllers) as plane: … await plane.settled()`."""
+
+    def __init__(self, controllers: Callable[[], Sequence[Controller]] = tuple) -> None:
         """`controllers` is called at each start: some of them have a memory."""
         self.clock = LoopClock()
         self.store = MemoryStore(self.clock)
         self.metrics = Metrics()
         settings = ApiServerSettings(ca_bundle_pem="PEM")
-        self.server = ApiServer(self.store, schema, settings, self.clock, self.metrics)
+        self.server = ApiServer(self.store, published_schema(), settings, self.clock, self.metrics)
         self.client = self.as_user("admin")
         self._controllers = controllers
         self._tasks = Tasks("control plane")
         self._informers: Informers | None = None
         self._runner: ControllerRunner | None = None
+
+    def time_text(self) -> str:
+        return time_text(self.clock.now())
 
     def as_user(self, name: str) -> InProcessClient:
         return InProcessClient(self.server.as_user(User(name, (MASTERS,))), field_manager=name)
