@@ -76,15 +76,15 @@ class Heartbeat:
         """Register, then keep the status true, until cancelled."""
         await self._patiently("node was not registered, trying again", self._register)
         self.registered.set()
-        reported = self._clock.monotonic()
+        due_at = self._clock.monotonic() + self._settings.status_report_seconds
+        due = False
         while True:
             self._poked.clear()
-            due = self._clock.monotonic() - reported >= self._settings.status_report_seconds
             status = node_status(self._knowledge(), self._node.get("status") or {})
             if due or differs(self._node.get("status") or {}, status):
                 await self._patiently("node status was not written, trying again", self._report)
-                reported = self._clock.monotonic()
-            await self._pause(reported)
+                due_at = self._clock.monotonic() + self._settings.status_report_seconds
+            due = not await self._poked_within(due_at - self._clock.monotonic())
 
     async def keep_lease(self) -> None:
         """Renew the node's lease, until cancelled."""
@@ -173,13 +173,13 @@ class Heartbeat:
         elif not stale:
             self.node_ready.clear()
 
-    async def _pause(self, reported: float) -> None:
-        left = self._settings.status_report_seconds - (self._clock.monotonic() - reported)
+    async def _poked_within(self, seconds: float) -> bool:
         try:
-            async with asyncio.timeout(max(left, 0.0)):
+            async with asyncio.timeout(max(seconds, 0.0)):
                 await self._poked.wait()
         except TimeoutError:
-            return
+            return False
+        return True
 
     async def _renew(self) -> None:
         spec = {

@@ -116,7 +116,7 @@ class Kubelet:
             health=self._health,
             wake=self._workers.wake,
             found=self._loop.look_for_orphans,
-            health_changed=self._heartbeat.poke,
+            health_changed=self._health_changed,
             clock=clock,
             metrics=metrics,
         )
@@ -212,6 +212,11 @@ class Kubelet:
         self._loop.deliver(API, pods)
         if first:
             self._relist.look_soon()  # only now may orphans be told from pods
+
+    def _health_changed(self) -> None:
+        self._heartbeat.poke()
+        if self._health.ready and self._health.network_ready:
+            self._workers.wake_failed()
 
     def _declare(self, metrics: Metrics) -> None:
         metrics.gauge(

@@ -44,8 +44,10 @@ class Observations:
         """Fresh from the runtime."""
         found = await self._runtime.pod(uid)
         if found is None:
-            self._latest.pop(uid, None)
+            self.forget(uid)
             return None
+        # What a step has seen need not wake the pod once more at the next look.
+        self._fingerprints[uid] = _fingerprint(found)
         seen = self._latest[uid] = self._laid_over(found)
         return seen
 
@@ -79,6 +81,7 @@ class Observations:
 
     def forget(self, uid: str) -> None:
         self._latest.pop(uid, None)
+        self._fingerprints.pop(uid, None)
 
     def _laid_over(self, pod: ObservedPod) -> ObservedPod:
         if not any(one.id in self._exits for one in pod.containers):

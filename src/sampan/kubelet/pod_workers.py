@@ -206,9 +206,11 @@ class PodWorkers:
         if slot is not None:
             self._go_on(slot)
 
-    def wake_all(self) -> None:
+    def wake_failed(self) -> None:
+        """What made steps fail may be over: no pod waits for its pause."""
         for slot in list(self._slots.values()):
-            self._go_on(slot)
+            if slot.failures:
+                self._go_on(slot)
 
     def close(self) -> None:
         """No further steps; those that run are stopped by the owner of the tasks."""
