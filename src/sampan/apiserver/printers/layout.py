@@ -1,0 +1,124 @@
+"""What printers are made of: columns, and the texts that many of them share.
+
+Job: one Printer per kind = its columns and a function from an object to cells. Pure.
+Invariant: a printer gives one cell per column.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sampan.api import selectors
+from sampan.api.durations import human_duration
+from sampan.api.objects import Obj, meta_of, name_of, seconds_of
+
+NONE, UNSET, UNKNOWN = "<none>", "<unset>", "<unknown>"
+_MOST_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: Literal["string", "integer", "boolean", "date"] = "string"
+    format: str = ""
+    priority: int = 0  # 1: only in wide output
+
+    def definition(self) -> Obj:
+        return {
+            "name": self.name,
+            "type": self.type,
+            "format": self.format,
+            "description": "",
+            "priority": self.priority,
+        }
+
+
+Cells = Callable[[Obj, float], list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Printer:
+    columns: tuple[Column, ...]
+    cells: Cells
+
+
+NAME = Column("Name", format="name")
+AGE = Column("Age")
+
+
+def columns(*names: str | Column) -> tuple[Column, ...]:
+    """Plain text columns by name, others as they are."""
+    return tuple(Column(one) if isinstance(one, str) else one for one in names)
+
+
+def wide(*names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, priority=1) for name in names)
+
+
+def integer(name: str) -> Column:
+    return Column(name, "integer")
+
+
+def boolean(name: str) -> Column:
+    return Column(name, "boolean")
+
+
+WORKLOAD = wide("Containers", "Images", "Selector")
+
+
+def spec_of(obj: Obj) -> Obj:
+    spec: Obj = obj.get("spec") or {}
+    return spec
+
+
+def status_of(obj: Obj) -> Obj:
+    status: Obj = obj.get("status") or {}
+    return status
+
+
+def since(moment: str | None, now: float) -> str:
+    """How long ago; unknown where there is no moment."""
+    return human_duration(now - seconds_of(moment)) if moment else UNKNOWN
+
+
+def age(obj: Obj, now: float) -> str:
+    return since(meta_of(obj).get("creationTimestamp"), now)
+
+
+def just_name_and_age(obj: Obj, now: float) -> list[Any]:
+    return [name_of(obj), age(obj, now)]
+
+
+def containers_and_images(pod_spec: Obj) -> list[str]:
+    containers = pod_spec.get("containers") or ()
+    return [
+        ",".join(one.get("name") or "" for one in containers),
+        ",".join(one.get("image") or "" for one in containers),
+    ]
+
+
+def template_spec(obj: Obj) -> Obj:
+    spec: Obj = (spec_of(obj).get("template") or {}).get("spec") or {}
+    return spec
+
+
+def labels_text(labels: Mapping[str, str] | None) -> str:
+    return ",".join(f"{key}={labels[key]}" for key in sorted(labels)) if labels else NONE
+
+
+def selector_text(selector: Obj | None) -> str:
+    try:
+        return str(selectors.from_object(selector)) or NONE
+    except selectors.SelectorError:
+        return "<error>"
+
+
+def list_text(items: Sequence[str], count: int | None = None) -> str:
+    """The first three, and how many more there are."""
+    count = len(items) if count is None else count
+    text = ",".join(items[:_MOST_SHOWN])
+    return f"{text} + {count - _MOST_SHOWN} more..." if count > _MOST_SHOWN else text
+
+
+def bool_text(value: bool | None) -> str:
+    return UNSET if value is None else "True" if value else "False"
