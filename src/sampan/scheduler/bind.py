@@ -1,0 +1,53 @@
+"""What the scheduler writes: bindings and the PodScheduled condition.
+
+Job: decisions → API calls. No policy: the loop decides what to make of a failure.
+"""
+
+from sampan.api.objects import Obj, meta_of, name_of, namespace_of, time_text, uid_of
+from sampan.api.resources import PODS
+from sampan.client.contract import Client
+
+UNSCHEDULABLE, GATED = "Unschedulable", "SchedulingGated"
+GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
+
+
+async def bind(client: Client, pod: Obj, node: str) -> None:
+    """Raises Conflict where the pod is already bound, NotFound where it is gone."""
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        # The uid: never bind a namesake that was created meanwhile.
+        "metadata": {"namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
+    await client.create(PODS, binding, namespace_of(pod), subresource="binding", name=name_of(pod))
+
+
+def not_scheduled(pod: Obj, reason: str, message: str, now: float) -> Obj | None:
+    """The patch that sets PodScheduled=False; None where the pod already says so. Pure."""
+    condition: Obj = {"type": "PodScheduled", "status": "False", "reason": reason}
+    condition["message"] = message
+    if generation := meta_of(pod).get("generation"):
+        condition["observedGeneration"] = generation
+    before = _condition(pod)
+    if before and all(before.get(field) == value for field, value in condition.items()):
+        return None
+    if before and before.get("status") == "False" and before.get("lastTransitionTime"):
+        condition["lastTransitionTime"] = before["lastTransitionTime"]
+    else:
+        condition["lastTransitionTime"] = time_text(now)
+    condition["lastProbeTime"] = None
+    # With the uid, a patch for a pod that was replaced meanwhile is refused.
+    return {"metadata": {"uid": uid_of(pod)}, "status": {"conditions": [condition]}}
+
+
+async def write_status(client: Client, pod: Obj, patch: Obj) -> None:
+    await client.patch(PODS, namespace_of(pod), name_of(pod), patch, subresource="status")
+
+
+def _condition(pod: Obj) -> Obj | None:
+    for one in (pod.get("status") or {}).get("conditions") or ():
+        if one.get("type") == "PodScheduled":
+            found: Obj = one
+            return found
+    return None

@@ -1,0 +1,101 @@
+"""Which pod is on which node: what the API says, and what was decided but is not stored yet.
+
+Job: fold nodes, pods and assumptions into the columns.
+Invariant: a pod counts on at most one node; the API's word replaces an assumption.
+Invariant: the columns hold exactly the pods that are recorded here.
+Owner: the scheduler's loop.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from sampan.scheduler.columns import Columns
+from sampan.scheduler.requests import Usage
+from sampan.scheduler.requeue import Event, NodeAdded, NodeChanged, PodGone
+from sampan.scheduler.rows import NodeRow
+from sampan.scheduler.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    node: str
+    usage: Usage
+    priority: int
+    assumed: bool  # decided here; the API has not confirmed it yet
+
+
+class CacheState:
+    def __init__(self) -> None:
+        self._columns = Columns()
+        self._placed: dict[str, Placed] = {}  # by pod uid
+        self._on_node: dict[str, dict[str, Usage]] = {}  # node → uid → usage
+        self._priorities: Counter[int] = Counter()
+
+    def snapshot(self) -> Snapshot:
+        return self._columns.snapshot()
+
+    def put_node(self, row: NodeRow) -> Event | None:
+        """The event that this is for waiting pods; None where nothing changed for them."""
+        old = self._columns.row(row.name)
+        if old == row:
+            return None
+        self._columns.put_node(row, self._on_node.get(row.name, {}).values())
+        return NodeAdded(row) if old is None else NodeChanged(old, row)
+
+    def remove_node(self, name: str) -> None:
+        """Its pods stay recorded: the node may come back before they are gone."""
+        self._columns.remove_node(name, self._on_node.get(name, {}).values())
+
+    def put_pod(self, uid: str, node: str, usage: Usage, priority: int) -> Event | None:
+        """The API says that the pod is on the node."""
+        return self._put(uid, Placed(node, usage, priority, assumed=False))
+
+    def assume(self, uid: str, node: str, usage: Usage, priority: int) -> None:
+        assert uid not in self._placed, uid
+        self._put(uid, Placed(node, usage, priority, assumed=True))
+
+    def forget(self, uid: str) -> Event | None:
+        """An assumption that did not come true; nothing where the API has confirmed it."""
+        placed = self._placed.get(uid)
+        if placed is None or not placed.assumed:
+            return None
+        return self.remove_pod(uid)
+
+    def remove_pod(self, uid: str) -> Event | None:
+        placed = self._placed.pop(uid, None)
+        if placed is None:
+            return None
+        self._columns.subtract(placed.node, placed.usage)
+        there = self._on_node[placed.node]
+        del there[uid]
+        if not there:
+            del self._on_node[placed.node]
+        self._priorities[placed.priority] -= 1
+        if not self._priorities[placed.priority]:
+            del self._priorities[placed.priority]
+        return PodGone(placed.usage, placed.node)
+
+    def node_of(self, uid: str) -> str | None:
+        placed = self._placed.get(uid)
+        return placed.node if placed is not None else None
+
+    def any_below(self, priority: int) -> bool:
+        """Whether a pod of a lower priority is on some node."""
+        return any(one < priority for one in self._priorities)
+
+    def __len__(self) -> int:
+        return len(self._placed)
+
+    def _put(self, uid: str, placed: Placed) -> Event | None:
+        before = self._placed.get(uid)
+        if before is not None and (before.node, before.usage) == (placed.node, placed.usage):
+            self._placed[uid] = placed
+            self._priorities[before.priority] -= 1
+            self._priorities[placed.priority] += 1
+            return None
+        event = self.remove_pod(uid)
+        self._placed[uid] = placed
+        self._on_node.setdefault(placed.node, {})[uid] = placed.usage
+        self._priorities[placed.priority] += 1
+        self._columns.add(placed.node, placed.usage)
+        return event

@@ -1,0 +1,97 @@
+"""Where a pod goes, or why it can go nowhere. Pure.
+
+Job: one pod and one snapshot → a Decision, which is a value.
+Invariant: a chosen node passed every filter, and no feasible node has more points.
+Invariant: every node of the snapshot is either feasible or refused by exactly one filter.
+"""
+
+import random
+from dataclasses import dataclass
+
+import numpy as np
+
+from sampan.scheduler.profile import Profile
+from sampan.scheduler.rows import PodShape
+from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot, any_set
+
+UNSUPPORTED = "Unsupported"  # the rule name under which demands without a rule are refused
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    node: str
+    points: int
+    feasible: int  # among how many
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What one filter refused of the nodes that those before it had let pass."""
+
+    rule: str
+    reasons: tuple[tuple[str, int], ...]  # text, nodes (a node may count for several)
+    nodes: int
+    unresolvable: int  # of these, where removing pods could not help
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    all_nodes: int
+    refusals: tuple[Refusal, ...]
+    # Set where no node was looked at: the pod asks for what no rule here looks after.
+    unsupported: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> frozenset[str]:
+        if self.unsupported:
+            return frozenset({UNSUPPORTED})
+        return frozenset(refusal.rule for refusal in self.refusals)
+
+
+Decision = Chosen | Refused
+
+
+def decide(pod: PodShape, nodes: Snapshot, profile: Profile, rng: random.Random) -> Decision:
+    if pod.unsupported:
+        return Refused(len(nodes), (), pod.unsupported)
+    feasible, refusals = filtered(pod, nodes, profile)
+    count = int(feasible.sum())
+    if count == 0:
+        return Refused(len(nodes), tuple(refusals))
+    points = scored(pod, nodes, profile, feasible)
+    at = picked(points, feasible, rng)
+    return Chosen(nodes.rows[at].name, int(points[at]), count)
+
+
+def filtered(pod: PodShape, nodes: Snapshot, profile: Profile) -> tuple[BoolArray, list[Refusal]]:
+    feasible: BoolArray = np.ones(len(nodes), np.bool_)
+    refusals = []
+    for rule in profile.filters:
+        allowed = rule.mask(pod, nodes)
+        if allowed is None:
+            continue
+        refused = feasible & ~allowed
+        if not any_set(refused):
+            continue
+        feasible &= allowed
+        reasons = rule.reasons(pod, nodes, refused)
+        hopeless = rule.unresolvable(pod, nodes, refused)
+        refusals.append(
+            Refusal(rule.name, tuple(reasons.items()), int(refused.sum()), int(hopeless.sum()))
+        )
+    return feasible, refusals
+
+
+def scored(pod: PodShape, nodes: Snapshot, profile: Profile, feasible: BoolArray) -> IntArray:
+    total = np.zeros(len(nodes), np.int64)
+    for rule, weight in profile.scores:
+        points = rule.points(pod, nodes, feasible)
+        if points is not None:
+            total += weight * points
+    return total
+
+
+def picked(points: IntArray, feasible: BoolArray, rng: random.Random) -> int:
+    """The feasible node with the most points; at random among equals."""
+    best = np.flatnonzero(feasible & (points == points[feasible].max()))
+    return int(best[rng.randrange(len(best))])

@@ -1,0 +1,45 @@
+"""What a filter is.
+
+Job: the interface that the files beside this one fill, one rule each.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sampan.scheduler.rows import PodShape
+from sampan.scheduler.snapshot import BoolArray, Snapshot, any_set
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    name: str
+    # True where the rule allows the node; None where the rule does not concern the pod.
+    mask: Callable[[PodShape, Snapshot], BoolArray | None]
+    # Why the nodes of the mask were refused: text → how many of them.
+    reasons: Callable[[PodShape, Snapshot, BoolArray], dict[str, int]]
+    # Where removing other pods cannot help (upstream: UnschedulableAndUnresolvable).
+    unresolvable: Callable[[PodShape, Snapshot, BoolArray], BoolArray]
+
+
+def one_reason(text: str) -> Callable[[PodShape, Snapshot, BoolArray], dict[str, int]]:
+    return lambda pod, nodes, refused: {text: int(refused.sum())}
+
+
+def never_resolvable(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> BoolArray:
+    return refused
+
+
+def always_resolvable(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> BoolArray:
+    return refused & False
+
+
+__all__ = [
+    "BoolArray",
+    "Filter",
+    "PodShape",
+    "Snapshot",
+    "always_resolvable",
+    "any_set",
+    "never_resolvable",
+    "one_reason",
+]

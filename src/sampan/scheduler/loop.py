@@ -1,0 +1,274 @@
+"""The scheduler: takes what the API says, decides, and writes what was decided.
+
+Job: watch pods and nodes, keep queue and cache, decide one pod at a time, bind in the background.
+Invariant: pods of another scheduler, or with a node, are never touched.
+Invariant: what was assumed for a binding that failed is taken back before the pod is tried again.
+Invariant: with nothing to decide there is no timer but the queue's next one, and no work.
+Owner: the process that runs it; one per identity and leader.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+
+from sampan.api.errors import ApiError, Conflict, NotFound
+from sampan.api.objects import Obj, is_deleted, key_of, name_of, uid_of
+from sampan.api.resources import NODES, PODS
+from sampan.client.contract import Client
+from sampan.client.events import EventRecorder, reference
+from sampan.client.informer import Informers
+from sampan.core.clock import Clock
+from sampan.core.log import get_logger
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+from sampan.scheduler.bind import (
+    GATED,
+    GATED_MESSAGE,
+    UNSCHEDULABLE,
+    bind,
+    not_scheduled,
+    write_status,
+)
+from sampan.scheduler.cache_state import CacheState
+from sampan.scheduler.decide import Chosen, Refused, decide
+from sampan.scheduler.explain import message
+from sampan.scheduler.measures import ERROR, SCHEDULED, UNSCHEDULED, Measures
+from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
+from sampan.scheduler.queue_state import Place, QueueState, Waiting
+from sampan.scheduler.requeue import Event
+from sampan.scheduler.requests import usage_of
+from sampan.scheduler.rows import (
+    is_finished,
+    node_of,
+    node_row,
+    pod_row,
+    priority_of,
+    scheduler_of,
+)
+
+MOST_CALLS = 256  # bindings and status writes in flight; the next decision waits
+CALL_SECONDS = 30.0
+DECISIONS_PER_TURN = 16  # then others of the event loop have theirs
+
+log = get_logger(__name__)
+
+
+class Scheduler:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        metrics: Metrics,
+        profile: Profile = DEFAULT_PROFILE,
+        informers: Informers | None = None,
+    ) -> None:
+        """`informers`: those of the process, if it has any; they are started but not stopped."""
+        self._client, self._clock, self._rng, self._profile = client, clock, rng, profile
+        self._informers = informers
+        self._cache = CacheState()
+        self._queue = QueueState()
+        self._pods: dict[str, Obj] = {}  # the pods of the queue, by uid
+        self._measures = Measures(metrics, self._queue, profile.scheduler_name)
+        self._events = EventRecorder(client, profile.scheduler_name, clock=clock, rng=rng)
+        self._tasks = Tasks("scheduler")
+        self._calls = 0  # bindings and status writes in flight
+        self._wake = asyncio.Event()
+        self._alarm = _Alarm(clock, self._tasks, self._wake.set)
+
+    async def run(self) -> None:
+        """Until cancelled; once per Scheduler."""
+        informers = self._informers or Informers(self._client, clock=self._clock, rng=self._rng)
+        try:
+            informers.of(NODES).on_change(self.node_changed)
+            informers.of(PODS).on_change(self.pod_changed)
+            informers.start()
+            await informers.of(NODES).synced()
+            await informers.of(PODS).synced()
+            self._tasks.supervise("events", self._events.run)
+            await self._schedule()
+        finally:
+            if self._informers is None:
+                await informers.stop()
+            await self._tasks.stop()
+
+    # What the API says.
+
+    def node_changed(self, old: Obj | None, new: Obj | None) -> None:
+        if new is not None:
+            self._happened(self._cache.put_node(node_row(new)))
+        elif old is not None:
+            self._cache.remove_node(name_of(old))
+
+    def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
+        if old is not None and (new is None or uid_of(new) != uid_of(old)):
+            self._pod_gone(uid_of(old))
+        if new is None:
+            return
+        if is_finished(new):
+            self._pod_gone(uid_of(new))
+        elif node := node_of(new):
+            uid = uid_of(new)
+            self._unqueue(uid)
+            self._happened(self._cache.put_pod(uid, node, usage_of(new), priority_of(new)))
+        elif scheduler_of(new) == self._profile.scheduler_name:
+            self._pod_waits(new)
+
+    def _pod_gone(self, uid: str) -> None:
+        self._unqueue(uid)
+        self._happened(self._cache.remove_pod(uid))
+
+    def _pod_waits(self, pod: Obj) -> None:
+        uid = uid_of(pod)
+        if is_deleted(pod):
+            self._unqueue(uid)
+            return
+        if uid not in self._queue and self._cache.node_of(uid) is not None:
+            return  # bound by us, and this is from before: the confirmation is on its way
+        self._pods[uid] = pod
+        self._queue.put(pod_row(pod), self._clock.monotonic())
+        waiting = self._queue.get(uid)
+        if waiting is not None and waiting.place is Place.GATED:
+            self._say_not_scheduled(pod, GATED, GATED_MESSAGE)
+        self._wake.set()
+
+    def _unqueue(self, uid: str) -> None:
+        self._queue.remove(uid)
+        self._pods.pop(uid, None)
+
+    def _happened(self, event: Event | None) -> None:
+        if event is not None:
+            self._queue.event(event, self._clock.monotonic())
+            self._wake.set()
+
+    # Deciding.
+
+    async def _schedule(self) -> None:
+        while True:
+            for _ in range(DECISIONS_PER_TURN):
+                if self._calls >= MOST_CALLS or not self._attempt():
+                    break
+            if self._calls < MOST_CALLS and self._queue.has_next():
+                await asyncio.sleep(0)
+                continue
+            self._alarm.set(self._queue.next_flush())
+            await self._wake.wait()
+            self._wake.clear()
+            self._queue.flush(self._clock.monotonic())
+
+    def _attempt(self) -> bool:
+        """One pod; False where there is none to try."""
+        started = self._clock.monotonic()
+        waiting = self._queue.pop(started)
+        if waiting is None:
+            return False
+        pod = self._pods[waiting.pod.uid]
+        decision = decide(waiting.pod.shape, self._cache.snapshot(), self._profile, self._rng)
+        match decision:
+            case Chosen(node):
+                self._place(pod, waiting, node, started)
+            case Refused():
+                self._refuse(pod, waiting, decision, started)
+        return True
+
+    def _place(self, pod: Obj, waiting: Waiting, node: str, started: float) -> None:
+        row = waiting.pod
+        self._cache.assume(row.uid, node, row.shape.usage, row.priority)
+        self._call("bind", self._bound(pod, waiting, node, started))
+
+    def _refuse(self, pod: Obj, waiting: Waiting, refused: Refused, started: float) -> None:
+        row = waiting.pod
+        now = self._clock.monotonic()
+        self._queue.refused(row.uid, refused.rules, now)
+        self._measures.attempted(UNSCHEDULED, now - started)
+        why = message(
+            refused,
+            may_preempt=row.may_preempt,
+            lower_priority_pods=self._cache.any_below(row.priority),
+        )
+        log.debug("pod cannot be scheduled", pod=row.key, why=why)
+        self._events.record(reference(pod), "Warning", "FailedScheduling", why)
+        self._say_not_scheduled(pod, UNSCHEDULABLE, why)
+
+    # Writing.
+
+    async def _bound(self, pod: Obj, waiting: Waiting, node: str, started: float) -> None:
+        uid = waiting.pod.uid
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                await bind(self._client, pod, node)
+        except (ApiError, OSError) as error:
+            self._not_bound(pod, node, error, started)
+            return
+        now = self._clock.monotonic()
+        self._unqueue(uid)
+        self._measures.attempted(SCHEDULED, now - started)
+        self._measures.scheduled(waiting, now)
+        log.info("pod bound", pod=waiting.pod.key, node=node, took_seconds=now - started)
+        where = f"Successfully assigned {waiting.pod.key} to {node}"
+        self._events.record(reference(pod), "Normal", "Scheduled", where)
+
+    def _not_bound(self, pod: Obj, node: str, error: Exception, started: float) -> None:
+        uid = uid_of(pod)
+        now = self._clock.monotonic()
+        # As upstream: first the room is given back, then the pod may try again.
+        self._happened(self._cache.forget(uid))
+        self._queue.failed(uid, now)
+        self._wake.set()
+        self._measures.attempted(ERROR, now - started)
+        if isinstance(error, Conflict | NotFound):
+            # Somebody else bound it, or it is gone: the watch will say so.
+            log.debug("pod was not bound", pod=key_of(pod), node=node, error=error)
+            return
+        log.warning("pod was not bound", pod=key_of(pod), node=node, error=error)
+        why = f"running Bind plugin DefaultBinder: {error}"
+        self._events.record(reference(pod), "Warning", "FailedScheduling", why)
+
+    def _say_not_scheduled(self, pod: Obj, reason: str, why: str) -> None:
+        patch = not_scheduled(pod, reason, why, self._clock.now())
+        if patch is not None:
+            self._call("status", self._status_written(pod, patch))
+
+    async def _status_written(self, pod: Obj, patch: Obj) -> None:
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                await write_status(self._client, pod, patch)
+        except (ApiError, OSError) as error:
+            # The pod is gone, or the API is: the next attempt says it again.
+            log.debug("pod condition was not written", pod=key_of(pod), error=error)
+
+    def _call(self, name: str, work: Coroutine[None, None, None]) -> None:
+        self._calls += 1
+        self._tasks.start(name, self._counted(work))
+
+    async def _counted(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        finally:
+            if self._calls == MOST_CALLS:
+                self._wake.set()
+            self._calls -= 1
+
+
+class _Alarm:
+    """Calls once at a moment; a new moment replaces the old one."""
+
+    def __init__(self, clock: Clock, tasks: Tasks, call: Callable[[], None]) -> None:
+        self._clock, self._tasks, self._call = clock, tasks, call
+        self._task: asyncio.Task[None] | None = None
+        self._at: float | None = None
+
+    def set(self, at: float | None) -> None:
+        if at == self._at and self._task is not None and not self._task.done():
+            return
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        self._at = at
+        if at is not None:
+            self._task = self._tasks.start("alarm", self._ring(at))
+
+    async def _ring(self, at: float) -> None:
+        await self._clock.sleep(max(0.0, at - self._clock.monotonic()))
+        self._call()

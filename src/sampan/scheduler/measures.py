@@ -1,0 +1,56 @@
+"""The scheduler's metrics, under upstream's names.
+
+Job: declare them, and turn attempts into observations.
+"""
+
+from sampan.core.metrics import Metrics
+from sampan.scheduler.queue_state import Place, QueueState, Waiting
+
+SCHEDULED, UNSCHEDULED, ERROR = "scheduled", "unschedulable", "error"
+_MOST_ATTEMPTS = 15  # from here on they share one label
+_QUEUES = {
+    "active": Place.ACTIVE,
+    "backoff": Place.BACKOFF,
+    "unschedulable": Place.UNSCHEDULABLE,
+    "gated": Place.GATED,
+}
+
+
+class Measures:
+    def __init__(self, metrics: Metrics, queue: QueueState, profile: str) -> None:
+        self._profile = profile
+        self._attempts = metrics.counter(
+            "scheduler_schedule_attempts_total",
+            "Number of attempts to schedule pods, by the result.",
+            ("result", "profile"),
+        )
+        self._attempt_seconds = metrics.histogram(
+            "scheduler_scheduling_attempt_duration_seconds",
+            "Latency of one attempt in seconds (decision and binding), by the result.",
+            ("result", "profile"),
+            buckets=[0.001 * 2**step for step in range(15)],
+        )
+        self._pod_seconds = metrics.histogram(
+            "scheduler_pod_scheduling_sli_duration_seconds",
+            "Latency from a pod's first appearance in the queue to its binding, in seconds.",
+            ("attempts",),
+            buckets=[0.01 * 2**step for step in range(20)],
+        )
+        self._pod_attempts = metrics.histogram(
+            "scheduler_pod_scheduling_attempts",
+            "Number of attempts until a pod was scheduled.",
+            buckets=[1, 2, 4, 8, 16],
+        )
+        metrics.gauge(
+            "scheduler_pending_pods", "Number of pending pods, by the queue.", ("queue",)
+        ).read_from(lambda: {(name,): float(queue.count(place)) for name, place in _QUEUES.items()})
+
+    def attempted(self, result: str, seconds: float) -> None:
+        self._attempts.add(result, self._profile)
+        self._attempt_seconds.observe(seconds, result, self._profile)
+
+    def scheduled(self, waiting: Waiting, now: float) -> None:
+        attempts = waiting.attempts
+        label = str(attempts) if attempts < _MOST_ATTEMPTS else f"{_MOST_ATTEMPTS}+"
+        self._pod_seconds.observe(now - waiting.first_seen, label)
+        self._pod_attempts.observe(attempts)

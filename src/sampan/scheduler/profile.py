@@ -1,0 +1,49 @@
+"""Which rules a scheduler applies, in which order and with which weight.
+
+Job: the default profile of the original, as far as its rules are there.
+Invariant: the order of the filters is upstream's: the first that refuses a node gives the reason.
+"""
+
+from dataclasses import dataclass
+
+from sampan.scheduler.filters.node_affinity import NODE_AFFINITY
+from sampan.scheduler.filters.node_name import NODE_NAME
+from sampan.scheduler.filters.node_ports import NODE_PORTS
+from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT
+from sampan.scheduler.filters.node_unschedulable import NODE_UNSCHEDULABLE
+from sampan.scheduler.filters.rule import Filter
+from sampan.scheduler.filters.taint_toleration import TAINT_TOLERATION
+from sampan.scheduler.rows import DEFAULT_SCHEDULER
+from sampan.scheduler.scores.balanced_allocation import BALANCED_ALLOCATION
+from sampan.scheduler.scores.image_locality import IMAGE_LOCALITY
+from sampan.scheduler.scores.node_affinity import PREFERRED_NODE_AFFINITY
+from sampan.scheduler.scores.node_resources_fit import LEAST_ALLOCATED
+from sampan.scheduler.scores.rule import Score
+from sampan.scheduler.scores.taint_toleration import PREFERRED_TAINTS
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    scheduler_name: str
+    filters: tuple[Filter, ...]
+    scores: tuple[tuple[Score, int], ...]  # with their weights
+
+
+DEFAULT_PROFILE = Profile(
+    DEFAULT_SCHEDULER,
+    filters=(
+        NODE_UNSCHEDULABLE,
+        NODE_NAME,
+        TAINT_TOLERATION,
+        NODE_AFFINITY,
+        NODE_PORTS,
+        NODE_RESOURCES_FIT,
+    ),
+    scores=(
+        (PREFERRED_TAINTS, 3),
+        (PREFERRED_NODE_AFFINITY, 2),
+        (LEAST_ALLOCATED, 1),
+        (BALANCED_ALLOCATION, 1),
+        (IMAGE_LOCALITY, 1),
+    ),
+)

@@ -1,0 +1,248 @@
+"""Pods that wait for a node: who is next, who waits out a failure, who waits for a change.
+
+Job: fold arrivals, attempts, refusals and events into the queue. No clock, no I/O: `now` is given.
+Invariant: a pod is in exactly one place: active, backoff, unschedulable, gated or in flight.
+Invariant: active pods leave by priority, then by how long they wait.
+Invariant: an event that comes while a pod is in flight counts when the pod is refused.
+Owner: the scheduler's loop.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import count
+from typing import NamedTuple
+
+from sampan.core.backoff import Backoff
+from sampan.scheduler.requeue import Event, may_help
+from sampan.scheduler.rows import PodRow
+
+BACKOFF = Backoff(first_seconds=1.0, cap_seconds=10.0)
+LONGEST_UNSCHEDULABLE_SECONDS = 300.0
+
+
+class Place(Enum):
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    IN_FLIGHT = "in flight"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One pod of the queue."""
+
+    pod: PodRow
+    place: Place
+    since: float  # in this place
+    first_seen: float  # ready to be scheduled for the first time: not gated
+    attempts: int = 0
+    refusals: int = 0  # in a row; they make the backoff longer
+    errors: int = 0  # in a row, likewise
+    rules: frozenset[str] = frozenset()  # what refused it last
+    events_before: int = 0  # in flight: how many events had been seen when it left
+
+
+class QueueState:
+    def __init__(self) -> None:
+        self._pods: dict[str, Waiting] = {}
+        self._in: dict[Place, set[str]] = {place: set() for place in Place}
+        self._number: dict[str, int] = {}  # grows with each placement
+        self._numbers = count()
+        self._active = _Heap(self._number)  # by priority and age
+        self._backoff = _Heap(self._number)  # by end
+        self._called_back = _Heap(self._number)  # likewise, without those that met an error
+        self._unschedulable = _Heap(self._number)  # by the end of the longest wait
+        self._events: deque[Event] = deque()  # seen while something was in flight
+        self._dropped_events = 0
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def get(self, uid: str) -> Waiting | None:
+        return self._pods.get(uid)
+
+    def count(self, place: Place) -> int:
+        return len(self._in[place])
+
+    def put(self, pod: PodRow, now: float) -> None:
+        """A pod that is new, or changed."""
+        known = self._pods.get(pod.uid)
+        if known is None:
+            place = Place.GATED if pod.gates else Place.ACTIVE
+            self._place(Waiting(pod, place, now, now))
+            return
+        changed = known.pod.shape != pod.shape or known.pod.gates != pod.gates
+        known = replace(known, pod=pod)
+        match known.place:
+            case Place.GATED if not pod.gates:
+                self._place(replace(known, place=Place.ACTIVE, since=now, first_seen=now))
+            case Place.UNSCHEDULABLE if changed:
+                self._retry(known, now)
+            case Place.ACTIVE:
+                self._place(known)  # its priority may be another
+            case Place.IN_FLIGHT if changed:
+                # Another attempt is due, whatever this one finds.
+                self._pods[pod.uid] = replace(known, rules=frozenset({_CHANGED}))
+            case _:
+                self._pods[pod.uid] = known
+
+    def remove(self, uid: str) -> None:
+        known = self._pods.pop(uid, None)
+        if known is not None:
+            self._in[known.place].discard(uid)
+            del self._number[uid]
+            self._drop_events()
+
+    def pop(self, now: float) -> Waiting | None:
+        """The next pod to try; it is in flight until refused, failed or removed. Where nobody is
+        active, those that an event has called back need not wait out their backoff."""
+        self.flush(now)
+        head = self._active.head() or self._called_back.head()
+        if head is None:
+            return None
+        known = self._pods[head.uid]
+        seen = self._dropped_events + len(self._events)
+        flying = replace(
+            known, place=Place.IN_FLIGHT, since=now, attempts=known.attempts + 1,
+            rules=frozenset(), events_before=seen,
+        )  # fmt: skip
+        self._place(flying)
+        return flying
+
+    def refused(self, uid: str, rules: frozenset[str], now: float) -> None:
+        """No node will have it: it waits for an event that may help, if none came meanwhile."""
+        known = self._pods.get(uid)
+        if known is None or known.place is not Place.IN_FLIGHT:
+            return
+        shape, changed = known.pod.shape, _CHANGED in known.rules
+        missed = changed or any(
+            may_help(event, shape, rules) for event in self._events_since(known)
+        )
+        known = replace(known, refusals=known.refusals + 1, errors=0, rules=rules, since=now)
+        if missed:
+            self._retry(known, now)
+        else:
+            self._place(replace(known, place=Place.UNSCHEDULABLE))
+
+    def failed(self, uid: str, now: float) -> None:
+        """The attempt failed for a reason that is not the pod's: again, after a while."""
+        known = self._pods.get(uid)
+        if known is None or known.place is not Place.IN_FLIGHT:
+            return
+        known = replace(known, errors=known.errors + 1, rules=frozenset(), since=now)
+        self._place(replace(known, place=Place.BACKOFF))
+
+    def event(self, event: Event, now: float) -> None:
+        if self._in[Place.IN_FLIGHT]:
+            self._events.append(event)
+        for uid in list(self._in[Place.UNSCHEDULABLE]):
+            known = self._pods[uid]
+            if may_help(event, known.pod.shape, known.rules):
+                self._retry(known, now)
+
+    def flush(self, now: float) -> None:
+        """Whose backoff is over becomes active; who was unschedulable for long tries again."""
+        while (head := self._backoff.head()) is not None and head.order[0] <= now:
+            known = self._pods[head.uid]
+            self._place(replace(known, place=Place.ACTIVE, since=now))
+        while (head := self._unschedulable.head()) is not None and head.order[0] <= now:
+            self._retry(self._pods[head.uid], now)
+
+    def next_flush(self) -> float | None:
+        """When `flush` will have something to do; None: not before something else happens."""
+        heads = (self._backoff.head(), self._unschedulable.head())
+        return min((head.order[0] for head in heads if head is not None), default=None)
+
+    def has_next(self) -> bool:
+        return (self._active.head() or self._called_back.head()) is not None
+
+    def check(self) -> None:
+        """The invariants, for tests."""
+        for uid, known in self._pods.items():
+            assert [place for place in Place if uid in self._in[place]] == [known.place], known
+        assert sum(map(len, self._in.values())) == len(self._pods)
+        assert set(self._number) == set(self._pods)
+
+    def _retry(self, known: Waiting, now: float) -> None:
+        until = _until(known)
+        place = Place.ACTIVE if until <= now else Place.BACKOFF
+        since = now if place is Place.ACTIVE else known.since
+        self._place(replace(known, place=place, since=since))
+
+    def _place(self, known: Waiting) -> None:
+        uid = known.pod.uid
+        before = self._pods.get(uid)
+        if before is not None:
+            self._in[before.place].discard(uid)
+        self._pods[uid] = known
+        self._in[known.place].add(uid)
+        self._number[uid] = next(self._numbers)
+        match known.place:
+            case Place.ACTIVE:
+                self._active.push((-known.pod.priority, known.since), uid)
+            case Place.BACKOFF:
+                self._backoff.push((_until(known),), uid)
+                if not known.errors:
+                    self._called_back.push((_until(known),), uid)
+            case Place.UNSCHEDULABLE:
+                self._unschedulable.push((known.since + LONGEST_UNSCHEDULABLE_SECONDS,), uid)
+            case _:
+                pass
+        if before is not None and before.place is Place.IN_FLIGHT:
+            self._drop_events()
+
+    def _events_since(self, known: Waiting) -> Iterator[Event]:
+        skip = known.events_before - self._dropped_events
+        return (event for at, event in enumerate(self._events) if at >= skip)
+
+    def _drop_events(self) -> None:
+        """Forget the events that every pod in flight was sent after."""
+        flying = [self._pods[uid].events_before for uid in self._in[Place.IN_FLIGHT]]
+        oldest = min(flying, default=self._dropped_events + len(self._events))
+        while self._dropped_events < oldest:
+            self._events.popleft()
+            self._dropped_events += 1
+
+
+class _Entry(NamedTuple):
+    order: tuple[float, ...]
+    number: int
+    uid: str
+
+
+class _Heap:
+    """Pods in some order. Entries are never taken out of the middle: one is outdated when the pod
+    was placed anew since, which its number tells; when most are, the heap is made anew."""
+
+    def __init__(self, newest: dict[str, int]) -> None:
+        self._newest = newest
+        self._entries: list[_Entry] = []
+
+    def push(self, order: tuple[float, ...], uid: str) -> None:
+        heapq.heappush(self._entries, _Entry(order, self._newest[uid], uid))
+        if len(self._entries) > 2 * len(self._newest) + 64:
+            self._entries = [one for one in self._entries if self._is_valid(one)]
+            heapq.heapify(self._entries)
+
+    def head(self) -> _Entry | None:
+        while self._entries and not self._is_valid(self._entries[0]):
+            heapq.heappop(self._entries)
+        return self._entries[0] if self._entries else None
+
+    def _is_valid(self, entry: _Entry) -> bool:
+        return self._newest.get(entry.uid) == entry.number
+
+
+_CHANGED = "the pod itself changed"
+
+
+def _until(known: Waiting) -> float:
+    failures = known.errors or known.refusals
+    return known.since + BACKOFF.delay(failures)

@@ -1,0 +1,146 @@
+"""What the scheduler knows of one pod and of one node: the only place that looks inside them.
+
+Job: Pod and Node objects → frozen rows. Pure.
+Invariant: two pods with equal shapes are placed by the same rules in the same way.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sampan.api.objects import Obj, key_of, labels_of, name_of, uid_of
+from sampan.scheduler.node_terms import Requirement, Term, selected, term_of
+from sampan.scheduler.requests import MOST, PODS, Usage, amounts, usage_of
+from sampan.scheduler.tolerations import Taint, Toleration, taints_of, tolerations_of
+
+DEFAULT_SCHEDULER = "default-scheduler"
+FINISHED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """Everything about a pod that bears on where it may run."""
+
+    usage: Usage
+    node_name: str
+    selector: tuple[Requirement, ...]
+    required: tuple[Term, ...] | None  # None = no requirement at all
+    preferred: tuple[tuple[int, Term], ...]
+    tolerations: tuple[Toleration, ...]
+    images: tuple[str, ...]
+    unsupported: tuple[str, ...]  # what it asks for that no rule here looks after yet
+
+
+@dataclass(frozen=True, slots=True)
+class PodRow:
+    uid: str
+    key: str
+    priority: int
+    gates: tuple[str, ...]
+    may_preempt: bool
+    shape: PodShape
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    name: str
+    allocatable: Mapping[str, int]
+    allowed_pods: int
+    labels: Mapping[str, str]
+    taints: frozenset[Taint]
+    unschedulable: bool
+    images: Mapping[str, int]  # name → bytes
+
+
+def node_row(node: Obj) -> NodeRow:
+    spec, status = node.get("spec") or {}, node.get("status") or {}
+    allocatable = amounts(status.get("allocatable"))
+    return NodeRow(
+        name=name_of(node),
+        allocatable=allocatable,
+        allowed_pods=allocatable.pop(PODS, 0),
+        labels=labels_of(node),
+        taints=taints_of(node),
+        unschedulable=bool(spec.get("unschedulable")),
+        images={
+            name: min(int(image.get("sizeBytes") or 0), MOST)
+            for image in status.get("images") or ()
+            for name in image.get("names") or ()
+        },
+    )
+
+
+def pod_row(pod: Obj) -> PodRow:
+    spec = pod.get("spec") or {}
+    return PodRow(
+        uid=uid_of(pod),
+        key=key_of(pod),
+        priority=priority_of(pod),
+        gates=tuple(gate.get("name") or "" for gate in spec.get("schedulingGates") or ()),
+        may_preempt=spec.get("preemptionPolicy") != "Never",
+        shape=_shape(pod),
+    )
+
+
+def scheduler_of(pod: Obj) -> str:
+    return (pod.get("spec") or {}).get("schedulerName") or DEFAULT_SCHEDULER
+
+
+def priority_of(pod: Obj) -> int:
+    return int((pod.get("spec") or {}).get("priority") or 0)
+
+
+def node_of(pod: Obj) -> str:
+    return (pod.get("spec") or {}).get("nodeName") or ""
+
+
+def is_finished(pod: Obj) -> bool:
+    return (pod.get("status") or {}).get("phase") in FINISHED
+
+
+def image_name(name: str) -> str:
+    """With its tag, as nodes report it."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _shape(pod: Obj) -> PodShape:
+    spec = pod.get("spec") or {}
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    return PodShape(
+        usage=usage_of(pod),
+        node_name=spec.get("nodeName") or "",
+        selector=selected(spec.get("nodeSelector") or {}),
+        required=None
+        if required is None
+        else tuple(term_of(term) for term in required.get("nodeSelectorTerms") or ()),
+        preferred=tuple(
+            (int(one["weight"]), term_of(one.get("preference") or {}))
+            for one in preferred
+            if one.get("weight")
+        ),
+        tolerations=tolerations_of(pod),
+        images=tuple(image_name(one.get("image") or "") for one in containers),
+        unsupported=_unsupported(spec),
+    )
+
+
+def _unsupported(spec: Obj) -> tuple[str, ...]:
+    """Hard demands that must not be passed over: the pod stays Pending and is told why."""
+    found = []
+    affinity = spec.get("affinity") or {}
+    for kind, words in (("podAffinity", "pod affinity"), ("podAntiAffinity", "pod anti-affinity")):
+        if (affinity.get(kind) or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
+            found.append(f"required {words}")
+    if any(
+        one.get("whenUnsatisfiable") == "DoNotSchedule"
+        for one in spec.get("topologySpreadConstraints") or ()
+    ):
+        found.append("topology spread with DoNotSchedule")
+    volumes = spec.get("volumes") or ()
+    if any("persistentVolumeClaim" in one or "ephemeral" in one for one in volumes):
+        found.append("persistent volume claims")
+    if spec.get("resourceClaims"):
+        found.append("resource claims")
+    return tuple(found)

@@ -1,0 +1,32 @@
+"""NodeResourcesBalancedAllocation: CPU and memory should be used up at the same pace.
+
+Pods that request neither are left out, as upstream: they would all go to one node.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sampan.scheduler.requests import CPU, MEMORY
+from sampan.scheduler.rows import PodShape
+from sampan.scheduler.scores.rule import MOST_POINTS, Score
+from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
+
+
+def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
+    wanted = dict(pod.usage.requests)
+    if CPU not in wanted and MEMORY not in wanted:
+        return None
+    if CPU not in nodes.allocatable or MEMORY not in nodes.allocatable:
+        return np.full(len(nodes), MOST_POINTS, np.int64)
+    apart = np.abs(_share(CPU, wanted, nodes) - _share(MEMORY, wanted, nodes)) / 2
+    # With only one of the two on a node there is nothing to balance.
+    both = (nodes.allocatable[CPU] > 0) & (nodes.allocatable[MEMORY] > 0)
+    return ((1 - np.where(both, apart, 0.0)) * MOST_POINTS).astype(np.int64)
+
+
+def _share(name: str, wanted: dict[str, int], nodes: Snapshot) -> NDArray[np.float64]:
+    requested = nodes.requested[name] + wanted.get(name, 0)
+    return np.minimum(requested / np.maximum(nodes.allocatable[name], 1), 1.0)
+
+
+BALANCED_ALLOCATION = Score("NodeResourcesBalancedAllocation", points)

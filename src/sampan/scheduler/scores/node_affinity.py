@@ -1,0 +1,20 @@
+"""NodeAffinity: the weights of the preferred terms that a node matches."""
+
+import numpy as np
+
+from sampan.scheduler.node_masks import term_mask
+from sampan.scheduler.rows import PodShape
+from sampan.scheduler.scores.rule import Score, normalized
+from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
+
+
+def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
+    if not pod.preferred:
+        return None
+    raw = np.zeros(len(nodes), np.int64)
+    for weight, term in pod.preferred:
+        raw += weight * term_mask(term, nodes)
+    return normalized(raw, feasible, fewest_is_best=False)
+
+
+PREFERRED_NODE_AFFINITY = Score("NodeAffinity", points)

@@ -1,0 +1,31 @@
+"""What a score is, and how raw points become 0..100.
+
+Job: the interface that the files beside this one fill, one rule each.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sampan.scheduler.rows import PodShape
+from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
+
+MOST_POINTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    name: str
+    # Points of each node, 0..100, of which only the feasible ones count; None where the rule has
+    # nothing to say about the pod.
+    points: Callable[[PodShape, Snapshot, BoolArray], IntArray | None]
+
+
+def normalized(raw: IntArray, feasible: BoolArray, *, fewest_is_best: bool) -> IntArray:
+    """As helper.DefaultNormalizeScore: the most of all feasible nodes becomes 100."""
+    most = int(raw[feasible].max(initial=0))
+    if most == 0:
+        return np.full(len(raw), MOST_POINTS if fewest_is_best else 0, np.int64)
+    points = raw * MOST_POINTS // most
+    return MOST_POINTS - points if fewest_is_best else points

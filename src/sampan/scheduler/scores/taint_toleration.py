@@ -1,0 +1,27 @@
+"""TaintToleration: the fewer PreferNoSchedule taints that the pod does not tolerate, the better."""
+
+import numpy as np
+
+from sampan.scheduler.rows import PodShape
+from sampan.scheduler.scores.rule import Score, normalized
+from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.tolerations import PREFER_NO_SCHEDULE, Taint, tolerated
+
+
+def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
+    counts = {taint_set: _disliked(pod, taints) for taint_set, taints in nodes.taint_sets.items()}
+    if not any(counts.values()):
+        return None  # the same points for every node
+    table = np.zeros(max(counts) + 1, np.int64)
+    table[list(counts)] = list(counts.values())
+    return normalized(table[nodes.taint_set], feasible, fewest_is_best=True)
+
+
+def _disliked(pod: PodShape, taints: frozenset[Taint]) -> int:
+    return sum(
+        taint.effect == PREFER_NO_SCHEDULE and not tolerated(pod.tolerations, taint)
+        for taint in taints
+    )
+
+
+PREFERRED_TAINTS = Score("TaintToleration", points)

@@ -1,0 +1,51 @@
+"""All nodes at one moment, as read-only columns.
+
+Job: what filters and scores read.
+Invariant: index i means the same node in every column; nothing here can be written through.
+Invariant: a snapshot is good until the columns that it was taken from change (`generation`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sampan.scheduler.rows import NodeRow
+from sampan.scheduler.tolerations import Taint
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+
+ABSENT = -1  # in a label column: the node has no such label
+
+# (protocol, port) → node → address → how many pods hold it
+HeldPorts = Mapping[tuple[str, int], Mapping[str, Mapping[str, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    generation: int
+    rows: Sequence[NodeRow]
+    at: Mapping[str, int]  # node name → index
+    allocatable: Mapping[str, IntArray]  # by resource
+    requested: Mapping[str, IntArray]
+    scored_cpu: IntArray  # requested, with defaults for containers that request none
+    scored_memory: IntArray
+    pods: IntArray
+    allowed_pods: IntArray
+    unschedulable: BoolArray
+    taint_set: IntArray  # index into taint_sets
+    taint_sets: Mapping[int, frozenset[Taint]]
+    ports: HeldPorts
+    label: Callable[[str], IntArray]  # key → value ids, ABSENT where the label is not there
+    label_value: Callable[[str], int]  # value → id
+    label_text: Callable[[int], str]  # id → value
+    image_bytes: Callable[[str], IntArray]  # 0 where the image is not there
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def any_set(mask: BoolArray) -> bool:
+    return bool(mask.any())
