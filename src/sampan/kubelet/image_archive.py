@@ -12,6 +12,7 @@ import json
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,10 @@ def build_archive(
 
 def names_in(path: Path) -> list[str]:
     """The names of the images in an OCI or docker archive; ArchiveError if it is neither."""
+    return [one.written for one in _named(path)]
+
+
+def _named(path: Path) -> "list[_Name]":
     try:
         with tarfile.open(path) as archive:
             members = _metadata(archive)
@@ -90,20 +95,48 @@ def names_in(path: Path) -> list[str]:
 
 
 async def import_archive(socket_path: str, path: Path, *, name: str = "") -> list[str]:
-    """Bring the archive's images into the runtime behind `socket_path`; their full names."""
-    found = await asyncio.to_thread(names_in, path)
+    """Bring the archive's images into the runtime behind `socket_path`; their full names.
+
+    `name` is for an archive that holds one image and does not say what it is called.
+    """
+    found = await asyncio.to_thread(_named, path)
     if not found and not name:
         raise ArchiveError(
             f"{path} does not say what its image is called: give the name, or save it again "
             "with one (docker save NAME:TAG, skopeo copy … oci-archive:FILE:NAME:TAG)"
         )
-    if name:
-        name = _full_name(name)
-    command = ["ctr", "--address", socket_path, "--namespace", "k8s.io", "images", "import"]
-    if name:
-        command += ["--index-name", name]
-    await _run([*command, str(path)])
-    return [name] if name else [_full_name(one) for one in found]
+    ctr = ["ctr", "--address", socket_path, "--namespace", "k8s.io", "images"]
+    if not found:
+        await _run([*ctr, "import", "--index-name", _full_name(name), str(path)])
+        return [_full_name(name)]
+    # Only what is named with the repository is taken from an archive with standard annotations.
+    repositories = {_repository(one.written) for one in found if one.place is _Place.STANDARD}
+    for options in [["--base-name", one] for one in sorted(repositories)] or [[]]:
+        await _run([*ctr, "import", *options, str(path)])
+    for one in found:
+        if one.place is not _Place.DOCKER and one.written != _full_name(one.written):
+            # The runtime's CRI part passes over names that are not complete.
+            await _run([*ctr, "tag", "--force", one.written, _full_name(one.written)])
+            await _run([*ctr, "rm", one.written])
+    return [_full_name(one.written) for one in found]
+
+
+class _Place(Enum):
+    CONTAINERD = "io.containerd.image.name"
+    STANDARD = "org.opencontainers.image.ref.name"
+    DOCKER = "RepoTags"
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    written: str
+    place: _Place
+
+
+def _repository(reference: str) -> str:
+    """As it is written, without tag and digest."""
+    head, _, tail = reference.partition("@")[0].rpartition(":")
+    return head if head and "/" not in tail else reference.partition("@")[0]
 
 
 def _full_name(reference: str) -> str:
@@ -143,22 +176,27 @@ def _metadata(archive: tarfile.TarFile) -> dict[str, bytes]:
     return members
 
 
-def _names(path: Path, members: Mapping[str, bytes]) -> list[str]:
+def _names(path: Path, members: Mapping[str, bytes]) -> list[_Name]:
     if not members:
         raise ArchiveError(
             f"{path} is not an image archive: it has neither index.json nor manifest.json"
         )
-    names: list[str] = []
+    names: list[_Name] = []
     if "index.json" in members:
         for entry in json.loads(members["index.json"]).get("manifests") or ():
             annotations = entry.get("annotations") or {}
-            name = annotations.get("io.containerd.image.name")
-            tag = annotations.get("org.opencontainers.image.ref.name") or ""
-            # skopeo puts the whole name where the standard has only the tag.
-            names += [name] if name else [tag] if "/" in tag else []
+            full, ref = (
+                annotations.get(_Place.CONTAINERD.value),
+                annotations.get(_Place.STANDARD.value),
+            )
+            if full:
+                names.append(_Name(full, _Place.CONTAINERD))
+            elif ref and ("/" in ref or ":" in ref):
+                # skopeo puts the whole name where the standard has only the tag.
+                names.append(_Name(ref, _Place.STANDARD))
     if "manifest.json" in members and not names:
         for entry in json.loads(members["manifest.json"]):
-            names += entry.get("RepoTags") or ()
+            names += [_Name(tag, _Place.DOCKER) for tag in entry.get("RepoTags") or ()]
     return names
 
 
