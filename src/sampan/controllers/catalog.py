@@ -6,6 +6,7 @@ Job: build them from the settings that some of them need. To add one: add a line
 from dataclasses import dataclass
 
 from sampan.controllers.controller import Controller
+from sampan.controllers.deployment import deployment_controller
 from sampan.controllers.garbage_collector import garbage_collector
 from sampan.controllers.namespace import namespace_controller
 from sampan.controllers.replicaset import replicaset_controller, replication_controller
@@ -26,4 +27,5 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         garbage_collector(),
         replicaset_controller(),
         replication_controller(),
+        deployment_controller(),
     ]
