@@ -6,7 +6,7 @@ Invariant: whatever an answer carries is shared with the server's cache: read-on
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
@@ -106,20 +106,3 @@ class Event:
             start = b'{"type":"%b","object":' % self.type.encode()
             self._line = b"".join((start, self.item.data, b"}\n"))
         return self._line
-
-
-class Watching(Protocol):
-    """An open watch. Whoever opened it closes it."""
-
-    async def next(self) -> list[Event]:
-        """What happened since, in order; empty when the watch has ended."""
-
-    def close(self) -> None: ...
-
-
-class Backend(Protocol):
-    """The API server, seen by one user in the same process."""
-
-    async def perform(self, call: Call) -> Answer | ListAnswer: ...
-
-    async def watch(self, call: Call) -> Watching: ...

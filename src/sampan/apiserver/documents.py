@@ -3,10 +3,13 @@
 Job: one reply per path; None where there is nothing.
 """
 
+import asyncio
+
 from sampan.apiserver import replies
 from sampan.apiserver.authn.tokens import TokenSigner
 from sampan.apiserver.discovery import Discovery
 from sampan.apiserver.health import Health, version
+from sampan.apiserver.openapi import OpenApi, Packed
 from sampan.core.http import Request, Response
 from sampan.core.metrics import Metrics
 
@@ -15,17 +18,27 @@ _METRICS = (("content-type", "text/plain; version=0.0.4; charset=utf-8"),)
 
 class Documents:
     def __init__(
-        self, health: Health, metrics: Metrics, discovery: Discovery, signer: TokenSigner | None
+        self,
+        health: Health,
+        metrics: Metrics,
+        discovery: Discovery,
+        openapi: OpenApi,
+        signer: TokenSigner | None,
     ) -> None:
+        self._openapi = openapi
         self._health = health
         self._metrics = metrics
         self._discovery = discovery
         self._signer = signer
 
-    def reply(self, request: Request) -> Response | None:
+    async def reply(self, request: Request) -> Response | None:
         path = request.path
-        if path.startswith(("/api", "/apis")):
+        if path in ("/api", "/apis") or path.startswith(("/api/", "/apis/")):
             return self._discovered(request)
+        if path.startswith("/openapi/"):
+            # Making a document takes a while the first time; others need not wait for it.
+            packed = await asyncio.to_thread(self._described, request)
+            return None if packed is None else _unpacked(request, packed)
         if self._health.is_path(path):
             return self._health.reply(request)
         match path:
@@ -55,9 +68,32 @@ class Documents:
             return Response(304, headers)
         return Response(200, headers, document.body)
 
+    def _described(self, request: Request) -> Packed | None:
+        path, accept = request.path.rstrip("/"), request.headers.get("accept", "")
+        if path == "/openapi/v2":
+            return self._openapi.v2(accept)
+        if path == "/openapi/v3":
+            return self._openapi.index()
+        start = "/openapi/v3/"
+        return self._openapi.v3(path[len(start) :]) if path.startswith(start) else None
+
     def _paths(self) -> list[str]:
         fixed = ["/api", "/apis", "/healthz", "/livez", "/metrics", "/readyz", "/version"]
         return sorted([*fixed, "/openapi/v2", "/openapi/v3"])
+
+
+def _unpacked(request: Request, packed: Packed) -> Response:
+    headers = [
+        ("content-type", packed.content_type),
+        ("etag", packed.etag),
+        ("vary", "Accept, Accept-Encoding"),
+        ("cache-control", "public" if "hash=" in request.query else "no-cache, private"),
+    ]
+    if request.headers.get("if-none-match") == packed.etag:
+        return Response(304, headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(200, [*headers, ("content-encoding", "gzip")], packed.gzip)
+    return Response(200, headers, packed.body())
 
 
 def _openid(signer: TokenSigner) -> dict[str, object]:

@@ -62,7 +62,7 @@ class HttpEdge:
                 self._authorize_path(user, request)
                 raise error if isinstance(error, ApiError) else unknown_path() from error
             if info.resource is None:
-                reply: Reply = self._document(request, info, user)
+                reply: Reply = await self._document(request, info, user)
             else:
                 reply = await self._resource(request, info, user)
         except ApiError as error:
@@ -81,13 +81,13 @@ class HttpEdge:
             self._chain.parts.authorization.require(asked)
         return spoken_for
 
-    def _document(self, request: Request, info: RequestInfo, user: User) -> Response:
+    async def _document(self, request: Request, info: RequestInfo, user: User) -> Response:
         self._authorize_path(user, request)
         if info.verb != "get":
             raise MethodNotAllowed(
                 "the server does not allow this method on the requested resource"
             )
-        reply = self._documents.reply(request)
+        reply = await self._documents.reply(request)
         if reply is None:
             raise unknown_path()
         return reply

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import orjson
 
 from sampan.api import convert
-from sampan.api.calls import Answer, Event, Item, ListAnswer, Watching
+from sampan.api.calls import Answer, Event, Item, ListAnswer
 from sampan.api.errors import ApiError, NotAcceptable
 from sampan.api.objects import Obj, meta_of
 from sampan.api.resources import Resource
@@ -26,6 +26,7 @@ from sampan.apiserver.negotiate import (
     yaml_bytes,
 )
 from sampan.apiserver.table import table_of
+from sampan.apiserver.watch_stream import WatchStream
 from sampan.core.clock import Clock
 from sampan.core.http import Response, Stream
 
@@ -108,7 +109,7 @@ async def packed(reply: Response, accept_encoding: str) -> Response:
     return Response(reply.status, headers, body)
 
 
-def watch_reply(watching: Watching, resource: Resource, form: Form, clock: Clock) -> Stream:
+def watch_reply(watching: WatchStream, resource: Resource, form: Form, clock: Clock) -> Stream:
     if form.shape == "PartialObjectMetadataList" or form.media == YAML:
         watching.close()
         raise NotAcceptable("watches are offered as application/json only")
@@ -118,7 +119,7 @@ def watch_reply(watching: Watching, resource: Resource, form: Form, clock: Clock
 class WatchChunks:
     """The bytes of a watch; closing it before the first byte closes the watch all the same."""
 
-    def __init__(self, watching: Watching, resource: Resource, form: Form, clock: Clock) -> None:
+    def __init__(self, watching: WatchStream, resource: Resource, form: Form, clock: Clock) -> None:
         self._watching = watching
         self._resource = resource
         self._form = form

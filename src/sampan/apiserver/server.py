@@ -6,7 +6,7 @@ Invariant: when it stops, readyz fails first and watches end before the store is
 
 import random
 
-from sampan.api.calls import Answer, Backend, Call, ListAnswer
+from sampan.api.calls import Answer, Call, ListAnswer
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import NODES, PODS, RESOURCES, SECRETS, SERVICE_ACCOUNTS, SERVICES
 from sampan.api.schema import Schema
@@ -23,6 +23,7 @@ from sampan.apiserver.health import Health
 from sampan.apiserver.http_edge import HttpEdge
 from sampan.apiserver.measure import Measure
 from sampan.apiserver.node_proxy import NodeProxy
+from sampan.apiserver.openapi import OpenApi
 from sampan.apiserver.registry.bootstrap import brought_up_to_date, wanted
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.handlers import handlers
@@ -77,7 +78,9 @@ class ApiServer:
         )
         self._chain = Chain(parts, handlers(signer))
         self._health = Health({"etcd": lambda: "", "informer-sync": self._cache_trouble})
-        documents = Documents(self._health, metrics, Discovery(RESOURCES), signer)
+        documents = Documents(
+            self._health, metrics, Discovery(RESOURCES), OpenApi(schema, RESOURCES), signer
+        )
         self._to_nodes = self._node_client()
         nodes = None if self._to_nodes is None else self._node_proxy(self._to_nodes)
         self._edge = HttpEdge(self._chain, documents, nodes, Measure(metrics), clock)
@@ -101,9 +104,9 @@ class ApiServer:
     async def handle_http(self, request: Request) -> Reply:
         return await self._edge.reply(request)
 
-    def as_user(self, user: User) -> Backend:
+    def as_user(self, user: User) -> "AsUser":
         """The server as one user sees it from inside this process."""
-        return _AsUser(self._chain, authenticated(user))
+        return AsUser(self._chain, authenticated(user))
 
     def wind_down(self) -> None:
         """readyz fails from now on; requests are still answered."""
@@ -139,7 +142,9 @@ class ApiServer:
         return {(prefix.split("/")[2],): float(size) for prefix, size in sizes.items()}
 
 
-class _AsUser:
+class AsUser:
+    """What client.inprocess is built on."""
+
     def __init__(self, chain: Chain, user: User) -> None:
         self._chain = chain
         self._user = user

@@ -5,12 +5,30 @@ Invariant: what it returns is the server's own, read-only; what it is given is n
 """
 
 from collections.abc import AsyncIterator
+from typing import Protocol
 
 from sampan.api import convert
-from sampan.api.calls import Answer, Backend, Call, ListAnswer, Options
+from sampan.api.calls import Answer, Call, Event, ListAnswer, Options
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import Resource
 from sampan.client.contract import Listed, Patch, PatchType, Propagation, WatchEvent
+
+
+class Watching(Protocol):
+    """An open watch. Whoever opened it closes it."""
+
+    async def next(self) -> list[Event]:
+        """What happened since, in order; empty when the watch has ended."""
+
+    def close(self) -> None: ...
+
+
+class Backend(Protocol):
+    """The API server, seen by one user in the same process."""
+
+    async def perform(self, call: Call) -> Answer | ListAnswer: ...
+
+    async def watch(self, call: Call) -> Watching: ...
 
 
 class InProcessClient:
