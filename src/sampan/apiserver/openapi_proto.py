@@ -1,0 +1,108 @@
+"""OpenAPI version 2 in protobuf: the only form that kubectl before 1.27 and Helm read.
+
+Job: the JSON document → bytes of gnostic's openapi.v2.Document. Pure.
+Only what those clients look at is written: definitions whole; of the paths, the operations with
+their query parameters and extensions.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from sampan.api.objects import Obj
+
+_METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "options": 6, "head": 7, "patch": 8}
+
+
+def encoded(document: Obj) -> bytes:
+    info = document["info"]
+    paths = (
+        _message(2, _text(1, path), _message(2, *_path_item(item)))
+        for path, item in document["paths"].items()
+    )
+    return b"".join((
+        _text(1, document["swagger"]),
+        _message(2, _text(1, info["title"]), _text(2, info["version"])),
+        _message(8, *paths),
+        _message(9, *_named_schemas(document["definitions"])),
+    ))  # fmt: skip
+
+
+def _named_schemas(schemas: Obj) -> Iterable[bytes]:
+    return (
+        _message(1, _text(1, name), _message(2, *_schema(one))) for name, one in schemas.items()
+    )
+
+
+def _schema(schema: Obj) -> Iterable[bytes]:
+    if "$ref" in schema:
+        yield _text(1, schema["$ref"])
+    if "format" in schema:
+        yield _text(2, schema["format"])
+    if "description" in schema:
+        yield _text(4, schema["description"])
+    for name in schema.get("required", ()):
+        yield _text(19, name)
+    if "additionalProperties" in schema:
+        yield _message(21, _message(1, *_schema(schema["additionalProperties"])))
+    if "type" in schema:
+        yield _message(22, _text(1, schema["type"]))
+    if "items" in schema:
+        yield _message(23, _message(1, *_schema(schema["items"])))
+    if "properties" in schema:
+        yield _message(25, *_named_schemas(schema["properties"]))
+    yield from _extensions(31, schema)
+
+
+def _path_item(item: Obj) -> Iterable[bytes]:
+    return (
+        _message(number, *_operation(item[method]))
+        for method, number in _METHODS.items()
+        if method in item
+    )
+
+
+def _operation(operation: Obj) -> Iterable[bytes]:
+    for tag in operation["tags"]:
+        yield _text(1, tag)
+    yield _text(5, operation["operationId"])
+    for parameter in operation["parameters"]:
+        if parameter["in"] == "query":
+            query = _text(2, "query") + _text(4, parameter["name"]) + _text(6, parameter["type"])
+            # ParametersItem → Parameter → NonBodyParameter → QueryParameterSubSchema
+            yield _message(8, _message(1, _message(2, _message(3, query))))
+    yield _message(9)
+    yield from _extensions(13, operation)
+
+
+def _extensions(number: int, holder: Obj) -> Iterable[bytes]:
+    """As NamedAny{name, Any{yaml}}: JSON is YAML."""
+    return (
+        _message(number, _text(1, key), _message(2, _text(2, _yaml(value))))
+        for key, value in holder.items()
+        if key.startswith("x-")
+    )
+
+
+def _yaml(value: Any) -> str:
+    return orjson.dumps(value).decode() + "\n"
+
+
+def _text(number: int, text: str) -> bytes:
+    return _message(number, text.encode())
+
+
+def _message(number: int, *parts: bytes) -> bytes:
+    """A length-delimited field; texts and inner messages look the same on the wire."""
+    body = b"".join(parts)
+    return _varint(number << 3 | 2) + _varint(len(body)) + body
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
