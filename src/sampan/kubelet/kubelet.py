@@ -9,7 +9,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 
-from sampan.api.objects import Obj, name_of, namespace_of, uid_of
+from sampan.api.objects import Obj, uid_of
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
 from sampan.core.clock import Clock
@@ -22,13 +22,12 @@ from sampan.kubelet.node_machine import SIMULATED, Machine, read_machine
 from sampan.kubelet.node_status import allocatable_of
 from sampan.kubelet.observed import Observations
 from sampan.kubelet.perform import Performer
-from sampan.kubelet.plan import newest_sandbox
 from sampan.kubelet.pod_sync import PodSync
 from sampan.kubelet.pod_workers import PodWorkers
 from sampan.kubelet.recorder import PodEvents
 from sampan.kubelet.relist import Relist, RuntimeHealth
 from sampan.kubelet.report import StatusReporter
-from sampan.kubelet.runtime import ContainerState, ContainerStatus, Runtime
+from sampan.kubelet.runtime import Runtime
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
 from sampan.kubelet.sync_loop import SyncLoop
@@ -120,7 +119,8 @@ class Kubelet:
             clock=clock,
             metrics=metrics,
         )
-        self._declare(metrics)
+        if not settings.simulated:
+            self._declare(metrics)  # a process has one real node; simulated ones are too many
 
     @property
     def node_ready(self) -> asyncio.Event:
@@ -159,42 +159,6 @@ class Kubelet:
             {**pod, "status": self._reporter.status_of(uid_of(pod)) or pod.get("status") or {}}
             for pod in self._workers.pods()
         ]
-
-    def pod(self, namespace: str, name: str, uid: str = "") -> Obj | None:
-        for pod in self._workers.pods():
-            same = namespace_of(pod) == namespace and name_of(pod) == name
-            if same and uid in ("", uid_of(pod)):
-                return pod
-        return None
-
-    async def find_container(
-        self, namespace: str, name: str, container: str, *, previous: bool = False
-    ) -> ContainerStatus | None:
-        """The newest container of that name, or the last one that ended before it."""
-        found = await self._containers(namespace, name, container)
-        if not previous:
-            return found[0] if found else None
-        older = found[1:] if found and found[0].state is not ContainerState.EXITED else found
-        ended = [one for one in older if one.state is ContainerState.EXITED]
-        if found and found[0].state is ContainerState.EXITED:
-            ended = ended[1:] or ended
-        return ended[0] if ended else None
-
-    async def sandbox_id(self, namespace: str, name: str) -> str | None:
-        pod = self.pod(namespace, name)
-        if pod is None:
-            return None
-        sandbox = newest_sandbox(await self._observations.pod(uid_of(pod)))
-        return sandbox.id if sandbox is not None and sandbox.ready else None
-
-    async def _containers(
-        self, namespace: str, name: str, container: str
-    ) -> Sequence[ContainerStatus]:
-        pod = self.pod(namespace, name)
-        observed = await self._observations.pod(uid_of(pod)) if pod is not None else None
-        if observed is None:
-            return ()
-        return [one for one in observed.containers if one.name == container]
 
     def is_idle(self) -> bool:
         """No step runs and nothing waits to be written: for tests and for the health check."""

@@ -102,8 +102,6 @@ def _known(raw: Obj, before: Known | None, source: str, seen: str) -> Known:
 
 
 def _change(before: Known, after: Known) -> Change | None:
-    if is_deleted(after.pod) and _deletion(before.pod) != _deletion(after.pod):
-        return Change(Kind.DELETE, after.pod)
     if _meaning(before.raw) != _meaning(after.raw):
         kind = Kind.DELETE if is_deleted(after.pod) else Kind.UPDATE
         return Change(kind, after.pod)
@@ -112,13 +110,9 @@ def _change(before: Known, after: Known) -> Change | None:
     return None
 
 
-def _deletion(pod: Obj) -> tuple[object, object]:
-    meta = meta_of(pod)
-    return meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds")
-
-
 def _meaning(raw: Obj) -> tuple[object, ...]:
     """What makes a pod another one to the node; the rest of the metadata does not."""
     meta = meta_of(raw)
     notes = {key: value for key, value in annotations_of(raw).items() if key not in _OURS}
-    return raw.get("spec"), meta.get("labels") or {}, notes
+    deletion = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds")
+    return raw.get("spec"), meta.get("labels") or {}, notes, deletion

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from sampan.api.objects import Obj
 from sampan.api.resources import EVENTS, NODES, PODS
@@ -27,7 +27,7 @@ SCRIPT = "simulated.sampan.dev/"
 
 
 class SimulatedNode:
-    def __init__(self, name: str = "node-1", **changes: object) -> None:
+    def __init__(self, name: str = "node-1", **changes: Any) -> None:
         self.clock = LoopClock()
         self.api = SmallApi(self.clock)
         self.runtime = SimulatedRuntime(clock=self.clock, node_name=name)
@@ -40,7 +40,7 @@ class SimulatedNode:
             log_dir=f"{self._directory.name}/logs",
             capacity=Capacity(cpu_milli=4000, memory_bytes=8 * 1024**3),
         )
-        self.settings = replace(base, **changes)  # type: ignore[arg-type]  # the test's own words
+        self.settings = replace(base, **changes)
         self.log_dir = Path(self.settings.log_dir)
         self.kubelet: Kubelet
         self._tasks: Tasks | None = None
@@ -83,7 +83,7 @@ class SimulatedNode:
             await self._tasks.stop()
             self._tasks = None
 
-    async def make(self, name: str = "web", namespace: str = "default", **changes: object) -> Obj:
+    async def make(self, name: str = "web", namespace: str = "default", **changes: Any) -> Obj:
         pod = pod_named(name, node_name=self.settings.node_name, **changes)
         return await self.api.create(PODS, pod, namespace)
 
@@ -147,7 +147,7 @@ def pod_named(
     annotations: dict[str, str] | None = None,
     containers: list[Obj] | None = None,
     script: dict[str, str] | None = None,
-    **spec: object,
+    **spec: Any,
 ) -> Obj:
     """A pod; `script` has the simulated runtime's annotations without their prefix."""
     notes = {

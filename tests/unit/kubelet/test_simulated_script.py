@@ -1,0 +1,31 @@
+from sampan.kubelet.simulated_script import PREFIX, Script
+
+
+def script(**words):
+    return Script({PREFIX + key.replace("_", "-"): value for key, value in words.items()}, "main")
+
+
+def test_a_word_for_one_container_goes_before_the_word_for_all():
+    both = Script({f"{PREFIX}exit-code": "1", f"{PREFIX}exit-code.main": "2"}, "main")
+    assert both.exit_code(0) == 2
+
+
+def test_exit_codes_count_attempts_and_the_last_one_stays():
+    assert [script(exit_code="1,2,0").exit_code(attempt) for attempt in range(4)] == [1, 2, 0, 0]
+
+
+def test_what_is_no_number_counts_as_not_said():
+    assert script(start_seconds="soon").seconds("start-seconds") == 0
+    assert script().number("exit-after-seconds") is None
+
+
+def test_a_container_may_never_obey():
+    assert script(stop_seconds="never").stop_seconds() is None
+    assert script().stop_seconds() == 0
+
+
+def test_failures_are_named_by_step_with_count_and_message():
+    words = script(fail="run_sandbox:2:no network;start_container")
+    assert words.failure("run_sandbox") == (2, "no network")
+    assert words.failure("start_container") == (None, "start_container fails by script")
+    assert words.failure("stop_container") is None
