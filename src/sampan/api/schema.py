@@ -105,6 +105,9 @@ class Schema:
             raise not_handled(api_version, kind, why) from problem
         except Malformed as problem:
             raise not_handled(api_version, kind, str(problem)) from problem
+        except RecursionError as problem:
+            # Hundreds of levels: nobody writes that, but somebody may send it.
+            raise not_handled(api_version, kind, "exceeded max depth") from problem
         return Checked(out, [f'unknown field "{path_text(path)}"' for path in found])
 
     def explanation(self, name: str) -> Explanation:

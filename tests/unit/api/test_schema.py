@@ -149,6 +149,15 @@ def test_free_form_parts_pass_as_they_are():
     assert checked.unknown == []
 
 
+def test_an_object_that_is_nested_beyond_measure_is_refused():
+    deep = {"type": "object"}
+    for _ in range(900):
+        deep = {"items": deep}
+    obj = {"spec": {"versions": [{"schema": {"openAPIV3Schema": deep}}]}}
+    why = refusal(obj, "apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    assert why.endswith(": exceeded max depth")
+
+
 def test_a_strict_refusal_lists_every_problem():
     error = strict_error("apps/v1", "Deployment", ['unknown field "a"', 'duplicate field "b"'])
     assert error.code == 400
