@@ -70,9 +70,7 @@ class CacheState:
         del there[uid]
         if not there:
             del self._on_node[placed.node]
-        self._priorities[placed.priority] -= 1
-        if not self._priorities[placed.priority]:
-            del self._priorities[placed.priority]
+        self._count(placed.priority, -1)
         return PodGone(placed.usage, placed.node)
 
     def node_of(self, uid: str) -> str | None:
@@ -90,12 +88,17 @@ class CacheState:
         before = self._placed.get(uid)
         if before is not None and (before.node, before.usage) == (placed.node, placed.usage):
             self._placed[uid] = placed
-            self._priorities[before.priority] -= 1
-            self._priorities[placed.priority] += 1
+            self._count(before.priority, -1)
+            self._count(placed.priority, 1)
             return None
         event = self.remove_pod(uid)
         self._placed[uid] = placed
         self._on_node.setdefault(placed.node, {})[uid] = placed.usage
-        self._priorities[placed.priority] += 1
+        self._count(placed.priority, 1)
         self._columns.add(placed.node, placed.usage)
         return event
+
+    def _count(self, priority: int, by: int) -> None:
+        self._priorities[priority] += by
+        if not self._priorities[priority]:
+            del self._priorities[priority]

@@ -35,8 +35,8 @@ from sampan.scheduler.explain import message
 from sampan.scheduler.measures import ERROR, SCHEDULED, UNSCHEDULED, Measures
 from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
 from sampan.scheduler.queue_state import Place, QueueState, Waiting
-from sampan.scheduler.requeue import Event
 from sampan.scheduler.requests import usage_of
+from sampan.scheduler.requeue import Event
 from sampan.scheduler.rows import (
     is_finished,
     node_of,

@@ -1,0 +1,154 @@
+"""Small random clusters for the scheduler's tests: few values, so that rules meet often.
+
+Job: Hypothesis strategies for Nodes and Pods as API objects, and the snapshot of a cluster.
+"""
+
+from collections.abc import Iterable
+
+from hypothesis import strategies as st
+
+from sampan.api.objects import Obj
+from sampan.scheduler.cache_state import CacheState
+from sampan.scheduler.requests import usage_of
+from sampan.scheduler.rows import node_row, priority_of
+from sampan.scheduler.snapshot import Snapshot
+
+KEYS, VALUES = ("zone", "disk", "cores"), ("a", "b", "7", "12", "")
+ADDRESSES = ("", "0.0.0.0", "10.0.0.1", "10.0.0.2")
+IMAGES = ("web", "web:latest", "registry.example:5000/db:1", "big:2")
+
+_names = st.sampled_from(KEYS)
+_values = st.sampled_from(VALUES)
+_cpu = st.sampled_from(("0", "100m", "250m", "1", "2", "4"))
+_memory = st.sampled_from(("0", "100Mi", "1Gi", "2Gi", "8Gi", "1500000000"))
+_gpu = st.sampled_from(("0", "1", "2"))
+_effects = st.sampled_from(("NoSchedule", "PreferNoSchedule", "NoExecute"))
+
+amounts = st.fixed_dictionaries(
+    {}, optional={"cpu": _cpu, "memory": _memory, "example.com/gpu": _gpu}
+)
+taints = st.lists(
+    st.fixed_dictionaries({"key": _names, "effect": _effects}, optional={"value": _values}),
+    max_size=2,
+)
+tolerations = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "key": st.sampled_from((*KEYS, "node.kubernetes.io/unschedulable")),
+            "operator": st.sampled_from(("Exists", "Equal")),
+            "value": _values,
+            "effect": _effects,
+        },
+    ),
+    max_size=3,
+)
+requirements = st.fixed_dictionaries(
+    {
+        "key": _names,
+        "operator": st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")),
+        "values": st.lists(_values, min_size=1, max_size=3),
+    }
+)
+_fields = st.fixed_dictionaries(
+    {
+        "key": st.just("metadata.name"),
+        "operator": st.sampled_from(("In", "NotIn")),
+        "values": st.sampled_from((["node-0"], ["node-2"], ["none"])),
+    }
+)
+terms = st.fixed_dictionaries(
+    {},
+    optional={
+        "matchExpressions": st.lists(requirements, max_size=2),
+        "matchFields": st.lists(_fields, max_size=1),
+    },
+)
+ports = st.lists(
+    st.fixed_dictionaries(
+        {"containerPort": st.just(80)},
+        optional={
+            "hostPort": st.sampled_from((80, 443)),
+            "hostIP": st.sampled_from(ADDRESSES),
+            "protocol": st.sampled_from(("TCP", "UDP")),
+        },
+    ),
+    max_size=2,
+)
+containers = st.fixed_dictionaries(
+    {"name": st.just("c"), "image": st.sampled_from(IMAGES)},
+    optional={"resources": st.fixed_dictionaries({"requests": amounts}), "ports": ports},
+)
+
+
+@st.composite
+def nodes(draw: st.DrawFn, most: int = 5) -> list[Obj]:
+    return [_node(draw, number) for number in range(draw(st.integers(0, most)))]
+
+
+def _node(draw: st.DrawFn, number: int) -> Obj:
+    allocatable = {**draw(amounts), "pods": draw(st.sampled_from(("0", "1", "3", "110")))}
+    sizes = st.sampled_from((0, 10_000_000, 500_000_000, 3_000_000_000))
+    images = draw(st.lists(st.tuples(st.sampled_from(IMAGES), sizes), max_size=3))
+    return {
+        "metadata": {
+            "name": f"node-{number}",
+            "labels": draw(st.dictionaries(_names, _values, max_size=3)),
+        },
+        "spec": {"taints": draw(taints), "unschedulable": draw(st.booleans())},
+        "status": {
+            "allocatable": allocatable,
+            "images": [{"names": [name], "sizeBytes": size} for name, size in images],
+        },
+    }
+
+
+@st.composite
+def pods(draw: st.DrawFn, name: str = "pod") -> Obj:
+    affinity: Obj = {}
+    if draw(st.booleans()):
+        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
+            "nodeSelectorTerms": draw(st.lists(terms, max_size=2))
+        }
+    affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
+        {"weight": draw(st.integers(1, 100)), "preference": draw(terms)}
+        for _ in range(draw(st.integers(0, 2)))
+    ]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": {
+            "containers": draw(st.lists(containers, min_size=1, max_size=2)),
+            "nodeSelector": draw(st.dictionaries(_names, _values, max_size=1)),
+            "affinity": {"nodeAffinity": affinity},
+            "tolerations": draw(tolerations),
+            "priority": draw(st.sampled_from((0, 0, 10))),
+        },
+        "status": {"phase": "Pending"},
+    }
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> tuple[list[Obj], dict[str, list[Obj]]]:
+    """Nodes, and the pods on each (also on one that is not there)."""
+    there = draw(nodes())
+    names = [node["metadata"]["name"] for node in there] + ["gone"]
+    placed: dict[str, list[Obj]] = {name: [] for name in names}
+    for number in range(draw(st.integers(0, 6))):
+        placed[draw(st.sampled_from(names))].append(draw(pods(f"placed-{number}")))
+    return there, placed
+
+
+def cache_of(there: Iterable[Obj], placed: dict[str, list[Obj]]) -> CacheState:
+    cache = CacheState()
+    for name, on_it in placed.items():
+        for pod in on_it:
+            cache.put_pod(pod["metadata"]["uid"], name, usage_of(pod), priority_of(pod))
+    for node in there:
+        cache.put_node(node_row(node))
+    return cache
+
+
+def snapshot_of(cluster: tuple[list[Obj], dict[str, list[Obj]]]) -> Snapshot:
+    return cache_of(*cluster).snapshot()

@@ -1,0 +1,50 @@
+from sampan.scheduler.decide import Refusal, Refused
+from sampan.scheduler.explain import message
+
+
+def said(refused, may_preempt=True, lower=False):
+    return message(refused, may_preempt=may_preempt, lower_priority_pods=lower)
+
+
+FULL = Refused(
+    5,
+    (
+        Refusal("TaintToleration", (("node(s) had untolerated taint(s)", 2),), 2, 2),
+        Refusal("NodeResourcesFit", (("Insufficient cpu", 3), ("Insufficient memory", 1)), 3, 1),
+    ),
+)
+
+
+def test_the_message_is_upstreams():
+    """[S5]"""
+    assert said(FULL) == (
+        "0/5 nodes are available: 1 Insufficient memory, 2 node(s) had untolerated taint(s), "
+        "3 Insufficient cpu. no new claims to deallocate, preemption: 0/5 nodes are available: "
+        "2 No preemption victims found for incoming pod, 3 Preemption is not helpful for "
+        "scheduling."
+    )
+
+
+def test_reasons_are_sorted_as_text():
+    refused = Refused(12, (Refusal("NodeResourcesFit", (("Too many pods", 2), ("b", 10)), 12, 12),))
+    assert said(refused).startswith("0/12 nodes are available: 10 b, 2 Too many pods. ")
+
+
+def test_a_pod_that_never_preempts_says_so():
+    assert said(FULL, may_preempt=False).endswith(
+        "preemption: not eligible due to preemptionPolicy=Never."
+    )
+
+
+def test_where_preemption_could_help_it_is_not_denied_in_silence():
+    assert said(FULL, lower=True).endswith("preemption: not supported by this scheduler yet.")
+
+
+def test_without_nodes_there_is_not_much_to_say():
+    assert said(Refused(0, ())) == "no nodes available to schedule pods"
+
+
+def test_a_demand_without_a_rule_is_named():
+    assert said(Refused(3, (), ("persistent volume claims",))) == (
+        "0/3 nodes are available: persistent volume claims not supported by this scheduler yet."
+    )

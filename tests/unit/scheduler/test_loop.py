@@ -1,0 +1,365 @@
+import random
+from contextlib import asynccontextmanager
+
+from sampan.api.errors import ServiceUnavailable, conflict
+from sampan.api.objects import copy_of
+from sampan.api.resources import EVENTS, NODES, PODS
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+from sampan.scheduler.loop import MOST_CALLS, Scheduler
+from sampan.testing import virtual_time
+from sampan.testing.small_api import SmallApi
+from sampan.testing.virtual_time import LoopClock
+
+
+class Api(SmallApi):
+    """The small API, with bindings; they can be slow, or fail for some time."""
+
+    def __init__(self, clock):
+        super().__init__(clock)
+        self.bound, self.failures, self.bind_seconds = [], [], 0.0
+        self.binding = self.most_binding = 0
+
+    async def create(self, resource, obj, namespace="", *, subresource="", name=""):
+        if subresource != "binding":
+            return await super().create(resource, obj, namespace)
+        self._called("bind", resource)
+        self.binding += 1
+        self.most_binding = max(self.most_binding, self.binding)
+        try:
+            await self._clock.sleep(self.bind_seconds)
+        finally:
+            self.binding -= 1
+        if self.failures:
+            raise self.failures.pop(0)
+        pod = copy_of(self._found(PODS, namespace, name))
+        assert pod["metadata"]["uid"] == obj["metadata"]["uid"]
+        if pod["spec"].get("nodeName"):
+            raise conflict("pods/binding", "", name, "it already has a node")
+        pod["spec"]["nodeName"] = obj["target"]["name"]
+        self.bound.append((name, obj["target"]["name"]))
+        return self._write("MODIFIED", PODS, (PODS.group_resource, namespace, name), pod)
+
+
+class World:
+    def __init__(self):
+        self.clock = LoopClock()
+        self.api = Api(self.clock)
+        self.metrics = Metrics()
+        self.scheduler = self.new_scheduler()
+
+    def new_scheduler(self):
+        return Scheduler(self.api, clock=self.clock, rng=random.Random(1), metrics=self.metrics)
+
+    async def node(self, name="n", cpu="4", pods="110", **spec):
+        status = {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": pods}}
+        node = {"kind": "Node", "metadata": {"name": name}, "spec": spec, "status": status}
+        return await self.api.create(NODES, node)
+
+    async def pod(self, name="p", cpu=None, **spec):
+        container = {"name": "c", "image": "web"}
+        if cpu:
+            container["resources"] = {"requests": {"cpu": cpu}}
+        pod = {
+            "kind": "Pod", "apiVersion": "v1", "metadata": {"name": name},
+            "spec": {"containers": [container], **spec},
+        }  # fmt: skip
+        return await self.api.create(PODS, pod, "default")
+
+    def node_of(self, name="p"):
+        return self.api.find(PODS, "default", name)["spec"].get("nodeName")
+
+    def condition(self, name="p"):
+        conditions = self.api.find(PODS, "default", name)["status"].get("conditions") or []
+        return next((one for one in conditions if one["type"] == "PodScheduled"), None)
+
+    def events(self):
+        return [(event["reason"], event["message"]) for event in self.api.objects(EVENTS)]
+
+    def attempts(self, result):
+        counter = self.metrics.counter("scheduler_schedule_attempts_total", "")
+        return counter.value(result, "default-scheduler")
+
+
+@asynccontextmanager
+async def running(world):
+    tasks = Tasks("test")
+    tasks.start("scheduler", world.scheduler.run())
+    try:
+        yield
+    finally:
+        await tasks.stop()
+
+
+def story(test):
+    async def main():
+        world = World()
+        await test(world)
+
+    virtual_time.run(main())
+
+
+def test_a_pod_is_bound_and_an_event_says_so():
+    """[S1] [S5] [S6]"""
+
+    async def test(world):
+        await world.node()
+        async with running(world):
+            await world.pod(cpu="1")
+            await world.clock.sleep(1)
+        assert world.node_of() == "n"
+        assert world.events() == [("Scheduled", "Successfully assigned default/p to n")]
+        assert world.attempts("scheduled") == 1
+
+    story(test)
+
+
+def test_pods_of_another_scheduler_or_with_a_node_are_left_alone():
+    """[S1]"""
+
+    async def test(world):
+        await world.node()
+        await world.pod("other", schedulerName="mine")
+        await world.pod("placed", nodeName="n")
+        async with running(world):
+            await world.clock.sleep(10)
+        assert world.node_of("other") is None
+        assert world.api.bound == []
+        assert world.condition("other") is None
+
+    story(test)
+
+
+def test_a_pod_that_fits_nowhere_is_told_why_and_scheduled_when_a_node_comes():
+    """[S5]"""
+
+    async def test(world):
+        await world.node("small", cpu="1")
+        async with running(world):
+            await world.pod(cpu="2")
+            await world.clock.sleep(5)
+            condition = world.condition()
+            assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
+            expected = (
+                "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+                "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+            )
+            assert condition["message"] == expected
+            assert world.events() == [("FailedScheduling", expected)]
+            assert world.attempts("unschedulable") == 1  # and not again and again
+            await world.node("large")
+            await world.clock.sleep(0.1)
+            assert world.node_of() == "large"
+
+    story(test)
+
+
+def test_a_pod_created_before_any_node_does_not_wait_for_a_backoff():
+    async def test(world):
+        async with running(world):
+            await world.pod()
+            await world.clock.sleep(0.2)
+            assert world.condition()["message"] == "no nodes available to schedule pods"
+            await world.node()
+            await world.clock.sleep(0.01)
+            assert world.node_of() == "n"
+
+    story(test)
+
+
+def test_room_that_a_pod_leaves_goes_to_the_one_that_waits():
+    async def test(world):
+        await world.node(cpu="1")
+        async with running(world):
+            await world.pod("first", cpu="1")
+            await world.clock.sleep(1)
+            await world.pod("second", cpu="1")
+            await world.clock.sleep(20)
+            assert world.node_of("second") is None
+            done = {"status": {"phase": "Succeeded"}}
+            await world.api.patch(PODS, "default", "first", done, subresource="status")
+            await world.clock.sleep(0.1)
+            assert world.node_of("second") == "n"
+
+    story(test)
+
+
+def test_decisions_count_at_once_and_bindings_overlap():
+    """[S3] Nothing is given away twice while bindings are slow."""
+
+    async def test(world):
+        world.api.bind_seconds = 1.0
+        for number in range(10):
+            await world.node(f"n{number}", cpu="1")
+        for number in range(12):
+            await world.pod(f"p{number}", cpu="1")
+        async with running(world):
+            await world.clock.sleep(1.5)
+            assert len(world.api.bound) == 10
+            assert len({node for _, node in world.api.bound}) == 10
+            assert world.api.most_binding == 10
+
+    story(test)
+
+
+def test_calls_in_flight_are_bounded():
+    async def test(world):
+        world.api.bind_seconds = 1.0
+        count = MOST_CALLS + 50
+        await world.node(pods="1000")
+        for number in range(count):
+            await world.pod(f"p{number}")
+        async with running(world):
+            await world.clock.sleep(10)
+        assert len(world.api.bound) == count
+        assert world.api.most_binding == MOST_CALLS
+
+    story(test)
+
+
+def test_a_binding_that_fails_gives_its_room_back_and_is_tried_again():
+    async def test(world):
+        await world.node(cpu="1")
+        world.api.failures = [ServiceUnavailable("not now")]
+        async with running(world):
+            await world.pod(cpu="1")
+            await world.clock.sleep(5)
+        assert world.node_of() == "n"
+        assert world.attempts("error") == 1
+        assert ("FailedScheduling", "running Bind plugin DefaultBinder: not now") in world.events()
+
+    story(test)
+
+
+def test_a_lost_race_is_no_drama():
+    async def test(world):
+        await world.node()
+        world.api.failures = [conflict("pods/binding", "", "p", "somebody was faster")] * 2
+        async with running(world):
+            await world.pod()
+            await world.clock.sleep(10)
+        assert world.node_of() == "n"
+        assert [reason for reason, _ in world.events()] == ["Scheduled"]
+
+    story(test)
+
+
+def test_a_pod_deleted_while_it_is_bound_leaves_its_room():
+    async def test(world):
+        await world.node(cpu="1")
+        world.api.bind_seconds = 1.0
+        async with running(world):
+            await world.pod("gone", cpu="1")
+            await world.clock.sleep(0.5)
+            await world.api.delete(PODS, "default", "gone")
+            await world.pod("next", cpu="1")
+            await world.clock.sleep(5)
+        assert world.node_of("next") == "n"
+
+    story(test)
+
+
+def test_a_pod_recreated_under_its_old_name_is_scheduled():
+    async def test(world):
+        await world.node()
+        async with running(world):
+            for _ in range(3):
+                await world.pod()
+                await world.clock.sleep(1)
+                assert world.node_of() == "n"
+                await world.api.delete(PODS, "default", "p", grace_seconds=0)
+
+    story(test)
+
+
+def test_gated_pods_wait_and_say_so_until_the_gate_is_gone():
+    """[S2]"""
+
+    async def test(world):
+        await world.node()
+        async with running(world):
+            pod = await world.pod(schedulingGates=[{"name": "example.com/wait"}])
+            await world.clock.sleep(5)
+            assert world.node_of() is None
+            assert world.condition()["reason"] == "SchedulingGated"
+            opened = copy_of(pod)
+            opened["spec"]["schedulingGates"] = []
+            await world.api.update(PODS, opened)
+            await world.clock.sleep(0.1)
+            assert world.node_of() == "n"
+
+    story(test)
+
+
+def test_a_demand_that_no_rule_looks_after_is_not_passed_over():
+    async def test(world):
+        await world.node()
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+        async with running(world):
+            await world.pod(volumes=volumes)
+            await world.clock.sleep(5)
+        assert world.node_of() is None
+        assert "persistent volume claims not supported" in world.condition()["message"]
+
+    story(test)
+
+
+def test_an_outage_of_the_api_is_survived():
+    async def test(world):
+        await world.node()
+        async with running(world):
+            await world.clock.sleep(1)
+            await world.pod("before")
+            world.api.go_down()
+            await world.clock.sleep(60)
+            world.api.come_back()
+            await world.pod("after")
+            await world.clock.sleep(60)
+            assert (world.node_of("before"), world.node_of("after")) == ("n", "n")
+
+    story(test)
+
+
+def test_a_new_scheduler_counts_what_the_old_one_placed():
+    async def test(world):
+        await world.node(cpu="2")
+        async with running(world):
+            await world.pod("a", cpu="1")
+            await world.clock.sleep(1)
+        world.scheduler = world.new_scheduler()
+        async with running(world):
+            await world.pod("b", cpu="1")
+            await world.pod("c", cpu="1")
+            await world.clock.sleep(1)
+        assert [world.node_of(name) for name in "abc"].count("n") == 2
+
+    story(test)
+
+
+def test_a_cordoned_or_removed_node_takes_nobody():
+    async def test(world):
+        node = await world.node("gone")
+        await world.node("cordoned", unschedulable=True)
+        async with running(world):
+            await world.clock.sleep(1)
+            await world.api.delete(NODES, "", node["metadata"]["name"])
+            await world.clock.sleep(1)
+            await world.pod()
+            await world.clock.sleep(1)
+            assert world.node_of() is None
+            assert "1 node(s) were unschedulable" in world.condition()["message"]
+
+    story(test)
+
+
+def test_an_idle_scheduler_does_nothing():
+    async def test(world):
+        await world.node()
+        async with running(world):
+            await world.pod()
+            await world.clock.sleep(10)
+            before = len(world.api.calls)
+            await world.clock.sleep(1000)
+            assert len(world.api.calls) == before
+
+    story(test)

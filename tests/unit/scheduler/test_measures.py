@@ -1,0 +1,29 @@
+from dataclasses import replace
+
+from sampan.core.metrics import Metrics
+from sampan.scheduler.measures import SCHEDULED, Measures
+from sampan.scheduler.queue_state import QueueState
+from sampan.scheduler.rows import pod_row
+
+
+def test_metrics_have_upstreams_names_and_labels():
+    metrics, queue = Metrics(), QueueState()
+    measures = Measures(metrics, queue, "default-scheduler")
+    queue.put(pod_row({"metadata": {"uid": "a"}}), 0)
+    queue.put(pod_row({"metadata": {"uid": "b"}, "spec": {"schedulingGates": [{"name": "g"}]}}), 0)
+    rendered = metrics.render()
+    assert 'scheduler_pending_pods{queue="active"} 1' in rendered
+    assert 'scheduler_pending_pods{queue="gated"} 1' in rendered
+    waiting = queue.pop(0)
+    measures.attempted(SCHEDULED, 0.002)
+    measures.scheduled(waiting, 3.0)
+    measures.scheduled(replace(waiting, attempts=40), 3.0)
+    rendered = metrics.render()
+    for line in (
+        'scheduler_schedule_attempts_total{result="scheduled",profile="default-scheduler"} 1',
+        'scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"} 1',
+        'scheduler_pod_scheduling_sli_duration_seconds_count{attempts="15+"} 1',
+        "scheduler_scheduling_attempt_duration_seconds_bucket",
+        "scheduler_pod_scheduling_attempts_count 2",
+    ):
+        assert line in rendered

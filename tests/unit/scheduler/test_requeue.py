@@ -1,0 +1,73 @@
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sampan.scheduler.decide import Chosen, decide
+from sampan.scheduler.profile import DEFAULT_PROFILE
+from sampan.scheduler.requests import HostPort, Usage
+from sampan.scheduler.requeue import NodeAdded, PodGone, may_help
+from sampan.scheduler.rows import node_row, pod_row
+from sampan.testing.random_clusters import cache_of, clusters, nodes, pods
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(clusters(), pods(), st.data())
+def test_an_event_after_which_a_pod_fits_is_never_answered_with_no(cluster, pod, data):
+    """The hint may be wrong in one direction only: a pod must not be left waiting."""
+    there, placed = cluster
+    cache, shape = cache_of(there, placed), pod_row(pod).shape
+    refused = decide(shape, cache.snapshot(), DEFAULT_PROFILE, random.Random(1))
+    if isinstance(refused, Chosen):
+        return
+    on_nodes = [one for pods_there in placed.values() for one in pods_there]
+    if on_nodes and data.draw(st.booleans()):
+        event = cache.remove_pod(data.draw(st.sampled_from(on_nodes))["metadata"]["uid"])
+    else:
+        changed = data.draw(nodes(most=6).filter(bool))[-1]
+        event = cache.put_node(node_row(changed))
+    after = decide(shape, cache.snapshot(), DEFAULT_PROFILE, random.Random(1))
+    if isinstance(after, Chosen):
+        assert event is not None
+        assert may_help(event, shape, refused.rules)
+
+
+def pod(**spec):
+    return pod_row({"metadata": {}, "spec": {"containers": [{"name": "c"}], **spec}}).shape
+
+
+def node(**spec):
+    status = {"allocatable": {"cpu": "1", "pods": "10"}}
+    return node_row({"metadata": {"name": "n"}, "spec": spec, "status": status})
+
+
+def test_a_node_that_cannot_take_the_pod_wakes_nobody():
+    tainted = node(taints=[{"key": "a", "effect": "NoSchedule"}])
+    rules = frozenset({"NodeResourcesFit"})
+    assert not may_help(NodeAdded(tainted), pod(), rules)
+    assert not may_help(NodeAdded(node()), pod(nodeSelector={"a": "b"}), rules)
+    assert may_help(NodeAdded(node()), pod(), rules)
+
+
+def test_a_freed_port_helps_only_who_wants_it():
+    wants = pod(containers=[{"name": "c", "ports": [{"hostPort": 80}]}])
+    rules = frozenset({"NodePorts"})
+
+    def freed(port):
+        return PodGone(Usage((), 0, 0, (HostPort("TCP", port, "0.0.0.0"),)), "n")
+
+    assert may_help(freed(80), wants, rules)
+    assert not may_help(freed(81), wants, rules)
+
+
+def test_a_pod_that_ends_does_not_help_against_taints():
+    gone = PodGone(Usage((("cpu", 1),), 1, 1), "n")
+    assert not may_help(gone, pod(), frozenset({"TaintToleration", "NodeAffinity"}))
+    assert may_help(gone, pod(), frozenset({"TaintToleration", "NodeResourcesFit"}))
+
+
+def test_where_there_was_no_node_only_a_new_one_helps():
+    assert may_help(NodeAdded(node()), pod(), frozenset())
+    assert not may_help(PodGone(Usage((), 0, 0), "n"), pod(), frozenset())

@@ -1,0 +1,66 @@
+import pytest
+
+from sampan.scheduler.rows import image_name, node_row, pod_row, scheduler_of
+
+REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}
+
+
+def test_an_empty_node_and_an_empty_pod_are_rows_too():
+    node = node_row({"metadata": {"name": "n"}})
+    assert (node.name, node.allowed_pods, node.taints) == ("n", 0, frozenset())
+    pod = pod_row({"metadata": {"name": "p", "namespace": "d", "uid": "u"}})
+    assert (pod.key, pod.uid, pod.priority, pod.gates) == ("d/p", "u", 0, ())
+    assert pod.shape.required is None
+
+
+def test_pods_that_differ_only_in_name_have_equal_shapes():
+    spec = {"containers": [{"name": "c", "image": "web"}], "nodeSelector": {"a": "b"}}
+    one, other = ({"metadata": {"name": name, "uid": name}, "spec": spec} for name in "pq")
+    assert pod_row(one).shape == pod_row(other).shape
+    assert hash(pod_row(one).shape) == hash(pod_row(other).shape)
+
+
+@pytest.mark.parametrize(
+    ("spec", "word"),
+    [
+        ({"affinity": {"podAffinity": REQUIRED}},
+         "required pod affinity"),
+        ({"affinity": {"podAntiAffinity": REQUIRED}},
+         "required pod anti-affinity"),
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]},
+         "topology spread with DoNotSchedule"),
+        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
+         "persistent volume claims"),
+        ({"volumes": [{"name": "v", "ephemeral": {}}]}, "persistent volume claims"),
+        ({"resourceClaims": [{"name": "r"}]}, "resource claims"),
+    ],
+)  # fmt: skip
+def test_hard_demands_without_a_rule_are_noted(spec, word):
+    assert pod_row({"metadata": {}, "spec": spec}).shape.unsupported == (word,)
+
+
+def test_soft_demands_are_not():
+    spec = {
+        "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}},
+        "topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}],
+        "volumes": [{"name": "v", "emptyDir": {}}],
+    }
+    assert pod_row({"metadata": {}, "spec": spec}).shape.unsupported == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "full"),
+    [
+        ("web", "web:latest"),
+        ("web:1", "web:1"),
+        ("host:5000/web", "host:5000/web:latest"),
+        ("host:5000/web:1", "host:5000/web:1"),
+    ],
+)
+def test_an_image_without_a_tag_is_the_latest(written, full):
+    assert image_name(written) == full
+
+
+def test_a_pod_that_names_no_scheduler_is_for_the_default_one():
+    assert scheduler_of({"spec": {}}) == "default-scheduler"
+    assert scheduler_of({"spec": {"schedulerName": "mine"}}) == "mine"
