@@ -13,9 +13,20 @@ from urllib.parse import parse_qs, quote, urlencode
 from sampan.api.errors import ApiError, BadRequest, InternalError, from_status, invalid
 from sampan.api.log_options import is_true, options_from_query, to_query
 from sampan.api.objects import Obj, name_of, namespace_of
+from sampan.apiserver.port_translation import port_channels
+from sampan.apiserver.stream_translation import (
+    SPDY,
+    ConnectNode,
+    Wanted,
+    translated,
+    tunnelled,
+    wants_translation,
+    wants_tunnel,
+)
 from sampan.core.http import Reply, Request, Response, Stream
-from sampan.core.http_client import ClientStream, HttpClient, HttpError
+from sampan.core.http_client import ClientStream, HttpClient, HttpError, Upgraded
 from sampan.core.http_relay import end_to_end, pass_upgrade, wants_upgrade
+from sampan.core.websocket import is_websocket
 
 KUBELET_PORT = 10250
 ERROR_BYTES = 64 * 1024
@@ -69,16 +80,23 @@ class NodeProxy:
         pod = await self._get_pod(namespace, name)
         query = parse_qs(request.query, keep_blank_values=True)
         if subresource == "portforward":
-            path, asked = node_path("portForward", pod), ports_query(query)
+            path, asked = node_path("portForward", pod), ""
         else:
             container = container_of(pod, query.get("container", [""])[0])
             path, asked = node_path(subresource, pod, container), stream_query(query)
         if not node_name_of(pod):
             raise BadRequest(f"pod {name} does not have a host assigned")
         url = f"{await self._node_url(pod)}{path}?{asked}"
+        url = url.rstrip("?")
         if not wants_upgrade(request):
             raise BadRequest("Upgrade request required")
-        return await self._passed(request, url.rstrip("?"))
+        if subresource == "portforward" and wants_tunnel(request):
+            return await self._tunnelled(request, url)
+        if subresource == "portforward" and is_websocket(request):
+            return port_channels(request, ports_of(query), self._spdy_to(url))
+        if subresource != "portforward" and wants_translation(request):
+            return translated(request, wanted_streams(query), self._spdy_to(url))
+        return await self._passed(request, url)
 
     async def proxy(
         self, resource: str, namespace: str, name: str, path: str, request: Request
@@ -101,16 +119,32 @@ class NodeProxy:
             raise InternalError(f"error trying to reach service: {error}") from error
         return Stream(stream.status, end_to_end(stream.headers), _chunks_of(stream))
 
+    def _spdy_to(self, url: str) -> ConnectNode:
+        def connect(protocols: tuple[str, ...]) -> Awaitable[Upgraded]:
+            offered = [("x-stream-protocol-version", one) for one in protocols]
+            headers = [("connection", "Upgrade"), ("upgrade", SPDY), *offered]
+            return self._http.upgrade("POST", url, headers=headers)
+
+        return connect
+
+    async def _tunnelled(self, request: Request, url: str) -> Reply:
+        try:
+            return await tunnelled(request, self._spdy_to(url))
+        except HttpError as error:
+            raise _dialing_failed(error) from error
+
     async def _passed(self, request: Request, url: str) -> Reply:
         try:
             return await pass_upgrade(self._http, public(request), url)
         except HttpError as error:
-            raise InternalError(
-                f"Internal error occurred: error dialing backend: {error}"
-            ) from error
+            raise _dialing_failed(error) from error
 
     async def _node_url(self, pod: Obj) -> str:
         return node_url(await self._get_node(node_name_of(pod)))
+
+
+def _dialing_failed(error: HttpError) -> InternalError:
+    return InternalError(f"Internal error occurred: error dialing backend: {error}")
 
 
 def public(request: Request) -> Request:
@@ -155,9 +189,15 @@ def stream_query(query: dict[str, list[str]]) -> str:
     return urlencode(given + [("command", part) for part in query.get("command", ())])
 
 
-def ports_query(query: dict[str, list[str]]) -> str:
-    ports = [port for part in query.get("ports", ()) for port in part.split(",") if port]
-    return urlencode({"port": ",".join(ports)}) if ports else ""
+def wanted_streams(query: dict[str, list[str]]) -> Wanted:
+    def asked(name: str) -> bool:
+        return is_true(query.get(name, [None])[0])
+
+    return Wanted(asked("stdin"), asked("stdout"), asked("stderr"), asked("tty"))
+
+
+def ports_of(query: dict[str, list[str]]) -> list[str]:
+    return [port for part in query.get("ports", ()) for port in part.split(",") if port]
 
 
 def node_url(node: Obj, port: str = "") -> str:

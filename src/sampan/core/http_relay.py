@@ -5,11 +5,12 @@ Invariant: a half-close on one side becomes a half-close on the other, where its
 Invariant: when a relay is over, both connections are closed.
 """
 
+import asyncio
 from collections.abc import Mapping
 
 from sampan.core.http import Connection, Headers, Reply, Request, Response, Upgrade
 from sampan.core.http_client import HttpClient
-from sampan.core.tasks import all_of
+from sampan.core.tasks import Tasks
 
 # Of one connection only, never of the next one (RFC 9110, 7.6.1); Host belongs to the URL.
 HOP_BY_HOP = frozenset({
@@ -18,10 +19,6 @@ HOP_BY_HOP = frozenset({
 })  # fmt: skip
 # Servers before 1.24 (and runtimes built on them) do not split these at commas.
 _ONE_LINE_EACH = frozenset({"x-stream-protocol-version"})
-
-
-class _Over(ConnectionError):
-    """One side ended, and the other cannot be told so except by closing."""
 
 
 def wants_upgrade(request: Request) -> bool:
@@ -67,17 +64,26 @@ async def pass_upgrade(
 
 async def relay(one: Connection, other: Connection) -> None:
     """Copy both ways until both sides have ended, or one is gone."""
+    tasks = Tasks("relay")
+    copies = {
+        tasks.start("there", _copied(one, other)),
+        tasks.start("back", _copied(other, one)),
+    }
     try:
-        await all_of([_copy(one, other), _copy(other, one)])
-    except ConnectionError:
-        return  # either side may leave at any time
+        done, pending = await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+        if pending and all(copy.result() for copy in done):
+            await asyncio.wait(pending)
     finally:
+        await tasks.stop()
         one.close()
         other.close()
 
 
-async def _copy(source: Connection, target: Connection) -> None:
-    while data := await source.read():
-        await target.write(data)
-    if not target.write_eof():
-        raise _Over
+async def _copied(source: Connection, target: Connection) -> bool:
+    """Whether the other direction may go on: the target was told that no more will come."""
+    try:
+        while data := await source.read():
+            await target.write(data)
+    except ConnectionError:
+        return False  # either side may leave at any time
+    return target.write_eof()

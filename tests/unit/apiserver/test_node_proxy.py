@@ -13,7 +13,7 @@ from sampan.apiserver.node_proxy import (
     container_of,
     node_url,
     pod_url,
-    ports_query,
+    ports_of,
     public,
     server_error,
     split_name,
@@ -64,8 +64,7 @@ def test_streams_are_named_as_the_node_names_them():
     query = {"stdin": ["true"], "stdout": ["1"], "stderr": ["false"], "tty": ["true"]}
     assert stream_query(query) == "input=1&output=1&tty=1"
     assert stream_query({"command": ["sh", "-c", "a b"]}) == "command=sh&command=-c&command=a+b"
-    assert ports_query({"ports": ["80", "81,82"]}) == "port=80%2C81%2C82"
-    assert ports_query({}) == ""
+    assert ports_of({"ports": ["80", "81,82"]}) == ["80", "81", "82"]
 
 
 def test_a_node_is_reached_at_its_internal_address_and_port():
