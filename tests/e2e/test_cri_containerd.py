@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import signal
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -185,16 +186,21 @@ def test_two_run_side_by_side_and_leave_nothing_behind(tmp_path):
 def test_a_reset_without_a_working_containerd_still_removes_everything(tmp_path):
     before = leftovers(tmp_path)
     data = tmp_path / "d"
+    sandboxes = []
 
     async def story():
         async with private_runtime(data) as node:
             ports = [{"containerPort": 80, "hostPort": 38080}]
             await start_pod(node, pause_pod(ports=ports))
+            sandboxes.append((await node.runtime.pod("uid-p")).sandboxes[0].id)
             await node.daemon.stop()
             (data / "containerd" / "config.toml").unlink()
 
     asyncio.run(story())
     assert leftovers(tmp_path) == before
+    assert not list(Path("/var/lib/cni/results").glob(f"*{sandboxes[0]}*"))
+    saved = subprocess.run(["iptables-save", "-t", "nat"], capture_output=True, text=True).stdout
+    assert sandboxes[0] not in saved
     assert not (data / "containerd").exists()
 
 

@@ -3,6 +3,8 @@
 import asyncio
 import ipaddress
 import os
+import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -297,3 +299,40 @@ def test_the_pause_image_itself_runs_as_a_pod(tmp_path):
         assert (await ended(node, pod)).exit_code == 0
 
     story(tmp_path, tell)
+
+
+def test_a_host_port_leads_into_the_pod_and_is_free_afterwards(tmp_path):
+    async def tell(node):
+        ports = {"ports": [{"containerPort": 7777, "hostPort": 37777}]}
+        pod = make_pod("while true; do echo over | nc -l -p 7777; done", container=ports)
+        sandbox_id, _ = await start_pod(node, pod)
+        address = machine_address()
+
+        async def read():
+            reader, writer = await asyncio.open_connection(address, 37777)
+            try:
+                return await asyncio.wait_for(reader.read(), 5)
+            finally:
+                writer.close()
+
+        deadline = node.clock.monotonic() + 10
+        while True:
+            try:
+                assert await read() == b"over\n"
+                break
+            except OSError:
+                assert node.clock.monotonic() < deadline
+                await asyncio.sleep(0.05)
+        await node.runtime.stop_sandbox(sandbox_id)
+        with pytest.raises(OSError):  # noqa: PT011  refused or unreachable, as the kernel likes
+            await read()
+
+    story(tmp_path, tell)
+    saved = subprocess.run(["iptables-save", "-t", "nat"], capture_output=True, text=True).stdout
+    assert "37777" not in saved
+
+
+def machine_address():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return probe.getsockname()[0]

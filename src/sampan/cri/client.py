@@ -7,8 +7,14 @@ Owner: kubelet.cri_runtime; nobody else talks to the socket.
 Importing this module costs some 80 ms (gRPC and the messages): only a real node does.
 """
 
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
+
+# gRPC takes these while it is imported. Without them it hooks into every fork, and writes to
+# standard error each time that a child process is started.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 import grpc
 import grpc.aio

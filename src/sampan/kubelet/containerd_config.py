@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sampan.kubelet.pause_image import PAUSE_IMAGE
+from sampan.kubelet.runtime import HOST_PORTS_HANDLER
 
 # sun_path has 108 bytes, the last one is NUL.
 _LONGEST_SOCKET = 107
@@ -163,6 +164,15 @@ def config_toml(paths: Layout, facts: HostFacts, cni_conf_dir: Path, cni_bin_dir
         f"    [{runc}]",
         '      runtime_type = "io.containerd.runc.v2"',
         f"      [{runc}.options]",
+        "        SystemdCgroup = false",
+        f"        Root = {_text(paths.runtime_root)}",
+    ]
+    lines += [
+        # For pods with host ports: the same runtime, with a network configuration of its own.
+        f"    [{cri}.containerd.runtimes.{HOST_PORTS_HANDLER}]",
+        '      runtime_type = "io.containerd.runc.v2"',
+        f"      cni_conf_dir = {_text(cni_conf_dir / 'host-ports')}",
+        f"      [{cri}.containerd.runtimes.{HOST_PORTS_HANDLER}.options]",
         "        SystemdCgroup = false",
         f"        Root = {_text(paths.runtime_root)}",
     ]

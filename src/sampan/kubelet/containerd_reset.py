@@ -26,6 +26,7 @@ _GONE_SECONDS = 5.0
 _COMMAND_SECONDS = 30.0
 _POLL_SECONDS = 0.01
 _MNT_DETACH = 2
+_CNI_RESULTS = Path("/var/lib/cni/results")
 
 
 async def remove_pods(runtime: Runtime, grace_seconds: float) -> None:
@@ -49,6 +50,8 @@ def sweep(paths: Layout, search_path: str) -> None:
     """What containerd left, or could not remove: containers, shims, mounts, directories."""
     _delete_containers(paths, search_path)
     _kill(list(_shims(paths)))
+    for file in _files_elsewhere(paths):
+        file.unlink(missing_ok=True)
     for place in reversed(mounts_below(paths.home, Path("/proc/self/mountinfo").read_text())):
         _unmount(place)
     if paths.socket_dir != paths.home:
@@ -82,6 +85,14 @@ def _delete_containers(paths: Layout, search_path: str) -> None:
                     capture_output=True,
                     check=False,
                 )
+
+
+def _files_elsewhere(paths: Layout) -> Iterator[Path]:
+    """What shims and CNI plugins keep outside of the data directory, known by our ids."""
+    for address in paths.state.glob("io.containerd.runtime.v2.task/*/*/address"):
+        yield Path(address.read_text().strip().removeprefix("unix://"))
+    for sandbox in paths.state.glob("io.containerd.grpc.v1.cri/sandboxes/*"):
+        yield from _CNI_RESULTS.glob(f"*-{sandbox.name}-*")
 
 
 def _shims(paths: Layout) -> Iterator[int]:

@@ -29,6 +29,7 @@ from sampan.cri.events import Happened, What, happenings
 from sampan.cri.gen import runtime_pb2 as cri
 from sampan.kubelet import cri_messages as messages
 from sampan.kubelet.runtime import (
+    HOST_PORTS_HANDLER,
     ContainerSpec,
     ContainerState,
     ContainerStatus,
@@ -75,6 +76,7 @@ class CriRuntime:
         self._client = CriClient(socket_path)
         self._clock = clock
         self._name = ""
+        self._may_have_ports_handler = True
         self._uids: OrderedDict[str, str] = _Remembered()  # of containers and of sandboxes
         self._ends: OrderedDict[str, _End] = _Remembered()
 
@@ -164,8 +166,18 @@ class CriRuntime:
         return pods[0] if pods else None
 
     async def run_sandbox(self, spec: SandboxSpec) -> str:
+        if spec.port_mappings and not spec.runtime_handler and self._may_have_ports_handler:
+            try:
+                return await self._run_sandbox(spec, HOST_PORTS_HANDLER)
+            except RuntimeFailure as error:
+                if f'no runtime for "{HOST_PORTS_HANDLER}"' not in str(error):
+                    raise
+                self._may_have_ports_handler = False  # not a containerd of our own
+        return await self._run_sandbox(spec, spec.runtime_handler)
+
+    async def _run_sandbox(self, spec: SandboxSpec, handler: str) -> str:
         request = cri.RunPodSandboxRequest(
-            config=messages.sandbox_config(spec), runtime_handler=spec.runtime_handler
+            config=messages.sandbox_config(spec), runtime_handler=handler
         )
         with _translated():
             answer = await self._client.runtime("RunPodSandbox", request, timeout=SANDBOX_SECONDS)

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+# A private containerd's own runtime handler for pods with host ports; other runtimes have none.
+HOST_PORTS_HANDLER = "host-ports"
+
 
 class RuntimeFailure(Exception):
     """The runtime refused or could not. `reason` is for the pod's status where there is one."""

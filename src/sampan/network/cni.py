@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import ipaddress
 import json
+import shlex
 import shutil
 import socket
 import struct
@@ -26,11 +27,15 @@ from sampan.core.log import get_logger
 log = get_logger(__name__)
 
 PLUGIN_DIRECTORIES = ("/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni")
+# The directory of the configuration for pods with host ports, below the other one.
+HOST_PORTS = "host-ports"
 PLUGINS = ("bridge", "host-local", "loopback", "portmap")
 
 _NAME = "sampan"
 _SECOND_OCTETS = (244, 200, 210, 220)
 _COMMAND_SECONDS = 10.0
+_PORTMAP_DNAT = "CNI-HOSTPORT-DNAT"
+_PORTMAP_CHAINS = (_PORTMAP_DNAT, "CNI-HOSTPORT-MASQ", "CNI-HOSTPORT-SETMARK")
 
 # linux/sockios.h
 _SIOCBRADDBR, _SIOCBRDELBR = 0x89A0, 0x89A1
@@ -84,8 +89,11 @@ def parse_routes(table: str) -> list[ipaddress.IPv4Network]:
     return routes
 
 
-def conflist(network: PodNetwork, ipam_dir: str, *, masquerade: bool) -> Obj:
-    """`masquerade` only where the machine has neither nft nor iptables for one common rule."""
+def conflist(
+    network: PodNetwork, ipam_dir: str, *, masquerade: bool, host_ports: bool = False
+) -> Obj:
+    """`masquerade` only where the machine has neither nft nor iptables for one common rule;
+    `host_ports` for the pods that have some: the plugin costs all others 5 ms for nothing."""
     bridge: Obj = {
         "type": "bridge",
         "bridge": network.bridge,
@@ -100,8 +108,10 @@ def conflist(network: PodNetwork, ipam_dir: str, *, masquerade: bool) -> Obj:
     }
     if masquerade:
         bridge["ipMasq"] = True
-    ports: Obj = {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}
-    return {"cniVersion": "1.0.0", "name": _NAME, "plugins": [bridge, ports]}
+    plugins = [bridge]
+    if host_ports:
+        plugins.append({"type": "portmap", "capabilities": {"portMappings": True}, "snat": True})
+    return {"cniVersion": "1.0.0", "name": _NAME, "plugins": plugins}
 
 
 def nft_table(network: PodNetwork) -> str:
@@ -134,6 +144,33 @@ def iptables_rules(network: PodNetwork, *, masquerade: bool, forward: bool) -> l
     return rules
 
 
+def portmap_leftovers(saved: str, subnet: str) -> list[list[str]]:
+    """What to tell iptables so that nothing of the portmap plugin's rules for `subnet` is left.
+
+    `saved` is the nat table as iptables-save prints it. The plugin's common chains go when
+    nobody's ports are left in them: the plugin itself never removes them.
+    """
+    rules = [shlex.split(line) for line in saved.splitlines() if line.startswith("-A ")]
+    own = {rule[1] for rule in rules if rule[1].startswith("CNI-DN-") and _leads_to(rule, subnet)}
+    jumps = [rule for rule in rules if rule[1] == _PORTMAP_DNAT]
+    commands = [["-D", *rule[1:]] for rule in jumps if rule[-1] in own]
+    for chain in sorted(own):
+        commands += [["-F", chain], ["-X", chain]]
+    if f":{_PORTMAP_DNAT} " in saved and all(rule[-1] in own for rule in jumps):
+        commands += [["-D", *rule[1:]] for rule in rules if rule[-1] in _PORTMAP_CHAINS[:2]]
+        for chain in _PORTMAP_CHAINS:
+            if f":{chain} " in saved:
+                commands += [["-F", chain], ["-X", chain]]
+    return commands
+
+
+def _leads_to(rule: Sequence[str], subnet: str) -> bool:
+    if "--to-destination" not in rule:
+        return False
+    address = rule[rule.index("--to-destination") + 1].rpartition(":")[0]
+    return ipaddress.ip_address(address) in ipaddress.ip_network(subnet)
+
+
 def owner_mark(data_dir: Path) -> str:
     return "sampan " + hashlib.sha256(str(data_dir.resolve()).encode()).hexdigest()[:16]
 
@@ -159,8 +196,12 @@ def set_up(data_dir: Path) -> PodNetwork:
     by_plugin = not _masquerade(network)
     conf_dir = conf_directory(data_dir)
     conf_dir.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(conflist(network, str(_ipam_dir(data_dir)), masquerade=by_plugin), indent=1)
-    _write_if_changed(conf_dir / "10-sampan.conflist", text)
+    for directory, host_ports in ((conf_dir, False), (conf_dir / HOST_PORTS, True)):
+        directory.mkdir(exist_ok=True)
+        config = conflist(
+            network, str(_ipam_dir(data_dir)), masquerade=by_plugin, host_ports=host_ports
+        )
+        _write_if_changed(directory / "10-sampan.conflist", json.dumps(config, indent=1))
     forwarding = Path("/proc/sys/net/ipv4/ip_forward")
     if forwarding.read_text().strip() != "1":
         forwarding.write_text("1")
@@ -171,9 +212,8 @@ def tear_down(data_dir: Path) -> None:
     """Remove bridge, rules, addresses and files; what is already gone is no error."""
     network = _recorded(data_dir)
     if network is not None and _owner(network.bridge) == owner_mark(data_dir):
-        for rule in iptables_rules(network, masquerade=True, forward=True):
-            if shutil.which("iptables") and _iptables("-C", rule):
-                _iptables("-D", rule)
+        if shutil.which("iptables"):
+            _remove_iptables_rules(network)
         if shutil.which("nft"):
             _run(["nft", "delete", "table", "ip", nft_table(network)])
         _delete_bridge(network.bridge)
@@ -286,6 +326,15 @@ def _masquerade(network: PodNetwork) -> bool:
     rules = iptables_rules(network, masquerade=not by_nft, forward=drops)
     done = [_iptables("-C", rule) or _iptables("-I", rule) for rule in rules]
     return by_nft or all(done)
+
+
+def _remove_iptables_rules(network: PodNetwork) -> None:
+    for rule in iptables_rules(network, masquerade=True, forward=True):
+        if _iptables("-C", rule):
+            _iptables("-D", rule)
+    saved = _output(["iptables-save", "-t", "nat"]) if shutil.which("iptables-save") else ""
+    for command in portmap_leftovers(saved, network.subnet):
+        _run(["iptables", "-w", "-t", "nat", *command])
 
 
 def _iptables(action: str, rule: Sequence[str]) -> bool:

@@ -44,7 +44,13 @@ def test_crun_is_offered_where_it_is_installed():
     facts = HostFacts(True, True, "v2", "/usr/bin/crun")
     runtimes = config(facts)["plugins"]["io.containerd.grpc.v1.cri"]["containerd"]["runtimes"]
     assert runtimes["crun"]["options"]["BinaryName"] == "/usr/bin/crun"
-    assert set(runtimes) == {"runc", "crun"}
+    assert set(runtimes) == {"runc", "host-ports", "crun"}
+
+
+def test_pods_with_host_ports_have_a_network_configuration_of_their_own():
+    runtimes = config()["plugins"]["io.containerd.grpc.v1.cri"]["containerd"]["runtimes"]
+    assert runtimes["host-ports"]["cni_conf_dir"] == "/data/cni/host-ports"
+    assert runtimes["host-ports"]["options"]["Root"] == runtimes["runc"]["options"]["Root"]
 
 
 def test_a_long_path_gets_a_short_socket():

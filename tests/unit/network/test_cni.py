@@ -47,11 +47,10 @@ def test_the_kernel_s_routing_table_is_read():
 
 def test_pods_are_masqueraded_by_the_plugin_only_where_no_rule_of_ours_is():
     plain = cni.conflist(NETWORK, "/data/ipam", masquerade=False)
-    bridge, ports = plain["plugins"]
+    (bridge,) = plain["plugins"]
     assert "ipMasq" not in bridge
     assert bridge["bridge"] == "sampan3"
     assert bridge["ipam"]["dataDir"] == "/data/ipam"
-    assert ports["capabilities"] == {"portMappings": True}
     assert cni.conflist(NETWORK, "/d", masquerade=True)["plugins"][0]["ipMasq"] is True
     assert json.dumps(plain)
 
@@ -76,3 +75,54 @@ def test_iptables_gets_only_the_rules_that_are_needed():
 def test_the_mark_of_a_bridge_tells_data_directories_apart():
     assert cni.owner_mark(Path("/a")) != cni.owner_mark(Path("/b"))
     assert cni.owner_mark(Path("/a")) == cni.owner_mark(Path("/x/../a"))
+
+
+def test_only_pods_with_host_ports_pay_for_the_plugin_that_maps_them():
+    _, ports = cni.conflist(NETWORK, "/d", masquerade=False, host_ports=True)["plugins"]
+    assert ports["capabilities"] == {"portMappings": True}
+
+
+SAVED = """*nat
+:PREROUTING ACCEPT [0:0]
+:CNI-DN-aaa - [0:0]
+:CNI-DN-bbb - [0:0]
+:CNI-HOSTPORT-DNAT - [0:0]
+:CNI-HOSTPORT-MASQ - [0:0]
+:CNI-HOSTPORT-SETMARK - [0:0]
+-A PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT
+-A POSTROUTING -m comment --comment "CNI portfwd requiring masquerade" -j CNI-HOSTPORT-MASQ
+-A CNI-DN-aaa -p tcp -m tcp --dport 8080 -j DNAT --to-destination 10.244.3.2:80
+-A CNI-DN-bbb -p tcp -m tcp --dport 8081 -j DNAT --to-destination 10.244.4.2:80
+-A CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \\"sampan\\"" -j CNI-DN-aaa
+-A CNI-HOSTPORT-DNAT -p tcp -m multiport --dports 8081 -j CNI-DN-bbb
+COMMIT
+"""
+
+
+def test_ports_of_other_networks_stay_mapped():
+    commands = cni.portmap_leftovers(SAVED, "10.244.3.0/24")
+    assert commands == [
+        [
+            *("-D", "CNI-HOSTPORT-DNAT", "-p", "tcp", "-m", "comment", "--comment"),
+            *('dnat name: "sampan"', "-j", "CNI-DN-aaa"),
+        ],
+        ["-F", "CNI-DN-aaa"],
+        ["-X", "CNI-DN-aaa"],
+    ]
+
+
+def test_the_last_one_takes_the_common_chains_along():
+    alone = "\n".join(line for line in SAVED.splitlines() if "bbb" not in line)
+    commands = cni.portmap_leftovers(alone, "10.244.3.0/24")
+    assert ["-X", "CNI-HOSTPORT-SETMARK"] in commands
+    assert [
+        "-D",
+        "PREROUTING",
+        "-m",
+        "addrtype",
+        "--dst-type",
+        "LOCAL",
+        "-j",
+        "CNI-HOSTPORT-DNAT",
+    ] in commands
+    assert cni.portmap_leftovers("*nat\nCOMMIT\n", "10.244.3.0/24") == []
