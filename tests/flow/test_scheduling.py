@@ -1,0 +1,137 @@
+"""Pods through the real API server to their nodes: scheduler, bindings, conditions, events."""
+
+import random
+from contextlib import asynccontextmanager
+
+from sampan.api.objects import key_of
+from sampan.api.resources import EVENTS, NODES, PODS
+from sampan.core.tasks import Tasks
+from sampan.scheduler.loop import Scheduler
+from sampan.testing import virtual_time
+from sampan.testing.control_plane import ControlPlane
+
+UNSCHEDULED = "PodScheduled"
+
+
+def node(name, cpu="4", labels=None, **spec):
+    amounts = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": labels or {}}, "spec": spec,
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }  # fmt: skip
+
+
+def pod(name, cpu="100m", **spec):
+    container = {"name": "c", "image": "web", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {"containers": [container], **spec},
+    }  # fmt: skip
+
+
+@asynccontextmanager
+async def scheduling():
+    async with ControlPlane() as plane:
+        client = plane.as_user("system:kube-scheduler")
+        scheduler = Scheduler(
+            client, clock=plane.clock, rng=random.Random(1), metrics=plane.metrics
+        )
+        tasks = Tasks("test")
+        tasks.start("scheduler", scheduler.run())
+        try:
+            yield plane
+        finally:
+            await tasks.stop()
+
+
+async def ready_node(plane, made):
+    await plane.client.create(NODES, made)
+    # Admission taints a new node until it is ready.
+    await plane.client.patch(
+        NODES, "", made["metadata"]["name"], {"spec": {"taints": made["spec"].get("taints")}},
+        patch_type="merge",
+    )  # fmt: skip
+    await plane.client.patch(
+        NODES, "", made["metadata"]["name"], {"status": made["status"]},
+        patch_type="merge", subresource="status",
+    )  # fmt: skip
+
+
+async def placed(plane):
+    found = await plane.client.list(PODS)
+    return {key_of(one): one["spec"].get("nodeName") for one in found.items}
+
+
+def condition(made):
+    return next(one for one in made["status"]["conditions"] if one["type"] == UNSCHEDULED)
+
+
+def test_pods_get_nodes_and_the_api_says_so():
+    """[S1] [S5] [S6] [A9]"""
+
+    async def story():
+        async with scheduling() as plane:
+            await ready_node(plane, node("a"))
+            await plane.client.create(PODS, pod("web"), "default")
+            await plane.clock.sleep(1)
+            made = await plane.client.get(PODS, "default", "web")
+            assert made["spec"]["nodeName"] == "a"
+            assert condition(made)["status"] == "True"
+            events = (await plane.client.list(EVENTS)).items
+            said = [(one["reason"], one["message"]) for one in events]
+            assert said == [("Scheduled", "Successfully assigned default/web to a")]
+
+    virtual_time.run(story())
+
+
+def test_a_hundred_pods_fill_the_nodes_exactly_and_the_rest_are_told_why():
+    """[S3] [S5]"""
+
+    async def story():
+        async with scheduling() as plane:
+            for name in "abc":
+                await ready_node(plane, node(name, cpu="2"))
+            for number in range(100):
+                await plane.client.create(PODS, pod(f"p{number}"), "default")
+            await plane.clock.sleep(5)
+            nodes = list((await placed(plane)).values())
+            assert {name: nodes.count(name) for name in "abc"} == {"a": 20, "b": 20, "c": 20}
+            waiting = [
+                one for one in (await plane.client.list(PODS)).items
+                if not one["spec"].get("nodeName")
+            ]  # fmt: skip
+            assert len(waiting) == 40
+            assert {condition(one)["message"] for one in waiting} == {
+                "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, "
+                "preemption: 0/3 nodes are available: 3 No preemption victims found for incoming "
+                "pod."
+            }
+
+    virtual_time.run(story())
+
+
+def test_a_changed_node_takes_the_pods_that_waited_for_it():
+    """[S2]"""
+
+    async def story():
+        async with scheduling() as plane:
+            taint = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
+            await ready_node(plane, node("a", taints=[taint]))
+            await plane.client.create(PODS, pod("web"), "default")
+            await plane.client.create(PODS, pod("ssd", nodeSelector={"disk": "ssd"}), "default")
+            await plane.clock.sleep(60)
+            made = await plane.client.get(PODS, "default", "web")
+            assert condition(made)["message"].startswith(
+                "0/1 nodes are available: 1 node(s) had untolerated taint(s). "
+            )
+            await plane.client.patch(NODES, "", "a", {"spec": {"taints": None}}, patch_type="merge")
+            await plane.clock.sleep(0.1)
+            assert await placed(plane) == {"default/web": "a", "default/ssd": None}
+            await plane.client.patch(
+                NODES, "", "a", {"metadata": {"labels": {"disk": "ssd"}}}, patch_type="merge"
+            )
+            await plane.clock.sleep(0.1)
+            assert await placed(plane) == {"default/web": "a", "default/ssd": "a"}
+
+    virtual_time.run(story())
