@@ -379,13 +379,23 @@ def test_yaml_goes_in_and_comes_out(schema):
     run(schema, story)
 
 
-def test_protobuf_is_refused_clearly(schema):
+def test_protobuf_is_read_and_answered_in_json(schema):
     """[A11]"""
 
     async def story(api):
         protobuf = "application/vnd.kubernetes.protobuf"
-        body = await api.send("POST", PODS, b"k8s\0", headers={"content-type": protobuf})
-        assert body.status == 415
+        headers = {"content-type": protobuf, "accept": f"{protobuf}, */*"}
+        type_meta = b"\x0a\x02v1\x12\x09ConfigMap"
+        # ObjectMeta{name: "x"}, data: {"a": "b"}
+        raw = b"\x0a\x03\x0a\x01x" + b"\x12\x06\x0a\x01a\x12\x01b"
+        body = b"k8s\0\x0a" + bytes([len(type_meta)]) + type_meta + b"\x12"
+        body += bytes([len(raw)]) + raw
+        path = "/api/v1/namespaces/default/configmaps"
+        made = await api.send("POST", path, body, headers=headers)
+        assert made.status == 201, made.body
+        assert made.obj["data"] == {"a": "b"}
+        broken = await api.send("POST", path, body[:-2], headers=headers)
+        assert (broken.status, broken.obj["kind"]) == (415, "Status")
         assert (await api.get(PODS, accept=protobuf)).status == 406
         assert (await api.get(PODS, accept=f"{protobuf},application/json")).status == 200
 

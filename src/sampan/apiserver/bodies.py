@@ -9,31 +9,48 @@ import orjson
 
 from sampan.api import strict_json
 from sampan.api.calls import Options
-from sampan.api.errors import BadRequest, RequestEntityTooLarge, invalid_value
+from sampan.api.errors import (
+    BadRequest,
+    RequestEntityTooLarge,
+    UnsupportedMediaType,
+    invalid_value,
+)
 from sampan.api.errors import invalid as invalid_object
 from sampan.api.objects import Obj
-from sampan.apiserver.negotiate import body_is_yaml
+from sampan.api.protobuf import ProtobufError, ProtobufReader
+from sampan.apiserver.negotiate import PROTOBUF, YAML, body_media
 from sampan.core.http import Request
 
 LIMIT = 3 * 1024 * 1024
 _SPACED = (b'" :', b'"\t:', b'"\n:', b'"\r:')
 
 
-def body_of(request: Request, field_validation: str) -> tuple[Any, tuple[str, ...]]:
-    """(data, duplicate fields). Raises BadRequest, RequestEntityTooLarge, UnsupportedMediaType."""
-    content_type = request.headers.get("content-type", "")
-    return _parsed(request, body_is_yaml(content_type), field_validation)
+Body = tuple[Any, tuple[str, ...]]  # data, and which fields were there twice or are not known
 
 
-def patch_body_of(
-    request: Request, patch_type: str, validation: str
-) -> tuple[Any, tuple[str, ...]]:
+def body_of(request: Request, field_validation: str, protobuf: ProtobufReader) -> Body:
+    """Raises BadRequest, RequestEntityTooLarge, UnsupportedMediaType."""
+    media = body_media(request.headers.get("content-type", ""))
+    if media != PROTOBUF:
+        return _parsed(request, media == YAML, field_validation)
+    if request.body_too_large:
+        raise _too_large()
+    if not request.body:
+        return {}, ()
+    try:
+        obj, problems = protobuf.object_in(request.body)
+    except ProtobufError as error:
+        raise UnsupportedMediaType(str(error)) from error
+    return obj, tuple(problems)
+
+
+def patch_body_of(request: Request, patch_type: str, validation: str) -> Body:
     return _parsed(request, patch_type == "apply", validation)
 
 
-def _parsed(request: Request, is_yaml: bool, field_validation: str) -> tuple[Any, tuple[str, ...]]:
+def _parsed(request: Request, is_yaml: bool, field_validation: str) -> Body:
     if request.body_too_large:
-        raise RequestEntityTooLarge(f"Request entity too large: limit is {LIMIT}")
+        raise _too_large()
     body = request.body
     if is_yaml:
         try:
@@ -52,6 +69,10 @@ def _parsed(request: Request, is_yaml: bool, field_validation: str) -> tuple[Any
     except (ValueError, RecursionError):
         return value, ()  # more than the strict reader takes; the lenient one has read it
     return value, tuple(parsed.duplicates)
+
+
+def _too_large() -> RequestEntityTooLarge:
+    return RequestEntityTooLarge(f"Request entity too large: limit is {LIMIT}")
 
 
 def _may_repeat(body: bytes, value: Any) -> bool:
@@ -75,11 +96,11 @@ def _count_keys(value: Any) -> int:
     return total
 
 
-def delete_options(request: Request, options: Options) -> Options:
+def delete_options(request: Request, options: Options, protobuf: ProtobufReader) -> Options:
     """The query's options, overruled by a DeleteOptions body. Raises BadRequest, Invalid."""
     if not request.body and not request.body_too_large:
         return options
-    body, _ = body_of(request, "Ignore")
+    body, _ = body_of(request, "Ignore", protobuf)
     if not isinstance(body, dict):
         raise BadRequest("the object provided is unrecognized (must be of type DeleteOptions)")
     if body.get("kind") not in (None, "", "DeleteOptions"):

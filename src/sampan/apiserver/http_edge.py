@@ -14,6 +14,7 @@ from sampan.api.errors import (
     RequestEntityTooLarge,
     ServiceUnavailable,
 )
+from sampan.api.protobuf import ProtobufReader
 from sampan.api.resources import SERVICES
 from sampan.apiserver import bodies, replies
 from sampan.apiserver.authn import impersonation
@@ -46,6 +47,7 @@ class HttpEdge:
         clock: Clock,
     ) -> None:
         self._nodes = nodes
+        self._protobuf = ProtobufReader(chain.parts.schema)
         self._chain = chain
         self._documents = documents
         self._measure = measure
@@ -148,9 +150,9 @@ class HttpEdge:
             options = replace(options, patch_type=kind)
             body, problems = bodies.patch_body_of(request, kind, options.field_validation)
         elif verb in ("delete", "deletecollection"):
-            options = bodies.delete_options(request, options)
+            options = bodies.delete_options(request, options, self._protobuf)
         elif verb not in _NO_BODY:
-            body, problems = bodies.body_of(request, options.field_validation)
+            body, problems = bodies.body_of(request, options.field_validation, self._protobuf)
         return Call(
             verb, info.resource, info.namespace, info.name, info.subresource, body, options,
             problems,

@@ -100,21 +100,16 @@ def patch_type(content_type: str) -> str:
     return found
 
 
-def body_is_yaml(content_type: str) -> bool:
-    """Raises UnsupportedMediaType."""
+def body_media(content_type: str) -> str:
+    """JSON, YAML or PROTOBUF. Raises UnsupportedMediaType."""
     media = media_type(content_type)
-    if media == JSON:
-        return False
+    if media in (JSON, PROTOBUF):
+        return media
     if media in (YAML, "application/x-yaml", "text/yaml"):
-        return True
-    if media == PROTOBUF:
-        raise UnsupportedMediaType(
-            "request bodies in application/vnd.kubernetes.protobuf are not understood yet: "
-            f"send {JSON}"
-        )
+        return YAML
     raise UnsupportedMediaType(
         f"the body of the request was in an unknown format - accepted media types include: "
-        f"{JSON}, {YAML}"
+        f"{JSON}, {YAML}, {PROTOBUF}"
     )
 
 

@@ -3,6 +3,7 @@
 Job: one lookup from a resource to its strategy; kinds that are not named have the plain one.
 """
 
+import base64
 from dataclasses import replace
 
 from sampan.api.objects import Obj
@@ -67,6 +68,14 @@ _EVENT_V1_FIELDS = {
 }
 
 
+def _string_data(secret: Obj) -> None:
+    """stringData is for writing only: it is kept in data, and wins over what is there."""
+    plain = secret.pop("stringData", None)
+    if plain:
+        data = {key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}
+        secret["data"] = {**(secret.get("data") or {}), **data}
+
+
 def _pending(obj: Obj) -> None:
     obj["status"] = {"phase": "Pending"}
 
@@ -82,7 +91,11 @@ _OWN = {
     ),
     "persistentvolumeclaims": Strategy(prepare_create=_pending),
     "persistentvolumes": Strategy(prepare_create=_pending),
-    "secrets": Strategy(fields={"type": path_getter("type")}),
+    "secrets": Strategy(
+        prepare_create=_string_data,
+        prepare_update=lambda new, _old: _string_data(new),
+        fields={"type": path_getter("type")},
+    ),
     "replicasets.apps": Strategy(fields={"status.replicas": path_getter("status", "replicas")}),
     "replicationcontrollers": Strategy(
         fields={"status.replicas": path_getter("status", "replicas")}
