@@ -1,47 +1,59 @@
-"""What a node leaves on a machine: looked at before and after, the difference must be nothing.
+"""What a cluster leaves on a machine: looked at afterwards, it must be nothing.
 
-Job: list the processes, mounts, network interfaces, packet filter tables, network namespaces and
-    cgroups that belong to sampan.
+Job: list the processes, mounts, network interfaces and packet filter tables that belong to one data
+    directory; other clusters on the machine do not count.
 """
 
 import subprocess
 from pathlib import Path
 
+from sampan.network.cni import owner_mark
 
-def leftovers(root: Path) -> dict[str, list[str]]:
-    """Everything on the machine that names `root` or that only a node makes."""
-    return {
-        "processes": _processes(str(root)),
-        "mounts": _lines_with("/proc/self/mounts", str(root)),
-        "interfaces": sorted(
-            path.name
-            for path in Path("/sys/class/net").iterdir()
-            if path.name.startswith(("sampan", "veth"))
-        ),
-        "tables": [line for line in _said("nft", "list", "tables") if "sampan" in line],
-        "namespaces": [str(path) for path in Path("/run/netns").glob("cni-*")],
+NET = Path("/sys/class/net")
+
+
+def leftovers(data_dir: Path) -> dict[str, list[str]]:
+    bridges = [path.name for path in NET.iterdir() if _alias(path) == owner_mark(data_dir)]
+    ports = [
+        path.name
+        for path in NET.iterdir()
+        if (path / "master").exists() and (path / "master").resolve().name in bridges
+    ]
+    found = {
+        "processes": _processes(str(data_dir)),
+        "mounts": [
+            line
+            for line in Path("/proc/self/mounts").read_text().splitlines()
+            if str(data_dir) in line
+        ],
+        "interfaces": sorted(bridges + ports),
+        "tables": [line for line in _tables() if any(bridge in line for bridge in bridges)],
     }
+    return {kind: things for kind, things in found.items() if things}
 
 
-def _processes(root: str) -> list[str]:
+def _alias(interface: Path) -> str:
+    try:
+        return (interface / "ifalias").read_text().strip()
+    except OSError:
+        return ""  # it went away while we looked
+
+
+def _processes(data_dir: str) -> list[str]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
         except OSError:
             continue  # it ended while we looked
-        if root in line and "pytest" not in line:
+        if data_dir in line:
             found.append(line)
     return sorted(found)
 
 
-def _lines_with(path: str, text: str) -> list[str]:
-    return [line for line in Path(path).read_text().splitlines() if text in line]
-
-
-def _said(*command: str) -> list[str]:
+def _tables() -> list[str]:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+        done = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True, timeout=10)
     except FileNotFoundError:
         return []
     return done.stdout.splitlines()
