@@ -59,6 +59,9 @@ class Cache:
     def by(self, index: str, value: str) -> list[Obj]:
         return list(self._indices[index].get(value, {}).values())
 
+    def count(self, index: str, value: str) -> int:
+        return len(self._indices[index].get(value, ()))
+
     def index_values(self, index: str) -> Collection[str]:
         """The values under which the index has anything: a live view, too."""
         return self._indices[index].keys()

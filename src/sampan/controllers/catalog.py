@@ -9,6 +9,7 @@ from sampan.controllers.controller import Controller
 from sampan.controllers.deployment import deployment_controller
 from sampan.controllers.garbage_collector import garbage_collector
 from sampan.controllers.namespace import namespace_controller
+from sampan.controllers.pod_gc import pod_gc_controller
 from sampan.controllers.replicaset import replicaset_controller, replication_controller
 from sampan.controllers.root_ca import root_ca_controller
 from sampan.controllers.serviceaccount import serviceaccount_controller
@@ -20,6 +21,7 @@ class ControllerSettings:
 
 
 def all_controllers(settings: ControllerSettings) -> list[Controller]:
+
     return [
         namespace_controller(),
         serviceaccount_controller(),
@@ -28,4 +30,5 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         replicaset_controller(),
         replication_controller(),
         deployment_controller(),
+        pod_gc_controller(),
     ]

@@ -38,7 +38,8 @@ def story(
     on virtual time, begun when it is idle."""
 
     def controllers() -> list[Controller]:
-        return selected(all_controllers(ControllerSettings(root_ca="PEM")), names)
+        settings = ControllerSettings(root_ca="PEM")
+        return selected(all_controllers(settings), names)
 
     def decorated(test: Callable[[ControlPlane], Awaitable[None]]) -> Callable[[], None]:
         async def inside() -> None:
