@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -10,6 +11,9 @@ from sampan.kubelet import pod_state
 from sampan.kubelet.pod_state import Cause, Phase, Worker
 
 GRACES = st.one_of(st.integers(0, 1000).map(float), st.just(math.inf))
+
+
+pytestmark = pytest.mark.slow
 
 
 class PodStateMachine(RuleBasedStateMachine):

@@ -1,5 +1,6 @@
 """Any sequence of sets that a source may send. [N1] [N2]"""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -27,6 +28,9 @@ def pod_of(uid, words):
     if words["deleted"]:
         pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return pod
+
+
+pytestmark = pytest.mark.slow
 
 
 class WantedMachine(RuleBasedStateMachine):

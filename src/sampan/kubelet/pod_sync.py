@@ -178,12 +178,19 @@ class PodSync:
             if job.known and not job.verdict and not is_terminal(pod.get("status") or {}):
                 self._report(job, observed, job.waiting)
             await self._killer.kill_containers(pod, observed, job.worker.grace_seconds)
-            observed = await self._observe(pod)
+        sandboxes = observed.sandboxes if observed is not None else ()
+        # The pod's last status is read and written while its network is taken down.
+        await all_of(
+            [
+                self._report_end(job, observed is not None),
+                *(self._runtime.stop_sandbox(one.id) for one in sandboxes),
+            ]
+        )
+
+    async def _report_end(self, job: Job, was_there: bool) -> None:
         if job.known:
-            # Written while the sandbox goes down: the pod's last status is on its way already.
+            observed = await self._observe(job.pod) if was_there else None
             self._report(job, observed, job.waiting, ending=True)
-        if observed is not None:
-            await all_of(self._runtime.stop_sandbox(one.id) for one in observed.sandboxes)
 
     async def _remove_remains(self, uid: str) -> None:
         observed = await self._observations.pod(uid)

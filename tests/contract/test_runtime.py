@@ -1,0 +1,356 @@
+"""One suite for every Runtime: the simulated one, and a real containerd. [R3]"""
+
+import asyncio
+import itertools
+import os
+import shutil
+import tempfile
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from sampan.kubelet import translate
+from sampan.kubelet.runtime import ContainerState, ImageNotFound, RuntimeFailure
+from sampan.kubelet.simulated import SimulatedRuntime
+from sampan.testing.images import busybox_archive
+from sampan.testing.private_runtime import private_runtime, why_not
+from sampan.testing.simulated_node import pod_named
+from sampan.testing.virtual_time import LoopClock, VirtualLoop
+
+REFERENCE = "localhost/test/busybox:1"
+# What a container does: the script for those that pretend, the command for those that run.
+BEHAVIOURS = {
+    "runs": ({}, ["sleep", "1000"]),
+    "obeys": ({"stop-exit-code": "7"}, ["sh", "-c", "trap 'exit 7' TERM; sleep 1000 & wait"]),
+    "never obeys": ({"stop-seconds": "never"}, ["sh", "-c", "trap '' TERM; sleep 1000 & wait"]),
+    "exits with 3": ({"exit-after-seconds": "0.3", "exit-code": "3"}, ["sh", "-c", "exit 3"]),
+    "cannot start": ({"fail": "start_container"}, ["/nonexistent"]),
+    "says hello": ({"log": "hello"}, ["sh", "-c", "echo hello; sleep 1000"]),
+    "execs": ({"exec-exit-code": "5", "exec-output": "out"}, ["sleep", "1000"]),
+}
+
+
+class World:
+    """A runtime, and how to make pods for it."""
+
+    def __init__(self, runtime, directory):
+        self.runtime = runtime
+        self.node = translate.NodeFacts(
+            "n", root_dir=f"{directory}/kubelet", log_root=f"{directory}/logs"
+        )
+        self._numbers = itertools.count()
+        self._sandboxes = []
+
+    def pod(self, behaviour="runs"):
+        script, command = BEHAVIOURS[behaviour]
+        number = next(self._numbers)
+        container = {"name": "main", "image": REFERENCE, "command": command}
+        pod = pod_named(f"pod-{number}", script=script, containers=[container])
+        pod["metadata"] |= {"namespace": "default", "uid": f"uid-{number}-{os.getpid()}"}
+        return pod
+
+    async def sandbox(self, pod):
+        spec = translate.sandbox_spec(pod, attempt=0, node=self.node)
+        sandbox_id = await self.runtime.run_sandbox(spec)
+        self._sandboxes.append(sandbox_id)
+        return sandbox_id
+
+    async def created(self, behaviour="runs"):
+        """(pod, sandbox id, container id)"""
+        pod = self.pod(behaviour)
+        sandbox_id = await self.sandbox(pod)
+        image = await self.runtime.image(REFERENCE)
+        spec = translate.container_spec(
+            pod,
+            pod["spec"]["containers"][0],
+            attempt=0,
+            image_id=image.id,
+            image=image,
+            objects={},
+            pod_ips=(),
+            node=self.node,
+        )
+        sandbox = translate.sandbox_spec(pod, attempt=0, node=self.node)
+        return pod, sandbox_id, await self.runtime.create_container(sandbox_id, spec, sandbox)
+
+    async def started(self, behaviour="runs"):
+        pod, sandbox_id, container_id = await self.created(behaviour)
+        await self.runtime.start_container(container_id)
+        await asyncio.sleep(0.2)  # a shell has to set its traps
+        return pod, sandbox_id, container_id
+
+    async def seen(self, pod):
+        return await self.runtime.pod(pod["metadata"]["uid"])
+
+    async def container(self, pod):
+        return (await self.seen(pod)).containers[0]
+
+    async def until_exited(self, pod):
+        for _ in range(300):
+            one = await self.container(pod)
+            if one.state is ContainerState.EXITED:
+                return one
+            await asyncio.sleep(0.02)
+        raise AssertionError("it did not end")
+
+    async def clean(self):
+        for sandbox_id in self._sandboxes:
+            await self.runtime.stop_sandbox(sandbox_id)
+            await self.runtime.remove_sandbox(sandbox_id)
+        self._sandboxes.clear()
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    with (
+        asyncio.Runner(loop_factory=VirtualLoop) as runner,
+        tempfile.TemporaryDirectory() as directory,
+    ):
+        runtime = SimulatedRuntime(clock=LoopClock(), images=[REFERENCE])
+        yield runner, World(runtime, directory)
+        runner.run(runtime.close())
+
+
+@pytest.fixture(scope="module")
+def containerd():
+    if why_not() or os.geteuid() != 0:
+        pytest.skip(why_not() or "needs root")
+    root = Path(tempfile.mkdtemp(prefix="sampan-rt-"))
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        node = runner.run(stack.enter_async_context(private_runtime(root)))
+        archive = busybox_archive(root / "busybox.tar", REFERENCE)
+        runner.run(node.import_image(archive.read_bytes()))
+        yield runner, World(node.runtime, root)
+        runner.run(stack.aclose())
+    shutil.rmtree(root)
+
+
+REAL = pytest.param("containerd", marks=[pytest.mark.containerd, pytest.mark.slow])
+
+
+@pytest.fixture(params=["simulated", REAL])
+def told(request):
+    """`told(story)` runs an async story in the world of this runtime."""
+    runner, world = request.getfixturevalue(request.param)
+
+    def run(story):
+        try:
+            runner.run(story(world))
+        finally:
+            runner.run(world.clean())
+
+    return run
+
+
+def test_it_says_what_it_is(told):
+    async def story(world):
+        info = await world.runtime.info()
+        assert info.ready
+        assert info.network_ready
+        assert info.name
+        assert info.version
+
+    told(story)
+
+
+def test_a_sandbox_has_an_address_and_its_pods_names(told):
+    async def story(world):
+        pod = world.pod()
+        sandbox_id = await world.sandbox(pod)
+        seen = await world.seen(pod)
+        sandbox = seen.sandboxes[0]
+        assert (sandbox.id, sandbox.ready, sandbox.attempt) == (sandbox_id, True, 0)
+        assert (seen.name, seen.namespace) == (pod["metadata"]["name"], "default")
+        assert len(sandbox.ips) >= 1
+        assert seen.containers == ()
+
+    told(story)
+
+
+def test_a_pod_that_is_not_there_is_none(told):
+    async def story(world):
+        assert await world.runtime.pod("nobody") is None
+
+    told(story)
+
+
+def test_a_container_is_created_then_runs(told):
+    async def story(world):
+        pod, sandbox_id, container_id = await world.created()
+        one = await world.container(pod)
+        assert (one.id, one.sandbox_id, one.name) == (container_id, sandbox_id, "main")
+        assert one.state is ContainerState.CREATED
+        await world.runtime.start_container(container_id)
+        one = await world.container(pod)
+        assert one.state is ContainerState.RUNNING
+        assert one.started_at >= one.created_at > 0
+        assert one.attempt == 0
+        assert one.annotations["io.kubernetes.container.restartCount"] == "0"
+        assert one.labels["io.kubernetes.container.name"] == "main"
+
+    told(story)
+
+
+def test_everything_is_listed(told):
+    async def story(world):
+        first, _, _ = await world.started()
+        second, _, _ = await world.created()
+        listed = {pod.uid: pod for pod in await world.runtime.pods()}
+        states = [listed[pod["metadata"]["uid"]].containers[0].state for pod in (first, second)]
+        assert states == [ContainerState.RUNNING, ContainerState.CREATED]
+
+    told(story)
+
+
+def test_an_exit_has_a_code_a_time_and_a_reason(told):
+    async def story(world):
+        pod, _, _ = await world.started("exits with 3")
+        one = await world.until_exited(pod)
+        assert one.exit_code == 3
+        assert one.reason == "Error"
+        assert one.finished_at >= one.started_at
+
+    told(story)
+
+
+def test_a_container_that_obeys_ends_with_its_own_code(told):
+    async def story(world):
+        pod, _, container_id = await world.started("obeys")
+        await world.runtime.stop_container(container_id, 20.0)
+        one = await world.container(pod)
+        assert one.state is ContainerState.EXITED
+        assert one.exit_code == 7
+
+    told(story)
+
+
+def test_a_container_that_does_not_obey_is_killed_after_the_grace(told):
+    async def story(world):
+        pod, _, container_id = await world.started("never obeys")
+        began = asyncio.get_running_loop().time()
+        await world.runtime.stop_container(container_id, 1.0)
+        assert 0.9 < asyncio.get_running_loop().time() - began < 5
+        assert (await world.container(pod)).exit_code == 137
+
+    told(story)
+
+
+def test_stopping_and_removing_what_is_gone_succeeds(told):
+    async def story(world):
+        pod, sandbox_id, container_id = await world.started("obeys")
+        for _ in range(2):
+            await world.runtime.stop_container(container_id, 5.0)
+        for _ in range(2):
+            await world.runtime.remove_container(container_id)
+        for _ in range(2):
+            await world.runtime.stop_sandbox(sandbox_id)
+        for _ in range(2):
+            await world.runtime.remove_sandbox(sandbox_id)
+        await world.runtime.stop_container(container_id, 5.0)
+        assert await world.seen(pod) is None
+
+    told(story)
+
+
+def test_a_stopped_sandbox_takes_its_containers_with_it(told):
+    async def story(world):
+        pod, sandbox_id, _ = await world.started()
+        await world.runtime.stop_sandbox(sandbox_id)
+        seen = await world.seen(pod)
+        assert not seen.sandboxes[0].ready
+        assert (await world.until_exited(pod)).exit_code == 137
+
+    told(story)
+
+
+def test_a_container_that_cannot_start_fails_and_shows_it(told):
+    async def story(world):
+        pod, _, container_id = await world.created("cannot start")
+        with pytest.raises(RuntimeFailure):
+            await world.runtime.start_container(container_id)
+        one = await world.until_exited(pod)
+        assert one.exit_code == 128
+        assert one.reason == "StartError"
+
+    told(story)
+
+
+def test_what_a_container_says_is_in_its_log(told):
+    async def story(world):
+        pod, _, _ = await world.started("says hello")
+        path = Path((await world.container(pod)).log_path)
+        for _ in range(100):
+            if path.exists() and path.read_text():
+                break
+            await asyncio.sleep(0.02)
+        moment, stream, flag, text = path.read_text().strip().split(" ", 3)
+        assert moment.endswith("Z")
+        assert (stream, flag, text) == ("stdout", "F", "hello")
+
+    told(story)
+
+
+def test_a_command_in_a_container_answers(told):
+    async def story(world):
+        _, _, container_id = await world.started("execs")
+        command = ["sh", "-c", "printf out; exit 5"]
+        result = await world.runtime.exec_sync(container_id, command, 10.0)
+        assert (result.exit_code, result.stdout) == (5, b"out")
+
+    told(story)
+
+
+def test_a_command_in_a_container_that_ended_fails(told):
+    async def story(world):
+        _, _, container_id = await world.started("obeys")
+        await world.runtime.stop_container(container_id, 5.0)
+        with pytest.raises(RuntimeFailure):
+            await world.runtime.exec_sync(container_id, ["true"], 10.0)
+
+    told(story)
+
+
+def test_an_exit_is_told_at_once_with_its_code(told):
+    """[R2]"""
+
+    async def story(world):
+        pod, _, container_id = await world.started("obeys")
+        events = world.runtime.events()
+        waiting = asyncio.get_running_loop().create_task(_exit_of(events, container_id))
+        await asyncio.sleep(0.2)
+        await world.runtime.stop_container(container_id, 5.0)
+        async with asyncio.timeout(5):
+            event = await waiting
+        assert event.exit_code == 7
+        assert event.exited_at > 0
+        assert event.uid in ("", pod["metadata"]["uid"])
+
+    async def _exit_of(events, container_id):
+        async for event in events:
+            if event.container_id == container_id and event.exit_code is not None:
+                await events.aclose()
+                return event
+        raise AssertionError("the stream ended")
+
+    told(story)
+
+
+def test_an_image_is_found_by_its_name_and_by_its_id(told):
+    async def story(world):
+        image = await world.runtime.image(REFERENCE)
+        assert image is not None
+        assert (await world.runtime.image(image.id)) is not None
+        assert REFERENCE in [tag for one in await world.runtime.images() for tag in one.tags]
+        assert await world.runtime.image("localhost/test/nothing:1") is None
+
+    told(story)
+
+
+def test_an_image_that_nobody_has_is_not_found(told):
+    async def story(world):
+        with pytest.raises((ImageNotFound, RuntimeFailure)):
+            await world.runtime.pull_image("127.0.0.1:1/test/nothing:missing", None)
+
+    told(story)
