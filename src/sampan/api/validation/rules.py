@@ -30,6 +30,7 @@ class Rules:
     create: Create = nothing_more
     update: Update = nothing_more_changes  # new, old
     status: Update = nothing_more_changes  # new, old
+    has_identity: bool = True  # False for what is asked and answered but never stored
 
 
 def same_rules(create: Create) -> Update:

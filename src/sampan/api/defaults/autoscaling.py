@@ -1,0 +1,38 @@
+"""Defaults of horizontal pod autoscalers, in both versions.
+
+Job: fill in the least number of replicas, a metric and the behaviour, as v1.35 does.
+Invariant: without a metric, CPU at 80 % is the goal.
+"""
+
+from sampan.api.defaults.fill import filled, spec_of
+from sampan.api.objects import Obj, copy_of
+
+_CPU_METRIC: Obj = {
+    "type": "Resource",
+    "resource": {
+        "name": "cpu",
+        "target": {"type": "Utilization", "averageUtilization": 80},
+    },
+}
+_UP = [
+    {"type": "Pods", "value": 4, "periodSeconds": 15},
+    {"type": "Percent", "value": 100, "periodSeconds": 15},
+]
+_DOWN = [{"type": "Percent", "value": 100, "periodSeconds": 15}]
+
+
+def default_autoscaler_v1(obj: Obj) -> None:
+    filled(spec_of(obj), minReplicas=1)
+
+
+def default_autoscaler(obj: Obj) -> None:
+    spec = spec_of(obj)
+    filled(spec, minReplicas=1)
+    if not spec.get("metrics"):
+        spec["metrics"] = [copy_of(_CPU_METRIC)]
+    behaviour = spec.get("behavior")
+    if behaviour is None:
+        return
+    filled(behaviour, scaleUp={}, scaleDown={})
+    filled(behaviour["scaleUp"], stabilizationWindowSeconds=0, selectPolicy="Max", policies=_UP)
+    filled(behaviour["scaleDown"], selectPolicy="Max", policies=_DOWN)

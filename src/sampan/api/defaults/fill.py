@@ -1,0 +1,27 @@
+"""Filling in: the one way in which a default gets into an object.
+
+Job: set what is missing, leave what is there.
+Invariant: a value that was given, even an empty one, is never replaced.
+"""
+
+from typing import Any
+
+from sampan.api.objects import Obj, copy_of
+
+
+def filled(obj: Obj, **defaults: Any) -> None:
+    for key, value in defaults.items():
+        if obj.get(key) is None:
+            obj[key] = copy_of(value)
+
+
+def spec_of(obj: Obj) -> Obj:
+    """The object's spec, made where there is none."""
+    return part_of(obj, "spec")
+
+
+def part_of(obj: Obj, key: str) -> Obj:
+    part: Obj | None = obj.get(key)
+    if part is None:
+        part = obj[key] = {}
+    return part

@@ -1,0 +1,57 @@
+"""Defaults of jobs and cron jobs, and the selector that a job is given.
+
+Job: fill in counts, modes and policies, as v1.35 does.
+Invariant: a job that was not told otherwise runs one pod to completion.
+"""
+
+from sampan.api.defaults.fill import filled, part_of, spec_of
+from sampan.api.defaults.pod import default_pod_template
+from sampan.api.objects import Obj, copy_of, meta_of
+
+_MAX_INT32 = 2**31 - 1
+
+
+def default_job(obj: Obj) -> None:
+    spec = spec_of(obj)
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = spec["parallelism"] = 1
+    filled(spec, parallelism=1)
+    per_index = spec.get("backoffLimitPerIndex") is not None
+    filled(spec, backoffLimit=_MAX_INT32 if per_index else 6)
+    filled(spec, completionMode="NonIndexed", suspend=False, manualSelector=False)
+    if spec.get("podReplacementPolicy") is None:
+        has_policy = spec.get("podFailurePolicy") is not None
+        spec["podReplacementPolicy"] = "Failed" if has_policy else "TerminatingOrFailed"
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            filled(pattern, status="True")
+    default_pod_template(spec.get("template"))
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    meta = part_of(obj, "metadata")
+    if labels and not meta.get("labels"):
+        meta["labels"] = copy_of(labels)
+
+
+def default_cron_job(obj: Obj) -> None:
+    spec = spec_of(obj)
+    if not spec.get("concurrencyPolicy"):
+        spec["concurrencyPolicy"] = "Allow"
+    filled(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
+    job = (spec.get("jobTemplate") or {}).get("spec") or {}
+    default_pod_template(job.get("template"))
+
+
+def generate_selector(job: Obj) -> None:
+    """Tie a job to its pods by its uid. For the API server, at create, once the uid is known;
+    not for a job whose author chose a selector (`manualSelector`)."""
+    spec = spec_of(job)
+    if spec.get("manualSelector"):
+        return
+    uid, name = meta_of(job).get("uid"), meta_of(job).get("name")
+    meta = part_of(part_of(spec, "template"), "metadata")
+    labels = part_of(meta, "labels")
+    for prefix in ("", "batch.kubernetes.io/"):
+        labels[f"{prefix}controller-uid"] = uid
+        labels[f"{prefix}job-name"] = name
+    selector = part_of(part_of(spec, "selector"), "matchLabels")
+    selector["batch.kubernetes.io/controller-uid"] = uid

@@ -1,0 +1,58 @@
+"""API services: which server answers for a group and version.
+
+Job: what must hold of an APIService.
+Invariant: its name is its version and its group.
+"""
+
+from sampan.api.errors import FieldError, invalid_value, required
+from sampan.api.objects import Obj, name_of
+from sampan.api.validation import names
+from sampan.api.validation.fields import spec_of, validate_with
+from sampan.api.validation.rules import Rules, same_rules
+
+Errors = list[FieldError]
+
+
+def validate_api_service(service: Obj, errors: Errors) -> None:
+    spec = spec_of(service)
+    group, version = spec.get("group") or "", spec.get("version") or ""
+    expected = f"{version}.{group}"
+    if name_of(service) != expected and name_of(service) != f"{version}.":
+        why = f'must be `spec.version+"."+spec.group`: "{expected}"'
+        errors.append(invalid_value("metadata.name", name_of(service), why))
+    if group:
+        validate_with(names.dns_subdomain, group, "spec.group", errors)
+    elif version != "v1":
+        why = "only v1 may have an empty group and it better be legacy kube"
+        errors.append(required("spec.group", why))
+    validate_with(names.dns_1035_label, version, "spec.version", errors)
+    for key, most in (("groupPriorityMinimum", 20000), ("versionPriority", 1000)):
+        value = spec.get(key) or 0
+        if not 0 < value <= most:
+            why = f"must be positive and less than {most}"
+            errors.append(invalid_value(f"spec.{key}", value, why))
+    _validate_target(spec, errors)
+
+
+def _validate_target(spec: Obj, errors: Errors) -> None:
+    target = spec.get("service")
+    if target is None:
+        if spec.get("caBundle"):
+            why = "local APIServices may not have a caBundle"
+            errors.append(invalid_value("spec.caBundle", f"{len(spec['caBundle'])} bytes", why))
+        if spec.get("insecureSkipTLSVerify"):
+            why = "local APIServices may not have insecureSkipTLSVerify"
+            errors.append(invalid_value("spec.insecureSkipTLSVerify", True, why))
+        return
+    for key in ("namespace", "name"):
+        if not target.get(key):
+            errors.append(required(f"spec.service.{key}"))
+    port = target.get("port")
+    if port is not None:
+        validate_with(names.port_number, port, "spec.service.port", errors)
+    if spec.get("insecureSkipTLSVerify") and spec.get("caBundle"):
+        why = "may not be true if caBundle is present"
+        errors.append(invalid_value("spec.insecureSkipTLSVerify", True, why))
+
+
+RULES = Rules(names.any_name, validate_api_service, same_rules(validate_api_service))

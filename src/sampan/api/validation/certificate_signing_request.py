@@ -1,0 +1,92 @@
+"""Certificate signing requests.
+
+Job: what must hold of a CertificateSigningRequest.
+Invariant: what was asked for never changes; it is approved or denied once.
+"""
+
+import base64
+import binascii
+
+from sampan.api.errors import FieldError, duplicate, invalid_value, not_supported, required
+from sampan.api.objects import Obj
+from sampan.api.validation import names
+from sampan.api.validation.fields import spec_of, status_of, validate_with
+from sampan.api.validation.rules import Rules
+
+Errors = list[FieldError]
+_USAGES = frozenset((
+    "signing", "digital signature", "content commitment", "key encipherment", "key agreement",
+    "data encipherment", "cert sign", "crl sign", "encipher only", "decipher only", "any",
+    "server auth", "client auth", "code signing", "email protection", "s/mime",
+    "ipsec end system", "ipsec tunnel", "ipsec user", "timestamping", "ocsp signing",
+    "microsoft sgc", "netscape sgc",
+))  # fmt: skip
+
+
+def validate_request(request: Obj, errors: Errors) -> None:
+    spec = spec_of(request)
+    if not _is_pem(spec.get("request") or ""):
+        why = "PEM block type must be CERTIFICATE REQUEST"
+        errors.append(invalid_value("spec.request", spec.get("request") or "", why))
+    usages = spec.get("usages") or []
+    if not usages:
+        errors.append(required("spec.usages"))
+    for index, usage in enumerate(usages):
+        if usage not in _USAGES:
+            errors.append(not_supported(f"spec.usages[{index}]", usage, sorted(_USAGES)))
+        if usage in usages[:index]:
+            errors.append(duplicate(f"spec.usages[{index}]", usage))
+    _validate_signer(spec.get("signerName") or "", errors)
+    seconds = spec.get("expirationSeconds")
+    if seconds is not None and seconds < 600:
+        why = "may not specify a duration less than 600 seconds (10 minutes)"
+        errors.append(invalid_value("spec.expirationSeconds", seconds, why))
+
+
+def validate_request_update(new: Obj, old: Obj, errors: Errors) -> None:
+    if spec_of(new) != spec_of(old):
+        errors.append(invalid_value("spec", spec_of(new), "field is immutable"))
+
+
+def validate_request_status(new: Obj, old: Obj, errors: Errors) -> None:
+    kinds = [one.get("type") or "" for one in status_of(new).get("conditions") or ()]
+    for index, kind in enumerate(kinds):
+        if not kind:
+            errors.append(required(f"status.conditions[{index}].type"))
+    if "Approved" in kinds and "Denied" in kinds:
+        why = "Approved and Denied conditions are mutually exclusive"
+        index = kinds.index("Denied")
+        errors.append(invalid_value(f"status.conditions[{index}].type", "Denied", why))
+
+
+def _is_pem(encoded: str) -> bool:
+    try:
+        text = base64.b64decode(encoded)
+    except (binascii.Error, ValueError):
+        return False
+    return b"-----BEGIN CERTIFICATE REQUEST-----" in text
+
+
+def _validate_signer(name: str, errors: Errors) -> None:
+    path = "spec.signerName"
+    if not name:
+        errors.append(required(path))
+        return
+    domain, slash, rest = name.partition("/")
+    if not slash or "/" in rest:
+        why = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        errors.append(invalid_value(path, name, why))
+        return
+    validate_with(names.dns_subdomain, domain, path, errors)
+    if "." not in domain:
+        why = "should be a domain with at least two segments separated by dots"
+        errors.append(invalid_value(path, domain, why))
+    if not rest:
+        errors.append(invalid_value(path, rest, "validating path segment"))
+    else:
+        validate_with(names.dns_subdomain, rest, path, errors)
+
+
+RULES = Rules(
+    names.dns_subdomain, validate_request, validate_request_update, validate_request_status
+)

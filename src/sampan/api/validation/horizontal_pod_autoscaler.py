@@ -1,0 +1,107 @@
+"""Horizontal pod autoscalers: bounds, target, metrics, behaviour (as stored: autoscaling/v2).
+
+Job: what must hold of a HorizontalPodAutoscaler, in either version.
+Invariant: the least number of replicas is not above the most.
+"""
+
+from sampan.api.errors import FieldError, invalid_value, required
+from sampan.api.objects import Obj
+from sampan.api.validation import names
+from sampan.api.validation.fields import spec_of, validate_choice, validate_with
+from sampan.api.validation.rules import Rules, same_rules
+
+Errors = list[FieldError]
+_SOURCES = {
+    "ContainerResource": "containerResource",
+    "External": "external",
+    "Object": "object",
+    "Pods": "pods",
+    "Resource": "resource",
+}
+
+
+def validate_autoscaler(autoscaler: Obj, errors: Errors) -> None:
+    spec = spec_of(autoscaler)
+    least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    if least is not None and least < 1:
+        why = "must be greater than or equal to 1"
+        errors.append(invalid_value("spec.minReplicas", least, why))
+    if most < 1:
+        errors.append(invalid_value("spec.maxReplicas", most, "must be greater than 0"))
+    if least is not None and most < least:
+        why = "must be greater than or equal to `minReplicas`"
+        errors.append(invalid_value("spec.maxReplicas", most, why))
+    target = spec.get("scaleTargetRef") or {}
+    for key in ("kind", "name"):
+        value, path = target.get(key), f"spec.scaleTargetRef.{key}"
+        if not value:
+            errors.append(required(path))
+        else:
+            validate_with(names.path_segment, value, path, errors)
+    percentage = spec.get("targetCPUUtilizationPercentage")
+    if percentage is not None and percentage < 1:
+        why = "must be greater than 0"
+        errors.append(invalid_value("spec.targetCPUUtilizationPercentage", percentage, why))
+    for index, metric in enumerate(spec.get("metrics") or ()):
+        _validate_metric(metric, f"spec.metrics[{index}]", errors)
+    for direction in ("scaleUp", "scaleDown"):
+        rules = (spec.get("behavior") or {}).get(direction)
+        if rules is not None:
+            _validate_behaviour(rules, f"spec.behavior.{direction}", errors)
+
+
+def _validate_metric(metric: Obj, path: str, errors: Errors) -> None:
+    kind = metric.get("type") or ""
+    if not kind:
+        errors.append(required(f"{path}.type", "must specify a metric source type"))
+        return
+    validate_choice(kind, tuple(_SOURCES), f"{path}.type", errors)
+    key = _SOURCES.get(kind)
+    if key is None:
+        return
+    source = metric.get(key)
+    if source is None:
+        why = "must populate information for the given metric source"
+        errors.append(required(f"{path}.{key}", why))
+        return
+    if key in ("resource", "containerResource") and not source.get("name"):
+        errors.append(required(f"{path}.{key}.name", "must specify a resource name"))
+    target = source.get("target") or {}
+    kinds = ("AverageValue", "Utilization", "Value")
+    here = f"{path}.{key}.target"
+    if not target.get("type"):
+        errors.append(required(f"{here}.type", "must specify a metric target type"))
+    else:
+        validate_choice(target["type"], kinds, f"{here}.type", errors)
+    percentage = target.get("averageUtilization")
+    if percentage is not None and percentage < 1:
+        errors.append(
+            invalid_value(f"{here}.averageUtilization", percentage, "must be greater than 0")
+        )
+
+
+def _validate_behaviour(rules: Obj, path: str, errors: Errors) -> None:
+    window = rules.get("stabilizationWindowSeconds")
+    if window is not None and window < 0:
+        why = "must be greater than or equal to zero"
+        errors.append(invalid_value(f"{path}.stabilizationWindowSeconds", window, why))
+    if window is not None and window > 3600:
+        why = "must be less than or equal to 3600"
+        errors.append(invalid_value(f"{path}.stabilizationWindowSeconds", window, why))
+    select = rules.get("selectPolicy")
+    if select is not None:
+        validate_choice(select, ("Disabled", "Max", "Min"), f"{path}.selectPolicy", errors)
+    for index, policy in enumerate(rules.get("policies") or ()):
+        here = f"{path}.policies[{index}]"
+        validate_choice(policy.get("type"), ("Percent", "Pods"), f"{here}.type", errors)
+        for key, most in (("value", None), ("periodSeconds", 1800)):
+            number = policy.get(key) or 0
+            if number <= 0:
+                why = "must be greater than zero"
+                errors.append(invalid_value(f"{here}.{key}", number, why))
+            elif most is not None and number > most:
+                why = f"must be less than or equal to {most}"
+                errors.append(invalid_value(f"{here}.{key}", number, why))
+
+
+RULES = Rules(names.dns_subdomain, validate_autoscaler, same_rules(validate_autoscaler))

@@ -1,0 +1,74 @@
+"""Small kinds: service accounts, pod templates, controller revisions, addresses and their ranges.
+
+Job: what must hold of the kinds whose rules are only a few lines.
+Invariant: a controller revision's data never changes.
+"""
+
+from sampan.api.errors import FieldError, invalid_value, required
+from sampan.api.objects import Obj
+from sampan.api.validation import names
+from sampan.api.validation.addresses import address_of, network_of, validate_network
+from sampan.api.validation.fields import spec_of, validate_immutable, validate_not_negative
+from sampan.api.validation.pod_spec import validate_pod_template
+from sampan.api.validation.rules import Rules, same_rules
+
+Errors = list[FieldError]
+
+
+def validate_template_object(template: Obj, errors: Errors) -> None:
+    validate_pod_template(template.get("template") or {}, "template", errors)
+
+
+def validate_revision(revision: Obj, errors: Errors) -> None:
+    validate_not_negative(revision.get("revision"), "revision", errors)
+    if revision.get("data") is None:
+        errors.append(required("data", "data is mandatory"))
+
+
+def validate_revision_update(new: Obj, old: Obj, errors: Errors) -> None:
+    validate_immutable(new.get("data"), old.get("data"), "data", errors)
+    validate_not_negative(new.get("revision"), "revision", errors)
+
+
+def validate_ip_address(address: Obj, errors: Errors) -> None:
+    parent = spec_of(address).get("parentRef")
+    if parent is None:
+        errors.append(required("spec.parentRef"))
+        return
+    for key in ("resource", "name"):
+        if not parent.get(key):
+            errors.append(required(f"spec.parentRef.{key}"))
+
+
+def validate_service_range(range_: Obj, errors: Errors) -> None:
+    networks = spec_of(range_).get("cidrs") or []
+    if not networks:
+        errors.append(required("spec.cidrs", "at least one CIDR required"))
+        return
+    for index, text in enumerate(networks):
+        validate_network(text, f"spec.cidrs[{index}]", errors)
+    families = [found.version for one in networks if (found := network_of(one))]
+    if len(networks) > 2 or len(families) != len(set(families)):
+        why = "may only hold up to 2 values, one for each IP family"
+        errors.append(invalid_value("spec", networks, why))
+
+
+def validate_service_range_update(new: Obj, old: Obj, errors: Errors) -> None:
+    now, had = spec_of(new).get("cidrs"), spec_of(old).get("cidrs")
+    validate_immutable(now, had, "spec.cidrs", errors)
+
+
+def address_name(name: str) -> names.Complaints:
+    """An IPAddress is named by its address, in its one spelling."""
+    address = address_of(name)
+    if address is None:
+        return (f"{name}: must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",)
+    return () if str(address) == name else ("must be in canonical form",)
+
+
+POD_TEMPLATE = Rules(
+    names.dns_subdomain, validate_template_object, same_rules(validate_template_object)
+)
+CONTROLLER_REVISION = Rules(names.dns_subdomain, validate_revision, validate_revision_update)
+IP_ADDRESS = Rules(address_name, validate_ip_address)
+SERVICE_CIDR = Rules(names.dns_subdomain, validate_service_range, validate_service_range_update)

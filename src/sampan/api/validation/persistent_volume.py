@@ -1,0 +1,141 @@
+"""Persistent volumes: one source, a size, access modes, where it can be used.
+
+Job: what must hold of a PersistentVolume.
+Invariant: the source never changes.
+"""
+
+from collections.abc import Callable
+
+from sampan.api.errors import (
+    FieldError,
+    field_forbidden,
+    invalid_value,
+    not_supported,
+    required,
+)
+from sampan.api.objects import Obj
+from sampan.api.validation import names
+from sampan.api.validation.difference import difference
+from sampan.api.validation.fields import (
+    spec_of,
+    validate_immutable,
+    validate_no_backsteps,
+    validate_optional_choice,
+    validate_required,
+    validate_with,
+)
+from sampan.api.validation.pod_spec.resources import amount_of
+from sampan.api.validation.pod_spec.volumes import host_path, iscsi, nfs, validate_csi_driver
+from sampan.api.validation.rules import Rules
+from sampan.api.validation.selectors import validate_node_selector
+
+Errors = list[FieldError]
+ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+SOURCES = (
+    "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs", "rbd",
+    "quobyte", "cephfs", "iscsi", "cinder", "fc", "flexVolume", "azureFile", "vsphereVolume",
+    "photonPersistentDisk", "portworxVolume", "azureDisk", "scaleIO", "local", "storageos", "csi",
+)  # fmt: skip
+
+
+def validate_persistent_volume(volume: Obj, errors: Errors) -> None:
+    spec = spec_of(volume)
+    if not spec.get("accessModes"):
+        errors.append(required("spec.accessModes"))
+    validate_access_modes(spec, "spec", errors)
+    _validate_capacity(spec, errors)
+    policies = ("Delete", "Recycle", "Retain")
+    path = "spec.persistentVolumeReclaimPolicy"
+    validate_optional_choice(spec.get("persistentVolumeReclaimPolicy"), policies, path, errors)
+    _validate_source(spec, errors)
+    affinity = (spec.get("nodeAffinity") or {}).get("required")
+    if affinity is not None:
+        validate_node_selector(affinity, "spec.nodeAffinity.required", errors)
+    elif spec.get("local") is not None:
+        errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+    at_root = (spec.get("hostPath") or {}).get("path") == "/"
+    if at_root and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        errors.append(field_forbidden(path, "may not be 'recycle' for a hostPath mount of '/'"))
+    if spec.get("storageClassName"):
+        name = spec["storageClassName"]
+        validate_with(names.dns_subdomain, name, "spec.storageClassName", errors)
+    modes = ("Block", "Filesystem")
+    validate_optional_choice(spec.get("volumeMode"), modes, "spec.volumeMode", errors)
+
+
+def validate_persistent_volume_update(new: Obj, old: Obj, errors: Errors) -> None:
+    validate_persistent_volume(new, errors)
+    spec, was = spec_of(new), spec_of(old)
+    now_source = {key: spec[key] for key in SOURCES if spec.get(key) is not None}
+    old_source = {key: was[key] for key in SOURCES if was.get(key) is not None}
+    if now_source != old_source:
+        changes = difference(old_source, now_source)
+        why = f"spec.persistentvolumesource is immutable after creation\n{changes}"
+        errors.append(field_forbidden("spec.persistentvolumesource", why))
+    mode, had = spec.get("volumeMode"), was.get("volumeMode")
+    validate_immutable(mode, had, "volumeMode", errors)
+    if was.get("nodeAffinity") and spec.get("nodeAffinity") != was["nodeAffinity"]:
+        why = "field is immutable, except for updating from beta label to GA"
+        errors.append(invalid_value("spec.nodeAffinity", spec.get("nodeAffinity"), why))
+
+
+def validate_access_modes(spec: Obj, path: str, errors: Errors) -> None:
+    modes = spec.get("accessModes") or []
+    for mode in modes:
+        if mode not in ACCESS_MODES:
+            errors.append(not_supported(f"{path}.accessModes", mode, ACCESS_MODES))
+    if "ReadWriteOncePod" in modes and len(set(modes)) > 1:
+        why = "may not use ReadWriteOncePod with other access modes"
+        errors.append(field_forbidden(f"{path}.accessModes", why))
+
+
+def validate_size(written: str, path: str, errors: Errors) -> None:
+    amount = amount_of(written)
+    if amount is not None and amount.nanos <= 0:
+        errors.append(invalid_value(path, str(amount), "must be greater than zero"))
+
+
+def _validate_capacity(spec: Obj, errors: Errors) -> None:
+    capacity = spec.get("capacity") or {}
+    if not capacity:
+        errors.append(required("spec.capacity"))
+    elif set(capacity) != {"storage"}:
+        errors.append(not_supported("spec.capacity", capacity, ("storage",)))
+    for name, written in capacity.items():
+        validate_size(written, f"spec.capacity[{name}]", errors)
+
+
+def _validate_source(spec: Obj, errors: Errors) -> None:
+    given = [key for key in SOURCES if spec.get(key) is not None]
+    if not given:
+        errors.append(required("spec", "must specify a volume type"))
+    for key in given[1:]:
+        errors.append(field_forbidden(f"spec.{key}", "may not specify more than 1 volume type"))
+    if given:
+        check = _CHECKS.get(given[0])
+        if check is not None:
+            check(spec[given[0]], f"spec.{given[0]}", errors)
+
+
+def _local(source: Obj, path: str, errors: Errors) -> None:
+    target = source.get("path") or ""
+    if not target:
+        errors.append(required(f"{path}.path"))
+        return
+    validate_no_backsteps(target, f"{path}.path", errors)
+
+
+def _csi(source: Obj, path: str, errors: Errors) -> None:
+    validate_csi_driver(source.get("driver") or "", f"{path}.driver", errors)
+    validate_required(source.get("volumeHandle"), f"{path}.volumeHandle", errors)
+
+
+_CHECKS: dict[str, Callable[[Obj, str, Errors], None]] = {
+    "hostPath": host_path,
+    "nfs": nfs,
+    "iscsi": iscsi,
+    "local": _local,
+    "csi": _csi,
+}
+
+RULES = Rules(names.dns_subdomain, validate_persistent_volume, validate_persistent_volume_update)

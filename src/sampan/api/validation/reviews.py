@@ -1,0 +1,62 @@
+"""Questions that are answered at once and never stored: reviews, bindings, token requests.
+
+Job: what must hold of a question before it is answered.
+Invariant: none of these has an identity of its own.
+"""
+
+from sampan.api.errors import FieldError, invalid_value, required
+from sampan.api.objects import Obj, namespace_of
+from sampan.api.validation import names
+from sampan.api.validation.fields import spec_of
+from sampan.api.validation.pod import validate_binding
+from sampan.api.validation.rules import Rules
+
+Errors = list[FieldError]
+
+
+def validate_token_review(review: Obj, errors: Errors) -> None:
+    if not spec_of(review).get("token"):
+        errors.append(required("spec.token"))
+
+
+def validate_self_access(review: Obj, errors: Errors) -> None:
+    _validate_attributes(spec_of(review), errors)
+
+
+def validate_access(review: Obj, errors: Errors) -> None:
+    spec = spec_of(review)
+    _validate_attributes(spec, errors)
+    if not spec.get("user") and not spec.get("groups"):
+        why = "at least one of user or group must be specified"
+        errors.append(invalid_value("spec.user", spec.get("user") or "", why))
+
+
+def validate_local_access(review: Obj, errors: Errors) -> None:
+    validate_access(review, errors)
+    attributes = spec_of(review).get("resourceAttributes") or {}
+    if attributes and attributes.get("namespace") != namespace_of(review):
+        why = "must match metadata.namespace"
+        shown = attributes.get("namespace") or ""
+        errors.append(invalid_value("spec.resourceAttributes.namespace", shown, why))
+    if spec_of(review).get("nonResourceAttributes") is not None:
+        why = "disallowed on this kind of request"
+        shown = spec_of(review)["nonResourceAttributes"]
+        errors.append(invalid_value("spec.nonResourceAttributes", shown, why))
+
+
+def _validate_attributes(spec: Obj, errors: Errors) -> None:
+    resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and other is not None:
+        why = "cannot be specified in combination with resourceAttributes"
+        errors.append(invalid_value("spec.nonResourceAttributes", other, why))
+    if resource is None and other is None:
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        errors.append(invalid_value("spec.resourceAttributes", None, why))
+
+
+TOKEN_REVIEW = Rules(names.any_name, validate_token_review, has_identity=False)
+SELF_ACCESS = Rules(names.any_name, validate_self_access, has_identity=False)
+ACCESS = Rules(names.any_name, validate_access, has_identity=False)
+LOCAL_ACCESS = Rules(names.any_name, validate_local_access, has_identity=False)
+QUESTION = Rules(names.any_name, has_identity=False)
+BINDING = Rules(names.any_name, validate_binding, has_identity=False)

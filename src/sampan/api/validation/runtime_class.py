@@ -1,0 +1,33 @@
+"""Runtime classes: a handler, its overhead, and where it can run.
+
+Job: what must hold of a RuntimeClass.
+Invariant: the handler never changes.
+"""
+
+from sampan.api.errors import FieldError
+from sampan.api.objects import Obj
+from sampan.api.validation import names
+from sampan.api.validation.fields import validate_immutable, validate_with
+from sampan.api.validation.metadata import validate_labels
+from sampan.api.validation.pod_spec.resources import validate_overhead
+from sampan.api.validation.pod_spec.scheduling import validate_tolerations
+from sampan.api.validation.rules import Rules
+
+Errors = list[FieldError]
+
+
+def validate_runtime_class(runtime: Obj, errors: Errors) -> None:
+    validate_with(names.dns_label, runtime.get("handler") or "", "handler", errors)
+    fixed = (runtime.get("overhead") or {}).get("podFixed")
+    if fixed:
+        validate_overhead(fixed, "overhead.podFixed", errors)
+    scheduling = runtime.get("scheduling") or {}
+    validate_labels(scheduling.get("nodeSelector") or {}, "scheduling.nodeSelector", errors)
+    validate_tolerations(scheduling.get("tolerations") or (), "scheduling.tolerations", errors)
+
+
+def validate_runtime_class_update(new: Obj, old: Obj, errors: Errors) -> None:
+    validate_immutable(new.get("handler"), old.get("handler"), "handler", errors)
+
+
+RULES = Rules(names.dns_subdomain, validate_runtime_class, validate_runtime_class_update)

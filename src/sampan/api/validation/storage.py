@@ -1,0 +1,154 @@
+"""Storage classes, CSI drivers and nodes, attachments, capacities, attributes classes.
+
+Job: what must hold of the kinds of storage.k8s.io.
+Invariant: what a volume was made from does not change behind its back.
+"""
+
+from sampan.api.errors import (
+    FieldError,
+    duplicate,
+    field_forbidden,
+    invalid_value,
+    required,
+)
+from sampan.api.objects import Obj
+from sampan.api.validation import names
+from sampan.api.validation.fields import (
+    spec_of,
+    validate_choice,
+    validate_immutable,
+    validate_optional_choice,
+    validate_required,
+    validate_with,
+)
+from sampan.api.validation.pod_spec.volumes import validate_csi_driver
+from sampan.api.validation.rules import Rules, same_rules
+from sampan.api.validation.selectors import validate_label_selector
+
+Errors = list[FieldError]
+
+
+def validate_storage_class(storage: Obj, errors: Errors) -> None:
+    provisioner = storage.get("provisioner") or ""
+    if not provisioner:
+        errors.append(required("provisioner"))
+    else:
+        validate_with(names.qualified_name, provisioner.lower(), "provisioner", errors)
+    for key in storage.get("parameters") or {}:
+        if not key:
+            errors.append(invalid_value("parameters", key, "field can not be empty."))
+    policy = storage.get("reclaimPolicy")
+    if policy:
+        validate_choice(policy, ("Delete", "Retain"), "reclaimPolicy", errors)
+    modes = ("Immediate", "WaitForFirstConsumer")
+    validate_choice(storage.get("volumeBindingMode"), modes, "volumeBindingMode", errors)
+    for index, term in enumerate(storage.get("allowedTopologies") or ()):
+        for number, one in enumerate(term.get("matchLabelExpressions") or ()):
+            path = f"allowedTopologies[{index}].matchLabelExpressions[{number}]"
+            validate_required(one.get("values"), f"{path}.values", errors)
+            validate_with(names.qualified_name, one.get("key") or "", f"{path}.key", errors)
+
+
+def validate_storage_class_update(new: Obj, old: Obj, errors: Errors) -> None:
+    validate_storage_class(new, errors)
+    for key in ("parameters", "provisioner"):
+        if (new.get(key) or None) != (old.get(key) or None):
+            errors.append(field_forbidden(key, f"updates to {key} are forbidden."))
+    for key in ("reclaimPolicy", "volumeBindingMode"):
+        validate_immutable(new.get(key), old.get(key), key, errors)
+
+
+def validate_csi_driver_object(driver: Obj, errors: Errors) -> None:
+    spec = spec_of(driver)
+    for index, mode in enumerate(spec.get("volumeLifecycleModes") or ()):
+        choices = ("Ephemeral", "Persistent")
+        validate_choice(mode, choices, f"spec.volumeLifecycleModes[{index}]", errors)
+    policies = ("ReadWriteOnceWithFSType", "File", "None")
+    validate_optional_choice(spec.get("fsGroupPolicy"), policies, "spec.fsGroupPolicy", errors)
+    seen: set[str] = set()
+    for index, request in enumerate(spec.get("tokenRequests") or ()):
+        audience = request.get("audience") or ""
+        if audience in seen:
+            errors.append(duplicate(f"spec.tokenRequests[{index}].audience", audience))
+        seen.add(audience)
+        seconds = request.get("expirationSeconds")
+        if seconds is not None and seconds < 600:
+            path = f"spec.tokenRequests[{index}].expirationSeconds"
+            why = "may not specify a duration less than 10 minutes"
+            errors.append(invalid_value(path, seconds, why))
+
+
+def validate_csi_driver_update(new: Obj, old: Obj, errors: Errors) -> None:
+    validate_csi_driver_object(new, errors)
+    for key in ("attachRequired", "fsGroupPolicy", "volumeLifecycleModes"):
+        now, had = spec_of(new).get(key), spec_of(old).get(key)
+        if key != "fsGroupPolicy":
+            validate_immutable(now, had, f"spec.{key}", errors)
+
+
+def validate_csi_node(node: Obj, errors: Errors) -> None:
+    seen: set[str] = set()
+    for index, driver in enumerate(spec_of(node).get("drivers") or ()):
+        path = f"spec.drivers[{index}]"
+        name = driver.get("name") or ""
+        validate_csi_driver(name, f"{path}.name", errors)
+        validate_required(driver.get("nodeID"), f"{path}.nodeID", errors)
+        if name in seen:
+            errors.append(duplicate(f"{path}.name", name))
+        seen.add(name)
+
+
+def validate_attachment(attachment: Obj, errors: Errors) -> None:
+    spec = spec_of(attachment)
+    validate_required(spec.get("attacher"), "spec.attacher", errors)
+    validate_required(spec.get("nodeName"), "spec.nodeName", errors)
+    source = spec.get("source") or {}
+    named = source.get("persistentVolumeName") is not None
+    inline = source.get("inlineVolumeSpec") is not None
+    if not named and not inline:
+        errors.append(
+            required(
+                "spec.source",
+                "must specify exactly one of inlineVolumeSpec and persistentVolumeName",
+            )
+        )
+    elif named and inline:
+        why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+        errors.append(field_forbidden("spec.source", why))
+    elif named and not source["persistentVolumeName"]:
+        why = "must specify non empty persistentVolumeName"
+        errors.append(required("spec.source.persistentVolumeName", why))
+
+
+def validate_attachment_update(new: Obj, old: Obj, errors: Errors) -> None:
+    validate_attachment(new, errors)
+    if spec_of(new) != spec_of(old):
+        errors.append(invalid_value("spec", spec_of(new), "field is immutable"))
+
+
+def validate_capacity(capacity: Obj, errors: Errors) -> None:
+    name = capacity.get("storageClassName") or ""
+    validate_with(names.dns_subdomain, name, "storageClassName", errors)
+    validate_label_selector(capacity.get("nodeTopology"), "nodeTopology", errors)
+
+
+def validate_attributes_class(attributes: Obj, errors: Errors) -> None:
+    validate_csi_driver(attributes.get("driverName") or "", "driverName", errors)
+    if not attributes.get("parameters"):
+        errors.append(required("parameters", "must contain at least one key/value pair"))
+
+
+def validate_attributes_class_update(new: Obj, old: Obj, errors: Errors) -> None:
+    for key in ("driverName", "parameters"):
+        if new.get(key) != old.get(key):
+            errors.append(field_forbidden(key, f"updates to {key} are forbidden."))
+
+
+STORAGE_CLASS = Rules(names.dns_subdomain, validate_storage_class, validate_storage_class_update)
+CSI_DRIVER = Rules(names.dns_subdomain, validate_csi_driver_object, validate_csi_driver_update)
+CSI_NODE = Rules(names.dns_subdomain, validate_csi_node, same_rules(validate_csi_node))
+VOLUME_ATTACHMENT = Rules(names.dns_subdomain, validate_attachment, validate_attachment_update)
+CAPACITY = Rules(names.dns_subdomain, validate_capacity)
+ATTRIBUTES_CLASS = Rules(
+    names.dns_subdomain, validate_attributes_class, validate_attributes_class_update
+)
