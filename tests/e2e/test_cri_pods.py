@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sampan.core.tasks import all_of
 from sampan.kubelet import translate
 from sampan.kubelet.pause_image import PAUSE_IMAGE
 from sampan.kubelet.runtime import ContainerState, RuntimeFailure
@@ -117,7 +118,7 @@ def test_a_pod_runs_is_seen_and_goes_without_a_trace(tmp_path):
         sandbox_id, (container_id,) = await start_pod(node, pod)
         status = await ended(node, pod)
         assert (status.exit_code, status.reason) == (3, "Error")
-        assert output(status) == ["hello", "bye"]
+        assert sorted(output(status)) == ["bye", "hello"]  # two streams, in any order
         assert status.finished_at >= status.started_at > status.created_at > 0
         message = translate.termination_log(pod, "c0", attempt=0, root_dir=facts(node).root_dir)
         assert Path(message).read_text() == "last words\n"
@@ -336,3 +337,35 @@ def machine_address():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))
         return probe.getsockname()[0]
+
+
+def test_a_container_that_is_stopped_right_after_its_start_still_hears_it(tmp_path):
+    """[N11]"""
+
+    async def tell(node):
+        async def one(number):
+            pod = make_pod(
+                "unused", name=f"p{number}", container={"image": PAUSE_IMAGE, "command": []}
+            )
+            _, (container_id,) = await start_pod(node, pod)
+            await node.runtime.stop_container(container_id, 30)
+            return (await ended(node, pod)).exit_code
+
+        async with asyncio.timeout(20):
+            # Many at once, so that some are slow to begin.
+            assert await all_of(one(number) for number in range(12)) == [0] * 12
+
+    story(tmp_path, tell)
+
+
+def test_a_pod_of_the_best_quality_runs_where_oom_scores_cannot_be_lowered_too(tmp_path):
+    """[N16]"""
+
+    async def tell(node):
+        amounts = {"cpu": "100m", "memory": "32Mi"}
+        resources = {"requests": amounts, "limits": amounts}
+        pod = make_pod("echo fine", container={"resources": resources})
+        await start_pod(node, pod)
+        assert output(await ended(node, pod)) == ["fine"]
+
+    story(tmp_path, tell)

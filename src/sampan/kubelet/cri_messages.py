@@ -110,7 +110,10 @@ def container_config(spec: ContainerSpec) -> Message:
         command=spec.command,
         args=spec.args,
         working_dir=spec.working_dir,
-        envs=[cri.KeyValue(key=key, value=value.encode(errors="surrogateescape")) for key, value in spec.env],
+        envs=[
+            cri.KeyValue(key=key, value=value.encode(errors="surrogateescape"))
+            for key, value in spec.env
+        ],
         mounts=[_mount(mount) for mount in spec.mounts],
         labels=dict(spec.labels),
         annotations=dict(spec.annotations),
@@ -204,7 +207,8 @@ def container_status(status: Message, sandbox_id: str) -> ContainerStatus:
         image_id=status.image_ref,
         created_at=status.created_at / 1e9,
         started_at=status.started_at / 1e9,
-        finished_at=status.finished_at / 1e9,
+        # A short life may end before the runtime has noted down its beginning.
+        finished_at=max(status.finished_at, status.started_at) / 1e9 if status.finished_at else 0.0,
         exit_code=status.exit_code,
         reason=status.reason,
         message=status.message,

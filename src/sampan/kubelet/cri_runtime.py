@@ -7,7 +7,9 @@ Invariant: a container whose end the runtime has announced is never shown as run
 Owner: the kubelet; one per node.
 """
 
+import json
 import os
+import signal
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -53,6 +55,9 @@ _CONNECT_POLL_SECONDS = 0.005
 # SIGKILL, from outside or from the kernel's OOM killer: only CRI can say which.
 _KILLED = 137
 _ASK_AGAIN_SECONDS = (0.005, 0.01, 0.02, 0.04, 0.08)
+# How long after its start a container's program may need until it can hear SIGTERM.
+_DEAF_SECONDS = 0.25
+_DEAF_POLL_SECONDS = 0.003
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ class CriRuntime:
         self._may_have_ports_handler = True
         self._uids: OrderedDict[str, str] = _Remembered()  # of containers and of sandboxes
         self._ends: OrderedDict[str, _End] = _Remembered()
+        self._started: OrderedDict[str, float] = _Remembered()  # by this process
 
     async def connect(self, timeout: float) -> RuntimeInfo:
         """Returns when the runtime answers and is ready; RuntimeUnavailable after `timeout`."""
@@ -212,8 +218,11 @@ class CriRuntime:
         with _translated():
             request = cri.StartContainerRequest(container_id=container_id)
             await self._client.runtime("StartContainer", request)
+        self._started[container_id] = self._clock.monotonic()
 
     async def stop_container(self, container_id: str, grace_seconds: float) -> None:
+        if grace_seconds > 0:
+            await self._until_it_hears(container_id)
         # CRI counts whole seconds, and 0 kills at once: a fraction of a second is still a grace.
         seconds = int(grace_seconds) + (grace_seconds > int(grace_seconds))
         request = cri.StopContainerRequest(container_id=container_id, timeout=seconds)
@@ -318,6 +327,21 @@ class CriRuntime:
 
     # ---- helpers
 
+    async def _until_it_hears(self, container_id: str) -> None:
+        """The kernel drops a SIGTERM for a first process that does not catch it yet, and CRI
+        sends only one: right after a start, give the program the moment that it needs."""
+        deadline = self._started.get(container_id, 0.0) + _DEAF_SECONDS
+        if self._clock.monotonic() > deadline:
+            return
+        request = cri.ContainerStatusRequest(container_id=container_id, verbose=True)
+        try:
+            answer = await self._client.runtime("ContainerStatus", request)
+            pid = json.loads(answer.info.get("info") or "{}").get("pid")
+        except (CriError, ValueError):
+            return  # StopContainer will say what is wrong
+        while pid and not _hears_sigterm(pid) and self._clock.monotonic() < deadline:
+            await self._clock.sleep(_DEAF_POLL_SECONDS)
+
     def _event(self, happened: Happened) -> RuntimeEvent | None:
         """None for what only this node agent causes, by calls that it is waiting for anyway."""
         uid = happened.pod_uid or self._uids.get(happened.container_id, "")
@@ -402,6 +426,20 @@ class CriRuntime:
             answer = await self._client.runtime(method, request)
         url: str = answer.url
         return url
+
+
+def _hears_sigterm(pid: int) -> bool:
+    """The container's program catches SIGTERM, or sleeps: then it has made up its mind (in
+    sigtimedwait the kernel does not show what it waits for). True when it cannot be seen."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+            fields = dict(line.split(":", 1) for line in file)
+    except (OSError, ValueError):
+        return True
+    if fields.get("Name", "").strip().startswith("runc:"):
+        return False  # runc's own init, which will become the program
+    catches = int(fields.get("SigCgt", "0"), 16) >> (signal.SIGTERM - 1) & 1
+    return bool(catches) or fields.get("State", "").strip().startswith("S")
 
 
 def _prepare_host(container: ContainerSpec, log_directory: str) -> None:

@@ -96,6 +96,15 @@ def test_statuses_come_back_in_seconds():
     assert (status.state, status.exit_code) == (ContainerState.EXITED, 7)
 
 
+def test_a_container_never_ends_before_it_began():
+    def ended(began, end):
+        status = cri.ContainerStatus(started_at=began, finished_at=end)
+        return messages.container_status(status, "s").finished_at
+
+    assert ended(3_000_000_000, 2_000_000_000) == 3.0
+    assert ended(3_000_000_000, 0) == 0.0
+
+
 def test_all_addresses_of_a_sandbox_are_told():
     network = cri.PodSandboxNetworkStatus(ip="10.0.0.1", additional_ips=[cri.PodIP(ip="fd00::1")])
     assert messages.sandbox_status(cri.PodSandboxStatus(network=network)).ips == (
