@@ -64,7 +64,6 @@ def own_cluster():
     root = Path(tempfile.mkdtemp(prefix="sampan-own-"))
     cluster = SampanProcess(root)
     yield cluster
-    if cluster.data_dir.exists():
-        cluster.reset()
+    cluster.reset()
     assert leftovers(cluster.data_dir) == {}
     shutil.rmtree(root)

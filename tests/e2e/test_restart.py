@@ -76,9 +76,9 @@ def test_kill_9_while_50_pods_are_being_created_loses_nothing(own_cluster, archi
     """[E2, N21] every pod that was answered is there, and every container belongs to one"""
     kubectl = start_with_image(own_cluster, archive)
     manifest = "---\n".join(
-        f"{{apiVersion: v1, kind: Pod, metadata: {{name: many-{i}}}, spec: {{"
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: many-{i}}}\nspec: {{"
         f"terminationGracePeriodSeconds: 1, containers: [{{name: c, image: '{IMAGE}', command: "
-        "[sh, -c, 'trap exit TERM; while :; do sleep 0.5; done']}]}}\n"
+        "[sh, -c, 'trap exit TERM; while :; do sleep 0.5; done']}]}\n"
         for i in range(50)
     )
     path = tmp_path / "many.yaml"

@@ -211,14 +211,14 @@ def test_an_invalid_manifest_names_every_fault(kubectl):
     """[A4]"""
     said = kubectl.fails(
         "create", "-f", "-",
-        stdin="{apiVersion: v1, kind: Pod, metadata: {name: Bad_Name}, "
-        "spec: {containers: [{name: x}]}}",
+        stdin="apiVersion: v1\nkind: Pod\nmetadata: {name: Bad_Name}\n"
+        "spec: {containers: [{name: x}]}\n",
     )  # fmt: skip
     assert "metadata.name: Invalid value" in said
     assert "spec.containers[0].image: Required value" in said
     said = kubectl.fails(
         "create", "-f", "-",
-        stdin="{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {contaners: []}}",
+        stdin="apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {contaners: []}\n",
     )  # fmt: skip
     assert 'unknown field "spec.contaners"' in said
 

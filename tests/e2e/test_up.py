@@ -36,8 +36,8 @@ def test_simulated_nodes_run_pods_without_containers(own_cluster):
 
 
 SIX_PODS = "---\n".join(
-    f"{{apiVersion: v1, kind: Pod, metadata: {{name: p{i}}}, spec: {{containers: [{{name: c, "
-    "image: 'anything:1', resources: {requests: {cpu: 100m}}}]}}\n"
+    f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p{i}}}\nspec: {{containers: [{{name: c, "
+    "image: 'anything:1', resources: {requests: {cpu: 8}}}]}\n"
     for i in range(6)
 )
 

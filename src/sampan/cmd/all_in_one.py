@@ -28,7 +28,7 @@ from sampan.cmd.settings import SERVICE_CIDR, UpSettings
 from sampan.core.clock import Clock
 from sampan.core.http_server import Server, bound_socket
 from sampan.core.metrics import Metrics
-from sampan.core.tasks import Tasks
+from sampan.core.tasks import Tasks, all_of
 from sampan.core.tls import client_context, server_context
 from sampan.store.compaction import keep_compacted
 from sampan.store.contract import StoreError
@@ -49,6 +49,7 @@ class AllInOne:
         self._undo = AsyncExitStack()
         self._pki = pki.Pki(data.pki)
         self._nodes: Nodes | None = None
+        self._server: ApiServer | None = None
 
     async def start(self) -> None:
         """Returns when the API answers and every node is Ready; raises CannotStart."""
@@ -58,16 +59,14 @@ class AllInOne:
             address=settings.node_ip or machine.primary_address(),
         )
         self._nodes = choose_nodes(settings, self._data, identity, self._progress, self._clock)
-        # A real node's runtime takes longest, and needs nothing from the others: it goes first.
-        runtime = self._tasks.start("runtime", self._nodes.prepare())
         self._undo.push_async_callback(self._nodes.stop)
         self._undo.push_async_callback(self._tasks.stop)
-        self._ensure_certificates(identity)
-        server = await self._start_api_server()
-        self._start_scheduler(server)
-        self._start_controllers(server)
-        await runtime
-        await self._nodes.start(self._client_maker(server), self._metrics, self._tls_of_node())
+        # A real node's runtime takes longest and needs nothing from the rest: both start at once.
+        await all_of([self._nodes.prepare(), self._start_control_plane(identity)])
+        assert self._server is not None
+        await self._nodes.start(
+            self._client_maker(self._server), self._metrics, self._tls_of_node()
+        )
 
     async def stop(self) -> None:
         await self._undo.aclose()
@@ -76,6 +75,12 @@ class AllInOne:
         """The user asked twice: give containers no more time."""
         if self._nodes is not None:
             self._nodes.hurry()
+
+    async def _start_control_plane(self, identity: NodeIdentity) -> None:
+        self._ensure_certificates(identity)
+        self._server = await self._start_api_server()
+        self._start_scheduler(self._server)
+        self._start_controllers(self._server)
 
     def _ensure_certificates(self, identity: NodeIdentity) -> None:
         with self._progress.step("certificates") as step:

@@ -69,6 +69,8 @@ def choose_nodes(
         case "simulated":
             return SimulatedNodes(settings, identity, progress, clock)
     if settings.cri_socket:
+        if not Path(settings.cri_socket).is_socket():
+            raise CannotStart(_nobody_at(settings.cri_socket, "there is no such socket"))
         return RealNode(settings, data, identity, progress, clock)
     missing = _missing()
     if not missing:
@@ -269,10 +271,7 @@ class RealNode:
             if self._containerd is not None:
                 await self._import_pause_image(runtime, socket_path)
         except RuntimeFailure as error:
-            raise CannotStart(
-                f"no container runtime answers at {socket_path}: {error}; "
-                "start it, or leave --cri-socket out to get a private containerd"
-            ) from error
+            raise CannotStart(_nobody_at(socket_path, str(error))) from error
         return f"{info.name} {info.version}"
 
     async def _import_pause_image(self, runtime: "Runtime", socket_path: str) -> None:
@@ -335,6 +334,13 @@ class RealNode:
         assert self._runtime is not None
         runtime = self._runtime
         await all_of(runtime.stop_container(one.id, grace_seconds) for one in pod.containers)
+
+
+def _nobody_at(socket_path: str, why: str) -> str:
+    return (
+        f"no container runtime answers at {socket_path}: {why}; "
+        "start it, or leave --cri-socket out to get a private containerd"
+    )
 
 
 async def _all_ready(nodes: Sequence[asyncio.Event]) -> None:

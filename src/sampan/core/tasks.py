@@ -30,7 +30,7 @@ class Tasks:
         return len(self._running)
 
     def start(self, name: str, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Run `work` once. Its failure is logged here unless the caller awaits the task."""
+        """Run `work` once. A failure is a bug and is logged; what may fail goes through all_of."""
         if self._stopping:
             work.close()
             raise RuntimeError(f"{self._owner} is stopping; {name} was not started")

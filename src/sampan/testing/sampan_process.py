@@ -56,9 +56,10 @@ class SampanProcess:
 
     def reset(self) -> None:
         """Remove whatever is left of it, running or not."""
-        if self.program is not None and self.program.process.poll() is None:
-            self.kill()
-        self.run("reset", "--yes")
+        if self.data_dir.exists():
+            self.run("reset", "--yes")
+        if self.program is not None:
+            self.program.process.wait(10)
 
     def run(self, verb: str, *arguments: str) -> str:
         """Another verb on the same data directory."""
