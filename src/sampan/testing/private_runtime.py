@@ -31,7 +31,14 @@ class PrivateNode:
     async def import_image(self, archive: bytes) -> list[str]:
         file = self.data_dir / "image.tar"
         file.write_bytes(archive)
-        return await import_archive(self.daemon.socket_path, file)
+        names = await import_archive(self.daemon.socket_path, file)
+        deadline = self.clock.monotonic() + CONNECT_SECONDS
+        for name in names:
+            # CRI hears of it by an event, some milliseconds later.
+            while await self.runtime.image(name) is None:
+                assert self.clock.monotonic() < deadline, f"{name} does not appear"
+                await self.clock.sleep(0.005)
+        return names
 
 
 def why_not() -> str:
