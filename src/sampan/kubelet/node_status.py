@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sampan.api.objects import Obj, copy_of, labels_of, meta_of, time_text
+from sampan.api.quantity import canonical, from_milli
 from sampan.kubelet.node_machine import Machine
 from sampan.kubelet.relist import RuntimeHealth
 from sampan.kubelet.runtime import Image
@@ -115,23 +116,24 @@ def allocatable_of(machine: Machine) -> dict[str, str]:
 def _room(machine: Machine) -> tuple[dict[str, str], dict[str, str]]:
     has = machine.capacity
     capacity = {
-        "cpu": _cpu(has.cpu_milli),
-        "ephemeral-storage": f"{has.ephemeral_bytes // 1024}Ki",
+        "cpu": str(from_milli(has.cpu_milli)),
+        "ephemeral-storage": _kibibytes(has.ephemeral_bytes),
         "hugepages-1Gi": "0",
         "hugepages-2Mi": "0",
-        "memory": f"{has.memory_bytes // 1024}Ki",
+        "memory": _kibibytes(has.memory_bytes),
         "pods": str(has.pods),
     }
     allocatable = {
         **capacity,
-        "cpu": _cpu(has.cpu_milli - has.reserved_cpu_milli),
-        "memory": f"{(has.memory_bytes - has.reserved_memory_bytes) // 1024}Ki",
+        "cpu": str(from_milli(has.cpu_milli - has.reserved_cpu_milli)),
+        "memory": _kibibytes(has.memory_bytes - has.reserved_memory_bytes),
     }
     return capacity, allocatable
 
 
-def _cpu(milli: int) -> str:
-    return str(milli // 1000) if milli % 1000 == 0 else f"{milli}m"
+def _kibibytes(count: int) -> str:
+    """As the API stores it: a text that it would rewrite looks like a change for ever."""
+    return canonical(f"{count // 1024}Ki")
 
 
 def _addresses(settings: KubeletSettings) -> list[Obj]:

@@ -1,0 +1,179 @@
+"""Seeded weather over one node: everything that can go wrong, in any order, then calm. Virtual time.
+
+Checked all the time: never two pods of one name at once, nothing started in a pod that has ended.
+Checked in the end: every deleted pod is gone, nothing is left over, every status is true. [N7] [N21]
+"""
+
+import asyncio
+import random
+
+import pytest
+
+from sampan.api.objects import is_deleted, uid_of
+from sampan.api.resources import PODS
+from sampan.kubelet.pod_state import Phase
+from sampan.kubelet.runtime import ContainerState
+from sampan.testing import virtual_time
+from sampan.testing.simulated_node import SimulatedNode
+
+pytestmark = pytest.mark.slow
+
+NAMES = [f"pod-{number}" for number in range(8)]
+SCRIPTS = [
+    {},
+    {"exit-after-seconds": "3", "exit-code": "1"},
+    {"exit-after-seconds": "8", "exit-code": "0"},
+    {"start-seconds": "2", "stop-seconds": "1"},
+    {"stop-seconds": "never"},
+    {"fail": "run_sandbox:1:no network;create_container:2:no disk"},
+    {"fail": "start_container:1:no;stop_container:2:stuck"},
+    {"sandbox-seconds": "3"},
+]
+
+
+class Weather:
+    def __init__(self, node, seed):
+        self.node, self.rng = node, random.Random(seed)
+        self.ended: set[str] = set()
+
+    async def blow(self, minutes):
+        end = self.node.clock.monotonic() + 60 * minutes
+        deeds = [
+            (self.make, 6), (self.delete, 4), (self.force, 1), (self.crash, 2),
+            (self.kill_sandbox, 1), (self.restart, 1), (self.api_outage, 1),
+            (self.runtime_outage, 1), (self.break_watch, 1), (self.lie, 1),
+        ]  # fmt: skip
+        while self.node.clock.monotonic() < end:
+            deed = self.rng.choices([deed for deed, _ in deeds], [often for _, often in deeds])[0]
+            await deed()
+            await asyncio.sleep(self.rng.choice([0, 0.01, 0.5, 3, 20]))
+            await self.check()
+
+    async def make(self):
+        name = self.rng.choice(NAMES)
+        if self.node.has(name) or self.node.api.down:
+            return
+        words = {"restartPolicy": self.rng.choice(["Always", "OnFailure", "Never"])}
+        if self.rng.random() < 0.3:
+            words["initContainers"] = [{"name": "setup", "image": "i:1"}]
+            script = {"exit-after-seconds.setup": "1", "exit-code.setup": "1,0"}
+        else:
+            script = self.rng.choice(SCRIPTS)
+        await self.node.make(
+            name, script=script, terminationGracePeriodSeconds=self.rng.choice([0, 2, 30]), **words
+        )
+
+    async def delete(self, grace=None):
+        name = self.rng.choice(NAMES)
+        if self.node.has(name) and not self.node.api.down:
+            await self.node.delete(name, grace_seconds=grace)
+
+    async def force(self):
+        await self.delete(grace=0)
+
+    async def crash(self):
+        running = [
+            one
+            for pod in await self.pods()
+            for one in pod.containers
+            if one.state is ContainerState.RUNNING
+        ]
+        if running:
+            self.node.runtime.crash(self.rng.choice(running).id, self.rng.choice([0, 1, 137]))
+
+    async def kill_sandbox(self):
+        ready = [one for pod in await self.pods() for one in pod.sandboxes if one.ready]
+        if ready:
+            self.node.runtime.kill_sandbox(self.rng.choice(ready).id)
+
+    async def restart(self):
+        await self.node.stop()
+        await asyncio.sleep(self.rng.choice([0, 1, 30]))
+        await self.node.start(wait=False)
+
+    async def api_outage(self):
+        self.node.api.go_down()
+        await asyncio.sleep(self.rng.choice([0.1, 5, 60]))
+        self.node.api.come_back()
+
+    async def runtime_outage(self):
+        self.node.runtime.go_down()
+        await asyncio.sleep(self.rng.choice([0.1, 5, 60]))
+        self.node.runtime.come_back()
+
+    async def break_watch(self):
+        if self.rng.random() < 0.5:
+            self.node.api.compact()
+        self.node.api.break_watches()
+
+    async def lie(self):
+        name = self.rng.choice(NAMES)
+        if self.node.has(name) and not self.node.api.down:
+            if self.node.status(name).get("phase") in ("Succeeded", "Failed"):
+                return
+            lie = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+            await self.node.api.patch(PODS, "default", name, lie, subresource="status")
+
+    async def pods(self):
+        runtime = self.node.runtime
+        return [runtime._observed(uid) for uid in runtime._by_uid]
+
+    async def check(self):
+        """At every moment."""
+        alive = [
+            pod
+            for pod in await self.pods()
+            if any(one.state is ContainerState.RUNNING for one in pod.containers)
+        ]
+        names = [pod.name for pod in alive]
+        assert len(names) == len(set(names)), f"two pods of one name: {names}"
+        workers = self.node.kubelet._workers
+        for uid in list(self.ended):
+            if uid in workers and workers.phase(uid) < Phase.TERMINATED:
+                self.ended.discard(uid)  # a new agent has to find out for itself
+        for pod in alive:
+            assert pod.uid not in self.ended, f"{pod.name} runs although it has ended"
+        for pod in self.node.api.objects(PODS):
+            if workers.phase(uid_of(pod)) in (Phase.TERMINATED, Phase.FINISHED):
+                self.ended.add(uid_of(pod))
+
+    async def calm(self):
+        await asyncio.sleep(700)
+        await self.node.settle()
+        shown = {uid_of(pod): pod for pod in self.node.api.objects(PODS)}
+        seen = {pod.uid: pod for pod in await self.pods()}
+        assert seen.keys() <= shown.keys(), "something is left over"
+        for uid, pod in shown.items():
+            assert not is_deleted(pod), f"{pod['metadata']['name']} is still being deleted"
+            self.check_status(pod, seen.get(uid))
+
+    def check_status(self, pod, seen):
+        status = pod["status"]
+        ready = next(one for one in status["conditions"] if one["type"] == "Ready")["status"]
+        running = seen is not None and [
+            one.id for one in seen.containers if one.state is ContainerState.RUNNING
+        ]
+        if status["phase"] in ("Succeeded", "Failed"):
+            assert not running
+            assert ready == "False"
+            return
+        assert status["phase"] == "Running", pod
+        shown = status["containerStatuses"][0]
+        assert (ready == "True") == bool(running), (status, seen)
+        if running:
+            assert shown["containerID"] == f"simulated://{running[0]}"
+        newest = max(one.attempt for one in seen.containers if one.name == "main")
+        assert shown["restartCount"] == newest
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_after_the_storm_everything_is_as_it_should_be(seed):
+    """[N7] [N14] [N21]"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            weather = Weather(node, seed)
+            await weather.blow(minutes=30)
+            await weather.calm()
+
+    virtual_time.run(story())
