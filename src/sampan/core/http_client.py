@@ -19,7 +19,7 @@ import httptools
 from sampan.core import tls
 from sampan.core.http import Headers
 from sampan.core.http_wire import has_no_body, name_of_header
-from sampan.core.raw_connection import READ_AHEAD, RawConnection
+from sampan.core.raw_connection import READ_AHEAD, RawConnection, probe_silent_peers
 
 IDLE_PER_ORIGIN = 25  # as client-go's transport
 ANSWER_BYTES = 256 * 1024 * 1024  # a whole answer that is larger must be asked for as a stream
@@ -145,7 +145,7 @@ class HttpClient:
     ) -> Upgraded:
         """`headers` name the protocol: Connection and Upgrade among them."""
         async with _Deadline(timeout_seconds, method, url):
-            link = await self._exchange(method, url, headers, b"", fresh=True)
+            link = await self._exchange(method, url, headers, b"", upgrading=True)
             if link.upgraded:
                 return Upgraded(link.status, link.headers, link.into_raw_connection())
             try:
@@ -164,24 +164,26 @@ class HttpClient:
             await link.lost
 
     async def _exchange(
-        self, method: str, url: str, headers: Headers, body: bytes, *, fresh: bool = False
+        self, method: str, url: str, headers: Headers, body: bytes, *, upgrading: bool = False
     ) -> "_Link":
         """Send, and wait for the head of the answer."""
         origin, target = _split_url(url)
         message = _render_request(method, target, origin, headers, body)
-        kept = None if fresh else self._kept_link(origin)
+        kept = None if upgrading else self._kept_link(origin)
         if kept is not None:
             try:
-                return await self._ask(kept, method, message)
+                return await self._ask(kept, method, message, upgrading)
             except _Stale:
                 if method not in REPEATABLE:
                     raise
-        return await self._ask(await self._connect(origin), method, message)
+        return await self._ask(await self._connect(origin), method, message, upgrading)
 
-    async def _ask(self, link: "_Link", method: str, message: bytes) -> "_Link":
+    async def _ask(self, link: "_Link", method: str, message: bytes, upgrading: bool) -> "_Link":
         answered = False
         try:
             await link.ask(method, message)
+            if link.upgraded and not upgrading:
+                raise HttpError("an upgrade that nobody asked for")
             answered = True
         finally:
             if not answered:
@@ -334,6 +336,7 @@ class _Link(asyncio.Protocol):
         self._forget(self)
         raw = RawConnection(self._transport, self._leftover)
         self._transport.set_protocol(raw)
+        self._transport.resume_reading()
         return raw
 
     def abort(self) -> None:
@@ -356,6 +359,7 @@ class _Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        probe_silent_peers(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
         if self.upgraded:
@@ -368,6 +372,9 @@ class _Link(asyncio.Protocol):
         except httptools.HttpParserUpgrade as upgrade:
             self.upgraded = True
             self._leftover = data[upgrade.args[0] :]
+            # An end that comes now is for whoever takes the connection over, not for us.
+            self._reading_paused = True
+            self._transport.pause_reading()
         except httptools.HttpParserCallbackError:
             raise  # ours, not theirs
         except httptools.HttpParserError as error:

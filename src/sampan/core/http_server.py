@@ -27,7 +27,7 @@ from sampan.core.http_wire import (
     render_chunk,
     render_head,
 )
-from sampan.core.raw_connection import RawConnection
+from sampan.core.raw_connection import RawConnection, probe_silent_peers
 from sampan.core.tasks import Tasks
 
 BACKLOG = 1024
@@ -35,7 +35,6 @@ PIPELINED = 16  # requests that may wait on one connection before reading pauses
 JOINED_BYTES = 64 * 1024  # below this a copy is cheaper than a second write
 LINGER_SECONDS = 0.5  # as net/http: time for the client to read an answer to what we did not read
 TLS_SHUTDOWN_SECONDS = 2.0
-KEEPALIVE_SECONDS = 15  # as net.ListenConfig: silent peers are probed
 
 
 class Server:
@@ -168,7 +167,7 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=self._limits.pending_bytes)
-        _probe_silent_peers(transport.get_extra_info("socket"))
+        probe_silent_peers(transport.get_extra_info("socket"))
         ssl_object = transport.get_extra_info("ssl_object")
         certificate = None if ssl_object is None else ssl_object.getpeercert(binary_form=True)
         peer = transport.get_extra_info("peername")
@@ -454,12 +453,3 @@ def _persistence(item: Arrived, keep_alive: bool) -> str:
     if not keep_alive:
         return "connection: close\r\n"
     return "" if item.chunks_allowed else "connection: keep-alive\r\n"
-
-
-def _probe_silent_peers(sock: socket.socket | None) -> None:
-    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
-        return
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_KEEPIDLE"):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_SECONDS)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_SECONDS)

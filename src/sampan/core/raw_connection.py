@@ -7,10 +7,12 @@ Owner: whoever took the connection over; one reader and one writer at a time.
 """
 
 import asyncio
+import socket
 from collections.abc import Callable
 from typing import cast
 
 READ_AHEAD = 256 * 1024
+KEEPALIVE_SECONDS = 15  # as Go's net package: silent peers are probed, dead ones found
 
 
 def _nobody() -> None:
@@ -32,7 +34,8 @@ class RawConnection(asyncio.Protocol):
         self._on_lost = on_lost
         self._buffer: list[bytes] = [leftover] if leftover else []
         self._buffered = len(leftover)
-        self._reading_paused = self._eof = self._lost = False
+        self._reading_paused = self._lost = False
+        self._eof = transport.is_closing()  # whoever had it before us was told, we will not be
         self._error: Exception | None = None
         self._reader: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
@@ -119,3 +122,13 @@ class RawConnection(asyncio.Protocol):
     def _wake_reader(self) -> None:
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
+
+
+def probe_silent_peers(sock: socket.socket | None) -> None:
+    """Without this a peer that lost power is waited for for ever."""
+    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_SECONDS)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_SECONDS)

@@ -313,6 +313,31 @@ def test_an_upgrade_gives_a_raw_connection(run):
     run(story())
 
 
+SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
+
+
+def test_an_upgrade_that_ends_at_once_is_read_to_its_end():
+    async def story():
+        async with scripted(SWITCH + b"all there is") as (client, url, _):
+            headers = [("connection", "Upgrade"), ("upgrade", "x")]
+            connection = (await client.upgrade("GET", url, headers=headers)).connection
+            assert connection is not None
+            assert await connection.read() == b"all there is"
+            assert await connection.read() == b""
+            connection.close()
+
+    asyncio.run(story())
+
+
+def test_an_upgrade_that_nobody_asked_for_is_an_error():
+    async def story():
+        async with scripted(SWITCH) as (client, url, _):
+            with pytest.raises(HttpError, match="nobody asked"):
+                await client.request("GET", url)
+
+    asyncio.run(story())
+
+
 def test_a_cancelled_request_leaves_no_connection_behind():
     async def story():
         started = asyncio.Event()
