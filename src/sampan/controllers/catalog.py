@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from sampan.controllers.controller import Controller
 from sampan.controllers.deployment import deployment_controller
+from sampan.controllers.endpoints import endpoints_controller
+from sampan.controllers.endpointslice import endpointslice_controller
 from sampan.controllers.garbage_collector import garbage_collector
 from sampan.controllers.namespace import namespace_controller
 from sampan.controllers.pod_gc import pod_gc_controller
@@ -31,4 +33,6 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         replication_controller(),
         deployment_controller(),
         pod_gc_controller(),
+        endpointslice_controller(),
+        endpoints_controller(),
     ]

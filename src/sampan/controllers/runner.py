@@ -34,10 +34,13 @@ log = get_logger(__name__)
 RETRY = Backoff(first_seconds=0.005, cap_seconds=60.0)
 # The caches' own events end a wait; this is for the case that a relist swallowed them.
 LOOK_AGAIN_SECONDS = 1.0
-# A key whose plan takes long (thousands of pods) rests this many times as long: a burst of changes
-# is then planned once, not once per change.
+# A key whose plan takes long (thousands of pods) rests this many times as long, and once as long as
+# its writes took: a burst of changes is then planned once, not once per change.
 REST_FACTOR = 4.0
 SHORTEST_REST_SECONDS = 0.002
+LONGEST_REST_SECONDS = 0.5
+# What is remembered about keys is looked through when it has grown to this, or doubled since.
+PRUNE_AT = 1000
 
 
 class PlanFailed(Exception):
@@ -97,6 +100,7 @@ class _Loop:
         self._expected: dict[Key, list[Expectation]] = {}
         self._waiting: dict[Resource, set[Key]] = {}
         self._rested_at: dict[Key, float] = {}
+        self._prune_at = PRUNE_AT
         self._recorder = EventRecorder(client, controller.component, clock=clock, rng=rng)
         self._informers: dict[Resource, Informer] = {}
         for resource in {*controller.wakes, *controller.indices}:
@@ -143,7 +147,7 @@ class _Loop:
         def heard(old: Obj | None, new: Obj | None) -> None:
             try:
                 for key in wake(self._cache, old, new):
-                    self._add(key)
+                    self._queue.add(key)
             except Exception as error:
                 log.bug("a change was not understood", error, controller=self._controller.name)
             for key in self._waiting.pop(resource, ()):
@@ -151,20 +155,13 @@ class _Loop:
 
         return heard
 
-    def _add(self, key: Key) -> None:
-        rested_at = self._rested_at.get(key)
-        if rested_at is None:
-            self._queue.add(key)
-        else:
-            self._queue.add_after(key, rested_at - self._clock.monotonic())
-
     async def _worked(self) -> None:
         name = self._controller.name
         while True:
             key = await self._queue.get()
             started = self._clock.monotonic()
             try:
-                if self._has_caught_up(key):
+                if self._has_rested(key) and self._has_caught_up(key):
                     await self._reconciled(key)
             except PlanFailed as error:
                 self._retry(key, error)
@@ -181,10 +178,11 @@ class _Loop:
         started = self._clock.monotonic()
         view = View(self._cache, self._client, self._clock.now(), self._rng)
         plan: Plan = await self._controller.planned(view, key)
-        self._rest(key, started)
+        planned = self._clock.monotonic()
         outcomes = await perform(plan.actions, self._client, self._recorder)
         if plan.then is not None:
             outcomes += await perform(plan.then(outcomes), self._client, self._recorder)
+        self._rest(key, REST_FACTOR * (planned - started) + self._clock.monotonic() - planned)
         self._expect(key, outcomes)
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
         if errors:
@@ -193,13 +191,18 @@ class _Loop:
         if plan.again_seconds is not None:
             self._queue.add_after(key, plan.again_seconds)
 
-    def _rest(self, key: Key, started: float) -> None:
-        now = self._clock.monotonic()
-        rest = REST_FACTOR * (now - started)
-        if rest >= SHORTEST_REST_SECONDS:
-            self._rested_at[key] = now + rest
-        else:
-            self._rested_at.pop(key, None)
+    def _rest(self, key: Key, seconds: float) -> None:
+        if seconds >= SHORTEST_REST_SECONDS:
+            rest = min(seconds, LONGEST_REST_SECONDS)
+            self._rested_at[key] = self._clock.monotonic() + rest
+
+    def _has_rested(self, key: Key) -> bool:
+        left = self._rested_at.get(key, 0.0) - self._clock.monotonic()
+        if left > 0:
+            self._queue.add_after(key, left)
+            return False
+        self._rested_at.pop(key, None)
+        return True
 
     def _retry(self, key: Key, error: Exception | None) -> None:
         seconds = self._queue.retry(key)
@@ -221,13 +224,29 @@ class _Loop:
         seen = [one for one in expected if one is not None and one.resource in self._informers]
         if seen:
             self._expected[key] = seen
+            self._prune(now)
+
+    def _prune(self, now: float) -> None:
+        """Forget keys that never came back: objects that are gone, as a rule."""
+        if len(self._expected) < self._prune_at:
+            return
+        self._expected = {
+            key: unmet
+            for key, expected in self._expected.items()
+            if (unmet := self._unmet(expected, now))
+        }
+        self._rested_at = {key: at for key, at in self._rested_at.items() if at > now}
+        self._prune_at = max(PRUNE_AT, 2 * len(self._expected))
+
+    def _unmet(self, expected: Sequence[Expectation], now: float) -> list[Expectation]:
+        return [one for one in expected if not is_met(one, self._revision, self._lookup, now)]
 
     def _has_caught_up(self, key: Key) -> bool:
         expected = self._expected.get(key)
         if expected is None:
             return True
         now = self._clock.monotonic()
-        unmet = [one for one in expected if not is_met(one, self._revision, self._lookup, now)]
+        unmet = self._unmet(expected, now)
         if not unmet:
             del self._expected[key]
             return True

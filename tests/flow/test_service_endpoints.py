@@ -1,0 +1,178 @@
+import pytest
+
+from sampan.api.resources import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES
+from sampan.testing.control_plane import story
+
+with_endpoints = story(
+    ["endpointslice-controller", "endpoints-controller", "garbage-collector-controller"]
+)
+
+
+def service(**spec):
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "web", "namespace": "default", "labels": {"team": "a"}},
+        "spec": {
+            "selector": {"app": "web"},
+            "ports": [{"name": "http", "port": 80, "targetPort": "web"}],
+            **spec,
+        },
+    }
+
+
+async def add_pod(plane, name, ip, ready=True, port=8080, app="web"):
+    container = {
+        "name": "c",
+        "image": "i",
+        "ports": [{"name": "web", "containerPort": port}],
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": {"app": app}},
+        "spec": {"containers": [container], "nodeName": "n1"},
+    }
+    await plane.client.create(PODS, pod)
+    await set_status(plane, name, ip, ready)
+
+
+async def set_status(plane, name, ip, ready, phase="Running"):
+    status = {
+        "phase": phase,
+        "podIP": ip,
+        "podIPs": [{"ip": ip}],
+        "conditions": [{"type": "Ready", "status": str(ready)}],
+    }
+    await plane.client.patch(
+        PODS, "default", name, {"status": status}, patch_type="merge", subresource="status"
+    )
+
+
+async def slices(plane):
+    await plane.settled()
+    listed = (await plane.client.list(ENDPOINT_SLICES, "default")).items
+    return [one for one in listed if one["metadata"]["name"] != "kubernetes"]
+
+
+async def shown(plane):
+    """Address → (ready, serving, terminating), over all slices."""
+    found = {}
+    for one in await slices(plane):
+        for endpoint in one.get("endpoints") or ():
+            conditions = endpoint["conditions"]
+            kinds = ("ready", "serving", "terminating")
+            found[endpoint["addresses"][0]] = tuple(conditions[kind] for kind in kinds)
+    return found
+
+
+@with_endpoints
+async def test_a_service_without_pods_has_one_empty_slice(plane):
+    await plane.client.create(SERVICES, service())
+    [one] = await slices(plane)
+    assert not one.get("endpoints")
+    assert one["metadata"]["name"].startswith("web-")
+    assert one["metadata"]["labels"] == {
+        "team": "a",
+        "kubernetes.io/service-name": "web",
+        "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+    }
+
+
+@with_endpoints
+async def test_pods_come_ready_and_go(plane):
+    await plane.client.create(SERVICES, service())
+    await add_pod(plane, "a", "10.0.0.1", ready=False)
+    await add_pod(plane, "b", "10.0.0.2")
+    await add_pod(plane, "other", "10.0.0.3", app="other")
+    assert await shown(plane) == {
+        "10.0.0.1": (False, False, False),
+        "10.0.0.2": (True, True, False),
+    }
+    [one] = await slices(plane)
+    assert one["ports"] == [{"name": "http", "port": 8080, "protocol": "TCP"}]
+    endpoint = next(e for e in one["endpoints"] if e["addresses"] == ["10.0.0.2"])
+    assert endpoint["nodeName"] == "n1"
+    assert endpoint["targetRef"]["name"] == "b"
+    await set_status(plane, "a", "10.0.0.1", True)
+    await plane.client.delete(PODS, "default", "b")
+    assert await shown(plane) == {
+        "10.0.0.1": (True, True, False),
+        "10.0.0.2": (False, True, True),
+    }
+    await set_status(plane, "a", "10.0.0.1", False, phase="Failed")
+    await plane.client.delete(PODS, "default", "b", grace_seconds=0)
+    assert await shown(plane) == {}
+
+
+@with_endpoints
+async def test_the_old_form_says_the_same(plane):
+    await plane.client.create(SERVICES, service())
+    await add_pod(plane, "a", "10.0.0.1", ready=False)
+    await add_pod(plane, "b", "10.0.0.2")
+    await plane.settled()
+    endpoints = await plane.client.get(ENDPOINTS, "default", "web")
+    [subset] = endpoints["subsets"]
+    assert [one["ip"] for one in subset["addresses"]] == ["10.0.0.2"]
+    assert [one["ip"] for one in subset["notReadyAddresses"]] == ["10.0.0.1"]
+    assert subset["ports"] == [{"name": "http", "port": 8080, "protocol": "TCP"}]
+    await plane.client.delete(SERVICES, "default", "web")
+    await plane.settled()
+    remaining = {one["metadata"]["name"] for one in (await plane.client.list(ENDPOINTS)).items}
+    assert "web" not in remaining
+    assert await slices(plane) == []
+
+
+@with_endpoints
+async def test_pods_with_different_ports_are_in_different_slices(plane):
+    await plane.client.create(SERVICES, service())
+    await add_pod(plane, "a", "10.0.0.1", port=8080)
+    await add_pod(plane, "b", "10.0.0.2", port=9090)
+    found = {one["ports"][0]["port"]: len(one["endpoints"]) for one in await slices(plane)}
+    assert found == {8080: 1, 9090: 1}
+
+
+@with_endpoints
+async def test_not_ready_addresses_are_published_where_asked_for(plane):
+    await plane.client.create(SERVICES, service(clusterIP="None", publishNotReadyAddresses=True))
+    await add_pod(plane, "a", "10.0.0.1", ready=False)
+    assert await shown(plane) == {"10.0.0.1": (True, False, False)}
+    [one] = await slices(plane)
+    assert one["metadata"]["labels"]["service.kubernetes.io/headless"] == ""
+
+
+@with_endpoints
+async def test_a_service_without_selector_is_left_to_its_owner(plane):
+    spec = service()
+    del spec["spec"]["selector"]
+    await plane.client.create(SERVICES, spec)
+    await add_pod(plane, "a", "10.0.0.1")
+    assert await slices(plane) == []
+
+
+@pytest.mark.slow
+@with_endpoints
+async def test_many_pods_are_spread_over_full_slices_and_a_change_touches_one(plane):
+    for number in range(250):
+        await add_pod(plane, f"p{number}", f"10.0.{number // 200}.{number % 200}")
+    await plane.client.create(SERVICES, service())
+    before = {one["metadata"]["name"]: one for one in await slices(plane)}
+    assert sorted(len(one["endpoints"]) for one in before.values()) == [50, 100, 100]
+    await set_status(plane, "p7", "10.0.0.7", False)
+    after = {one["metadata"]["name"]: one for one in await slices(plane)}
+    changed = [name for name in after if after[name] != before[name]]
+    assert len(changed) == 1
+
+
+@with_endpoints
+async def test_a_slice_that_somebody_changed_is_put_right(plane):
+    await plane.client.create(SERVICES, service())
+    await add_pod(plane, "a", "10.0.0.1")
+    [one] = await slices(plane)
+    name = one["metadata"]["name"]
+    await plane.client.patch(
+        ENDPOINT_SLICES, "default", name, {"endpoints": []}, patch_type="merge"
+    )
+    assert await shown(plane) == {"10.0.0.1": (True, True, False)}
+    await plane.client.delete(ENDPOINT_SLICES, "default", name)
+    assert await shown(plane) == {"10.0.0.1": (True, True, False)}
