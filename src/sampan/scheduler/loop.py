@@ -62,35 +62,37 @@ class Scheduler:
         rng: random.Random,
         metrics: Metrics,
         profile: Profile = DEFAULT_PROFILE,
-        informers: Informers | None = None,
     ) -> None:
-        """`informers`: those of the process, if it has any; they are started but not stopped."""
         self._client, self._clock, self._rng, self._profile = client, clock, rng, profile
-        self._informers = informers
+        self._metrics = metrics
+        self._begin()
+
+    def _begin(self) -> None:
+        """Everything that is known comes from the API, so a new run starts with nothing."""
         self._cache = CacheState()
         self._queue = QueueState()
         self._pods: dict[str, Obj] = {}  # the pods of the queue, by uid
-        self._measures = Measures(metrics, self._queue, profile.scheduler_name)
-        self._events = EventRecorder(client, profile.scheduler_name, clock=clock, rng=rng)
+        name = self._profile.scheduler_name
+        self._measures = Measures(self._metrics, self._queue, name)
+        self._events = EventRecorder(self._client, name, clock=self._clock, rng=self._rng)
         self._tasks = Tasks("scheduler")
         self._calls = 0  # bindings and status writes in flight
         self._wake = asyncio.Event()
-        self._alarm = _Alarm(clock, self._tasks, self._wake.set)
+        self._alarm = _Alarm(self._clock, self._tasks, self._wake.set)
 
     async def run(self) -> None:
-        """Until cancelled; once per Scheduler."""
-        informers = self._informers or Informers(self._client, clock=self._clock, rng=self._rng)
+        """Until cancelled; may be run again after a failure."""
+        self._begin()
+        informers = Informers(self._client, clock=self._clock, rng=self._rng)
         try:
             informers.of(NODES).on_change(self.node_changed)
             informers.of(PODS).on_change(self.pod_changed)
             informers.start()
-            await informers.of(NODES).synced()
-            await informers.of(PODS).synced()
+            await informers.synced()
             self._tasks.supervise("events", self._events.run)
             await self._schedule()
         finally:
-            if self._informers is None:
-                await informers.stop()
+            await informers.stop()
             await self._tasks.stop()
 
     # What the API says.

@@ -13,6 +13,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -346,12 +347,12 @@ async def open_sqlite(path: Path, clock: Clock) -> SqliteStore:
         file = SqliteLog(path)
         return file, *file.state()
 
-    try:
+    with ExitStack() as undo:
+        undo.callback(writer.shutdown, wait=False)
         file, revision, compacted, living = await loop.run_in_executor(writer, opened)
-        return SqliteStore(file, clock, writer, revision, compacted, living)
-    except BaseException:
-        writer.shutdown(wait=False)
-        raise
+        store = SqliteStore(file, clock, writer, revision, compacted, living)
+        undo.pop_all()
+        return store
 
 
 def _after(row: Row) -> Current | None:

@@ -46,10 +46,9 @@ class World:
         self.clock = LoopClock()
         self.api = Api(self.clock)
         self.metrics = Metrics()
-        self.scheduler = self.new_scheduler()
-
-    def new_scheduler(self):
-        return Scheduler(self.api, clock=self.clock, rng=random.Random(1), metrics=self.metrics)
+        self.scheduler = Scheduler(
+            self.api, clock=self.clock, rng=random.Random(1), metrics=self.metrics
+        )
 
     async def node(self, name="n", cpu="4", pods="110", **spec):
         status = {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": pods}}
@@ -320,13 +319,12 @@ def test_an_outage_of_the_api_is_survived():
     story(test)
 
 
-def test_a_new_scheduler_counts_what_the_old_one_placed():
+def test_a_scheduler_that_runs_again_counts_what_it_placed_before():
     async def test(world):
         await world.node(cpu="2")
         async with running(world):
             await world.pod("a", cpu="1")
             await world.clock.sleep(1)
-        world.scheduler = world.new_scheduler()
         async with running(world):
             await world.pod("b", cpu="1")
             await world.pod("c", cpu="1")
