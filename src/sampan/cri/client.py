@@ -11,11 +11,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
-# gRPC takes these while it is imported. Without them it hooks into every fork, and writes to
-# standard error each time that a child process is started.
-os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-
 import grpc
 import grpc.aio
 
@@ -85,6 +80,9 @@ class CriClient:
 
     def __init__(self, socket_path: str) -> None:
         self.socket_path = socket_path
+        # gRPC reads this when it makes its first channel. With its fork handlers it would write to
+        # standard error each time that a child process is started.
+        os.putenv("GRPC_ENABLE_FORK_SUPPORT", "0")
         self._channel = grpc.aio.insecure_channel(f"unix://{socket_path}", options=_OPTIONS)
         self._calls: dict[str, Callable[..., Any]] = {}
 
