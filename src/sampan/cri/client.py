@@ -11,11 +11,15 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
-import grpc
-import grpc.aio
+# gRPC reads this while it is imported. With its fork handlers it would write to standard error
+# each time that a child process is started.
+os.putenv("GRPC_ENABLE_FORK_SUPPORT", "0")
 
-from sampan.cri.gen import containerd_events_pb2 as containerd
-from sampan.cri.gen import runtime_pb2 as cri
+import grpc  # noqa: E402
+import grpc.aio  # noqa: E402
+
+from sampan.cri.gen import containerd_events_pb2 as containerd  # noqa: E402
+from sampan.cri.gen import runtime_pb2 as cri  # noqa: E402
 
 Message = Any  # the generated classes carry no types
 Metadata = Sequence[tuple[str, str]]
@@ -80,9 +84,6 @@ class CriClient:
 
     def __init__(self, socket_path: str) -> None:
         self.socket_path = socket_path
-        # gRPC reads this when it makes its first channel. With its fork handlers it would write to
-        # standard error each time that a child process is started.
-        os.putenv("GRPC_ENABLE_FORK_SUPPORT", "0")
         self._channel = grpc.aio.insecure_channel(f"unix://{socket_path}", options=_OPTIONS)
         self._calls: dict[str, Callable[..., Any]] = {}
 
