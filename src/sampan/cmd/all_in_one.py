@@ -59,8 +59,6 @@ class AllInOne:
             address=settings.node_ip or machine.primary_address(),
         )
         self._nodes = choose_nodes(settings, self._data, identity, self._progress, self._clock)
-        self._undo.push_async_callback(self._nodes.stop)
-        self._undo.push_async_callback(self._tasks.stop)
         # A real node's runtime takes longest and needs nothing from the rest: both start at once.
         await all_of([self._nodes.prepare(), self._start_control_plane(identity)])
         assert self._server is not None
@@ -69,6 +67,10 @@ class AllInOne:
         )
 
     async def stop(self) -> None:
+        """Whoever calls the API goes first, then the API, then the store."""
+        if self._nodes is not None:
+            await self._nodes.stop()
+        await self._tasks.stop()
         await self._undo.aclose()
 
     def hurry(self) -> None:
