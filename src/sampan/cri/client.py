@@ -15,11 +15,11 @@ from typing import Any
 # each time that a child process is started.
 os.putenv("GRPC_ENABLE_FORK_SUPPORT", "0")
 
-import grpc  # noqa: E402
-import grpc.aio  # noqa: E402
+import grpc
+import grpc.aio
 
-from sampan.cri.gen import containerd_events_pb2 as containerd  # noqa: E402
-from sampan.cri.gen import runtime_pb2 as cri  # noqa: E402
+from sampan.cri.gen import containerd_events_pb2 as containerd
+from sampan.cri.gen import runtime_pb2 as cri
 
 Message = Any  # the generated classes carry no types
 Metadata = Sequence[tuple[str, str]]

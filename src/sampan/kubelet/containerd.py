@@ -93,14 +93,16 @@ class PrivateContainerd:
             self._process = running
         else:
             self._spawn(config)
+        answers = False
         try:
             # Its reader needs gRPC: importing that (70 ms) costs nothing while containerd starts.
             import sampan.kubelet.cri_runtime  # noqa: F401
 
             await self._wait_for_socket()
-        except BaseException:
-            await self.stop()
-            raise
+            answers = True
+        finally:
+            if not answers:
+                await self.stop()
         self._tasks.start("keep-alive", self._keep_alive(config))
 
     async def stop(self) -> None:

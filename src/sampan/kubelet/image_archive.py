@@ -155,11 +155,10 @@ async def _run(command: Sequence[str]) -> None:
     )
     try:
         output, _ = await asyncio.wait_for(process.communicate(), _IMPORT_SECONDS)
-    except BaseException:
+    finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-        raise
     if process.returncode != 0:
         text = output.decode(errors="replace").strip()
         raise ArchiveError(f"the runtime did not take the image: {text}")
