@@ -1,7 +1,7 @@
-"""Seeded weather over one node: everything that can go wrong, in any order, then calm. Virtual time.
+"""Seeded weather over one node: all that can go wrong, in any order, then calm. Virtual time.
 
 Checked all the time: never two pods of one name at once, nothing started in a pod that has ended.
-Checked in the end: every deleted pod is gone, nothing is left over, every status is true. [N7] [N21]
+Checked in the end: every deleted pod is gone, nothing is left, every status is true. [N7] [N21]
 """
 
 import asyncio

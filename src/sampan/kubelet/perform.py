@@ -214,13 +214,13 @@ class Performer:
             self._refuse(site, name, "CreateContainerConfigError", str(error), done)
             return
         except RuntimeFailure as error:
-            self._refuse(site, name, error.reason or "CreateContainerError", str(error), done)
+            self._refuse(site, name, error.reason or "CreateContainerError", _said(error), done)
             return
         self._events.normal(pod, "Created", "Container created", container=name)
         try:
             await self._runtime.start_container(container_id)
         except RuntimeFailure as error:
-            self._refuse(site, name, error.reason or "RunContainerError", str(error), done)
+            self._refuse(site, name, error.reason or "RunContainerError", _said(error), done)
             return
         self._events.normal(pod, "Started", "Container started", container=name)
         done.started.append(name)
@@ -296,3 +296,8 @@ class Performer:
             f"Back-off restarting failed container {name} in pod {full}",
             container=name,
         )
+
+
+def _said(error: RuntimeFailure) -> str:
+    """As upstream's events: what the runtime said, without the words of the wire."""
+    return str(error).partition(" desc = ")[2] or str(error)

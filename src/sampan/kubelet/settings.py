@@ -6,6 +6,8 @@ Job: names, addresses, directories, capacity and timing of one node.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sampan.version import GIT_VERSION
+
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
@@ -40,7 +42,7 @@ class KubeletSettings:
     taints: tuple[Mapping[str, str], ...] = ()
     capacity: Capacity | None = None  # read from the machine where None
     simulated: bool = False  # nothing of the machine is shown in the node's status
-    version: str = "v1.35.0+sampan"
+    version: str = GIT_VERSION
     lease_seconds: int = 40
     heartbeat_seconds: float = 10.0
     status_report_seconds: float = 300.0
