@@ -40,6 +40,7 @@ _POINTERS = frozenset({
     "ttlSecondsAfterFinished",
 })  # fmt: skip
 _ZEROS = ("", 0, False)
+_MALFORMED = (struct.error, IndexError, UnicodeDecodeError, OverflowError, OSError)
 
 
 class ProtobufError(ValueError):
@@ -63,7 +64,13 @@ class ProtobufReader:
         """(object, unknown fields). Raises ProtobufError."""
         if not body.startswith(MAGIC):
             raise ProtobufError("the body does not begin with the mark of Kubernetes' protobuf")
-        unknown = dict(_fields(body[len(MAGIC) :]))
+        try:
+            return self._unwrapped(body[len(MAGIC) :])
+        except _MALFORMED as error:
+            raise ProtobufError(f"the protobuf body is malformed: {error}") from error
+
+    def _unwrapped(self, body: bytes) -> tuple[Obj, list[str]]:
+        unknown = dict(_fields(body))
         type_meta = dict(_fields(_bytes(unknown.get(1, b""))))
         api_version, kind = (_bytes(type_meta.get(n, b"")).decode() for n in (1, 2))
         name = self._schema.name_of(api_version, kind)
@@ -72,13 +79,8 @@ class ProtobufReader:
         if name is None or name not in self._messages:
             raise ProtobufError(f"{api_version} {kind} cannot be read from protobuf: send JSON")
         problems: list[str] = []
-        obj = {"apiVersion": api_version, "kind": kind}
-        try:
-            return obj | self._message(
-                name, name, _bytes(unknown.get(2, b"")), "", problems
-            ), problems
-        except (struct.error, IndexError, UnicodeDecodeError, OverflowError) as error:
-            raise ProtobufError(f"the protobuf body is malformed: {error}") from error
+        inner = self._message(name, name, _bytes(unknown.get(2, b"")), "", problems)
+        return {"apiVersion": api_version, "kind": kind} | inner, problems
 
     def _message(self, name: str, holder: str, data: bytes, path: str, problems: list[str]) -> Obj:
         """`holder` is whose schema knows the fields: the message itself, or where it is inlined."""
@@ -244,7 +246,10 @@ def _moment(data: bytes) -> tuple[datetime, int] | None:
     parts = dict(_fields(data))
     if 1 not in parts:
         return None  # Go's zero time
-    return datetime.fromtimestamp(_signed(parts[1]), UTC), _signed(parts.get(2, 0))
+    try:
+        return datetime.fromtimestamp(_signed(parts[1]), UTC), _signed(parts.get(2, 0))
+    except ValueError as error:
+        raise ProtobufError(f"the protobuf body is malformed: {error}") from error
 
 
 def _time(data: bytes) -> str | None:

@@ -176,7 +176,7 @@ def _request(
 def client_certificate(user: str, group: str) -> bytes:
     """DER, as the TLS layer hands it on after it has verified it."""
     key = ec.generate_private_key(ec.SECP256R1())
-    parts = [x509.NameAttribute(NameOID.COMMON_NAME, user)]
+    parts = [x509.NameAttribute(NameOID.COMMON_NAME, user)] if user else []
     if group:
         parts.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group))
     name = x509.Name(parts)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
-from sampan.apiserver.registry import namespaces, pods, services
+from sampan.apiserver.registry import jobs, namespaces, pods, services
 from sampan.apiserver.registry.strategy import Strategy, flag_getter, path_getter
 from sampan.apiserver.settings import ApiServerSettings
 
@@ -100,7 +100,7 @@ _OWN = {
     "replicationcontrollers": Strategy(
         fields={"status.replicas": path_getter("status", "replicas")}
     ),
-    "jobs.batch": Strategy(fields={"status.successful": path_getter("status", "succeeded")}),
+    "jobs.batch": jobs.STRATEGY,
     "certificatesigningrequests.certificates.k8s.io": Strategy(
         fields={"spec.signerName": path_getter("spec", "signerName")}
     ),

@@ -1,0 +1,80 @@
+import pytest
+
+from sampan.api.errors import Conflict
+from sampan.apiserver.registry.pods import bound, grace, prepare_status, qos_class
+
+
+def pod(*resources, **spec):
+    containers = [{"name": f"c{n}", "resources": one} for n, one in enumerate(resources)]
+    return {"metadata": {"name": "x", "generation": 1}, "spec": {"containers": containers, **spec}}
+
+
+SMALL = {"cpu": "1", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        ([{}], "BestEffort"),
+        ([{"requests": {"ephemeral-storage": "1Gi"}}], "BestEffort"),
+        ([{"limits": SMALL, "requests": SMALL}], "Guaranteed"),
+        ([{"limits": SMALL}], "Guaranteed"),
+        ([{"limits": SMALL}, {}], "Burstable"),
+        ([{"limits": {"cpu": "1"}}], "Burstable"),
+        ([{"limits": SMALL, "requests": {"cpu": "500m", "memory": "1Gi"}}], "Burstable"),
+        ([{"requests": {"cpu": "1"}}], "Burstable"),
+    ],
+)
+def test_quality_of_service(resources, expected):
+    assert qos_class(pod(*resources)) == expected
+
+
+def test_a_binding_sets_the_node_once():
+    """[A9]"""
+    binding = {"target": {"name": "n1"}, "metadata": {"annotations": {"a": "b"}}}
+    first = bound(pod({}), binding, 0.0)
+    assert first["spec"]["nodeName"] == "n1"
+    assert first["metadata"]["annotations"] == {"a": "b"}
+    (condition,) = first["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("PodScheduled", "True")
+    with pytest.raises(Conflict, match='pod x is already assigned to node "n1"'):
+        bound(first, binding, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"metadata": {"name": "x", "deletionTimestamp": "t"}}, "is being deleted"),
+        ({"spec": {"schedulingGates": [{"name": "g"}]}}, "schedulingGates"),
+    ],
+)
+def test_pods_that_cannot_be_bound(changed, why):
+    with pytest.raises(Conflict, match=why):
+        bound({**pod({}), **changed}, {"target": {"name": "n"}}, 0.0)
+
+
+def test_an_unscheduled_condition_is_replaced():
+    waiting = {**pod({}), "status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}}
+    conditions = bound(waiting, {"target": {"name": "n"}}, 0.0)["status"]["conditions"]
+    assert [one["status"] for one in conditions] == ["True"]
+    assert waiting["status"]["conditions"][0]["status"] == "False"
+
+
+def test_grace_is_asked_for_by_the_caller_then_by_the_pod():
+    running = pod({}, nodeName="n", terminationGracePeriodSeconds=9)
+    assert grace(running, None) == 9
+    assert grace(running, 3) == 3
+    assert grace(running, 0) == 0
+    assert grace(pod({}, nodeName="n"), None) == 30
+    assert grace(pod({}, nodeName="n", terminationGracePeriodSeconds=-5), None) == 1
+    assert grace(pod({}), 30) == 0
+
+
+def test_a_status_keeps_owners_and_class():
+    old = pod({})
+    old["metadata"]["ownerReferences"] = [{"name": "rs"}]
+    old["status"] = {"qosClass": "BestEffort"}
+    new = {"metadata": {"ownerReferences": []}, "status": {"phase": "Running"}}
+    prepare_status(new, old)
+    assert new["metadata"]["ownerReferences"] == [{"name": "rs"}]
+    assert new["status"] == {"phase": "Running", "qosClass": "BestEffort"}

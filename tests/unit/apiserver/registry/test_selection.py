@@ -1,0 +1,51 @@
+import pytest
+
+from sampan.api.calls import Item, Options
+from sampan.api.errors import BadRequest
+from sampan.api.resources import CONFIG_MAPS, PODS
+from sampan.apiserver.registry import pods
+from sampan.apiserver.registry.selection import EVERYTHING, selection_of
+from sampan.apiserver.registry.strategy import Strategy
+
+
+def item(node="", **labels):
+    obj = {"metadata": {"name": "x", "namespace": "a", "labels": labels}, "spec": {}}
+    if node:
+        obj["spec"]["nodeName"] = node
+    return Item("a/x", 1, obj, b"")
+
+
+def of_pods(**options):
+    return selection_of(PODS, pods.STRATEGY, "", Options(**options))
+
+
+def test_no_selector_selects_everything():
+    assert of_pods() is EVERYTHING
+
+
+def test_labels_and_fields_must_both_match():
+    found = of_pods(label_selector="a=b", field_selector="spec.nodeName=n1,metadata.name!=y")
+    assert found.matches(item("n1", a="b"))
+    assert not found.matches(item("n2", a="b"))
+    assert not found.matches(item("n1", a="c"))
+    assert found.trigger == ("spec.nodeName", "n1")
+
+
+def test_unscheduled_pods_are_those_with_an_empty_node():
+    assert of_pods(field_selector="spec.nodeName=").matches(item())
+    assert not of_pods(field_selector="spec.nodeName=").matches(item("n1"))
+
+
+def test_a_watch_on_one_object_is_triggered_by_its_name():
+    found = selection_of(CONFIG_MAPS, Strategy(), "x", Options())
+    assert found.matches(item())
+    assert found.trigger == ("metadata.name", "x")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"field_selector": "spec.foo=x"}, {"field_selector": "x"}, {"label_selector": "a in b"}],
+)
+def test_bad_selectors_are_refused(options):
+    with pytest.raises(BadRequest):
+        of_pods(**options)

@@ -1,0 +1,53 @@
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sampan.apiserver.stored import (
+    at_revision,
+    canonical,
+    item_from,
+    same_content,
+    stored_bytes,
+    with_revision,
+)
+
+TEXT = st.text(max_size=20)
+OBJECTS = st.fixed_dictionaries(
+    {
+        "spec": st.dictionaries(TEXT, TEXT | st.integers(-(2**53), 2**53), max_size=4),
+        "metadata": st.fixed_dictionaries(
+            {"name": TEXT, "resourceVersion": st.just("9")},
+            optional={"annotations": st.dictionaries(TEXT, TEXT, max_size=3)},
+        ),
+        "kind": st.just("Pod"),
+        "apiVersion": st.just("v1"),
+    }
+)
+
+
+@given(OBJECTS, st.integers(1, 10**9))
+def test_a_revision_is_spliced_in_without_parsing(obj, revision):
+    value = stored_bytes(canonical(obj))
+    assert value.startswith(b'{"apiVersion":"v1","kind":"Pod","metadata":{')
+    assert "resourceVersion" not in orjson.loads(value)["metadata"]
+    shown = orjson.loads(with_revision(value, revision))
+    assert shown["metadata"].pop("resourceVersion") == str(revision)
+    assert shown == orjson.loads(value)
+
+
+@given(OBJECTS, st.integers(1, 10**6), st.integers(1, 10**9))
+def test_parsed_and_serialised_forms_of_an_item_agree(obj, revision, later):
+    item = item_from("k", stored_bytes(canonical(obj)), revision, None)
+    assert orjson.loads(item.data) == item.obj
+    moved = at_revision(item, later)
+    assert orjson.loads(moved.data) == moved.obj
+    assert moved.obj["metadata"]["resourceVersion"] == str(later)
+    assert item.obj["metadata"]["resourceVersion"] == str(revision)
+
+
+def test_the_writers_own_form_is_taken_over():
+    ordered = canonical({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}})
+    item = item_from("k", stored_bytes(ordered), 5, ordered)
+    assert item.obj is ordered
+    assert same_content(item, stored_bytes(canonical(ordered)))
+    assert not same_content(item, stored_bytes(canonical({**ordered, "spec": {}})))
