@@ -11,10 +11,12 @@ from sampan.controllers.endpoints import endpoints_controller
 from sampan.controllers.endpointslice import endpointslice_controller
 from sampan.controllers.garbage_collector import garbage_collector
 from sampan.controllers.namespace import namespace_controller
+from sampan.controllers.node_lifecycle import node_lifecycle_controller
 from sampan.controllers.pod_gc import pod_gc_controller
 from sampan.controllers.replicaset import replicaset_controller, replication_controller
 from sampan.controllers.root_ca import root_ca_controller
 from sampan.controllers.serviceaccount import serviceaccount_controller
+from sampan.controllers.taint_eviction import taint_eviction_controller
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         replicaset_controller(),
         replication_controller(),
         deployment_controller(),
+        node_lifecycle_controller(),
+        taint_eviction_controller(),
         pod_gc_controller(),
         endpointslice_controller(),
         endpoints_controller(),
