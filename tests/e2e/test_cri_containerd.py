@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from sampan.core.clock import SystemClock
-from sampan.kubelet import containerd, translate
-from sampan.kubelet.containerd_config import ContainerdError
+from sampan.kubelet import containerd, containerd_reset, translate
+from sampan.kubelet.containerd_config import ContainerdError, layout, search_path
+from sampan.kubelet.containerd_reset import mounts_below
 from sampan.kubelet.image_archive import (
     ArchiveError,
     ArchiveFile,
@@ -161,6 +162,42 @@ def test_stopping_leaves_containers_running_for_the_next_start(tmp_path):
             again = daemon_for(node.data_dir, node.clock)
             await again.start()
             await node.runtime.connect(15)
+            assert await state_of(node) is ContainerState.RUNNING
+            await again.stop()
+
+    asyncio.run(story())
+
+
+def switch_off(node):
+    """What a power cut does to a node: no process, mount, bridge or rule is left, but all files."""
+    paths = layout(node.data_dir)
+    os.kill(node.daemon.pid, signal.SIGKILL)
+    containerd_reset._delete_containers(paths, search_path({}))
+    containerd_reset._kill(containerd_reset._shims(paths))
+    for place in reversed(mounts_below(paths.home, Path("/proc/self/mountinfo").read_text())):
+        containerd_reset._unmount(place)
+    cni._delete_bridge(node.network.bridge)
+
+
+def test_after_a_power_cut_pods_are_shown_as_ended_and_can_run_again(tmp_path):
+    """[N21]"""
+
+    async def story():
+        async with private_runtime(tmp_path / "d") as node:
+            await start_pod(node, pause_pod())
+            await node.daemon._tasks.stop()
+            switch_off(node)
+            assert cni.set_up(node.data_dir) == node.network
+            again = daemon_for(node.data_dir, node.clock)
+            await again.start()
+            await node.runtime.connect(15)
+            seen = await node.runtime.pod("uid-p")
+            assert not seen.sandboxes[0].ready
+            assert seen.containers[0].state is not ContainerState.RUNNING
+            await node.runtime.remove_container(seen.containers[0].id)
+            await node.runtime.stop_sandbox(seen.sandboxes[0].id)
+            await node.runtime.remove_sandbox(seen.sandboxes[0].id)
+            await start_pod(node, pause_pod())
             assert await state_of(node) is ContainerState.RUNNING
             await again.stop()
 
