@@ -1,0 +1,283 @@
+"""Subresources and reviews, and who may come in, through the HTTP edge."""
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from sampan.api.schema import Schema
+from sampan.apiserver.settings import ApiServerSettings
+from sampan.testing import virtual_time
+from sampan.testing.api_requests import MERGE, api_server, pod
+from sampan.testing.virtual_time import LoopClock
+
+PODS = "/api/v1/namespaces/default/pods"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return Schema.load()
+
+
+def run(schema, story):
+    key = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+    async def main():
+        async with api_server(schema, settings=ApiServerSettings(token_signing_key_pem=key)) as api:
+            await story(api)
+
+    virtual_time.run(main())
+
+
+async def running_pod(api, name, **labels):
+    body = pod(name)
+    body["metadata"]["labels"] = labels
+    await api.made(PODS, body)
+    await api.post(f"{PODS}/{name}/binding", {"target": {"name": "n1"}})
+    await api.patch(f"{PODS}/{name}/status", {"status": {"phase": "Running"}})
+
+
+def test_a_pod_is_bound_once(schema):
+    """[A9]"""
+
+    async def story(api):
+        made = await api.made(PODS, pod("web"))
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": "web", "annotations": {"by": "me"}},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
+        }
+        wrong = {**binding, "metadata": {"name": "web", "uid": "another"}}
+        assert (await api.post(f"{PODS}/web/binding", wrong)).status == 409
+        done = await api.post(f"{PODS}/web/binding", binding)
+        assert (done.status, done.obj["status"]) == (201, "Success")
+        got = (await api.get(f"{PODS}/web")).obj
+        assert got["spec"]["nodeName"] == "n1"
+        assert got["metadata"]["annotations"] == {"by": "me"}
+        assert got["metadata"]["generation"] == made["metadata"]["generation"]
+        assert got["status"]["conditions"][0]["type"] == "PodScheduled"
+        again = await api.post("/api/v1/namespaces/default/bindings", binding)
+        assert again.status == 409
+        nowhere = await api.post(f"{PODS}/web/binding", {"target": {}})
+        assert nowhere.message == 'Binding "web" is invalid: target.name: Required value'
+
+    run(schema, story)
+
+
+def test_a_scale_is_read_and_written(schema):
+    async def story(api):
+        template = {"metadata": {"labels": {"a": "b"}}, "spec": pod("x")["spec"]}
+        spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template, "replicas": 2}
+        await api.made(DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": spec})
+        scale = (await api.get(f"{DEPLOYMENTS}/d/scale")).obj
+        assert (scale["kind"], scale["apiVersion"]) == ("Scale", "autoscaling/v1")
+        assert scale["spec"] == {"replicas": 2}
+        assert scale["status"]["selector"] == "a=b"
+        scale["spec"]["replicas"] = 5
+        changed = await api.put(f"{DEPLOYMENTS}/d/scale", scale)
+        assert changed.obj["spec"]["replicas"] == 5
+        assert (await api.put(f"{DEPLOYMENTS}/d/scale", scale)).status == 409
+        await api.patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 0}}, MERGE)
+        got = (await api.get(f"{DEPLOYMENTS}/d")).obj
+        assert (got["spec"]["replicas"], got["metadata"]["generation"]) == (0, 3)
+        wrong = await api.patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": -1}}, MERGE)
+        assert wrong.status == 422
+
+    run(schema, story)
+
+
+def test_an_eviction_deletes_unless_a_budget_says_no(schema):
+    async def story(api):
+        for name in ("a", "b"):
+            await running_pod(api, name, app="x")
+        assert (await api.post(f"{PODS}/a/eviction", {})).status == 201
+        leaving = (await api.get(f"{PODS}/a")).obj
+        assert leaving["metadata"]["deletionTimestamp"]
+        assert leaving["status"]["conditions"][-1]["reason"] == "EvictionByEvictionAPI"
+        selector = {"matchLabels": {"app": "x"}}
+        await api.made(
+            BUDGETS, {"metadata": {"name": "p"}, "spec": {"minAvailable": 1, "selector": selector}}
+        )
+        refused = await api.post(f"{PODS}/b/eviction", {})
+        assert (refused.status, refused.obj["reason"]) == (429, "TooManyRequests")
+        assert refused.message == (
+            "Cannot evict pod as it would violate the pod's disruption budget."
+        )
+        allowed = {"status": {"disruptionsAllowed": 1}}
+        await api.patch(f"{BUDGETS}/p/status", allowed, MERGE)
+        assert (await api.post(f"{PODS}/b/eviction", {"deleteOptions": {}})).status == 201
+        status = (await api.get(f"{BUDGETS}/p")).obj["status"]
+        assert status["disruptionsAllowed"] == 0
+        assert "b" in status["disruptedPods"]
+
+    run(schema, story)
+
+
+def test_a_token_is_good_for_its_time_and_audience(schema):
+    """[A1]"""
+
+    async def story(api):
+        await api.made(ACCOUNTS, {"metadata": {"name": "bot"}})
+        short = await api.post(f"{ACCOUNTS}/bot/token", {"spec": {"expirationSeconds": 5}})
+        assert short.status == 422
+        made = await api.made(f"{ACCOUNTS}/bot/token", {"spec": {"expirationSeconds": 600}})
+        bearer = {"authorization": f"Bearer {made['status']['token']}"}
+        review = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+        refused = await api.send("POST", review, {}, user="", headers=bearer)
+        assert refused.status == 403
+        assert "system:serviceaccount:default:bot" in refused.message
+        asked = {"spec": {"token": made["status"]["token"]}}
+        reviewed = await api.post("/apis/authentication.k8s.io/v1/tokenreviews", asked)
+        assert reviewed.obj["status"]["authenticated"] is True
+        foreign = await api.made(f"{ACCOUNTS}/bot/token", {"spec": {"audiences": ["vault"]}})
+        other = {"authorization": f"Bearer {foreign['status']['token']}"}
+        assert (await api.send("GET", PODS, user="", headers=other)).status == 401
+        await LoopClock().sleep(601)
+        assert (await api.send("GET", PODS, user="", headers=bearer)).status == 401
+
+    run(schema, story)
+
+
+def test_reviews_answer_for_oneself_and_for_others(schema):
+    """[A2]"""
+
+    async def story(api):
+        me = await api.made("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
+        assert me["status"]["userInfo"]["username"] == "admin"
+        what = {"resourceAttributes": {"verb": "get", "resource": "pods"}}
+        path = "/apis/authorization.k8s.io/v1"
+        mine = await api.made(f"{path}/selfsubjectaccessreviews", {"spec": what})
+        assert mine["status"] == {"allowed": True}
+        bobs = await api.made(f"{path}/subjectaccessreviews", {"spec": {**what, "user": "bob"}})
+        assert bobs["status"]["allowed"] is False
+        rules = {"spec": {"namespace": "default"}}
+        listed = await api.made(f"{path}/selfsubjectrulesreviews", rules)
+        assert listed["status"]["resourceRules"][0]["verbs"] == ["*"]
+
+    run(schema, story)
+
+
+def test_nobody_comes_in_without_credentials(schema):
+    """[A1]"""
+
+    async def story(api):
+        for path in ("/healthz", "/livez", "/readyz", "/version"):
+            assert (await api.send("GET", path, user="")).status == 200
+        for path in (PODS, "/api", "/metrics", "/nothing", "/openapi/v2"):
+            reply = await api.send("GET", path, user="")
+            assert (reply.status, reply.obj["reason"]) == (401, "Unauthorized")
+        bad = {"authorization": "Bearer nonsense"}
+        assert (await api.send("GET", "/readyz", user="", headers=bad)).status == 401
+        forbidden = await api.send("GET", "/metrics", user="bob", group="dev")
+        assert forbidden.message == 'forbidden: User "bob" cannot get path "/metrics"'
+        assert (await api.send("GET", "/nothing", user="bob", group="dev")).status == 403
+
+    run(schema, story)
+
+
+def test_what_a_node_must_answer_is_refused_where_there_is_no_way_to_nodes(schema):
+    async def story(api):
+        await api.made(PODS, pod("web"))
+        for path in ("log", "exec", "proxy"):
+            assert (await api.get(f"{PODS}/web/{path}")).status == 503
+
+    run(schema, story)
+
+
+def test_what_is_not_there_yet_is_refused(schema):
+    """[X6]"""
+
+    async def story(api):
+        made = await api.made(PODS, pod("web"))
+        assert (await api.put(f"{PODS}/web/resize", made)).status == 405
+        assert (await api.put(f"{PODS}/web/ephemeralcontainers", made)).status == 405
+        assert (await api.get("/api/v1/watch/pods")).status == 404
+
+    run(schema, story)
+
+
+def test_deprecated_kinds_warn(schema):
+    async def story(api):
+        reply = await api.get("/api/v1/namespaces/default/endpoints")
+        assert reply.headers["warning"].startswith('299 - "v1 Endpoints is deprecated in v1.33+')
+
+    run(schema, story)
+
+
+def test_one_store_of_events_for_both_groups(schema):
+    async def story(api):
+        path = "/api/v1/namespaces/default/events"
+        event = {
+            "metadata": {"name": "e", "namespace": "default"},
+            "involvedObject": {"kind": "Pod", "name": "web", "namespace": "default"},
+            "reason": "Started",
+            "type": "Normal",
+            "firstTimestamp": "2023-11-14T22:13:20Z",
+            "lastTimestamp": "2023-11-14T22:13:20Z",
+            "count": 1,
+            "source": {"component": "kubelet"},
+        }
+        await api.made(path, event)
+        other = "/apis/events.k8s.io/v1/namespaces/default/events"
+        seen = (await api.get(f"{other}/e")).obj
+        assert (seen["apiVersion"], seen["kind"]) == ("events.k8s.io/v1", "Event")
+        assert seen["regarding"]["name"] == "web"
+        assert (await api.get(f"{path}?fieldSelector=involvedObject.name%3Dweb")).items == ["e"]
+        assert (await api.get(f"{other}?fieldSelector=regarding.name%3Dweb")).items == ["e"]
+        await LoopClock().sleep(3700)
+        assert (await api.get(path)).items == []
+
+    run(schema, story)
+
+
+def test_services_get_addresses_and_keep_them(schema):
+    async def story(api):
+        path = "/api/v1/namespaces/default/services"
+        own = (await api.get(f"{path}/kubernetes")).obj
+        assert own["spec"]["clusterIP"] == "10.96.0.1"
+        body = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}], "type": "NodePort"}}
+        made = await api.made(path, body)
+        assert made["spec"]["clusterIP"].startswith("10.")
+        patched = await api.patch(f"{path}/s", {"metadata": {"labels": {"a": "b"}}})
+        assert patched.obj["spec"] == made["spec"]
+        replaced = await api.put(f"{path}/s", body)
+        assert replaced.obj["spec"]["clusterIP"] == made["spec"]["clusterIP"]
+        again = {**body, "metadata": {"name": "t"}}
+        again["spec"] = {**body["spec"], "clusterIP": made["spec"]["clusterIP"]}
+        refused = await api.post(path, again)
+        assert refused.status == 422
+        assert "provided IP is already allocated" in refused.message
+
+    run(schema, story)
+
+
+def test_numbers_are_counted(schema):
+    """[A10]"""
+
+    async def story(api):
+        await api.get(PODS)
+        text = (await api.get("/metrics")).body.decode()
+        assert (
+            'apiserver_request_total{code="200",component="apiserver",dry_run="",group="",'
+            'resource="pods",scope="namespace",subresource="",verb="LIST",version="v1"} 1'
+        ) in text
+        assert "apiserver_request_duration_seconds_bucket" in text
+
+    run(schema, story)
+
+
+def test_a_secret_takes_plain_text(schema):
+    async def story(api):
+        path = "/api/v1/namespaces/default/secrets"
+        made = await api.made(path, {"metadata": {"name": "s"}, "stringData": {"a": "b"}})
+        assert made["data"] == {"a": "Yg=="}
+        assert "stringData" not in made
+
+    run(schema, story)
