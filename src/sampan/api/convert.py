@@ -129,7 +129,7 @@ def _first_cpu(metrics: list[Obj], key: str) -> Obj | None:
 def _autoscaler(
     obj: Obj, api_version: str, spec: Obj, status: Obj, annotations: dict[str, str]
 ) -> Obj:
-    meta = {key: value for key, value in (obj.get("metadata") or {}).items()}
+    meta = dict(obj.get("metadata") or {})
     meta.pop("annotations", None)
     if annotations:
         meta["annotations"] = annotations
