@@ -12,7 +12,7 @@ import pytest
 from sampan.core.tasks import all_of
 from sampan.kubelet import translate
 from sampan.kubelet.pause_image import PAUSE_IMAGE
-from sampan.kubelet.runtime import ContainerState, RuntimeFailure
+from sampan.kubelet.runtime import CommandTimedOut, ContainerState, RuntimeFailure
 from sampan.testing.images import busybox_archive
 from sampan.testing.private_runtime import private_runtime, why_not
 
@@ -282,7 +282,7 @@ def test_commands_run_in_a_container_and_are_stopped_in_time(tmp_path):
             container_id, ["sh", "-c", "echo out; echo err >&2; exit 6"], 5
         )
         assert (done.exit_code, done.stdout, done.stderr) == (6, b"out\n", b"err\n")
-        with pytest.raises(RuntimeFailure):
+        with pytest.raises(CommandTimedOut, match='command "sleep 20" timed out'):
             await node.runtime.exec_sync(container_id, ["sleep", "20"], 1)
         url = await node.runtime.exec_url(
             container_id, ["sh"], stdin=True, stdout=True, stderr=True, tty=True

@@ -32,6 +32,7 @@ from sampan.cri.gen import runtime_pb2 as cri
 from sampan.kubelet import cri_messages as messages
 from sampan.kubelet.runtime import (
     HOST_PORTS_HANDLER,
+    CommandTimedOut,
     ContainerSpec,
     ContainerState,
     ContainerStatus,
@@ -268,8 +269,13 @@ class CriRuntime:
         seconds = max(1, int(timeout_seconds + 0.999)) if timeout_seconds > 0 else 0
         request = cri.ExecSyncRequest(container_id=container_id, cmd=command, timeout=seconds)
         deadline = (seconds or REQUEST_SECONDS) + REQUEST_SECONDS
-        with _translated():
+        try:
             answer = await self._client.runtime("ExecSync", request, timeout=deadline)
+        except CriError as error:
+            if error.code == "DEADLINE_EXCEEDED":
+                text = f'command "{" ".join(command)}" timed out'
+                raise CommandTimedOut(text) from error
+            raise _failure(error) from error
         return ExecResult(answer.exit_code, answer.stdout, answer.stderr)
 
     async def exec_url(

@@ -31,6 +31,10 @@ class ImageNotFound(RuntimeFailure):
     """The registry does not have it, or will not say."""
 
 
+class CommandTimedOut(RuntimeFailure):
+    """A command in a container took longer than it was given, and was ended."""
+
+
 class ContainerState(StrEnum):
     CREATED = "created"
     RUNNING = "running"
@@ -269,7 +273,8 @@ class Runtime(Protocol):
 
     async def exec_sync(
         self, container_id: str, command: Sequence[str], timeout_seconds: float
-    ) -> ExecResult: ...
+    ) -> ExecResult:
+        """Raises CommandTimedOut when the command does not end in time."""
 
     async def exec_url(
         self,
