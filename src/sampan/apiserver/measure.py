@@ -3,7 +3,6 @@
 Job: count requests and their durations.
 """
 
-from sampan.api.resources import Resource
 from sampan.apiserver.request import RequestInfo
 from sampan.core.metrics import Labels, Metrics
 
@@ -29,7 +28,7 @@ class Measure:
             _LABELS,
             _SECONDS,
         )
-        self._labels: dict[tuple[Resource | None, str, str, bool, bool], Labels] = {}
+        self._labels: dict[tuple[tuple[str, str, str], str, str, bool, bool], Labels] = {}
 
     def served(self, info: RequestInfo | None, code: int, seconds: float) -> None:
         if info is None:
@@ -40,7 +39,10 @@ class Measure:
             self._seconds.observe(seconds, *labels)
 
     def _labels_of(self, info: RequestInfo) -> Labels:
-        key = (info.resource, info.verb, info.subresource, bool(info.name), bool(info.namespace))
+        row = info.resource
+        # The row's own hash would walk all of its fields.
+        named = ("", "", "") if row is None else (row.group, row.version, row.plural)
+        key = (named, info.verb, info.subresource, bool(info.name), bool(info.namespace))
         labels = self._labels.get(key)
         if labels is None:
             labels = self._labels[key] = _labels(info)

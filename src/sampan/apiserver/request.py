@@ -120,9 +120,11 @@ def _grouped(parts: list[str]) -> tuple[str, str, list[str]]:
 
 
 def _is_tricky(parts: list[str]) -> bool:
+    if ".." in parts:
+        return True
     # Behind proxy/ the path belongs to somebody else; empty segments are theirs to judge.
-    end = parts.index("proxy") if "proxy" in parts else len(parts)
-    return any(part in ("", ".", "..") for part in parts[:end]) or ".." in parts[end:]
+    ours = parts[: parts.index("proxy")] if "proxy" in parts else parts
+    return "" in ours or "." in ours
 
 
 def _decoded(path: str) -> str:

@@ -112,10 +112,10 @@ _OWN = {
 class Strategies:
     def __init__(self, settings: ApiServerSettings) -> None:
         self._settings = settings
-        self._known: dict[tuple[str, str], Strategy] = {}
+        self._known: dict[tuple[str, str, str], Strategy] = {}
 
     def of(self, resource: Resource) -> Strategy:
-        key = (resource.group_resource, resource.version)
+        key = (resource.group, resource.plural, resource.version)
         strategy = self._known.get(key)
         if strategy is None:
             strategy = self._known[key] = self._made(resource)
