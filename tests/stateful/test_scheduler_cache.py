@@ -6,6 +6,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sampan.scheduler.cache_state import CacheState
+from sampan.scheduler.node_terms import Requirement
+from sampan.scheduler.pod_columns import Resident
+from sampan.scheduler.pod_terms import Carried, Kind, PodSelector, PodTerm
 from sampan.scheduler.requests import HostPort, Usage
 from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.tolerations import Taint
@@ -19,6 +22,19 @@ USAGES = st.builds(
     st.integers(1, 3),
     st.integers(1, 3),
     st.sampled_from([(), (HostPort("TCP", 80, "0.0.0.0"),), (HostPort("TCP", 80, "10.0.0.1"),)]),
+)
+BY_LABEL = PodSelector(frozenset({"default"}), None, (Requirement("app", "In", ("a",)),))
+BY_TEAM = PodSelector(frozenset(), (Requirement("team", "Exists", ()),), ())
+KINDS = [Kind((BY_LABEL,)), Kind((BY_LABEL,), with_terminating=False), Kind((BY_TEAM,))]
+CARRIED = [Carried(PodTerm(BY_LABEL, "zone"), True, 0), Carried(PodTerm(BY_TEAM, "disk"), False, 5)]
+RESIDENTS = st.builds(
+    Resident,
+    usage=USAGES,
+    priority=st.integers(0, 2),
+    namespace=st.sampled_from(["default", "other"]),
+    labels=st.sampled_from([(), (("app", "a"),), (("app", "b"),)]),
+    terminating=st.booleans(),
+    carried=st.lists(st.sampled_from(CARRIED), max_size=2).map(tuple),
 )
 ROWS = st.builds(
     NodeRow,
@@ -39,6 +55,7 @@ class CacheMachine(RuleBasedStateMachine):
         super().__init__()
         self.cache = CacheState()
         self.nodes, self.pods, self.assumed = {}, {}, set()
+        self.namespace, self.asked = None, set()
 
     @rule(row=ROWS)
     def put_node(self, row):
@@ -50,17 +67,17 @@ class CacheMachine(RuleBasedStateMachine):
         self.cache.remove_node(name)
         self.nodes.pop(name, None)
 
-    @rule(uid=PODS, node=NODES, usage=USAGES, priority=st.integers(0, 2))
-    def put_pod(self, uid, node, usage, priority):
-        self.cache.put_pod(uid, node, usage, priority)
-        self.pods[uid] = (node, usage, priority)
+    @rule(uid=PODS, node=NODES, pod=RESIDENTS)
+    def put_pod(self, uid, node, pod):
+        self.cache.put_pod(uid, node, pod)
+        self.pods[uid] = (node, pod)
         self.assumed.discard(uid)
 
-    @rule(uid=PODS, node=NODES, usage=USAGES)
-    def assume(self, uid, node, usage):
+    @rule(uid=PODS, node=NODES, pod=RESIDENTS)
+    def assume(self, uid, node, pod):
         if uid not in self.pods:
-            self.cache.assume(uid, node, usage, 1)
-            self.pods[uid] = (node, usage, 1)
+            self.cache.assume(uid, node, pod)
+            self.pods[uid] = (node, pod)
             self.assumed.add(uid)
 
     @rule(uid=PODS)
@@ -81,19 +98,30 @@ class CacheMachine(RuleBasedStateMachine):
         self.cache.snapshot().label(key)
         self.cache.snapshot().image_bytes("web:latest")
 
+    @rule(kind=st.sampled_from(KINDS))
+    def ask_for_a_kind_of_pods(self, kind):
+        self.cache.snapshot().pod_count(kind)
+        self.asked.add(kind)
+
+    @rule(labels=st.sampled_from([None, {}, {"team": "x"}]))
+    def put_namespace(self, labels):
+        self.cache.put_namespace("other", labels)
+        self.namespace = labels
+
     @invariant()
     def the_columns_are_those_of_a_new_cache(self):
         fresh = CacheState()
         for row in self.nodes.values():
             fresh.put_node(row)
-        for uid, (node, usage, priority) in self.pods.items():
-            fresh.put_pod(uid, node, usage, priority)
-        assert shown(self.cache) == shown(fresh)
+        for uid, (node, pod) in self.pods.items():
+            fresh.put_pod(uid, node, pod)
+        fresh.put_namespace("other", self.namespace)
+        assert shown(self.cache, self.asked) == shown(fresh, self.asked)
         for priority in range(4):
             assert self.cache.any_below(priority) == fresh.any_below(priority)
 
 
-def shown(cache):
+def shown(cache, asked):
     """Everything a rule can see, per node."""
     nodes = cache.snapshot()
     found = {}
@@ -115,6 +143,10 @@ def shown(cache):
             "unschedulable": bool(nodes.unschedulable[at]),
             "taints": nodes.taint_sets[int(nodes.taint_set[at])],
             "labels": labels,
+            "counts": [int(nodes.pod_count(kind)[at]) for kind in KINDS if kind in asked],
+            "carried": {
+                term: int(column[at]) for term, column in nodes.carried.items() if column[at]
+            },
             "image": int(nodes.image_bytes("web:latest")[at]),
         }
         assert labels == dict(row.labels)

@@ -5,6 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from sampan.scheduler.pod_columns import Resident
 from sampan.scheduler.queue_state import BACKOFF, LONGEST_UNSCHEDULABLE_SECONDS, Place, QueueState
 from sampan.scheduler.requests import Usage
 from sampan.scheduler.requeue import NodeAdded, PodGone, may_help
@@ -14,7 +15,7 @@ UIDS = st.sampled_from("abcde")
 RULES = st.sets(st.sampled_from(["NodeResourcesFit", "TaintToleration", "NodePorts"]), min_size=1)
 EVENTS = st.sampled_from(
     [
-        PodGone(Usage((), 0, 0), "n"),
+        PodGone(Resident(Usage((), 0, 0)), "n"),
         NodeAdded(NodeRow("n", {"cpu": 1000}, 110, {}, frozenset(), False, {})),
         NodeAdded(NodeRow("m", {"cpu": 1000}, 110, {"a": "b"}, frozenset(), False, {})),
     ]

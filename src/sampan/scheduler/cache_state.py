@@ -7,11 +7,20 @@ Owner: the scheduler's loop.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sampan.scheduler.columns import Columns
-from sampan.scheduler.requests import Usage
-from sampan.scheduler.requeue import Event, NodeAdded, NodeChanged, PodGone
+from sampan.scheduler.pod_columns import Resident
+from sampan.scheduler.requeue import (
+    Event,
+    NamespaceChanged,
+    NodeAdded,
+    NodeChanged,
+    NodeGone,
+    PodGone,
+    PodPlaced,
+)
 from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.snapshot import Snapshot
 
@@ -19,16 +28,17 @@ from sampan.scheduler.snapshot import Snapshot
 @dataclass(frozen=True, slots=True)
 class Placed:
     node: str
-    usage: Usage
-    priority: int
+    pod: Resident
     assumed: bool  # decided here; the API has not confirmed it yet
 
 
 class CacheState:
     def __init__(self) -> None:
-        self._columns = Columns()
         self._placed: dict[str, Placed] = {}  # by pod uid
-        self._on_node: dict[str, dict[str, Usage]] = {}  # node → uid → usage
+        self._on_node: dict[str, dict[str, Resident]] = {}  # node → uid → pod
+        self._columns = Columns(
+            lambda: ((placed.node, placed.pod) for placed in self._placed.values())
+        )
         self._priorities: Counter[int] = Counter()
 
     def snapshot(self) -> Snapshot:
@@ -42,17 +52,24 @@ class CacheState:
         self._columns.put_node(row, self._on_node.get(row.name, {}).values())
         return NodeAdded(row) if old is None else NodeChanged(old, row)
 
-    def remove_node(self, name: str) -> None:
+    def remove_node(self, name: str) -> Event | None:
         """Its pods stay recorded: the node may come back before they are gone."""
+        if self._columns.row(name) is None:
+            return None
         self._columns.remove_node(name, self._on_node.get(name, {}).values())
+        return NodeGone(name)
 
-    def put_pod(self, uid: str, node: str, usage: Usage, priority: int) -> Event | None:
-        """The API says that the pod is on the node."""
-        return self._put(uid, Placed(node, usage, priority, assumed=False))
+    def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> Event:
+        self._columns.put_namespace(name, labels)
+        return NamespaceChanged(name)
 
-    def assume(self, uid: str, node: str, usage: Usage, priority: int) -> None:
+    def put_pod(self, uid: str, node: str, pod: Resident) -> list[Event]:
+        """The API says that the pod is on the node; the events that this is for waiting pods."""
+        return self._put(uid, Placed(node, pod, assumed=False))
+
+    def assume(self, uid: str, node: str, pod: Resident) -> None:
         assert uid not in self._placed, uid
-        self._put(uid, Placed(node, usage, priority, assumed=True))
+        self._put(uid, Placed(node, pod, assumed=True))
 
     def forget(self, uid: str) -> Event | None:
         """An assumption that did not come true; nothing where the API has confirmed it."""
@@ -65,13 +82,13 @@ class CacheState:
         placed = self._placed.pop(uid, None)
         if placed is None:
             return None
-        self._columns.subtract(placed.node, placed.usage)
+        self._columns.subtract(placed.node, placed.pod)
         there = self._on_node[placed.node]
         del there[uid]
         if not there:
             del self._on_node[placed.node]
-        self._count(placed.priority, -1)
-        return PodGone(placed.usage, placed.node)
+        self._count(placed.pod.priority, -1)
+        return PodGone(placed.pod, placed.node)
 
     def node_of(self, uid: str) -> str | None:
         placed = self._placed.get(uid)
@@ -84,19 +101,18 @@ class CacheState:
     def __len__(self) -> int:
         return len(self._placed)
 
-    def _put(self, uid: str, placed: Placed) -> Event | None:
+    def _put(self, uid: str, placed: Placed) -> list[Event]:
         before = self._placed.get(uid)
-        if before is not None and (before.node, before.usage) == (placed.node, placed.usage):
+        if before is not None and (before.node, before.pod) == (placed.node, placed.pod):
             self._placed[uid] = placed
-            self._count(before.priority, -1)
-            self._count(placed.priority, 1)
-            return None
-        event = self.remove_pod(uid)
+            return [PodPlaced(placed.pod, placed.node)] if before.assumed else []
+        gone = self.remove_pod(uid)
         self._placed[uid] = placed
-        self._on_node.setdefault(placed.node, {})[uid] = placed.usage
-        self._count(placed.priority, 1)
-        self._columns.add(placed.node, placed.usage)
-        return event
+        self._on_node.setdefault(placed.node, {})[uid] = placed.pod
+        self._count(placed.pod.priority, 1)
+        self._columns.add(placed.node, placed.pod)
+        new = PodPlaced(placed.pod, placed.node)
+        return [new] if gone is None else [gone, new]
 
     def _count(self, priority: int, by: int) -> None:
         self._priorities[priority] += by

@@ -6,11 +6,11 @@ Invariant: rows are dense: removing a node moves the last one into its place.
 Owner: CacheState; readers get a Snapshot.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
-from sampan.scheduler.requests import Usage
+from sampan.scheduler.pod_columns import PodColumns, Resident
 from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.snapshot import ABSENT, BoolArray, IntArray, Snapshot
 from sampan.scheduler.tolerations import Taint
@@ -20,7 +20,8 @@ _FIRST_CAPACITY = 16
 
 
 class Columns:
-    def __init__(self) -> None:
+    def __init__(self, residents: Callable[[], Iterable[tuple[str, Resident]]]) -> None:
+        """`residents`: every pod with its node's name, for counts that are asked for late."""
         self.generation = 0
         self._rows: list[NodeRow] = []
         self._at: dict[str, int] = {}
@@ -38,12 +39,13 @@ class Columns:
         self._labels = _Labels()
         self._label_columns = LazyColumns(self._labels.cell)
         self._image_columns = LazyColumns(lambda row, name: row.images.get(name, 0))
+        self._pod_columns = PodColumns(lambda: self._known(residents()), self._capacity)
         self._snapshot: Snapshot | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def put_node(self, row: NodeRow, placed: Iterable[Usage]) -> None:
+    def put_node(self, row: NodeRow, placed: Iterable[Resident]) -> None:
         """A node that is new or changed; `placed` is read only for a new one."""
         self._changed()
         at = self._at.get(row.name)
@@ -58,16 +60,16 @@ class Columns:
         self._rows.append(row)
         self._at[row.name] = at
         self._write_node(at, row)
-        for usage in placed:
-            self._take(at, usage, 1)
+        for resident in placed:
+            self._take(at, resident, 1)
 
-    def remove_node(self, name: str, placed: Iterable[Usage]) -> None:
+    def remove_node(self, name: str, placed: Iterable[Resident]) -> None:
         at = self._at.get(name)
         if at is None:
             return
         self._changed()
-        for usage in placed:
-            self._take(at, usage, -1)
+        for resident in placed:
+            self._take(at, resident, -1)
         self._taint_sets.drop(int(self._taint_set[at]))
         del self._at[name]
         last = len(self._rows) - 1
@@ -79,18 +81,22 @@ class Columns:
             column[last] = 0
         self._rows.pop()
 
-    def add(self, node: str, usage: Usage) -> None:
+    def add(self, node: str, resident: Resident) -> None:
         """A pod on a node; nothing where the node is not there (its pods come with it later)."""
         at = self._at.get(node)
         if at is not None:
             self._changed()
-            self._take(at, usage, 1)
+            self._take(at, resident, 1)
 
-    def subtract(self, node: str, usage: Usage) -> None:
+    def subtract(self, node: str, resident: Resident) -> None:
         at = self._at.get(node)
         if at is not None:
             self._changed()
-            self._take(at, usage, -1)
+            self._take(at, resident, -1)
+
+    def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
+        self._changed()
+        self._pod_columns.put_namespace(name, labels)
 
     def row(self, name: str) -> NodeRow | None:
         at = self._at.get(name)
@@ -121,7 +127,16 @@ class Columns:
             label_value=self._labels.id_of,
             label_text=self._labels.text_of,
             image_bytes=lambda name: _view(self._image_columns.column(name, self._rows), count),
+            pod_count=lambda kind: _view(self._pod_columns.count(kind), count),
+            carried={term: _view(one, count) for term, one in self._pod_columns.carried.items()},
+            namespaces=self._pod_columns.namespaces,
         )
+
+    def _known(self, residents: Iterable[tuple[str, Resident]]) -> Iterator[tuple[int, Resident]]:
+        for node, resident in residents:
+            at = self._at.get(node)
+            if at is not None:
+                yield at, resident
 
     def _changed(self) -> None:
         self.generation += 1
@@ -141,7 +156,8 @@ class Columns:
         self._label_columns.put(at, row)
         self._image_columns.put(at, row)
 
-    def _take(self, at: int, usage: Usage, sign: int) -> None:
+    def _take(self, at: int, resident: Resident, sign: int) -> None:
+        usage = resident.usage
         for name, amount in usage.requests:
             self._resource(name)
             self._requested[name][at] += sign * amount
@@ -150,6 +166,7 @@ class Columns:
         self._pods[at] += sign
         for port in usage.ports:
             self._hold((port.protocol, port.port), self._rows[at].name, port.address, sign)
+        self._pod_columns.take(at, resident, sign)
 
     def _hold(self, port: tuple[str, int], node: str, address: str, sign: int) -> None:
         nodes = self._ports.setdefault(port, {})
@@ -175,6 +192,7 @@ class Columns:
             *self._allocatable.values(), *self._requested.values(), self._scored_cpu,
             self._scored_memory, self._pods, self._allowed_pods, self._unschedulable,
             self._taint_set, *self._label_columns.arrays(), *self._image_columns.arrays(),
+            *self._pod_columns.arrays(),
         ]  # fmt: skip
 
     def _grow(self) -> None:
@@ -192,6 +210,7 @@ class Columns:
         self._taint_set = _grown(self._taint_set, self._capacity)
         self._label_columns.grow(self._capacity)
         self._image_columns.grow(self._capacity)
+        self._pod_columns.grow(self._capacity)
 
 
 class LazyColumns:

@@ -12,8 +12,8 @@ import random
 from collections.abc import Callable, Coroutine
 
 from sampan.api.errors import ApiError, Conflict, NotFound
-from sampan.api.objects import Obj, is_deleted, key_of, name_of, uid_of
-from sampan.api.resources import NODES, PODS
+from sampan.api.objects import Obj, is_deleted, key_of, labels_of, name_of, uid_of
+from sampan.api.resources import NAMESPACES, NODES, PODS
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder, reference
 from sampan.client.informer import Informers
@@ -33,16 +33,15 @@ from sampan.scheduler.cache_state import CacheState
 from sampan.scheduler.decide import Chosen, Refused, decide
 from sampan.scheduler.explain import message
 from sampan.scheduler.measures import ERROR, SCHEDULED, UNSCHEDULED, Measures
+from sampan.scheduler.pod_columns import resident, resident_of
 from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
 from sampan.scheduler.queue_state import Place, QueueState, Waiting
-from sampan.scheduler.requests import usage_of
 from sampan.scheduler.requeue import Event
 from sampan.scheduler.rows import (
     is_finished,
     node_of,
     node_row,
     pod_row,
-    priority_of,
     scheduler_of,
 )
 
@@ -85,6 +84,7 @@ class Scheduler:
         self._begin()
         informers = Informers(self._client, clock=self._clock, rng=self._rng)
         try:
+            informers.of(NAMESPACES).on_change(self.namespace_changed)
             informers.of(NODES).on_change(self.node_changed)
             informers.of(PODS).on_change(self.pod_changed)
             informers.start()
@@ -101,7 +101,14 @@ class Scheduler:
         if new is not None:
             self._happened(self._cache.put_node(node_row(new)))
         elif old is not None:
-            self._cache.remove_node(name_of(old))
+            self._happened(self._cache.remove_node(name_of(old)))
+
+    def namespace_changed(self, old: Obj | None, new: Obj | None) -> None:
+        if new is not None:
+            if old is None or labels_of(old) != labels_of(new):
+                self._happened(self._cache.put_namespace(name_of(new), labels_of(new)))
+        elif old is not None:
+            self._happened(self._cache.put_namespace(name_of(old), None))
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
         if old is not None and (new is None or uid_of(new) != uid_of(old)):
@@ -113,7 +120,8 @@ class Scheduler:
         elif node := node_of(new):
             uid = uid_of(new)
             self._unqueue(uid)
-            self._happened(self._cache.put_pod(uid, node, usage_of(new), priority_of(new)))
+            for event in self._cache.put_pod(uid, node, resident_of(new)):
+                self._happened(event)
         elif scheduler_of(new) == self._profile.scheduler_name:
             self._pod_waits(new)
 
@@ -176,7 +184,7 @@ class Scheduler:
 
     def _place(self, pod: Obj, waiting: Waiting, node: str, started: float) -> None:
         row = waiting.pod
-        self._cache.assume(row.uid, node, row.shape.usage, row.priority)
+        self._cache.assume(row.uid, node, resident(row))
         self._call("bind", self._bound(pod, waiting, node, started))
 
     def _refuse(self, pod: Obj, waiting: Waiting, refused: Refused, started: float) -> None:

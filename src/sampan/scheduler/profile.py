@@ -6,18 +6,22 @@ Invariant: the order of the filters is upstream's: the first that refuses a node
 
 from dataclasses import dataclass
 
+from sampan.scheduler.filters.inter_pod_affinity import INTER_POD_AFFINITY
 from sampan.scheduler.filters.node_affinity import NODE_AFFINITY
 from sampan.scheduler.filters.node_name import NODE_NAME
 from sampan.scheduler.filters.node_ports import NODE_PORTS
 from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT
 from sampan.scheduler.filters.node_unschedulable import NODE_UNSCHEDULABLE
+from sampan.scheduler.filters.pod_topology_spread import POD_TOPOLOGY_SPREAD
 from sampan.scheduler.filters.rule import Filter
 from sampan.scheduler.filters.taint_toleration import TAINT_TOLERATION
 from sampan.scheduler.rows import DEFAULT_SCHEDULER
 from sampan.scheduler.scores.balanced_allocation import BALANCED_ALLOCATION
 from sampan.scheduler.scores.image_locality import IMAGE_LOCALITY
+from sampan.scheduler.scores.inter_pod_affinity import PREFERRED_POD_AFFINITY
 from sampan.scheduler.scores.node_affinity import PREFERRED_NODE_AFFINITY
 from sampan.scheduler.scores.node_resources_fit import LEAST_ALLOCATED
+from sampan.scheduler.scores.pod_topology_spread import PREFERRED_SPREAD
 from sampan.scheduler.scores.rule import Score
 from sampan.scheduler.scores.taint_toleration import PREFERRED_TAINTS
 
@@ -38,11 +42,15 @@ DEFAULT_PROFILE = Profile(
         NODE_AFFINITY,
         NODE_PORTS,
         NODE_RESOURCES_FIT,
+        POD_TOPOLOGY_SPREAD,
+        INTER_POD_AFFINITY,
     ),
     scores=(
         (PREFERRED_TAINTS, 3),
         (PREFERRED_NODE_AFFINITY, 2),
         (LEAST_ALLOCATED, 1),
+        (PREFERRED_SPREAD, 2),
+        (PREFERRED_POD_AFFINITY, 2),
         (BALANCED_ALLOCATION, 1),
         (IMAGE_LOCALITY, 1),
     ),

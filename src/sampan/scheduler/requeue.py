@@ -7,14 +7,12 @@ Invariant: an event after which the pod could be scheduled is never answered wit
 from dataclasses import dataclass
 
 from sampan.scheduler.decide import UNSUPPORTED
-from sampan.scheduler.filters.node_affinity import NODE_AFFINITY
-from sampan.scheduler.filters.node_name import NODE_NAME
+from sampan.scheduler.filters.inter_pod_affinity import INTER_POD_AFFINITY
 from sampan.scheduler.filters.node_ports import NODE_PORTS, conflicts
 from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT
-from sampan.scheduler.filters.node_unschedulable import NODE_UNSCHEDULABLE
-from sampan.scheduler.filters.taint_toleration import TAINT_TOLERATION
+from sampan.scheduler.filters.pod_topology_spread import POD_TOPOLOGY_SPREAD
 from sampan.scheduler.node_terms import any_matches, holds
-from sampan.scheduler.requests import Usage
+from sampan.scheduler.pod_columns import Resident
 from sampan.scheduler.rows import NodeRow, PodShape
 from sampan.scheduler.tolerations import UNSCHEDULABLE, keeps_away, tolerated
 
@@ -31,27 +29,56 @@ class NodeChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class PodGone:
-    """A pod on a node ended, was deleted, or now takes less."""
+class NodeGone:
+    name: str
 
-    usage: Usage
+
+@dataclass(frozen=True, slots=True)
+class PodGone:
+    """A pod on a node ended, was deleted, or is about to be replaced by a changed one."""
+
+    pod: Resident
     node: str
 
 
-Event = NodeAdded | NodeChanged | PodGone
+@dataclass(frozen=True, slots=True)
+class PodPlaced:
+    """A pod on a node is new, or changed."""
+
+    pod: Resident
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceChanged:
+    name: str
+
+
+Event = NodeAdded | NodeChanged | NodeGone | PodGone | PodPlaced | NamespaceChanged
+
+_SPREAD, _AFFINITY = POD_TOPOLOGY_SPREAD.name, INTER_POD_AFFINITY.name
 
 
 def may_help(event: Event, pod: PodShape, rules: frozenset[str]) -> bool:
     if not rules:  # there was no node at all
         return isinstance(event, NodeAdded)
+    if UNSUPPORTED in rules:
+        return False
     match event:
         case NodeAdded(node):
-            # Every rule of the pod must be content with the new node, or it changes nothing.
-            return UNSUPPORTED not in rules and could_take(node, pod)
+            return _moves_domains(rules) or could_take(node, pod)
         case NodeChanged(old, new):
-            return UNSUPPORTED not in rules and could_take(new, pod) and _better(old, new)
-        case PodGone(usage):
-            return any(_frees(rule, usage, pod) for rule in rules)
+            if _moves_domains(rules) and (old.labels, old.taints) != (new.labels, new.taints):
+                return True
+            return could_take(new, pod) and _better(old, new)
+        case NodeGone():
+            return _moves_domains(rules)
+        case PodGone(gone):
+            return any(_frees(rule, gone, pod) for rule in rules)
+        case PodPlaced(placed):
+            return _AFFINITY in rules or (_SPREAD in rules and placed.namespace == pod.namespace)
+        case NamespaceChanged():
+            return _AFFINITY in rules
 
 
 def could_take(node: NodeRow, pod: PodShape) -> bool:
@@ -71,6 +98,12 @@ def could_take(node: NodeRow, pod: PodShape) -> bool:
     )
 
 
+def _moves_domains(rules: frozenset[str]) -> bool:
+    """A node that comes, goes or is relabelled changes what is near and what is level, also for
+    the other nodes."""
+    return _SPREAD in rules or _AFFINITY in rules
+
+
 def _better(old: NodeRow, new: NodeRow) -> bool:
     """Whether anything changed for which a filter may now let pass what it refused before."""
     return (
@@ -82,20 +115,18 @@ def _better(old: NodeRow, new: NodeRow) -> bool:
     )
 
 
-def _frees(rule: str, usage: Usage, pod: PodShape) -> bool:
+def _frees(rule: str, gone: Resident, pod: PodShape) -> bool:
     if rule == NODE_RESOURCES_FIT.name:
         return True  # if nothing else, one pod less counts against the node's limit of pods
     if rule == NODE_PORTS.name:
         return any(
             (freed.protocol, freed.port) == (wanted.protocol, wanted.port)
             and conflicts(wanted.address, {freed.address: 1})
-            for freed in usage.ports
+            for freed in gone.usage.ports
             for wanted in pod.usage.ports
         )
-    assert rule in _BY_NODE_ALONE, rule
-    return False
-
-
-_BY_NODE_ALONE = {
-    NODE_AFFINITY.name, NODE_NAME.name, NODE_UNSCHEDULABLE.name, TAINT_TOLERATION.name, UNSUPPORTED,
-}  # fmt: skip
+    if rule == _SPREAD:
+        return gone.namespace == pod.namespace
+    # Affinity too: the last of a kind that goes makes room for the first of its kind. The other
+    # rules look at the node alone.
+    return rule == _AFFINITY

@@ -7,8 +7,9 @@ Invariant: two pods with equal shapes are placed by the same rules in the same w
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sampan.api.objects import Obj, key_of, labels_of, name_of, uid_of
+from sampan.api.objects import Obj, key_of, labels_of, name_of, namespace_of, uid_of
 from sampan.scheduler.node_terms import Requirement, Term, selected, term_of
+from sampan.scheduler.pod_terms import PodDemands, demands_of
 from sampan.scheduler.requests import MOST, PODS, Usage, amounts, usage_of
 from sampan.scheduler.tolerations import Taint, Toleration, taints_of, tolerations_of
 
@@ -27,6 +28,9 @@ class PodShape:
     preferred: tuple[tuple[int, Term], ...]
     tolerations: tuple[Toleration, ...]
     images: tuple[str, ...]
+    namespace: str
+    labels: tuple[tuple[str, str], ...]
+    demands: PodDemands  # of other pods
     unsupported: tuple[str, ...]  # what it asks for that no rule here looks after yet
 
 
@@ -122,6 +126,9 @@ def _shape(pod: Obj) -> PodShape:
         ),
         tolerations=tolerations_of(pod),
         images=tuple(image_name(one.get("image") or "") for one in containers),
+        namespace=namespace_of(pod),
+        labels=tuple(sorted(labels_of(pod).items())),
+        demands=demands_of(pod),
         unsupported=_unsupported(spec),
     )
 
@@ -129,15 +136,6 @@ def _shape(pod: Obj) -> PodShape:
 def _unsupported(spec: Obj) -> tuple[str, ...]:
     """Hard demands that must not be passed over: the pod stays Pending and is told why."""
     found = []
-    affinity = spec.get("affinity") or {}
-    for kind, words in (("podAffinity", "pod affinity"), ("podAntiAffinity", "pod anti-affinity")):
-        if (affinity.get(kind) or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
-            found.append(f"required {words}")
-    if any(
-        one.get("whenUnsatisfiable") == "DoNotSchedule"
-        for one in spec.get("topologySpreadConstraints") or ()
-    ):
-        found.append("topology spread with DoNotSchedule")
     volumes = spec.get("volumes") or ()
     if any("persistentVolumeClaim" in one or "ephemeral" in one for one in volumes):
         found.append("persistent volume claims")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sampan.scheduler.pod_terms import Carried, Kind
 from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.tolerations import Taint
 
@@ -42,6 +43,9 @@ class Snapshot:
     label_value: Callable[[str], int]  # value → id
     label_text: Callable[[int], str]  # id → value
     image_bytes: Callable[[str], IntArray]  # 0 where the image is not there
+    pod_count: Callable[[Kind], IntArray]  # pods of a kind
+    carried: Mapping[Carried, IntArray]  # pods that carry a term
+    namespaces: Mapping[str, Mapping[str, str]]  # their labels
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from sampan.api.objects import Obj
 from sampan.scheduler.cache_state import CacheState
-from sampan.scheduler.requests import usage_of
-from sampan.scheduler.rows import node_row, priority_of
+from sampan.scheduler.pod_columns import resident_of
+from sampan.scheduler.rows import node_row
 from sampan.scheduler.snapshot import Snapshot
 
 KEYS, VALUES = ("zone", "disk", "cores"), ("a", "b", "7", "12", "")
 ADDRESSES = ("", "0.0.0.0", "10.0.0.1", "10.0.0.2")
+_DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 IMAGES = ("web", "web:latest", "registry.example:5000/db:1", "big:2")
 
 _names = st.sampled_from(KEYS)
@@ -80,6 +81,68 @@ containers = st.fixed_dictionaries(
     optional={"resources": st.fixed_dictionaries({"requests": amounts}), "ports": ports},
 )
 
+_apps = st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(("a", "b")), max_size=2)
+_selectors = st.none() | st.fixed_dictionaries(
+    {},
+    optional={
+        "matchLabels": _apps,
+        "matchExpressions": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "key": st.sampled_from(("app", "tier")),
+                    "operator": st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist")),
+                    "values": st.just(["a"]),
+                }
+            ),
+            max_size=1,
+        ),
+    },
+)
+_topology = st.sampled_from(("zone", "disk", "kubernetes.io/hostname"))
+_pod_terms = st.fixed_dictionaries(
+    {"topologyKey": _topology, "labelSelector": _selectors},
+    optional={
+        "namespaces": st.just(["other"]),
+        "namespaceSelector": st.sampled_from(({}, {"matchLabels": {"team": "x"}})),
+        "matchLabelKeys": st.just(["tier"]),
+        "mismatchLabelKeys": st.just(["tier"]),
+    },
+)
+_pod_affinity = st.fixed_dictionaries(
+    {},
+    optional={
+        "requiredDuringSchedulingIgnoredDuringExecution": st.lists(_pod_terms, max_size=2),
+        "preferredDuringSchedulingIgnoredDuringExecution": st.lists(
+            st.fixed_dictionaries({"weight": st.integers(1, 100), "podAffinityTerm": _pod_terms}),
+            max_size=2,
+        ),
+    },
+)
+_spread = st.fixed_dictionaries(
+    {
+        "topologyKey": _topology,
+        "maxSkew": st.integers(1, 2),
+        "whenUnsatisfiable": st.sampled_from(("DoNotSchedule", "ScheduleAnyway")),
+        "labelSelector": _selectors,
+    },
+    optional={
+        "minDomains": st.integers(1, 3),
+        "nodeAffinityPolicy": st.sampled_from(("Honor", "Ignore")),
+        "nodeTaintsPolicy": st.sampled_from(("Honor", "Ignore")),
+        "matchLabelKeys": st.just(["tier"]),
+    },
+)
+# What pods ask of other pods, as fields of their spec.
+demands = st.fixed_dictionaries(
+    {},
+    optional={
+        "podAffinity": _pod_affinity,
+        "podAntiAffinity": _pod_affinity,
+        "topologySpreadConstraints": st.lists(_spread, max_size=2),
+    },
+)
+NAMESPACES: dict[str, dict[str, str]] = {"default": {}, "other": {"team": "x"}, "third": {}}
+
 
 @st.composite
 def nodes(draw: st.DrawFn, most: int = 5) -> list[Obj]:
@@ -93,7 +156,8 @@ def _node(draw: st.DrawFn, number: int) -> Obj:
     return {
         "metadata": {
             "name": f"node-{number}",
-            "labels": draw(st.dictionaries(_names, _values, max_size=3)),
+            "labels": draw(st.dictionaries(_names, _values, max_size=3))
+            | {"kubernetes.io/hostname": f"node-{number}"},
         },
         "spec": {"taints": draw(taints), "unschedulable": draw(st.booleans())},
         "status": {
@@ -104,7 +168,7 @@ def _node(draw: st.DrawFn, number: int) -> Obj:
 
 
 @st.composite
-def pods(draw: st.DrawFn, name: str = "pod") -> Obj:
+def pods(draw: st.DrawFn, name: str = "pod", *, with_demands: bool = False) -> Obj:
     affinity: Obj = {}
     if draw(st.booleans()):
         affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
@@ -114,14 +178,23 @@ def pods(draw: st.DrawFn, name: str = "pod") -> Obj:
         {"weight": draw(st.integers(1, 100)), "preference": draw(terms)}
         for _ in range(draw(st.integers(0, 2)))
     ]
+    asked = dict(draw(demands)) if with_demands else {}
+    constraints = asked.pop("topologySpreadConstraints", [])
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "metadata": {
+            "name": name,
+            "namespace": draw(st.sampled_from(tuple(NAMESPACES))),
+            "uid": name,
+            "labels": draw(_apps),
+            **draw(st.sampled_from(({}, {}, _DELETED))),
+        },
         "spec": {
             "containers": draw(st.lists(containers, min_size=1, max_size=2)),
             "nodeSelector": draw(st.dictionaries(_names, _values, max_size=1)),
-            "affinity": {"nodeAffinity": affinity},
+            "affinity": {"nodeAffinity": affinity, **asked},
+            "topologySpreadConstraints": constraints,
             "tolerations": draw(tolerations),
             "priority": draw(st.sampled_from((0, 0, 10))),
         },
@@ -130,21 +203,27 @@ def pods(draw: st.DrawFn, name: str = "pod") -> Obj:
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> tuple[list[Obj], dict[str, list[Obj]]]:
+def clusters(
+    draw: st.DrawFn, *, with_demands: bool = False
+) -> tuple[list[Obj], dict[str, list[Obj]]]:
     """Nodes, and the pods on each (also on one that is not there)."""
     there = draw(nodes())
     names = [node["metadata"]["name"] for node in there] + ["gone"]
     placed: dict[str, list[Obj]] = {name: [] for name in names}
     for number in range(draw(st.integers(0, 6))):
-        placed[draw(st.sampled_from(names))].append(draw(pods(f"placed-{number}")))
+        placed[draw(st.sampled_from(names))].append(
+            draw(pods(f"placed-{number}", with_demands=with_demands))
+        )
     return there, placed
 
 
 def cache_of(there: Iterable[Obj], placed: dict[str, list[Obj]]) -> CacheState:
     cache = CacheState()
+    for name, labels in NAMESPACES.items():
+        cache.put_namespace(name, labels)
     for name, on_it in placed.items():
         for pod in on_it:
-            cache.put_pod(pod["metadata"]["uid"], name, usage_of(pod), priority_of(pod))
+            cache.put_pod(pod["metadata"]["uid"], name, resident_of(pod))
     for node in there:
         cache.put_node(node_row(node))
     return cache

@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 from sampan.scheduler.cache_state import CacheState
+from sampan.scheduler.pod_columns import Resident
 from sampan.scheduler.requests import Usage
-from sampan.scheduler.requeue import NodeAdded, NodeChanged, PodGone
+from sampan.scheduler.requeue import NodeAdded, NodeChanged, NodeGone, PodGone, PodPlaced
 from sampan.scheduler.rows import NodeRow
 
-USAGE = Usage((("cpu", 100),), 100, 0)
+POD = Resident(Usage((("cpu", 100),), 100, 0))
 
 
 def node(name, cpu=1000):
@@ -18,17 +21,18 @@ def cpu(cache, name):
 def test_an_assumption_counts_until_it_is_forgotten():
     cache = CacheState()
     cache.put_node(node("n"))
-    cache.assume("p", "n", USAGE, 0)
+    cache.assume("p", "n", POD)
     assert cpu(cache, "n") == 100
-    assert cache.forget("p") == PodGone(USAGE, "n")
+    assert cache.forget("p") == PodGone(POD, "n")
     assert cpu(cache, "n") == 0
 
 
 def test_a_confirmed_assumption_cannot_be_forgotten():
     cache = CacheState()
     cache.put_node(node("n"))
-    cache.assume("p", "n", USAGE, 0)
-    assert cache.put_pod("p", "n", USAGE, 0) is None
+    cache.assume("p", "n", POD)
+    assert cache.put_pod("p", "n", POD) == [PodPlaced(POD, "n")]
+    assert cache.put_pod("p", "n", POD) == []
     assert cache.forget("p") is None
     assert cpu(cache, "n") == 100
 
@@ -37,17 +41,18 @@ def test_the_apis_word_replaces_an_assumption():
     cache = CacheState()
     cache.put_node(node("n"))
     cache.put_node(node("m"))
-    cache.assume("p", "n", USAGE, 0)
-    assert cache.put_pod("p", "m", USAGE, 0) == PodGone(USAGE, "n")
+    cache.assume("p", "n", POD)
+    assert cache.put_pod("p", "m", POD) == [PodGone(POD, "n"), PodPlaced(POD, "m")]
     assert (cpu(cache, "n"), cpu(cache, "m")) == (0, 100)
 
 
 def test_pods_that_came_before_their_node_count_when_it_comes():
     cache = CacheState()
-    cache.put_pod("p", "n", USAGE, 0)
+    cache.put_pod("p", "n", POD)
     assert cache.put_node(node("n")) == NodeAdded(node("n"))
     assert cpu(cache, "n") == 100
-    cache.remove_node("n")
+    assert cache.remove_node("n") == NodeGone("n")
+    assert cache.remove_node("n") is None
     cache.put_node(node("n"))
     assert cpu(cache, "n") == 100
 
@@ -61,10 +66,10 @@ def test_an_unchanged_node_is_no_event():
 
 def test_lower_priorities_are_known_while_their_pods_are_there():
     cache = CacheState()
-    cache.put_pod("p", "n", USAGE, 5)
+    cache.put_pod("p", "n", replace(POD, priority=5))
     assert cache.any_below(6)
     assert not cache.any_below(5)
-    cache.put_pod("p", "n", USAGE, 10)
+    cache.put_pod("p", "n", replace(POD, priority=10))
     assert not cache.any_below(6)
     cache.remove_pod("p")
     assert not cache.any_below(100)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from sampan.scheduler.columns import MOST_LAZY, Columns
+from sampan.scheduler.pod_columns import Resident
 from sampan.scheduler.requests import Usage
 from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.snapshot import ABSENT
@@ -12,7 +13,7 @@ def node(name, labels=None, cpu=1000, images=None):
 
 
 def test_what_a_snapshot_shows_cannot_be_written():
-    columns = Columns()
+    columns = Columns(tuple)
     columns.put_node(node("a"), ())
     nodes = columns.snapshot()
     for column in (nodes.pods, nodes.allocatable["cpu"], nodes.unschedulable, nodes.label("x")):
@@ -21,16 +22,16 @@ def test_what_a_snapshot_shows_cannot_be_written():
 
 
 def test_a_snapshot_is_the_same_until_something_changes():
-    columns = Columns()
+    columns = Columns(tuple)
     columns.put_node(node("a"), ())
     first = columns.snapshot()
     assert columns.snapshot() is first
-    columns.add("a", Usage((("cpu", 5),), 5, 0))
+    columns.add("a", Resident(Usage((("cpu", 5),), 5, 0)))
     assert columns.snapshot().generation > first.generation
 
 
 def test_columns_grow_and_shrink_with_the_nodes():
-    columns = Columns()
+    columns = Columns(tuple)
     for number in range(100):
         columns.put_node(node(f"n{number}", {"zone": str(number % 3)}, cpu=number), ())
         if number == 50:
@@ -48,7 +49,7 @@ def test_columns_grow_and_shrink_with_the_nodes():
 
 
 def test_a_label_column_follows_its_nodes():
-    columns = Columns()
+    columns = Columns(tuple)
     columns.put_node(node("a", {"zone": "x"}), ())
     columns.put_node(node("b"), ())
     zone = columns.snapshot().label("zone")
@@ -60,7 +61,7 @@ def test_a_label_column_follows_its_nodes():
 
 
 def test_the_columns_that_pods_ask_for_are_bounded():
-    columns = Columns()
+    columns = Columns(tuple)
     columns.put_node(node("a"), ())
     for number in range(MOST_LAZY * 2):
         assert columns.snapshot().label(f"key-{number}").tolist() == [ABSENT]
@@ -68,7 +69,7 @@ def test_the_columns_that_pods_ask_for_are_bounded():
 
 
 def test_label_values_of_nodes_long_gone_are_forgotten():
-    columns = Columns()
+    columns = Columns(tuple)
     for number in range(10_000):
         columns.put_node(node(f"n{number}", {"host": f"n{number}"}), ())
         columns.snapshot().label("host")
@@ -80,8 +81,8 @@ def test_label_values_of_nodes_long_gone_are_forgotten():
 
 
 def test_a_resource_that_only_a_pod_knows_is_a_column_too():
-    columns = Columns()
-    columns.put_node(node("a"), [Usage((("example.com/gpu", 2),), 0, 0)])
+    columns = Columns(tuple)
+    columns.put_node(node("a"), [Resident(Usage((("example.com/gpu", 2),), 0, 0))])
     nodes = columns.snapshot()
     assert nodes.requested["example.com/gpu"].tolist() == [2]
     assert nodes.allocatable["example.com/gpu"].tolist() == [0]

@@ -12,7 +12,7 @@ from sampan.testing.random_clusters import clusters, pods, snapshot_of
 
 @pytest.mark.slow
 @settings(deadline=None)
-@given(clusters(), pods(), st.integers())
+@given(clusters(with_demands=True), pods(with_demands=True), st.integers())
 def test_the_chosen_node_passed_every_filter_and_none_has_more_points(cluster, pod, seed):
     nodes, shape = snapshot_of(cluster), pod_row(pod).shape
     decision = decide(shape, nodes, DEFAULT_PROFILE, random.Random(seed))

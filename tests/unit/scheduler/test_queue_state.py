@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+from sampan.scheduler.pod_columns import Resident
 from sampan.scheduler.queue_state import Place, QueueState
 from sampan.scheduler.requests import Usage
 from sampan.scheduler.requeue import NodeAdded, PodGone
@@ -7,7 +8,7 @@ from sampan.scheduler.rows import NodeRow, pod_row
 
 FIT = frozenset({"NodeResourcesFit"})
 TAINTS = frozenset({"TaintToleration"})
-POD_GONE = PodGone(Usage((), 0, 0), "n")
+POD_GONE = PodGone(Resident(Usage((), 0, 0)), "n")
 NODE_ADDED = NodeAdded(NodeRow("n", {"cpu": 1000}, 110, {}, frozenset(), False, {}))
 
 

@@ -2,8 +2,6 @@ import pytest
 
 from sampan.scheduler.rows import image_name, node_row, pod_row, scheduler_of
 
-REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}
-
 
 def test_an_empty_node_and_an_empty_pod_are_rows_too():
     node = node_row({"metadata": {"name": "n"}})
@@ -23,12 +21,6 @@ def test_pods_that_differ_only_in_name_have_equal_shapes():
 @pytest.mark.parametrize(
     ("spec", "word"),
     [
-        ({"affinity": {"podAffinity": REQUIRED}},
-         "required pod affinity"),
-        ({"affinity": {"podAntiAffinity": REQUIRED}},
-         "required pod anti-affinity"),
-        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]},
-         "topology spread with DoNotSchedule"),
         ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
          "persistent volume claims"),
         ({"volumes": [{"name": "v", "ephemeral": {}}]}, "persistent volume claims"),
@@ -39,12 +31,8 @@ def test_hard_demands_without_a_rule_are_noted(spec, word):
     assert pod_row({"metadata": {}, "spec": spec}).shape.unsupported == (word,)
 
 
-def test_soft_demands_are_not():
-    spec = {
-        "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}},
-        "topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}],
-        "volumes": [{"name": "v", "emptyDir": {}}],
-    }
+def test_other_volumes_are_not():
+    spec = {"volumes": [{"name": "v", "emptyDir": {}}]}
     assert pod_row({"metadata": {}, "spec": spec}).shape.unsupported == ()
 
 

@@ -1,0 +1,82 @@
+"""PodTopologySpread: no domain may be too far ahead of the emptiest one."""
+
+import numpy as np
+
+from sampan.scheduler.filters import node_affinity, taint_toleration
+from sampan.scheduler.filters.rule import Filter
+from sampan.scheduler.pod_terms import Kind, Spread
+from sampan.scheduler.rows import PodShape
+from sampan.scheduler.snapshot import BoolArray, Snapshot, any_set
+from sampan.scheduler.topology import domain_sums, in_domain
+
+SKEWED = "node(s) didn't match pod topology spread constraints"
+NO_LABEL = f"{SKEWED} (missing required label)"
+
+
+def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
+    hard = [one for one in pod.demands.spread if one.hard]
+    if not hard:
+        return None
+    labelled = with_every_label(hard, nodes)
+    allowed = labelled.copy()
+    for constraint in hard:
+        allowed &= _within_skew(constraint, pod, nodes, labelled)
+    return allowed
+
+
+def reasons(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> dict[str, int]:
+    missing = _refused_by_label(pod, nodes, refused)
+    found = {NO_LABEL: int(missing.sum()), SKEWED: int((refused & ~missing).sum())}
+    return {text: count for text, count in found.items() if count}
+
+
+def _refused_by_label(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> BoolArray:
+    """The constraints are looked at in their order: a skew that is found first is the reason."""
+    hard = [one for one in pod.demands.spread if one.hard]
+    labelled = with_every_label(hard, nodes)
+    missing: BoolArray = np.zeros(len(nodes), np.bool_)
+    undecided = refused
+    for constraint in hard:
+        there = in_domain(nodes.label(constraint.topology_key))
+        missing |= undecided & ~there
+        undecided = undecided & there & _within_skew(constraint, pod, nodes, labelled)
+    return missing
+
+
+def with_every_label(constraints: list[Spread], nodes: Snapshot) -> BoolArray:
+    there: BoolArray = np.ones(len(nodes), np.bool_)
+    for constraint in constraints:
+        there &= in_domain(nodes.label(constraint.topology_key))
+    return there
+
+
+def counts(constraint: Spread, pod: PodShape, nodes: Snapshot, among: BoolArray) -> BoolArray:
+    """Of `among`, the nodes that the constraint takes into account."""
+    for honored, rule in (
+        (constraint.honor_affinity, node_affinity.mask),
+        (constraint.honor_taints, taint_toleration.mask),
+    ):
+        allowed = rule(pod, nodes) if honored else None
+        if allowed is not None:
+            among = among & allowed
+    return among
+
+
+def counts_itself(constraint: Spread, pod: PodShape) -> bool:
+    return constraint.selector.matches(pod.namespace, {}, dict(pod.labels))
+
+
+def _within_skew(
+    constraint: Spread, pod: PodShape, nodes: Snapshot, labelled: BoolArray
+) -> BoolArray:
+    domains = nodes.label(constraint.topology_key)
+    counted = counts(constraint, pod, nodes, labelled)
+    pods = nodes.pod_count(Kind((constraint.selector,), with_terminating=False))
+    sums = domain_sums(domains, np.where(counted, pods, 0))
+    fewest = 0
+    if any_set(counted) and len(np.unique(domains[counted])) >= constraint.min_domains:
+        fewest = int(sums[counted].min())
+    return sums + counts_itself(constraint, pod) - fewest <= constraint.max_skew
+
+
+POD_TOPOLOGY_SPREAD = Filter("PodTopologySpread", mask, reasons, _refused_by_label)

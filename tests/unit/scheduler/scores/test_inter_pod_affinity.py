@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sampan.scheduler.pod_terms import Carried, carried_by, demands_of
+from sampan.scheduler.rows import pod_row
+from sampan.scheduler.scores.inter_pod_affinity import PREFERRED_POD_AFFINITY
+from sampan.testing.random_clusters import NAMESPACES, clusters, pods, snapshot_of
+
+
+def worth(term, weight, pod, node, other):
+    """What one pod on `other` adds to `node` by one term that means `pod`."""
+    meta = pod["metadata"]
+    means = term.selector.matches(meta["namespace"], NAMESPACES[meta["namespace"]], meta["labels"])
+    here = node["metadata"]["labels"].get(term.topology_key)
+    there = other["metadata"]["labels"].get(term.topology_key)
+    return weight if means and here is not None and here == there else 0
+
+
+def raw_points(pod, node, cluster):
+    there, placed = cluster
+    total = 0
+    for other in there:
+        for resident in placed[other["metadata"]["name"]]:
+            for weight, term in demands_of(pod).preferred:
+                total += worth(term, weight, resident, node, other)
+            for carried in carried_by(demands_of(resident)):
+                assert isinstance(carried, Carried)
+                total += worth(carried.term, carried.weight, pod, node, other)
+    return total
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(clusters(with_demands=True), pods(with_demands=True), st.data())
+def test_points_are_those_of_the_slow_way(cluster, pod, data):
+    nodes = snapshot_of(cluster)
+    feasible = data.draw(st.lists(st.booleans(), min_size=len(nodes), max_size=len(nodes)))
+    if not any(feasible):
+        return
+    found = PREFERRED_POD_AFFINITY.points(pod_row(pod).shape, nodes, np.array(feasible, bool))
+    raw = [raw_points(pod, node, cluster) for node in cluster[0]]
+    counted = [one for one, may in zip(raw, feasible, strict=True) if may]
+    least, most = min(counted), max(counted)
+    if least == most:
+        assert found is None
+        return
+    for points, one, may in zip(found.tolist(), raw, feasible, strict=True):
+        if may:
+            assert points == int(100 * ((one - least) / (most - least)))

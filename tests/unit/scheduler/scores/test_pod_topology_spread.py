@@ -1,0 +1,80 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sampan.scheduler.pod_terms import demands_of
+from sampan.scheduler.requeue import could_take
+from sampan.scheduler.rows import node_row, pod_row
+from sampan.scheduler.scores.pod_topology_spread import PREFERRED_SPREAD
+from sampan.scheduler.tolerations import keeps_away
+from sampan.testing.random_clusters import clusters, pods, snapshot_of
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+def labels(obj):
+    return obj["metadata"]["labels"]
+
+
+def matching(constraint, on_node):
+    return sum(
+        constraint.selector.matches(one["metadata"]["namespace"], {}, labels(one))
+        and "deletionTimestamp" not in one["metadata"]
+        for one in on_node
+    )
+
+
+def counted(constraint, pod, node):
+    """By the filters of one node, resources and other taints aside."""
+    shape, row = pod_row(pod).shape, node_row(node)
+    bare = {"unschedulable": False, "taints": frozenset(), "allowed_pods": 1}
+
+    no_requests = replace(shape, usage=replace(shape.usage, requests=()))
+    if constraint.honor_affinity and not could_take(replace(row, **bare), no_requests):
+        return False
+    return not (constraint.honor_taints and keeps_away(shape.tolerations, row.taints))
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=200)
+@given(clusters(), pods(with_demands=True), st.data())
+def test_points_are_those_of_the_slow_way(cluster, pod, data):
+    there, placed = cluster
+    nodes = snapshot_of(cluster)
+    feasible = data.draw(st.lists(st.booleans(), min_size=len(nodes), max_size=len(nodes)))
+    found = PREFERRED_SPREAD.points(pod_row(pod).shape, nodes, np.array(feasible, bool))
+    soft = [one for one in demands_of(pod).spread if not one.hard]
+    labelled = [all(one.topology_key in labels(node) for one in soft) for node in there]
+    scored = [node for node, may, has in zip(there, feasible, labelled, strict=True) if may and has]
+    if not soft or not scored:
+        assert found is None
+        return
+    raw = {}
+    for node in scored:
+        total = 0.0
+        for one in soft:
+            if one.topology_key == HOSTNAME:
+                size, count = len(scored), matching(one, placed[node["metadata"]["name"]])
+            else:
+                size = len({labels(other)[one.topology_key] for other in scored})
+                count = sum(
+                    matching(one, placed[other["metadata"]["name"]])
+                    for other, has in zip(there, labelled, strict=True)
+                    if has
+                    and counted(one, pod, other)
+                    and labels(other)[one.topology_key] == labels(node)[one.topology_key]
+                )
+            total += count * math.log(size + 2) + one.max_skew - 1
+        raw[node["metadata"]["name"]] = math.floor(total + 0.5)
+    least, most = min(raw.values()), max(raw.values())
+    for at, node in enumerate(there):
+        name = node["metadata"]["name"]
+        if name in raw:
+            expected = 100 * (most + least - raw[name]) // most if most else 100
+            assert found[at] == expected
+        elif feasible[at]:
+            assert found[at] == 0
