@@ -44,7 +44,11 @@ class Told(Protocol):
     def ending(self) -> bool: ...
 
 
-UNKNOWN_MESSAGE = "The container could not be located when the pod was terminated"
+UNKNOWN: Obj = {
+    "exitCode": 137,
+    "reason": "ContainerStatusUnknown",
+    "message": "The container could not be located when the pod was terminated",
+}
 
 
 def container_statuses(
@@ -119,8 +123,7 @@ def _states(
         state: Obj = {"running": {"startedAt": time_text(newest.started_at)}}
         return state, {"terminated": _terminated(ended[0], told)} if ended else {}
     if newest.state is ContainerState.UNKNOWN:
-        message = {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": UNKNOWN_MESSAGE}
-        return {"terminated": {**message, "startedAt": None, "finishedAt": None}}, {}
+        return {"terminated": dict(UNKNOWN)}, {}
     state = {"terminated": _terminated(newest, told)}
     waits = told.waiting.get(container["name"])
     if waits is not None and not told.ending and _starts_again(pod, container, role, newest):
@@ -157,8 +160,10 @@ def _terminated(ended: ContainerStatus, told: Told) -> Obj:
     state["reason"] = reason
     if ended.message:
         state["message"] = ended.message
-    state["startedAt"] = time_text(ended.started_at) if ended.started_at else None
-    state["finishedAt"] = time_text(ended.finished_at) if ended.finished_at else None
+    if ended.started_at:
+        state["startedAt"] = time_text(ended.started_at)
+    if ended.finished_at:
+        state["finishedAt"] = time_text(ended.finished_at)
     state["containerID"] = f"{told.runtime_name}://{ended.id}"
     return state
 
@@ -169,8 +174,7 @@ def _lost(state: Obj, last_state: Obj, old: Obj) -> tuple[Obj, Obj]:
     if "terminated" in before:
         return before, old.get("lastState") or {}
     if "running" in before or "running" in state:
-        unknown = {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": UNKNOWN_MESSAGE}
-        return {"terminated": {**unknown, "startedAt": None, "finishedAt": None}}, last_state
+        return {"terminated": dict(UNKNOWN)}, last_state
     return state, last_state
 
 

@@ -98,7 +98,13 @@ class StatusReporter:
     def _has_work(self, entry: _Entry) -> bool:
         if entry.delete:
             return True
-        return entry.wanted is not None and status_patch(entry.known, entry.wanted) is not None
+        if entry.wanted is None or entry.wanted is entry.known:
+            return False
+        if status_patch(entry.known, entry.wanted) is None:
+            # They say the same: one copy, the one that is shared with the API's cache, is enough.
+            entry.wanted = entry.known
+            return False
+        return True
 
     async def _write_all(self, entry: _Entry) -> None:
         failures = 0
@@ -154,7 +160,7 @@ def status_patch(known: Obj, wanted: Obj) -> Obj | None:
             changed = _changed_conditions(known.get(name) or [], value)
             if changed:
                 patch[name] = changed
-        elif _plain(known.get(name)) != _plain(value):
+        elif not _same(known.get(name), value):
             merged = name in _KEYED and known.get(name)
             patch[name] = [{"$patch": "replace"}, *value] if merged else value
     for name in ("reason", "message"):
@@ -170,10 +176,14 @@ def _changed_conditions(known: list[Obj], wanted: list[Obj]) -> list[Obj]:
     for one in wanted:
         old = before.get(one["type"], {})
         ours = one["type"] in OWNED or (one["type"] == _SCHEDULED and not old)
-        if ours and _plain(old) != _plain(one):
+        if ours and not _same(old, one):
             # A merge keeps what it is not told of: a reason that went must be named.
             changed.append({**{field: None for field in old if field not in one}, **one})
     return changed
+
+
+def _same(known: object, wanted: object) -> bool:
+    return known == wanted or _plain(known) == _plain(wanted)
 
 
 def _plain(value: object) -> object:

@@ -192,7 +192,7 @@ def _dated(condition: Obj, old: Obj | None, generation: int | None, now: float) 
     since = old.get("lastTransitionTime") if old is not None and unchanged else None
     if generation:
         condition["observedGeneration"] = generation
-    return {**condition, "lastProbeTime": None, "lastTransitionTime": since or time_text(now)}
+    return {**condition, "lastTransitionTime": since or time_text(now)}
 
 
 def _initialized(pod: Obj, phase: str, inits: list[Obj], normals: list[Obj]) -> Obj:
