@@ -34,12 +34,12 @@ class Progress:
     def step(self, name: str) -> Iterator[Step]:
         """The line appears when the step ends; one that fails is marked, and the error goes on."""
         began, step = self._clock.monotonic(), Step()
+        mark = self._paint("✗", 31)
         try:
             yield step
-        except BaseException:
-            self._line(self._paint("✗", 31), name, step.detail or "failed", began)
-            raise
-        self._line(self._paint("✓", 32), name, step.detail, began)
+            mark = self._paint("✓", 32)
+        finally:
+            self._line(mark, name, step.detail, began)
 
     def say(self, text: str = "") -> None:
         print(text, file=self._stream, flush=True)

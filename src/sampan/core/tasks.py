@@ -79,14 +79,15 @@ async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     if not tasks:
         return []
     try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in tasks:
-            if task in done and not task.cancelled() and (error := task.exception()) is not None:
-                raise error
-        return [task.result() for task in tasks]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
         unfinished = [task for task in tasks if not task.done()]
         for task in unfinished:
             task.cancel()
         if unfinished:
             await asyncio.wait(unfinished)
+    # Every failure is looked at, so that none is reported as forgotten; the first is raised.
+    failures = [error for task in tasks if not task.cancelled() and (error := task.exception())]
+    if failures:
+        raise failures[0]
+    return [task.result() for task in tasks]

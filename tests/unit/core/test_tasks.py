@@ -95,3 +95,12 @@ def test_all_of_cancels_the_rest_when_one_fails():
     with pytest.raises(KeyError):
         virtual_time.run(all_of([waits(), fails()]))
     assert cancelled == [True]
+
+
+def test_all_of_raises_the_first_of_several_failures_and_forgets_none(caplog):
+    async def fails(error):
+        raise error
+
+    with pytest.raises(KeyError):
+        virtual_time.run(all_of([fails(KeyError("a")), fails(ValueError("b"))]))
+    assert "never retrieved" not in caplog.text

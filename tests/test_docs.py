@@ -1,0 +1,75 @@
+"""Documents that cannot rot: what they name exists, and what exists is named."""
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+
+from sampan.cmd.main import _parser
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "sampan"
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+def test_every_file_that_the_architecture_names_is_there():
+    parts = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+    for named in re.findall(r"`([a-z_]+/[a-z_/]*(?:\.py)?)`", text("ARCHITECTURE.md")):
+        if named.split("/")[0] in parts:
+            assert (PACKAGE / named).exists(), named
+
+
+def test_the_architecture_is_short_enough_to_be_read():
+    assert len(text("ARCHITECTURE.md").splitlines()) <= 300
+
+
+def verbs() -> dict[str, argparse.ArgumentParser]:
+    [action] = [one for one in _parser()._actions if isinstance(one, argparse._SubParsersAction)]
+    return dict(action.choices)
+
+
+@pytest.mark.parametrize("verb", sorted(verbs()))
+def test_every_verb_is_in_the_readme(verb):
+    assert re.search(rf"^sampan {verb}\b", text("README.md"), re.M)
+
+
+def test_every_flag_of_up_is_in_the_readme():
+    for action in verbs()["up"]._actions:
+        if action.help is not argparse.SUPPRESS and "--help" not in action.option_strings:
+            assert action.option_strings[-1] in text("README.md"), action.option_strings
+
+
+def test_every_item_of_the_specification_has_its_state():
+    """docs/compatibility.md lists every item with works, partly or not yet."""
+    items = {"C": 6, "A": 11, "E": 3, "S": 6, "N": 22, "R": 3, "X": 6}
+    document = text("docs/compatibility.md")
+    for letter, count in items.items():
+        for number in range(1, count + 1):
+            row = re.search(
+                rf"^\| {letter}{number} \|[^|]*\| (works|partly|not yet) \|", document, re.M
+            )
+            assert row, f"{letter}{number}"
+
+
+@pytest.mark.parametrize("folder", ["filters", "scores"])
+def test_every_scheduling_rule_is_documented(folder):
+    document = text("docs/scheduler.md")
+    for path in (PACKAGE / "scheduler" / folder).glob("*.py"):
+        if path.name != "__init__.py":
+            assert f"`{path.stem}`" in document, path.stem
+
+
+def test_every_admission_plugin_is_documented():
+    document = text("docs/compatibility.md")
+    source = (PACKAGE / "apiserver" / "admission" / "plugins.py").read_text()
+    for name in re.findall(r'"([A-Z][A-Za-z]+)"', source):
+        assert name in document, name
+
+
+def test_decisions_are_numbered_without_gaps():
+    numbers = sorted(int(path.name[:4]) for path in (ROOT / "docs" / "decisions").glob("*.md"))
+    assert numbers == list(range(1, len(numbers) + 1))
