@@ -1,6 +1,6 @@
 """Request bodies: bytes in, JSON data out, with what was written twice.
 
-Job: JSON or YAML, size limit, duplicate fields when the caller wants to know of them.
+Job: JSON, YAML or protobuf, size limit, duplicate fields when the caller wants to know of them.
 """
 
 from typing import Any
@@ -12,7 +12,6 @@ from sampan.api.calls import Options
 from sampan.api.errors import (
     BadRequest,
     RequestEntityTooLarge,
-    UnsupportedMediaType,
     invalid_value,
 )
 from sampan.api.errors import invalid as invalid_object
@@ -40,7 +39,7 @@ def body_of(request: Request, field_validation: str, protobuf: ProtobufReader) -
     try:
         obj, problems = protobuf.object_in(request.body)
     except ProtobufError as error:
-        raise UnsupportedMediaType(str(error)) from error
+        raise BadRequest(f"the body cannot be decoded: {error}") from error
     return obj, tuple(problems)
 
 

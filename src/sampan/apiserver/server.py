@@ -77,7 +77,7 @@ class ApiServer:
             rng=rng,
         )
         self._chain = Chain(parts, handlers(signer))
-        self._health = Health({"etcd": lambda: "", "informer-sync": self._cache_trouble})
+        self._health = Health({"etcd": self._cache_trouble, "informer-sync": self._cache_trouble})
         documents = Documents(
             self._health, metrics, Discovery(RESOURCES), OpenApi(schema, RESOURCES), signer
         )

@@ -85,6 +85,7 @@ class Registry:
             )
         except RevisionMismatch as error:
             self.cache.take_back(key, value)
+            await self._caught_up(error)
             raise Stale from error
         except StoreError as error:
             self.cache.take_back(key, value)
@@ -98,10 +99,16 @@ class Registry:
         try:
             revision = await self.store.delete(resource.storage_prefix + item.key, item.revision)
         except RevisionMismatch as error:
+            await self._caught_up(error)
             raise Stale from error
         except StoreError as error:
             raise _translated(error) from error
         await self.cache.reached(revision)
+
+    async def _caught_up(self, error: RevisionMismatch) -> None:
+        """Whoever tries again must see the write that was faster, also one of another server."""
+        if error.current is not None:
+            await self.cache.reached(error.current.revision)
 
     async def _written(self, resource: Resource, key: str, value: bytes, revision: int) -> Item:
         await self.cache.reached(revision)
