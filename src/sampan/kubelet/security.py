@@ -49,11 +49,13 @@ def container_security(
 ) -> SecurityContext:
     _refuse_the_unsupported(pod, container)
     context = effective(pod, container)
-    _check_non_root(pod, container, context, image)
+    # As upstream: an image that names no user runs as root.
+    image_uid = 0 if image.uid is None and not image.username else image.uid
+    _check_non_root(pod, container, context, image_uid, image.username)
     user = context.get("runAsUser")
     username = ""
     if user is None:
-        user, username = image.uid, image.username if image.uid is None else ""
+        user, username = image_uid, image.username if image_uid is None else ""
     capabilities = context.get("capabilities") or {}
     return SecurityContext(
         run_as_user=user,
@@ -81,7 +83,9 @@ def effective(pod: Obj, container: Obj) -> Obj:
     return inherited | {key: value for key, value in own.items() if value is not None}
 
 
-def _check_non_root(pod: Obj, container: Obj, context: Obj, image: Image) -> None:
+def _check_non_root(
+    pod: Obj, container: Obj, context: Obj, image_uid: int | None, image_user: str
+) -> None:
     """As upstream's verifyRunAsNonRoot."""
     if not context.get("runAsNonRoot"):
         return
@@ -94,16 +98,16 @@ def _check_non_root(pod: Obj, container: Obj, context: Obj, image: Image) -> Non
         if user == 0:
             raise ConfigError(f"container's runAsUser breaks non-root policy {where}")
         return
-    if image.uid is None and image.username:
+    if image_uid is None:
         raise ConfigError(
-            f"container has runAsNonRoot and image has non-numeric user ({image.username}), "
+            f"container has runAsNonRoot and image has non-numeric user ({image_user}), "
             f"cannot verify user is non-root {where}"
         )
-    if image.uid == 0:
+    if image_uid == 0:
         raise ConfigError(f"container has runAsNonRoot and image will run as root {where}")
-    if image.uid is not None and not 0 < image.uid <= _LARGEST_ID:
+    if not 0 < image_uid <= _LARGEST_ID:
         raise ConfigError(
-            f"container has runAsNonRoot and image has an invalid user id ({image.uid}). "
+            f"container has runAsNonRoot and image has an invalid user id ({image_uid}). "
             f"(Must be 1-({_LARGEST_ID})): must be between 0 and {_LARGEST_ID}, inclusive {where}"
         )
 

@@ -46,6 +46,11 @@ def test_only_what_may_be_inherited_is():
         ({}, ROOT_IMAGE, "container has runAsNonRoot and image will run as root"),
         (
             {},
+            Image("i", (), (), 1, uid=None),
+            "container has runAsNonRoot and image will run as root",
+        ),
+        (
+            {},
             Image("i", (), (), 1, uid=None, username="www"),
             r"image has non-numeric user \(www\), cannot verify user is non-root",
         ),
