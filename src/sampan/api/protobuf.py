@@ -3,280 +3,317 @@
 Job: read `k8s\\0` + runtime.Unknown and the message inside, led by the schema and a table of field
     numbers. Only reading: answers are JSON, which these clients take as well. Pure.
 Invariant: what comes out is what the same client would have sent as JSON.
-Invariant: a field whose number is not known is reported, never dropped in silence.
+Invariant: a field whose number is not known is reported unless it is empty, never dropped in
+    silence (Go writes empty fields too, and newer clients have fields that we do not).
+Invariant: whatever the bytes are, reading them ends in an object or in ProtobufError, and takes
+    time in proportion to their number.
 """
 
-import base64
-import struct
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from typing import Any
-
-import orjson
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from sampan.api import protobuf_core_fields, protobuf_group_fields
+from sampan.api import protobuf_values as values
 from sampan.api.objects import Obj
+from sampan.api.protobuf_values import LENGTH, VARINT, ProtobufError, varint
 from sampan.api.schema import Schema
-from sampan.api.schema_types import Type
+from sampan.api.schema_types import Type, short_name
+
+__all__ = ["MAGIC", "ProtobufError", "ProtobufReader"]
 
 MAGIC = b"k8s\0"
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+MAX_DEPTH = 100  # a schema inside of a CustomResourceDefinition goes deepest, and not that deep
 
-# Go writes zero values of plain fields and leaves nil pointers out. In JSON the former are absent;
-# these are pointers, where a zero was set on purpose.
-_POINTERS = frozenset({
-    "activeDeadlineSeconds", "allocateLoadBalancerNodePorts", "allowPrivilegeEscalation",
-    "allowVolumeExpansion", "attachRequired", "automountServiceAccountToken", "averageUtilization",
-    "backoffLimit", "backoffLimitPerIndex", "blockOwnerDeletion", "completions", "controller",
-    "defaultMode", "deletionGracePeriodSeconds", "enableServiceLinks", "expirationSeconds",
-    "failedJobsHistoryLimit", "fsGroup", "gracePeriodSeconds", "hostProcess", "hostUsers",
-    "immutable", "leaseTransitions", "maxFailedIndexes", "minReplicas", "mode", "optional",
-    "orphanDependents", "parallelism", "podInfoOnMount", "priority", "privileged",
-    "progressDeadlineSeconds", "readOnlyRootFilesystem", "ready", "replicas", "requiresRepublish",
-    "revisionHistoryLimit", "runAsGroup", "runAsNonRoot", "runAsUser", "serving",
-    "setHostnameAsFQDN", "shareProcessNamespace", "stabilizationWindowSeconds",
-    "startingDeadlineSeconds", "storageCapacity", "storageClassName", "successfulJobsHistoryLimit",
-    "suspend", "terminating", "terminationGracePeriodSeconds", "tolerationSeconds",
-    "ttlSecondsAfterFinished",
-})  # fmt: skip
-_ZEROS = ("", 0, False)
-_MALFORMED = (struct.error, IndexError, UnicodeDecodeError, OverflowError, OSError)
+_DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
+_EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
+_SCHEMA = Type("object", name=_EXTENSIONS + "JSONSchemaProps")
+
+# How a field's bytes data[at:end] are put into its message; a number is passed as `at`.
+Put = Callable[[bytes, int, int, Obj, int], None]
 
 
-class ProtobufError(ValueError):
-    """The bytes are no object of a kind that we can read; the text says why."""
+@dataclass(slots=True)
+class _Message:
+    name: str
+    numbers: dict[int, str]
+    puts: dict[int, Put] | None = None  # by tag (number and wire type); made when first needed
 
 
-Read = Callable[[Any, str], Any]  # (wire value, path) → JSON value, or None for nothing
-
-
+@dataclass(slots=True)
 class ProtobufReader:
-    """Compiles the fields of a message when it is first met."""
+    """Compiles the fields of a message when it is first met. Serves one body at a time."""
 
-    def __init__(self, schema: Schema) -> None:
-        self._schema = schema
-        self._messages: dict[str, dict[int, str]] = {}
-        self._packages: dict[str, str] = {}
+    schema: Schema
+    _messages: dict[str, _Message] = field(default_factory=dict)
+    _problems: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
         for table in (protobuf_core_fields.FIELDS, protobuf_group_fields.FIELDS):
-            self._load(table)
+            _load(table, self._messages)
 
-    def object_in(self, body: bytes) -> tuple[Obj, list[str]]:
-        """(object, unknown fields). Raises ProtobufError."""
-        if not body.startswith(MAGIC):
-            raise ProtobufError("the body does not begin with the mark of Kubernetes' protobuf")
+    def messages(self) -> list[str]:
+        """The names of all messages in the table."""
+        return list(self._messages)
+
+    def fields(self, name: str) -> dict[int, str]:
+        """Number → JSON name of a message's own fields, marks included."""
+        return self._messages[name].numbers
+
+    def object_in(self, body: bytes, expected: tuple[str, str] = ("", "")) -> tuple[Obj, list[str]]:
+        """(object, unknown fields). `expected` says what it is where the body does not.
+        Raises ProtobufError."""
+        self._problems = []
         try:
-            return self._unwrapped(body[len(MAGIC) :])
-        except _MALFORMED as error:
-            raise ProtobufError(f"the protobuf body is malformed: {error}") from error
+            obj = self._enveloped(body, expected, 0)
+        except IndexError as error:
+            raise ProtobufError("unexpected EOF") from error
+        except UnicodeDecodeError as error:
+            raise ProtobufError("a string is not valid UTF-8") from error
+        return obj, self._problems
 
-    def _unwrapped(self, body: bytes) -> tuple[Obj, list[str]]:
-        unknown = dict(_fields(body))
-        type_meta = dict(_fields(_bytes(unknown.get(1, b""))))
-        api_version, kind = (_bytes(type_meta.get(n, b"")).decode() for n in (1, 2))
-        name = self._schema.name_of(api_version, kind)
-        if kind == "DeleteOptions":
-            name = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
-        if name is None or name not in self._messages:
-            raise ProtobufError(f"{api_version} {kind} cannot be read from protobuf: send JSON")
-        problems: list[str] = []
-        inner = self._message(name, name, _bytes(unknown.get(2, b"")), "", problems)
-        return {"apiVersion": api_version, "kind": kind} | inner, problems
+    def _enveloped(self, body: bytes, expected: tuple[str, str], depth: int) -> Obj:
+        if not body.startswith(MAGIC):
+            raise ProtobufError(
+                "provided data does not appear to be a protobuf message, expected prefix "
+                f"{list(MAGIC)}"
+            )
+        parts = values.plain_fields(body, len(MAGIC), len(body))
+        head = values.as_bytes(parts.get(1, b""))
+        type_meta = values.plain_fields(head, 0, len(head))
+        api_version, kind = (values.as_bytes(type_meta.get(n, b"")).decode() for n in (1, 2))
+        api_version, kind = api_version or expected[0], kind or expected[1]
+        obj: Obj = {"apiVersion": api_version, "kind": kind}
+        raw = values.as_bytes(parts.get(2, b""))
+        self._read(self._message_of(api_version, kind), raw, 0, len(raw), obj, depth)
+        return obj
 
-    def _message(self, name: str, holder: str, data: bytes, path: str, problems: list[str]) -> Obj:
-        """`holder` is whose schema knows the fields: the message itself, or where it is inlined."""
-        numbers, types = self._messages[name], self._schema.fields_of(holder)
-        out: Obj = {}
-        for number, value in _fields(data):
-            key = numbers.get(number, "")
-            if key.startswith("*"):
-                inner = f"{self._packages[name]}{key[1:]}"
-                out |= self._message(inner, holder, _bytes(value), path, problems)
-                continue
-            here = f"{path}.{key}" if path else key
-            kind = types.get(key)
-            if kind is None:
-                if key not in ("apiVersion", "kind"):
-                    problems.append(f'unknown field "{path or "object"}" number {number}')
-                continue
-            self._put(out, key, kind, value, here, problems)
-        return out
+    def _message_of(self, api_version: str, kind: str) -> _Message:
+        name = _DELETE_OPTIONS  # every group has them
+        if kind != "DeleteOptions":
+            name = self.schema.name_of(api_version, kind) or ""
+        message = self._messages.get(name)
+        if message is None:
+            raise ProtobufError(f'no kind "{kind}" is registered for version "{api_version}"')
+        return message
 
-    def _put(
-        self, out: Obj, key: str, kind: Type, value: Any, path: str, problems: list[str]
+    def _read(
+        self, message: _Message, data: bytes, at: int, end: int, out: Obj, depth: int
     ) -> None:
-        if kind.shape == "list":
-            assert kind.element is not None, kind
-            items = out.setdefault(key, [])
-            items.extend(self._items(kind.element, value, f"{path}[{len(items)}]", problems))
-        elif kind.shape == "map":
-            assert kind.element is not None, kind
-            entry = dict(_fields(_bytes(value)))
-            name = _bytes(entry.get(1, b"")).decode()
-            inner = self._map_value(kind.element, entry.get(2), f"{path}.{name}", problems)
-            out.setdefault(key, {})[name] = inner
-        else:
-            read = self._value(kind, value, path, problems)
-            if read is None or (read in _ZEROS and key not in _POINTERS):
-                out.pop(key, None)
+        """Fold the fields of data[at:end] into `out`; one that is there twice is merged."""
+        if depth > MAX_DEPTH:
+            raise ProtobufError("exceeded max depth")
+        puts = message.puts
+        if puts is None:
+            puts = message.puts = self._compiled(message, message.name)
+        while at < end:
+            tag = data[at]
+            at += 1
+            if tag > 127:
+                tag, at = varint(data, at - 1)
+            wire = tag & 7
+            if wire == LENGTH:
+                size = data[at]
+                at += 1
+                if size > 127:
+                    size, at = varint(data, at - 1)
+                stop = at + size
+            elif wire == VARINT:
+                value = data[at]
+                stop = at + 1
+                if value > 127:
+                    value, stop = varint(data, at)
+                at = value
             else:
-                out[key] = read
+                stop = at + values.fixed_size(wire)
+            if stop > end:
+                raise ProtobufError("unexpected EOF")
+            put = puts.get(tag)
+            if put is not None:
+                put(data, at, stop, out, depth)
+            else:
+                self._not_known(message, tag, at if wire == VARINT else stop - at)
+            at = stop
 
-    def _items(self, kind: Type, value: Any, path: str, problems: list[str]) -> list[Any]:
-        if kind.shape == "integer" and isinstance(value, bytes):
-            return [_signed(number) for number in _packed(value)]
-        return [self._value(kind, value, path, problems)]
+    def _not_known(self, message: _Message, tag: int, content: int) -> None:
+        """`content` is 0 where there is none."""
+        number = tag >> 3
+        kind = short_name(message.name)
+        if number == 0 or number in message.numbers:
+            raise ProtobufError(f"{kind}: illegal tag {number} (wire type {tag & 7})")
+        if content:
+            self._problems.append(f'unknown field "{kind}" number {number}')
 
-    def _map_value(self, kind: Type, value: Any, path: str, problems: list[str]) -> Any:
-        if kind.shape == "list":
-            # A map of lists has a message of its own around each list, with one field.
-            assert kind.element is not None, kind
-            inner = [one for _, one in _fields(_bytes(value or b""))]
-            return [self._value(kind.element, one, path, problems) for one in inner]
-        if value is None:
-            value = 0 if kind.shape in ("integer", "boolean") else b""
-        return self._value(kind, value, path, problems)
-
-    def _value(self, kind: Type, value: Any, path: str, problems: list[str]) -> Any:
-        special = _SPECIAL.get(kind.format)
-        if special is not None:
-            return special(_bytes(value))
-        match kind.shape:
-            case "object":
-                return self._message(kind.name, kind.name, _bytes(value), path, problems)
-            case "string":
-                return _bytes(value).decode()
-            case "integer":
-                return _signed(value)
-            case "boolean":
-                return bool(value)
-            case "number":
-                return struct.unpack("<d", _bytes(value))[0]
-        return _raw(_bytes(value))
-
-    def _load(self, table: str) -> None:
-        package = message = ""
-        number = 1
-        for line in table.strip().splitlines():
-            if line.startswith("["):
-                part = line[1:-1]
-                start = "io.k8s.apimachinery.pkg.apis." if part == "meta.v1" else "io.k8s.api."
-                package = f"{start}{part}."
+    def _compiled(self, message: _Message, holder: str) -> dict[int, Put]:
+        """`holder` is whose schema knows the fields: the message itself, or where it is inlined."""
+        types = self.schema.fields_of(holder)
+        puts: dict[int, Put] = {}
+        for number, name in message.numbers.items():
+            if name.startswith("*"):
+                inner = self._messages[f"{message.name.rpartition('.')[0]}.{name[1:]}"]
+                own = _Message(inner.name, inner.numbers, self._compiled(inner, holder))
+                puts[number << 3 | LENGTH] = self._inlined(own)
                 continue
-            name, found, tokens = line.partition(":")
-            if found:
-                message, number = package + name, 1
-                self._messages[message] = {}
-                self._packages[message] = package
+            key = name.rstrip("!")
+            wire, put = self._put(key, types[key], name.endswith("!"))
+            puts[number << 3 | wire] = put
+            if wire == VARINT and types[key].shape == "list":
+                puts[number << 3 | LENGTH] = _packed(put)
+        return puts
+
+    def _inlined(self, message: _Message) -> Put:
+        def put(data: bytes, at: int, end: int, out: Obj, depth: int) -> None:
+            self._read(message, data, at, end, out, depth + 1)
+
+        return put
+
+    def _put(self, key: str, kind: Type, keeps_zero: bool) -> tuple[int, Put]:
+        if kind.shape == "list":
+            assert kind.element is not None, kind
+            return self._list_put(key, kind.element)
+        if kind.shape == "map":
+            assert kind.element is not None, kind
+            return LENGTH, self._map_put(key, kind.element)
+        if kind.shape == "object":
+            return LENGTH, self._message_put(key, self._messages[kind.name])
+        wire, value = self._value(kind)
+        keeps_zero |= kind.shape == "any" or kind.format == "int-or-string"
+
+        def put(data: bytes, at: int, end: int, out: Obj, depth: int) -> None:
+            found = value(data, at, end, depth)
+            if found or (keeps_zero and found is not None):
+                out[key] = found
             else:
-                tokens = line  # the fields of the message go on
-            for token in tokens.split():
-                if token.isdigit():
-                    number = int(token)
-                else:
-                    self._messages[message][number] = token
-                    number += 1
+                out.pop(key, None)
+
+        return wire, put
+
+    def _message_put(self, key: str, message: _Message) -> Put:
+        def put(data: bytes, at: int, end: int, out: Obj, depth: int) -> None:
+            inner = out.get(key)
+            if inner is None:
+                inner = out[key] = {}
+            self._read(message, data, at, end, inner, depth + 1)
+
+        return put
+
+    def _list_put(self, key: str, element: Type) -> tuple[int, Put]:
+        wire, value = self._value(element)
+
+        def put(data: bytes, at: int, end: int, out: Obj, depth: int) -> None:
+            found = value(data, at, end, depth)
+            items = out.get(key)
+            if items is None:
+                out[key] = [found]
+            else:
+                items.append(found)
+
+        return wire, put
+
+    def _map_put(self, key: str, element: Type) -> Put:
+        value = self._entry(element)
+
+        def put(data: bytes, at: int, end: int, out: Obj, depth: int) -> None:
+            name, start, stop = values.map_entry(data, at, end)
+            entries = out.get(key)
+            if entries is None:
+                entries = out[key] = {}
+            entries[name] = value(data, start, stop, depth)
+
+        return put
+
+    def _entry(self, element: Type) -> values.Value:
+        """Of a map's values: all of them are bytes on the wire, in the kinds that there are."""
+        if element.shape == "list":
+            # A list as a map's value has a message of its own around it, with one field.
+            assert element.element is not None, element
+            return values.string_list
+        wire, value = self._value(element)
+        assert wire == LENGTH, element
+        return value
+
+    def _value(self, kind: Type) -> tuple[int, values.Value]:
+        """(wire type, how to read it) of a value that stands alone, in a list or in a map."""
+        if kind.shape == "object":
+            message = self._messages[kind.name]
+
+            def read_object(data: bytes, at: int, end: int, depth: int) -> Obj:
+                inner: Obj = {}
+                self._read(message, data, at, end, inner, depth + 1)
+                return inner
+
+            return LENGTH, read_object
+        if kind.shape == "any":
+            return LENGTH, self._free(kind.name)
+        return values.scalar(kind)
+
+    def _free(self, name: str) -> values.Value:
+        """What has a JSON form of its own making."""
+        match name.removeprefix(_EXTENSIONS):
+            case "JSONSchemaPropsOrBool":
+                return self._schema_or(2, 1, lambda _data, at, _end, _depth: at != 0)
+            case "JSONSchemaPropsOrArray":
+                return self._schema_or(1, 2, self._value(_SCHEMA)[1], many=True)
+            case "JSONSchemaPropsOrStringArray":
+                return self._schema_or(1, 2, values.text, many=True)
+        return self._raw
+
+    def _raw(self, data: bytes, at: int, end: int, depth: int) -> object:
+        raw = values.as_bytes(values.plain_fields(data, at, end).get(1, b""))
+        if not raw.startswith(MAGIC):
+            return values.json_value(raw)
+        if depth > MAX_DEPTH:
+            raise ProtobufError("exceeded max depth")
+        return self._enveloped(raw, ("", ""), depth + 1)
+
+    def _schema_or(
+        self, schema_number: int, other_number: int, other: values.Value, many: bool = False
+    ) -> values.Value:
+        """A schema, or what else may stand in its place."""
+        schema = self._value(_SCHEMA)[1]
+
+        def read(data: bytes, at: int, end: int, depth: int) -> object:
+            found: object = None
+            others: list[object] = []
+            for number, _, start, stop in values.each_field(data, at, end):
+                if number == schema_number:
+                    found = schema(data, start, stop, depth)
+                elif number == other_number:
+                    others.append(other(data, start, stop, depth))
+            if many:
+                return others or found
+            return found if found is not None else others and others[-1]
+
+        return read
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """(number, value) of each field: int for varints, bytes for the rest."""
-    at, end = 0, len(data)
-    while at < end:
-        tag, at = _varint(data, at)
-        wire = tag & 7
-        if wire == _VARINT:
-            value, at = _varint(data, at)
-            yield tag >> 3, value
+def _packed(put: Put) -> Put:
+    """Numbers of a list may come in one piece."""
+
+    def put_all(data: bytes, at: int, end: int, out: Obj, depth: int) -> None:
+        while at < end:
+            value, at = varint(data, at)
+            put(data, value, at, out, depth)
+        if at > end:
+            raise ProtobufError("unexpected EOF")
+
+    return put_all
+
+
+def _load(table: str, messages: dict[str, _Message]) -> None:
+    package, message = "", _Message("", {})
+    number = 1
+    for line in table.strip().splitlines():
+        if line.startswith("["):
+            package = line[1:-1]
             continue
-        if wire == _BYTES:
-            size, at = _varint(data, at)
-        elif wire in (_FIXED64, _FIXED32):
-            size = 8 if wire == _FIXED64 else 4
-        else:
-            raise ProtobufError(f"the protobuf body is malformed: wire type {wire}")
-        if at + size > end:
-            raise ProtobufError("the protobuf body is malformed: it ends early")
-        yield tag >> 3, data[at : at + size]
-        at += size
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise ProtobufError("the protobuf body is malformed: a number is too long")
-
-
-def _packed(data: bytes) -> Iterator[int]:
-    at = 0
-    while at < len(data):
-        value, at = _varint(data, at)
-        yield value
-
-
-def _signed(value: Any) -> int:
-    if not isinstance(value, int):
-        raise ProtobufError("the protobuf body is malformed: a number was expected")
-    return value - (1 << 64) if value >= 1 << 63 else value
-
-
-def _bytes(value: Any) -> bytes:
-    if not isinstance(value, bytes):
-        raise ProtobufError("the protobuf body is malformed: bytes were expected")
-    return value
-
-
-def _quantity(data: bytes) -> str:
-    return _bytes(dict(_fields(data)).get(1, b"")).decode() or "0"
-
-
-def _int_or_string(data: bytes) -> int | str:
-    parts = dict(_fields(data))
-    if parts.get(1, 0) == 1:
-        return _bytes(parts.get(3, b"")).decode()
-    return _signed(parts.get(2, 0))
-
-
-def _moment(data: bytes) -> tuple[datetime, int] | None:
-    parts = dict(_fields(data))
-    if 1 not in parts:
-        return None  # Go's zero time
-    try:
-        return datetime.fromtimestamp(_signed(parts[1]), UTC), _signed(parts.get(2, 0))
-    except ValueError as error:
-        raise ProtobufError(f"the protobuf body is malformed: {error}") from error
-
-
-def _time(data: bytes) -> str | None:
-    moment = _moment(data)
-    return None if moment is None else moment[0].strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _micro_time(data: bytes) -> str | None:
-    moment = _moment(data)
-    if moment is None:
-        return None
-    return f"{moment[0]:%Y-%m-%dT%H:%M:%S}.{moment[1] // 1000:06}Z"
-
-
-def _raw(data: bytes) -> Any:
-    """JSON inside of protobuf: RawExtension, FieldsV1."""
-    inner = _bytes(dict(_fields(data)).get(1, b""))
-    try:
-        return orjson.loads(inner) if inner else None
-    except ValueError as error:
-        raise ProtobufError(f"the protobuf body is malformed: {error}") from error
-
-
-_SPECIAL: dict[str, Callable[[bytes], Any]] = {
-    "byte": lambda data: base64.b64encode(data).decode(),
-    "date-time": _time,
-    "int-or-string": _int_or_string,
-    "micro-time": _micro_time,
-    "quantity": _quantity,
-}
+        tokens = line
+        if not line.startswith(" "):
+            name, _, tokens = line.partition(":")
+            message, number = _Message(f"{package}.{name}", {}), 1
+            messages[message.name] = message
+        for token in tokens.split():
+            if token.isdigit():
+                number = int(token)
+            else:
+                message.numbers[number] = token
+                number += 1
