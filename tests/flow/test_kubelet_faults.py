@@ -4,6 +4,7 @@ import asyncio
 
 from sampan.api.resources import NODES, PODS
 from sampan.kubelet.runtime import ContainerState
+from sampan.kubelet.translate import NodeFacts, sandbox_spec
 from sampan.testing import virtual_time
 from sampan.testing.simulated_node import SimulatedNode
 
@@ -237,5 +238,93 @@ def test_an_idle_node_writes_nothing_but_its_lease():
             assert 340 <= writes.count("patch leases") <= 360
             assert node.runtime.calls.keys() <= {"info", "pods", "images"}
             assert node.runtime.calls["pods"] <= 361
+
+    virtual_time.run(story())
+
+
+def test_a_restarted_agent_never_shows_its_node_as_not_ready():
+    """[N17] [N21]"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.settle()
+            since = ready_condition(node)["lastTransitionTime"]
+            await asyncio.sleep(5)
+            for _ in range(3):
+                await node.stop()
+                await node.start()
+                await asyncio.sleep(5)
+            assert ready_condition(node)["status"] == "True"
+            assert ready_condition(node)["lastTransitionTime"] == since
+
+    virtual_time.run(story())
+
+
+def test_a_node_whose_runtime_is_not_there_registers_and_says_why():
+    """[N17]"""
+
+    async def story():
+        node = SimulatedNode()
+        node.runtime.go_down("no such file or directory")
+        await node.start(wait=False)
+        await asyncio.sleep(2)
+        assert ready_condition(node)["status"] == "False"
+        assert "no such file or directory" in ready_condition(node)["message"]
+        node.runtime.come_back()
+        await node.until(lambda: ready_condition(node)["status"] == "True", 2.0)
+        await node.__aexit__(None, None, None)
+
+    virtual_time.run(story())
+
+
+def test_what_surfaces_of_a_pod_that_has_ended_is_ended():
+    """[N7] a start that was cancelled may still succeed later"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make(restartPolicy="Never", script={"exit-after-seconds": "1"})
+            await node.until_phase("Succeeded")
+            await node.settle()
+            pod = node.pod()
+            place = NodeFacts("node-1", root_dir="", log_root="")
+            await node.runtime.run_sandbox(sandbox_spec(pod, attempt=1, node=place))
+            await asyncio.sleep(15)
+            seen = await node.observed()
+            assert seen is not None
+            assert not any(one.ready for one in seen.sandboxes)
+            assert node.status()["phase"] == "Succeeded"
+
+    virtual_time.run(story())
+
+
+def test_a_mirror_pod_without_its_static_pod_is_removed_and_never_run():
+    """[N5]"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make(annotations={"kubernetes.io/config.mirror": "hash"})
+            await node.until(lambda: not node.has())
+            assert "run_sandbox" not in node.runtime.calls
+
+    virtual_time.run(story())
+
+
+def test_a_completed_pod_whose_containers_were_collected_keeps_its_status():
+    """[N14] [N21]"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            script = {"exit-after-seconds": "1", "exit-code": "3"}
+            await node.make(restartPolicy="Never", script=script)
+            await node.until_phase("Failed")
+            await node.settle()
+            before = node.status()
+            await node.stop()
+            seen = await node.observed()
+            assert seen is not None
+            await node.runtime.remove_sandbox(seen.sandboxes[0].id)
+            await node.start()
+            await asyncio.sleep(5)
+            assert node.status() == before
 
     virtual_time.run(story())

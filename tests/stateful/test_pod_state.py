@@ -52,6 +52,16 @@ class PodStateMachine(RuleBasedStateMachine):
             self.asked.clear()
             self.before = self.worker
 
+    @rule()
+    def resurface(self):
+        was = self.worker
+        self.become(pod_state.resurfaced(self.worker))
+        if was.phase is Phase.FINISHED:
+            assert self.worker.phase is Phase.TERMINATING
+            self.before = self.worker
+        else:
+            assert self.worker == was
+
     @invariant()
     def phase_moves_forward(self):
         assert self.worker.phase >= self.before.phase

@@ -71,6 +71,8 @@ def _one(pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, tol
     name = container["name"]
     old = _old_status(pod, role, name)
     last = latest(observed, name)
+    if last is None and told.ending and "terminated" in (old.get("state") or {}):
+        return old  # its end was reported, and the container has been collected since
     state, last_state = _states(pod, container, role, observed, told)
     if told.ending and "terminated" not in state:
         state, last_state = _lost(state, last_state, old)
@@ -170,10 +172,7 @@ def _terminated(ended: ContainerStatus, told: Told) -> Obj:
 
 def _lost(state: Obj, last_state: Obj, old: Obj) -> tuple[Obj, Obj]:
     """The pod has ended, but the runtime has no end of this container to show."""
-    before = old.get("state") or {}
-    if "terminated" in before:
-        return before, old.get("lastState") or {}
-    if "running" in before or "running" in state:
+    if "running" in (old.get("state") or {}) or "running" in state:
         return {"terminated": dict(UNKNOWN)}, last_state
     return state, last_state
 

@@ -36,6 +36,7 @@ log = get_logger(__name__)
 
 LEASE_NAMESPACE = "kube-node-lease"
 RETRY = Backoff(first_seconds=0.1, cap_seconds=5.0)
+FIRST_WORD_SECONDS = 1.0
 
 
 class Heartbeat:
@@ -74,10 +75,13 @@ class Heartbeat:
 
     async def run(self) -> None:
         """Register, then keep the status true, until cancelled."""
+        # The runtime answers within milliseconds, or is not there: a node that is Ready should not
+        # say NotReady first, neither a new one nor one whose agent was restarted.
+        await self._poked_within(FIRST_WORD_SECONDS)
         await self._patiently("node was not registered, trying again", self._register)
         self.registered.set()
         due_at = self._clock.monotonic() + self._settings.status_report_seconds
-        due = False
+        due = not self.node_ready.is_set()
         while True:
             self._poked.clear()
             status = node_status(self._knowledge(), self._node.get("status") or {})
@@ -95,7 +99,8 @@ class Heartbeat:
             await self._clock.sleep(jittered(self._settings.heartbeat_seconds, 0.04, self._rng))
 
     async def watch_images(self) -> None:
-        """Images come and go seldom: look now and then, and when a pod was started."""
+        """Images come and go seldom: look now and then."""
+        await self.node_ready.wait()
         while True:
             if self._health.ready:
                 await self._look_at_images()

@@ -1,8 +1,9 @@
 """Pod worker state: where one pod UID stands between seen and forgotten.
 
 Job: fold one event into the next Worker. No runtime, no API, no clock.
-Invariant: phase never moves back; a static pod recreated under its uid is a new Worker, and only
-    after the old one is finished.
+Invariant: phase never moves back, but for one case: what is found running of a finished pod makes
+    it terminating once more. A static pod recreated under its uid is a new Worker, and only after
+    the old one is finished.
 Invariant: once a kill is asked for, nothing is started and grace never grows.
 Owner: PodWorkers; nobody else replaces a Worker.
 
@@ -69,6 +70,13 @@ def step_done(worker: Worker) -> Worker:
     assert Phase.TERMINATING <= worker.phase < Phase.FINISHED, worker
     assert worker.cause is not None, worker
     return replace(worker, phase=Phase(worker.phase + 1))
+
+
+def resurfaced(worker: Worker) -> Worker:
+    """Something of a finished pod was found running: a start that was cancelled too late."""
+    if worker.phase is not Phase.FINISHED:
+        return worker
+    return replace(worker, phase=Phase.TERMINATING)
 
 
 def recreated(worker: Worker) -> Worker:

@@ -195,6 +195,8 @@ class PodSync:
     async def _remove_remains(self, uid: str) -> None:
         observed = await self._observations.pod(uid)
         if observed is not None:
+            ready = [one.id for one in observed.sandboxes if one.ready]
+            await all_of(self._runtime.stop_sandbox(sandbox_id) for sandbox_id in ready)
             await all_of(self._runtime.remove_container(one.id) for one in observed.containers)
             await all_of(self._runtime.remove_sandbox(one.id) for one in observed.sandboxes)
             logs = Path(

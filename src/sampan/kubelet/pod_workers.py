@@ -200,6 +200,15 @@ class PodWorkers:
         self._names.setdefault(key_of(pod), []).append(uid)
         self.kill(slot.uid, grace_seconds, Cause.ORPHANED)
 
+    def end_again(self, uid: str) -> None:
+        """Something of a pod that has ended was found running: end it once more."""
+        slot = self._slots.get(uid)
+        if slot is None or slot.step is not None or slot.worker.phase is not Phase.FINISHED:
+            return
+        log.info("something of an ended pod runs, ending it", pod=key_of(slot.pod), uid=uid)
+        slot.worker, slot.cleaned = pod_state.resurfaced(slot.worker), False
+        self._go_on(slot)
+
     def wake(self, uid: str) -> None:
         """Something happened to the pod: look at it now."""
         slot = self._slots.get(uid)

@@ -168,7 +168,8 @@ def _conditions(
     facts: Facts,
 ) -> list[Obj]:
     old = {one["type"]: one for one in (pod.get("status") or {}).get("conditions") or ()}
-    sandbox = ready_sandbox(observed)
+    # Of a pod that ends, the sandbox is being taken down while this is written.
+    sandbox = None if facts.ending else ready_sandbox(observed)
     has_network = sandbox is not None and (sandbox.host_network or bool(sandbox.ips))
     containers_ready = _containers_ready(pod, phase, normals, inits)
     made = [

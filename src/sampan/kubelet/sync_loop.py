@@ -9,7 +9,16 @@ Owner: Kubelet; the sources and Relist call it.
 
 from collections.abc import Callable, Iterable, Sequence
 
-from sampan.api.objects import Obj, is_deleted, key_of, meta_of, seconds_of, time_text, uid_of
+from sampan.api.objects import (
+    Obj,
+    annotations_of,
+    is_deleted,
+    key_of,
+    meta_of,
+    seconds_of,
+    time_text,
+    uid_of,
+)
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.kubelet import fit
@@ -20,7 +29,7 @@ from sampan.kubelet.report import StatusReporter
 from sampan.kubelet.runtime import ObservedPod
 from sampan.kubelet.spec import grace_seconds_of, spec_of
 from sampan.kubelet.status import is_terminal
-from sampan.kubelet.wanted import Change, Kind, Wanted, merge
+from sampan.kubelet.wanted import MIRROR_ANNOTATION, Change, Kind, Wanted, merge
 
 log = get_logger(__name__)
 
@@ -65,9 +74,15 @@ class SyncLoop:
             if pod.uid not in self._workers:
                 log.info("orphan found, ending it", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
                 self._workers.adopt_orphan(_pod_of(pod), ORPHAN_GRACE_SECONDS)
+            elif any(one.ready for one in pod.sandboxes):
+                # A start that was cancelled may still have succeeded, after its pod had ended.
+                self._workers.end_again(pod.uid)
 
     def _dispatch(self, change: Change, now: float) -> None:
         pod = change.pod
+        if MIRROR_ANNOTATION in annotations_of(pod):
+            self._refuse_mirror(change)
+            return
         match change.kind:
             case Kind.ADD:
                 self._workers.want(pod, now, self._end_of_new(pod, now))
@@ -85,6 +100,14 @@ class SyncLoop:
                 self._workers.update(pod)
                 if spec_of(pod).get("readinessGates"):
                     self._workers.wake(uid_of(pod))
+
+    def _refuse_mirror(self, change: Change) -> None:
+        """The reflection of a static pod that this node does not have."""
+        if change.kind is Kind.REMOVE:
+            self._reporter.forget(uid_of(change.pod))
+        elif change.kind is not Kind.RECONCILE:
+            log.info("removing a mirror pod without a static pod", pod=key_of(change.pod))
+            self._reporter.delete(change.pod)
 
     def _end_of_new(self, pod: Obj, now: float) -> End | None:
         """Must a pod that was just seen end at once?"""
