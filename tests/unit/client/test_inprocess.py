@@ -1,0 +1,131 @@
+"""The in-process client against the real server: same rules, no copies."""
+
+import pytest
+
+from sampan.api.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
+from sampan.api.resources import CONFIG_MAPS, EVENTS, EVENTS_V1, NAMESPACES, PODS
+from sampan.api.schema import Schema
+from sampan.apiserver.authn.user import MASTERS, User
+from sampan.client.inprocess import InProcessClient
+from sampan.testing import virtual_time
+from sampan.testing.api_requests import api_server, pod
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return Schema.load()
+
+
+def run(schema, story):
+    async def main():
+        async with api_server(schema) as api:
+            client = InProcessClient(api.server.as_user(User("me", (MASTERS,))), "me")
+            await story(client, api)
+
+    virtual_time.run(main())
+
+
+def config(name, **data):
+    return {"metadata": {"name": name, "namespace": "default"}, "data": data}
+
+
+def test_what_is_read_is_the_servers_own(schema):
+    async def story(client, _api):
+        made = await client.create(CONFIG_MAPS, config("a"))
+        assert await client.get(CONFIG_MAPS, "default", "a") is made
+        listed = await client.list(CONFIG_MAPS, "default")
+        assert any(one is made for one in listed.items)
+        watch = client.watch(CONFIG_MAPS, revision=listed.revision)
+        changed = await client.patch(CONFIG_MAPS, "default", "a", {"data": {"x": "1"}})
+        event = await anext(watch)
+        assert event.type == "MODIFIED"
+        assert event.object is changed
+        await watch.aclose()
+
+    run(schema, story)
+
+
+def test_what_is_given_stays_the_callers(schema):
+    async def story(client, _api):
+        mine = pod("web")
+        before = repr(mine)
+        await client.create(PODS, mine, "default")
+        assert repr(mine) == before
+
+    run(schema, story)
+
+
+def test_the_same_rules_hold_as_over_the_wire(schema):
+    async def story(client, api):
+        await client.create(CONFIG_MAPS, config("a"))
+        with pytest.raises(AlreadyExists):
+            await client.create(CONFIG_MAPS, config("a"))
+        with pytest.raises(NotFound):
+            await client.get(CONFIG_MAPS, "default", "nope")
+        with pytest.raises(Invalid):
+            await client.create(PODS, pod("Not A Name"), "default")
+        with pytest.raises(NotFound):
+            await client.create(PODS, pod("web"), "nowhere")
+        stranger = InProcessClient(api.server.as_user(User("bob")))
+        with pytest.raises(Forbidden):
+            await stranger.list(PODS)
+        with pytest.raises(Forbidden):
+            await anext(stranger.watch(PODS, revision=0))
+
+    run(schema, story)
+
+
+def test_updates_and_deletes_take_conditions(schema):
+    async def story(client, _api):
+        first = await client.create(CONFIG_MAPS, config("a"))
+        await client.update(CONFIG_MAPS, {**first, "data": {"x": "1"}})
+        with pytest.raises(Conflict):
+            await client.update(CONFIG_MAPS, {**first, "data": {"x": "2"}})
+        with pytest.raises(Conflict):
+            await client.delete(CONFIG_MAPS, "default", "a", uid="another")
+        await client.delete(CONFIG_MAPS, "default", "a", uid=first["metadata"]["uid"])
+
+    run(schema, story)
+
+
+def test_status_and_binding_are_subresources(schema):
+    async def story(client, _api):
+        await client.create(PODS, pod("web"), "default")
+        target = {"target": {"kind": "Node", "name": "n1"}}
+        await client.create(PODS, target, "default", subresource="binding", name="web")
+        bound = await client.get(PODS, "default", "web")
+        status = {**bound, "status": {**bound["status"], "phase": "Running"}}
+        assert (await client.update(PODS, status, subresource="status"))["spec"]["nodeName"] == "n1"
+        found = await client.list(PODS, field_selector="spec.nodeName=n1,status.phase=Running")
+        assert [one["metadata"]["name"] for one in found.items] == ["web"]
+
+    run(schema, story)
+
+
+def test_pages_join_to_one_list(schema):
+    async def story(client, _api):
+        for name in "abc":
+            await client.create(NAMESPACES, {"metadata": {"name": name}})
+        page = await client.list(NAMESPACES, limit=2)
+        rest = await client.list(NAMESPACES, limit=9, continue_token=page.continue_token)
+        names = [one["metadata"]["name"] for one in (*page.items, *rest.items)]
+        assert names == sorted(names)
+        assert len(names) == 7
+
+    run(schema, story)
+
+
+def test_a_kind_with_two_faces_is_shown_as_asked(schema):
+    async def story(client, _api):
+        event = {
+            "metadata": {"name": "e", "namespace": "default"},
+            "involvedObject": {"kind": "Pod", "name": "web", "namespace": "default"},
+            "reason": "Started",
+            "type": "Normal",
+            "source": {"component": "kubelet"},
+        }
+        await client.create(EVENTS, event)
+        seen = (await client.list(EVENTS_V1, "default")).items[0]
+        assert seen["regarding"]["name"] == "web"
+
+    run(schema, story)
