@@ -6,7 +6,8 @@ Invariant: nothing here changes a node.
 
 from collections.abc import Iterable, Sequence
 
-from sampan.api.objects import Obj, labels_of, name_of
+from sampan.api import conditions, selectors
+from sampan.api.objects import Obj, labels_of
 
 _NO_OBJ: Obj = {}
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -15,16 +16,11 @@ HARD_EFFECTS = ("NoSchedule", "NoExecute")
 
 
 def condition(node: Obj, kind: str) -> Obj | None:
-    for one in (node.get("status") or _NO_OBJ).get("conditions") or ():
-        if one.get("type") == kind:
-            found: Obj = one
-            return found
-    return None
+    return conditions.condition_of(node, kind)
 
 
 def is_ready(node: Obj) -> bool:
-    ready = condition(node, "Ready")
-    return ready is not None and ready.get("status") == "True"
+    return conditions.is_true(node, "Ready")
 
 
 def is_unschedulable(node: Obj) -> bool:
@@ -98,42 +94,15 @@ def matches_node_selector(node: Obj, selector: Obj) -> bool:
 
 
 def matches_node_term(node: Obj, term: Obj) -> bool:
-    """Every expression and field must hold; an empty term matches nothing."""
+    """Every expression and field must hold. An empty term matches nothing, and so does one that
+    cannot be read."""
     if not _is_stated(term):
         return False
-    labels = labels_of(node)
-    return all(
-        matches_requirement(labels.get(one.get("key") or ""), one)
-        for one in term.get("matchExpressions") or ()
-    ) and all(
-        one.get("key") == "metadata.name" and matches_requirement(name_of(node), one)
-        for one in term.get("matchFields") or ()
-    )
-
-
-def matches_requirement(value: str | None, requirement: Obj) -> bool:
-    operator = requirement.get("operator")
-    values: list[str] = requirement.get("values") or []
-    if operator == "In":
-        return value is not None and value in values
-    if operator == "NotIn":
-        return value is None or value not in values
-    if operator == "Exists":
-        return value is not None
-    if operator == "DoesNotExist":
-        return value is None
-    have, bound = _number(value), _number(values[0]) if len(values) == 1 else None
-    if have is None or bound is None:
+    try:
+        return selectors.node_term(term).matches(node)
+    except selectors.SelectorError:
         return False
-    return have > bound if operator == "Gt" else operator == "Lt" and have < bound
 
 
 def _is_stated(term: Obj) -> bool:
     return bool(term.get("matchExpressions") or term.get("matchFields"))
-
-
-def _number(text: str | None) -> int | None:
-    try:
-        return int(text) if text is not None else None
-    except ValueError:
-        return None

@@ -6,7 +6,7 @@ Invariant: nothing here changes a pod.
 
 from collections.abc import Iterable, Iterator
 
-from sampan.api import quantity
+from sampan.api import conditions, quantity
 from sampan.api.objects import Obj, annotations_of
 from sampan.api.quantity import ZERO, Quantity
 
@@ -168,16 +168,11 @@ def is_terminal(pod: Obj) -> bool:
 
 
 def condition(pod: Obj, kind: str) -> Obj | None:
-    for one in (pod.get("status") or _NO_OBJ).get("conditions") or ():
-        if one.get("type") == kind:
-            found: Obj = one
-            return found
-    return None
+    return conditions.condition_of(pod, kind)
 
 
 def is_ready(pod: Obj) -> bool:
-    ready = condition(pod, "Ready")
-    return ready is not None and ready.get("status") == "True"
+    return conditions.is_true(pod, "Ready")
 
 
 def node_name(pod: Obj) -> str:

@@ -73,9 +73,14 @@ _TABLE: dict[tuple[str, str, str], Callable[[Obj], None]] = {
 }
 
 
+def defaults_of(resource: Resource) -> Callable[[Obj], None]:
+    return _TABLE.get((resource.group, resource.version, resource.kind), _nothing)
+
+
 def apply_defaults(resource: Resource, obj: Obj) -> None:
-    default = _TABLE.get((resource.group, resource.version, resource.kind))
-    if default is None:
-        return
     with suppress(*_MALFORMED):
-        default(obj)
+        defaults_of(resource)(obj)
+
+
+def _nothing(obj: Obj) -> None:
+    """A kind without defaults."""

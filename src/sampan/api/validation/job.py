@@ -24,7 +24,7 @@ from sampan.api.validation.fields import (
 from sampan.api.validation.pod_spec import validate_pod_template
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_label_selector
-from sampan.api.validation.workloads import MISMATCH, selects, validate_counts
+from sampan.api.validation.workloads import validate_counts, validate_selects
 
 Errors = list[FieldError]
 _COUNTS = (
@@ -46,9 +46,7 @@ def validate_job(job: Obj, errors: Errors) -> None:
         errors.append(required("spec.selector"))
     else:
         validate_label_selector(selector, "spec.selector", errors)
-        labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-        if not selects(selector, labels):
-            errors.append(invalid_value("spec.template.metadata.labels", labels, MISMATCH))
+        validate_selects(spec, errors)
     validate_job_spec(spec, "spec", errors)
 
 

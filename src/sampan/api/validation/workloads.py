@@ -4,6 +4,7 @@ Job: shared rules of ReplicaSet, Deployment, StatefulSet, DaemonSet and Replicat
 Invariant: a selector matches the template's labels, or the controller would make pods for ever.
 """
 
+from sampan.api import selectors
 from sampan.api.errors import (
     FieldError,
     field_forbidden,
@@ -11,7 +12,6 @@ from sampan.api.errors import (
     not_supported,
     required,
 )
-from sampan.api.nodes import matches_requirement
 from sampan.api.objects import Obj
 from sampan.api.validation import names
 from sampan.api.validation.fields import (
@@ -39,30 +39,30 @@ def validate_selector(spec: Obj, kind: str, errors: Errors) -> None:
         errors.append(invalid_value("spec.selector", selector, why))
 
 
-def selects(selector: Obj | None, labels: dict[str, str]) -> bool:
-    """Whether a label selector matches; a missing one matches nothing."""
-    if selector is None:
-        return False
-    if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
-        return False
-    return all(
-        matches_requirement(labels.get(one.get("key") or ""), one)
-        for one in selector.get("matchExpressions") or ()
-    )
-
-
 def validate_template(spec: Obj, kind: str, errors: Errors) -> None:
     """A template whose pods are to run for ever, and are found by the selector."""
     template = spec.get("template")
     if template is None:
         errors.append(required("spec.template"))
         return
-    selector = spec.get("selector")
-    labels = (template.get("metadata") or {}).get("labels") or {}
-    if not is_empty_selector(selector) and not selects(selector, labels):
-        errors.append(invalid_value("spec.template.metadata.labels", labels, MISMATCH))
+    if not validate_selects(spec, errors):
+        return
     validate_pod_template(template, "spec.template", errors)
     validate_runs_for_ever(template, kind, errors)
+
+
+def validate_selects(spec: Obj, errors: Errors) -> bool:
+    """Whether the selector can be read at all; if so, it must match the template's labels."""
+    selector = spec.get("selector")
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    try:
+        matches = selectors.from_object(selector).matches(labels)
+    except selectors.SelectorError:
+        errors.append(invalid_value("spec.selector", selector, "invalid label selector"))
+        return False
+    if not matches and not is_empty_selector(selector):
+        errors.append(invalid_value("spec.template.metadata.labels", labels, MISMATCH))
+    return True
 
 
 def validate_runs_for_ever(template: Obj, kind: str, errors: Errors) -> None:
