@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sampan.api.errors import ApiError
+from sampan.api.merge_patch import merge_patch_between
 from sampan.api.objects import Obj, name_of, namespace_of, revision_of, uid_of
 from sampan.api.resources import Resource
 from sampan.client import contract
@@ -113,9 +114,7 @@ def deletion(
 def status_patch(resource: Resource, obj: Obj, status: Obj) -> Patch | None:
     """What differs from the status that `obj` has, None where nothing does. No precondition on the
     revision: a status has one writer, and that is the controller."""
-    before: Obj = obj.get("status") or {}
-    changes = {field: value for field, value in status.items() if before.get(field) != value}
-    changes |= {field: None for field in before if field not in status}
+    changes = merge_patch_between(obj.get("status") or {}, status)
     if not changes:
         return None
     patch = {"metadata": {"uid": uid_of(obj)}, "status": changes}

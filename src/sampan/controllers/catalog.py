@@ -10,6 +10,7 @@ from sampan.controllers.deployment import deployment_controller
 from sampan.controllers.endpoints import endpoints_controller
 from sampan.controllers.endpointslice import endpointslice_controller
 from sampan.controllers.garbage_collector import garbage_collector
+from sampan.controllers.job import job_controller
 from sampan.controllers.namespace import namespace_controller
 from sampan.controllers.node_lifecycle import node_lifecycle_controller
 from sampan.controllers.pod_gc import pod_gc_controller
@@ -17,6 +18,7 @@ from sampan.controllers.replicaset import replicaset_controller, replication_con
 from sampan.controllers.root_ca import root_ca_controller
 from sampan.controllers.serviceaccount import serviceaccount_controller
 from sampan.controllers.taint_eviction import taint_eviction_controller
+from sampan.controllers.ttl_after_finished import ttl_after_finished_controller
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +41,6 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         pod_gc_controller(),
         endpointslice_controller(),
         endpoints_controller(),
+        job_controller(),
+        ttl_after_finished_controller(),
     ]
