@@ -56,8 +56,10 @@ def test_what_cannot_be_read_is_refused(protobuf):
         body_of(request(b"a: [", "application/yaml"), "Warn", protobuf)
     with pytest.raises(RequestEntityTooLarge, match="limit is 3145728"):
         body_of(request(b"", body_too_large=True), "Warn", protobuf)
-    with pytest.raises(UnsupportedMediaType):
+    with pytest.raises(BadRequest, match="protobuf"):
         body_of(request(b"{}", "application/vnd.kubernetes.protobuf"), "Warn", protobuf)
+    with pytest.raises(UnsupportedMediaType):
+        body_of(request(b"{}", "text/plain"), "Warn", protobuf)
 
 
 def test_delete_options_overrule_the_query(protobuf):

@@ -103,7 +103,6 @@ def _set_scheduled(status: Obj, generation: int, now: float) -> None:
     new: Obj = {
         "type": "PodScheduled",
         "status": "True",
-        "lastProbeTime": None,
         "lastTransitionTime": moment,
         "observedGeneration": generation,
     }

@@ -216,7 +216,6 @@ async def _mark_disrupted(chain: Chain, user: User, call: Call) -> None:
         "status": "True",
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",
-        "lastProbeTime": None,
         "lastTransitionTime": now,
     }
 
