@@ -27,7 +27,10 @@ def default_service(obj: Obj) -> None:
         if port.get("targetPort") in (None, "", 0) and port.get("port"):
             port["targetPort"] = port["port"]
     kind = spec["type"]
-    if kind in ("NodePort", "LoadBalancer") and not spec.get("externalTrafficPolicy"):
+    reachable = kind in ("NodePort", "LoadBalancer") or (
+        kind == "ClusterIP" and spec.get("externalIPs")
+    )
+    if reachable and not spec.get("externalTrafficPolicy"):
         spec["externalTrafficPolicy"] = "Cluster"
     if kind in ("NodePort", "LoadBalancer", "ClusterIP"):
         filled(spec, internalTrafficPolicy="Cluster")

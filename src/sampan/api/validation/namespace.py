@@ -9,7 +9,7 @@ from sampan.api.objects import Obj, is_deleted
 from sampan.api.validation import names
 from sampan.api.validation.fields import spec_of, status_of
 from sampan.api.validation.metadata import STANDARD_FINALIZERS
-from sampan.api.validation.rules import Rules, same_rules
+from sampan.api.validation.rules import Rules
 
 Errors = list[FieldError]
 
@@ -35,6 +35,4 @@ def validate_namespace_status(new: Obj, old: Obj, errors: Errors) -> None:
         errors.append(invalid_value("status.Phase", phase, why))
 
 
-RULES = Rules(
-    names.dns_label, validate_namespace, same_rules(validate_namespace), validate_namespace_status
-)
+RULES = Rules(names.dns_label, validate_namespace, status=validate_namespace_status)

@@ -26,7 +26,7 @@ from sampan.api.validation.fields import (
     validate_with,
 )
 from sampan.api.validation.metadata import validate_metadata
-from sampan.api.validation.pod_spec import validate_pod_spec
+from sampan.api.validation.pod_spec import validate_pod_annotations, validate_pod_spec
 from sampan.api.validation.rules import Rules
 
 Errors = list[FieldError]
@@ -37,7 +37,6 @@ UPDATABLE = (
     "`spec.tolerations` (only additions to existing tolerations)",
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
 )
-_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _SYSTEM_CONDITIONS = frozenset((
     "PodScheduled", "Ready", "ContainersReady", "Initialized", "PodReadyToStartContainers",
     "DisruptionTarget", "PodResizePending", "PodResizeInProgress", "AllContainersRestarting",
@@ -46,7 +45,9 @@ _SYSTEM_CONDITIONS = frozenset((
 
 def validate_pod(pod: Obj, errors: Errors) -> None:
     spec = spec_of(pod)
-    _validate_annotations(pod, spec, errors)
+    annotations = annotations_of(pod)
+    if annotations:
+        validate_pod_annotations(annotations, spec, "metadata.annotations", errors)
     validate_pod_spec(spec, "spec", errors, is_pod=True)
     if not spec.get("serviceAccountName"):
         _forbid_tokens(spec, errors)
@@ -141,29 +142,6 @@ def validate_resize(new: Obj, old: Obj, errors: Errors) -> None:
         changes = difference(was, from_resize)
         why = f"only cpu and memory resources are mutable\n{changes}"
         errors.append(field_forbidden("spec", why))
-
-
-def _validate_annotations(pod: Obj, spec: Obj, errors: Errors) -> None:
-    annotations = annotations_of(pod)
-    if not annotations:
-        return
-    mirror = annotations.get(MIRROR_ANNOTATION)
-    if mirror is not None and not spec.get("nodeName"):
-        why = "must set spec.nodeName if mirror pod annotation is set"
-        errors.append(invalid_value(f"metadata.annotations[{MIRROR_ANNOTATION}]", mirror, why))
-    cost = annotations.get(_DELETION_COST)
-    if cost is not None and not _is_int32(cost):
-        field = f"metadata.annotations[{_DELETION_COST}]"
-        errors.append(invalid_value(field, cost, "must be a 32bit integer"))
-
-
-def _is_int32(text: str) -> bool:
-    digits = text.removeprefix("-")
-    if not digits.isdecimal() or not digits.isascii() or len(digits) > 10:
-        return False
-    if digits != "0" and digits.startswith("0"):
-        return False
-    return text != "-0" and -MAX_INT32 - 1 <= int(text) <= MAX_INT32
 
 
 def _forbid_tokens(spec: Obj, errors: Errors) -> None:

@@ -8,7 +8,6 @@ from sampan.api.errors import FieldError, invalid_value, required
 from sampan.api.objects import Obj
 from sampan.api.validation import names
 from sampan.api.validation.fields import spec_of
-from sampan.api.validation.metadata import validate_labels
 from sampan.api.validation.pod_spec import validate_pod_template
 from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.workloads import (
@@ -25,7 +24,6 @@ def validate_replication_controller(controller: Obj, errors: Errors) -> None:
     spec = spec_of(controller)
     validate_counts(spec, "spec", ("replicas", "minReadySeconds"), errors)
     selector = spec.get("selector") or {}
-    validate_labels(selector, "spec.selector", errors)
     if not selector:
         errors.append(required("spec.selector"))
     template = spec.get("template")

@@ -4,7 +4,7 @@ Job: what must hold of a ResourceQuota.
 Invariant: the scopes never change, since usage was counted by them.
 """
 
-from sampan.api.errors import FieldError, invalid_value
+from sampan.api.errors import FieldError, invalid_value, required
 from sampan.api.objects import Obj
 from sampan.api.validation import names
 from sampan.api.validation.fields import spec_of, status_of, validate_immutable
@@ -22,6 +22,11 @@ _SCOPES = (
     "Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass",
     "CrossNamespacePodAffinity", "VolumeAttributesClass",
 )  # fmt: skip
+_ONLY_EXISTS = frozenset(_SCOPES[:4]) | {"CrossNamespacePodAffinity"}
+_POD_RESOURCES = (
+    "pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory",
+)  # fmt: skip
+_CLAIM_RESOURCES = ("persistentvolumeclaims", "requests.storage")
 _OPPOSITES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
 
 
@@ -32,18 +37,54 @@ def validate_quota(quota: Obj, errors: Errors) -> None:
     for scope in scopes:
         if scope not in _SCOPES:
             errors.append(invalid_value("spec.scopes", scopes, "unsupported scope"))
+        for _ in _misapplied(scope, spec):
+            why = "unsupported scope applied to resource"
+            errors.append(invalid_value("spec.scopes", scopes, why))
     if any(one in scopes and other in scopes for one, other in _OPPOSITES):
         errors.append(invalid_value("spec.scopes", scopes, "conflicting scopes"))
-    expressions = (spec.get("scopeSelector") or {}).get("matchExpressions") or []
-    for index, expression in enumerate(expressions):
-        path = f"spec.scopeSelector.matchExpressions[{index}]"
-        if expression.get("scopeName") not in _SCOPES:
-            name = expression.get("scopeName") or ""
-            errors.append(invalid_value(f"{path}.scopeName", name, "unsupported scope"))
-        if expression.get("operator") not in ("In", "NotIn", "Exists", "DoesNotExist"):
-            operator = expression.get("operator") or ""
-            why = "not a valid selector operator"
-            errors.append(invalid_value(f"{path}.operator", operator, why))
+    for expression in (spec.get("scopeSelector") or {}).get("matchExpressions") or ():
+        _validate_expression(expression, spec, errors)
+
+
+def _misapplied(scope: str, spec: Obj) -> list[str]:
+    """The standard resources of the quota that the scope says nothing about."""
+    if scope not in _SCOPES:
+        return []
+    if scope == "VolumeAttributesClass":
+        counted: tuple[str, ...] = _CLAIM_RESOURCES
+    else:
+        counted = ("pods",) if scope == "BestEffort" else _POD_RESOURCES
+    hard = sorted(spec.get("hard") or {})
+    return [name for name in hard if name in _STANDARD and name not in counted]
+
+
+def _validate_expression(expression: Obj, spec: Obj, errors: Errors) -> None:
+    # Upstream names the list here, without the index.
+    path = "spec.scopeSelector.matchExpressions"
+    scope, operator = expression.get("scopeName") or "", expression.get("operator") or ""
+    values = expression.get("values") or []
+    if scope not in _SCOPES:
+        errors.append(invalid_value(f"{path}.scopeName", scope, "unsupported scope"))
+    for _ in _misapplied(scope, spec):
+        why = "unsupported scope applied to resource"
+        errors.append(invalid_value(path, spec.get("scopeSelector"), why))
+    if scope in _ONLY_EXISTS and operator != "Exists":
+        why = (
+            "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating,"
+            " ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort,"
+            " ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+        )
+        errors.append(invalid_value(f"{path}.operator", operator, why))
+    if operator in ("In", "NotIn"):
+        if not values:
+            why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            errors.append(required(f"{path}.values", why))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            errors.append(invalid_value(f"{path}.values", values, why))
+    else:
+        errors.append(invalid_value(f"{path}.operator", operator, "not a valid selector operator"))
 
 
 def validate_quota_update(new: Obj, old: Obj, errors: Errors) -> None:

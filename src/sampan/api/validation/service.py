@@ -71,6 +71,12 @@ def validate_service_update(new: Obj, old: Obj, errors: Errors) -> None:
     if loaded and spec.get("loadBalancerClass") != was.get("loadBalancerClass"):
         shown = spec.get("loadBalancerClass")
         errors.append(invalid_value("spec.loadBalancerClass", shown, "may not change once set"))
+    checked = all(
+        one.get("type") == "LoadBalancer" and one.get("externalTrafficPolicy") == "Local"
+        for one in (spec, was)
+    )
+    if checked and spec.get("healthCheckNodePort") != was.get("healthCheckNodePort"):
+        errors.append(field_forbidden("spec.healthCheckNodePort", "field is immutable"))
     validate_service(new, errors)
 
 
@@ -110,6 +116,13 @@ def validate_ordinary_address(text: str, path: str, errors: Errors) -> None:
     if text.startswith(("224.0.0.", "ff02:")):
         why = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
         errors.append(invalid_value(path, text, why))
+
+
+def is_reachable_from_outside(spec: Obj) -> bool:
+    kind = spec.get("type")
+    return kind in ("NodePort", "LoadBalancer") or (
+        kind == "ClusterIP" and bool(spec.get("externalIPs"))
+    )
 
 
 def _is_headless(spec: Obj) -> bool:
@@ -243,7 +256,7 @@ def _validate_policies(spec: Obj, kind: str, errors: Errors) -> None:
     inside, outside = spec.get("internalTrafficPolicy"), spec.get("externalTrafficPolicy")
     if kind in ("NodePort", "LoadBalancer", "ClusterIP"):
         validate_choice(inside, ("Cluster", "Local"), "spec.internalTrafficPolicy", errors)
-    reachable = kind in ("NodePort", "LoadBalancer") or bool(spec.get("externalIPs"))
+    reachable = is_reachable_from_outside(spec)
     if outside:
         if not reachable:
             why = "may only be set for externally-accessible services"
@@ -251,7 +264,7 @@ def _validate_policies(spec: Obj, kind: str, errors: Errors) -> None:
         elif outside not in ("Cluster", "Local"):
             path = "spec.externalTrafficPolicy"
             errors.append(not_supported(path, outside, ("Cluster", "Local")))
-    elif kind in ("NodePort", "LoadBalancer"):
+    elif reachable:
         errors.append(required("spec.externalTrafficPolicy"))
     if spec.get("healthCheckNodePort") and not (kind == "LoadBalancer" and outside == "Local"):
         why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"

@@ -6,6 +6,7 @@ Invariant: the spec has been defaulted; a missing default is a fault like any ot
 
 from sampan.api.errors import FieldError, field_forbidden, invalid_value, required
 from sampan.api.objects import Obj
+from sampan.api.pods import MIRROR_ANNOTATION
 from sampan.api.validation import names
 from sampan.api.validation.fields import (
     MAX_INT32,
@@ -36,6 +37,7 @@ from sampan.api.validation.pod_spec.volumes import validate_volumes
 
 Errors = list[FieldError]
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 def validate_pod_spec(spec: Obj, path: str, errors: Errors, *, is_pod: bool) -> None:
@@ -70,12 +72,39 @@ def validate_pod_spec(spec: Obj, path: str, errors: Errors, *, is_pod: bool) -> 
 def validate_pod_template(template: Obj, path: str, errors: Errors) -> None:
     """Of a Deployment, a Job and so on. Ephemeral containers have no place there."""
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
-    validate_labels(meta.get("labels") or {}, f"{path}.metadata.labels", errors)
-    validate_annotations(meta.get("annotations") or {}, f"{path}.metadata.annotations", errors)
+    # Upstream leaves `metadata` out of these two paths.
+    validate_labels(meta.get("labels") or {}, f"{path}.labels", errors)
+    annotations = meta.get("annotations") or {}
+    validate_annotations(annotations, f"{path}.annotations", errors)
+    validate_pod_annotations(annotations, spec, f"{path}.annotations", errors)
     validate_pod_spec(spec, f"{path}.spec", errors, is_pod=False)
     if spec.get("ephemeralContainers"):
         why = "ephemeral containers not allowed in pod template"
         errors.append(field_forbidden(f"{path}.spec.ephemeralContainers", why))
+
+
+def validate_pod_annotations(
+    annotations: dict[str, str], spec: Obj, path: str, errors: Errors
+) -> None:
+    """The few annotations that mean something to the system itself."""
+    mirror = annotations.get(MIRROR_ANNOTATION)
+    if mirror is not None and not spec.get("nodeName"):
+        why = "must set spec.nodeName if mirror pod annotation is set"
+        errors.append(invalid_value(f"{path}[{MIRROR_ANNOTATION}]", mirror, why))
+    cost = annotations.get(_DELETION_COST)
+    if cost is not None and not _is_int32(cost):
+        why = "must be a 32bit integer"
+        errors.append(invalid_value(f"{path}[{_DELETION_COST}]", cost, why))
+
+
+def _is_int32(text: str) -> bool:
+    """As Go prints one: no plus, no leading zeros."""
+    digits = text.removeprefix("-")
+    if not digits.isdecimal() or not digits.isascii() or len(digits) > 10:
+        return False
+    if digits != "0" and digits.startswith("0"):
+        return False
+    return text != "-0" and -MAX_INT32 - 1 <= int(text) <= MAX_INT32
 
 
 def _validate_placement(spec: Obj, path: str, errors: Errors) -> None:

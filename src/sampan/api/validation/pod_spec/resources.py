@@ -181,11 +181,14 @@ def _validate_claims(used: list[Obj], claims: Collection[str], path: str, errors
     for index, claim in enumerate(used):
         name, request = claim.get("name") or "", claim.get("request") or ""
         if not name:
-            errors.append(required(f"{path}[{index}].name"))
+            errors.append(required(f"{path}[{index}]"))
             continue
         if (name, request) in seen:
             shown = f"{name}/{request}" if request else name
             errors.append(duplicate(f"{path}[{index}]", shown))
         seen.add((name, request))
         if name not in claims:
-            errors.append(field_not_found(f"{path}[{index}].name", name))
+            known = f": {', '.join(sorted(claims))}" if claims else " which is empty"
+            missing = field_not_found(f"{path}[{index}]", name)
+            why = f"{missing.message}: must be one of the names in pod.spec.resourceClaims{known}"
+            errors.append(FieldError(missing.reason, missing.field, why))
