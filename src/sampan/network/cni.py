@@ -23,6 +23,7 @@ from pathlib import Path
 
 from sampan.api.objects import Obj
 from sampan.core.log import get_logger
+from sampan.network.netlink import alias_of, set_alias
 
 log = get_logger(__name__)
 
@@ -211,7 +212,7 @@ def set_up(data_dir: Path) -> PodNetwork:
 def tear_down(data_dir: Path) -> None:
     """Remove bridge, rules, addresses and files; what is already gone is no error."""
     network = _recorded(data_dir)
-    if network is not None and _owner(network.bridge) == owner_mark(data_dir):
+    if network is not None and alias_of(network.bridge) == owner_mark(data_dir):
         if shutil.which("iptables"):
             _remove_iptables_rules(network)
         if shutil.which("nft"):
@@ -225,7 +226,7 @@ def tear_down(data_dir: Path) -> None:
 def _reserve(data_dir: Path) -> PodNetwork:
     mark = owner_mark(data_dir)
     recorded = _recorded(data_dir)
-    if recorded is not None and _owner(recorded.bridge) == mark:
+    if recorded is not None and alias_of(recorded.bridge) == mark:
         return recorded
     routes = parse_routes(Path("/proc/net/route").read_text())
     for network in [recorded] if recorded is not None else []:
@@ -256,13 +257,6 @@ def _ipam_dir(data_dir: Path) -> Path:
     return data_dir / "cni-ipam"
 
 
-def _owner(bridge: str) -> str:
-    try:
-        return (Path("/sys/class/net") / bridge / "ifalias").read_text().strip()
-    except OSError:
-        return ""
-
-
 def _create_bridge(network: PodNetwork, mark: str) -> bool:
     """False when somebody else has a bridge of that name. The bridge gets its address at once:
     its route is what other sampans see."""
@@ -274,7 +268,7 @@ def _create_bridge(network: PodNetwork, mark: str) -> bool:
                 return False
             raise NetworkError(f"cannot create the bridge {network.bridge}: {error}") from error
         try:
-            (Path("/sys/class/net") / network.bridge / "ifalias").write_text(mark)
+            set_alias(network.bridge, mark)
             _configure(control, network)
         except OSError as error:
             _delete_bridge(network.bridge)

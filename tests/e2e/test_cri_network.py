@@ -1,0 +1,131 @@
+"""The pod network against the rest of the machine."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sampan.kubelet import translate
+from sampan.kubelet.runtime import ContainerState
+from sampan.network import cni
+from sampan.testing.images import busybox_archive
+from sampan.testing.private_runtime import private_runtime, why_not
+
+pytestmark = [
+    pytest.mark.containerd,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(why_not()) or os.geteuid() != 0, reason="needs root and containerd"),
+]
+
+BUSYBOX = "localhost/test/busybox:1"
+SOURCES = str(Path(cni.__file__).parents[2])
+
+
+def said(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@contextmanager
+def outside():
+    """A machine beyond this one, which knows no way back to any pod: it answers on port 7000."""
+    name = f"out{os.getpid()}"[:12]
+    said("ip", "netns", "add", name)
+    try:
+        said("ip", "link", "add", name, "type", "veth", "peer", "name", "out", "netns", name)
+        said("ip", "addr", "add", "198.51.100.1/24", "dev", name)
+        said("ip", "link", "set", name, "up")
+        inside = ["ip", "netns", "exec", name]
+        said(*inside, "ip", "addr", "add", "198.51.100.2/24", "dev", "out")
+        said(*inside, "ip", "link", "set", "out", "up")
+        busybox = shutil.which("busybox")
+        server = subprocess.Popen(
+            [*inside, busybox, "nc", "-l", "-p", "7000"], stdin=subprocess.PIPE
+        )
+        server.stdin.write(b"from far away\n")
+        server.stdin.close()
+        try:
+            yield "198.51.100.2"
+        finally:
+            server.kill()
+            server.wait()
+    finally:
+        said("ip", "netns", "del", name)
+
+
+def test_a_pod_reaches_the_world_with_the_node_s_address(tmp_path):
+    async def story(address):
+        async with private_runtime(tmp_path / "d") as node:
+            archive = busybox_archive(tmp_path / "busybox.tar", BUSYBOX)
+            await node.import_image(archive.read_bytes())
+            status = await run_to_its_end(node, ["nc", "-w", "5", address, "7000"])
+            assert Path(status.log_path).read_text().endswith("stdout F from far away\n")
+
+    with outside() as address:
+        asyncio.run(story(address))
+
+
+def test_the_network_is_set_up_once_and_let_through_where_the_machine_forwards_nothing(tmp_path):
+    """In a network namespace of its own, with the policy that Docker sets."""
+    script = textwrap.dedent(
+        """
+        import subprocess, sys
+        from pathlib import Path
+        from sampan.network import cni
+        def said(*command):
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        said("iptables", "-P", "FORWARD", "DROP")
+        data = Path(sys.argv[1])
+        first = cni.set_up(data)
+        assert cni.set_up(data) == first
+        rules = said("iptables", "-S", "FORWARD").splitlines()
+        assert len([rule for rule in rules if first.bridge in rule]) == 2, rules
+        assert f"{first.bridge}-pods" in said("nft", "list", "tables")
+        cni.tear_down(data)
+        assert said("iptables", "-S", "FORWARD").splitlines() == ["-P FORWARD DROP"]
+        assert "sampan" not in said("nft", "list", "tables")
+        assert not list(data.iterdir())
+        """
+    )
+    subprocess.run(
+        ["unshare", "--net", sys.executable, "-c", script, str(tmp_path)],
+        env={"PYTHONPATH": SOURCES, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        check=True,
+    )
+
+
+async def run_to_its_end(node, command):
+    place = translate.NodeFacts(
+        "n", root_dir=str(node.data_dir / "kubelet"), log_root=str(node.data_dir / "logs")
+    )
+    container = {"name": "c", "image": BUSYBOX, "command": command}
+    pod = {
+        "metadata": {"name": "p", "namespace": "default", "uid": "uid-p"},
+        "spec": {"containers": [container]},
+    }
+    sandbox = translate.sandbox_spec(pod, attempt=0, node=place)
+    sandbox_id = await node.runtime.run_sandbox(sandbox)
+    image = await node.runtime.image(BUSYBOX)
+    spec = translate.container_spec(
+        pod,
+        container,
+        attempt=0,
+        image_id=image.id,
+        image=image,
+        objects={},
+        pod_ips=(),
+        node=place,
+    )
+    container_id = await node.runtime.create_container(sandbox_id, spec, sandbox)
+    await node.runtime.start_container(container_id)
+    async with asyncio.timeout(15):
+        while True:
+            status = (await node.runtime.pod("uid-p")).containers[0]
+            if status.state is ContainerState.EXITED:
+                return status
+            await asyncio.sleep(0.02)
