@@ -145,7 +145,9 @@ def shown(cache, asked):
             "labels": labels,
             "counts": [int(nodes.pod_count(kind)[at]) for kind in KINDS if kind in asked],
             "carried": {
-                term: int(column[at]) for term, column in nodes.carried.items() if column[at]
+                term: int(nodes.carriers(term)[at])
+                for term in nodes.carried
+                if nodes.carriers(term)[at]
             },
             "image": int(nodes.image_bytes("web:latest")[at]),
         }

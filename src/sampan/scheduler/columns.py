@@ -128,7 +128,8 @@ class Columns:
             label_text=self._labels.text_of,
             image_bytes=lambda name: _view(self._image_columns.column(name, self._rows), count),
             pod_count=lambda kind: _view(self._pod_columns.count(kind), count),
-            carried={term: _view(one, count) for term, one in self._pod_columns.carried.items()},
+            carried=self._pod_columns.carried.keys(),
+            carriers=lambda term: _view(self._pod_columns.carried[term], count),
             namespaces=self._pod_columns.namespaces,
         )
 

@@ -5,7 +5,7 @@ Invariant: index i means the same node in every column; nothing here can be writ
 Invariant: a snapshot is good until the columns that it was taken from change (`generation`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +44,8 @@ class Snapshot:
     label_text: Callable[[int], str]  # id → value
     image_bytes: Callable[[str], IntArray]  # 0 where the image is not there
     pod_count: Callable[[Kind], IntArray]  # pods of a kind
-    carried: Mapping[Carried, IntArray]  # pods that carry a term
+    carried: Collection[Carried]  # every term that some pod carries
+    carriers: Callable[[Carried], IntArray]  # pods that carry a term
     namespaces: Mapping[str, Mapping[str, str]]  # their labels
 
     def __len__(self) -> int:

@@ -81,24 +81,23 @@ containers = st.fixed_dictionaries(
     optional={"resources": st.fixed_dictionaries({"requests": amounts}), "ports": ports},
 )
 
-_apps = st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(("a", "b")), max_size=2)
-_selectors = st.none() | st.fixed_dictionaries(
-    {},
-    optional={
-        "matchLabels": _apps,
-        "matchExpressions": st.lists(
-            st.fixed_dictionaries(
-                {
-                    "key": st.sampled_from(("app", "tier")),
-                    "operator": st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist")),
-                    "values": st.just(["a"]),
-                }
-            ),
-            max_size=1,
-        ),
-    },
+_apps = st.fixed_dictionaries(
+    {"app": st.sampled_from(("a", "a", "b"))}, optional={"tier": st.sampled_from(("a", "b"))}
 )
-_topology = st.sampled_from(("zone", "disk", "kubernetes.io/hostname"))
+_expressions = st.fixed_dictionaries(
+    {
+        "key": st.sampled_from(("app", "tier")),
+        "operator": st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist")),
+        "values": st.just(["a"]),
+    }
+)
+_selectors = st.one_of(
+    st.just({"matchLabels": {"app": "a"}}),
+    st.just({}),
+    st.none(),
+    st.builds(lambda one: {"matchExpressions": [one]}, _expressions),
+)
+_topology = st.sampled_from(("zone", "zone", "disk", "kubernetes.io/hostname"))
 _pod_terms = st.fixed_dictionaries(
     {"topologyKey": _topology, "labelSelector": _selectors},
     optional={
@@ -108,14 +107,16 @@ _pod_terms = st.fixed_dictionaries(
         "mismatchLabelKeys": st.just(["tier"]),
     },
 )
+_plain_terms = st.fixed_dictionaries({"topologyKey": _topology, "labelSelector": _selectors})
+_some_terms = st.lists(_plain_terms | _pod_terms, max_size=2)
+_weighted = st.fixed_dictionaries(
+    {"weight": st.integers(1, 100), "podAffinityTerm": _plain_terms | _pod_terms}
+)
 _pod_affinity = st.fixed_dictionaries(
     {},
     optional={
-        "requiredDuringSchedulingIgnoredDuringExecution": st.lists(_pod_terms, max_size=2),
-        "preferredDuringSchedulingIgnoredDuringExecution": st.lists(
-            st.fixed_dictionaries({"weight": st.integers(1, 100), "podAffinityTerm": _pod_terms}),
-            max_size=2,
-        ),
+        "requiredDuringSchedulingIgnoredDuringExecution": _some_terms,
+        "preferredDuringSchedulingIgnoredDuringExecution": st.lists(_weighted, max_size=2),
     },
 )
 _spread = st.fixed_dictionaries(
@@ -132,15 +133,10 @@ _spread = st.fixed_dictionaries(
         "matchLabelKeys": st.just(["tier"]),
     },
 )
-# What pods ask of other pods, as fields of their spec.
-demands = st.fixed_dictionaries(
-    {},
-    optional={
-        "podAffinity": _pod_affinity,
-        "podAntiAffinity": _pod_affinity,
-        "topologySpreadConstraints": st.lists(_spread, max_size=2),
-    },
+_affinities = st.fixed_dictionaries(
+    {}, optional={"podAffinity": _pod_affinity, "podAntiAffinity": _pod_affinity}
 )
+_spreads = st.lists(_spread, max_size=2)
 NAMESPACES: dict[str, dict[str, str]] = {"default": {}, "other": {"team": "x"}, "third": {}}
 
 
@@ -178,8 +174,8 @@ def pods(draw: st.DrawFn, name: str = "pod", *, with_demands: bool = False) -> O
         {"weight": draw(st.integers(1, 100)), "preference": draw(terms)}
         for _ in range(draw(st.integers(0, 2)))
     ]
-    asked = dict(draw(demands)) if with_demands else {}
-    constraints = asked.pop("topologySpreadConstraints", [])
+    asked = draw(_affinities) if with_demands else {}
+    constraints = draw(_spreads) if with_demands else []
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -214,6 +210,69 @@ def clusters(
         placed[draw(st.sampled_from(names))].append(
             draw(pods(f"placed-{number}", with_demands=with_demands))
         )
+    return there, placed
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_one_or_two = st.lists(_plain_terms | _pod_terms, min_size=1, max_size=2)
+_one_or_two_weighted = st.lists(_weighted, min_size=1, max_size=2)
+# Each is one thing that a pod may ask of others, as (path into its spec, what to put there).
+ASKS: dict[str, tuple[tuple[str, ...], st.SearchStrategy[list[Obj]]]] = {
+    "near": (("affinity", "podAffinity", _REQUIRED), _one_or_two),
+    "apart": (("affinity", "podAntiAffinity", _REQUIRED), _one_or_two),
+    "rather near": (("affinity", "podAffinity", _PREFERRED), _one_or_two_weighted),
+    "rather apart": (("affinity", "podAntiAffinity", _PREFERRED), _one_or_two_weighted),
+    "level": (("topologySpreadConstraints",), st.lists(_spread, min_size=1, max_size=2)),
+}
+
+
+@st.composite
+def neighbours(draw: st.DrawFn, name: str = "pod", asks: tuple[str, ...] = ()) -> Obj:
+    """A pod that is nothing but labels and what it asks of others: all of `asks`, and perhaps
+    one thing more."""
+    in_namespace = st.sampled_from(("default", "default", "default", *NAMESPACES))
+    spec: Obj = {
+        "containers": [{"name": "c", "image": "web"}],
+        "affinity": {},
+        "topologySpreadConstraints": [],
+        "nodeSelector": draw(st.sampled_from(({}, {}, {"zone": "a"}))),
+        "tolerations": draw(st.sampled_from(([], [{"operator": "Exists"}]))),
+    }
+    for ask in sorted({*asks, draw(st.sampled_from((*ASKS, *asks)))}):
+        path, values = ASKS[ask]
+        inside = spec
+        for step in path[:-1]:
+            inside = inside.setdefault(step, {})
+        inside[path[-1]] = draw(values)
+    meta = {"name": name, "namespace": draw(in_namespace), "uid": name, "labels": draw(_apps)}
+    return {"metadata": meta | draw(st.sampled_from(({}, {}, {}, _DELETED))), "spec": spec}
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> tuple[list[Obj], dict[str, list[Obj]]]:
+    """Nodes in a few domains with room for all, and neighbours on them."""
+    there = []
+    placed: dict[str, list[Obj]] = {}
+    for number in range(draw(st.integers(1, 4))):
+        name = f"node-{number}"
+        domains = draw(
+            st.fixed_dictionaries(
+                {"zone": st.sampled_from(("a", "b", "b"))}, optional={"disk": st.just("a")}
+            )
+        )
+        if draw(st.integers(0, 5)) == 0:
+            del domains["zone"]
+        taint = {"key": "disk", "effect": "NoSchedule"}
+        there.append(
+            {
+                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **domains}},
+                "spec": {"taints": draw(st.sampled_from(([], [], [], [taint])))},
+                "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}},
+            }
+        )
+        count = draw(st.integers(0, 3))
+        placed[name] = [draw(neighbours(f"{name}-{one}")) for one in range(count)]
     return there, placed
 
 

@@ -1,4 +1,5 @@
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -8,18 +9,32 @@ from sampan.scheduler.decide import Chosen, decide
 from sampan.scheduler.pod_columns import Resident, resident_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.requests import HostPort, Usage
-from sampan.scheduler.requeue import NodeAdded, PodGone, may_help
+from sampan.scheduler.requeue import (
+    NamespaceChanged,
+    NodeAdded,
+    NodeChanged,
+    NodeGone,
+    PodGone,
+    PodPlaced,
+    may_help,
+)
 from sampan.scheduler.rows import node_row, pod_row
-from sampan.testing.random_clusters import cache_of, clusters, nodes, pods
+from sampan.testing.random_clusters import cache_of, clusters, crowds, neighbours, nodes, pods
 
 
 @pytest.mark.slow
-@settings(deadline=None)
-@given(clusters(with_demands=True), pods(with_demands=True), st.data())
-def test_an_event_after_which_a_pod_fits_is_never_answered_with_no(cluster, pod, data):
+@settings(deadline=None, max_examples=300)
+@given(
+    st.one_of(
+        st.tuples(clusters(with_demands=True), pods(with_demands=True)),
+        *(st.tuples(crowds(), neighbours(asks=(ask,))) for ask in ("near", "apart", "level")),
+    ),
+    st.data(),
+)
+def test_an_event_after_which_a_pod_fits_is_never_answered_with_no(case, data):
     """The hint may be wrong in one direction only: a pod must not be left waiting."""
-    there, placed = cluster
-    cache, shape = cache_of(there, placed), pod_row(pod).shape
+    cluster, pod = case
+    cache, shape = cache_of(*cluster), pod_row(pod).shape
     refused = decide(shape, cache.snapshot(), DEFAULT_PROFILE, random.Random(1))
     if isinstance(refused, Chosen):
         return
@@ -35,7 +50,8 @@ def changed(cache, cluster, data):
     on_nodes = [pod["metadata"]["uid"] for pods_there in placed.values() for pod in pods_there]
     match data.draw(st.sampled_from(["node", "no node", "pod", "no pod", "namespace"])):
         case "node":
-            return [cache.put_node(node_row(data.draw(nodes(most=6).filter(bool))[-1]))]
+            more = data.draw(nodes(most=6).filter(bool) | crowds().map(lambda crowd: crowd[0]))
+            return [cache.put_node(node_row(more[-1]))]
         case "no node" if there:
             return [cache.remove_node(data.draw(st.sampled_from(there))["metadata"]["name"])]
         case "no pod" if on_nodes:
@@ -44,7 +60,7 @@ def changed(cache, cluster, data):
             return [cache.put_namespace("default", {"team": "x"})]
         case _:
             uid = data.draw(st.sampled_from([*on_nodes, "new"]))
-            made = resident_of(data.draw(pods(with_demands=True)))
+            made = resident_of(data.draw(neighbours()))
             return cache.put_pod(uid, data.draw(st.sampled_from(list(placed))), made)
 
 
@@ -85,3 +101,56 @@ def test_a_pod_that_ends_does_not_help_against_taints():
 def test_where_there_was_no_node_only_a_new_one_helps():
     assert may_help(NodeAdded(node()), pod(), frozenset())
     assert not may_help(PodGone(Resident(Usage((), 0, 0)), "n"), pod(), frozenset())
+
+
+SPREAD, AFFINITY = frozenset({"PodTopologySpread"}), frozenset({"InterPodAffinity"})
+FIT = frozenset({"NodeResourcesFit"})
+
+
+def resident(namespace="default"):
+    return Resident(Usage((), 0, 0), namespace=namespace)
+
+
+def in_default(**spec):
+    made = {"metadata": {"namespace": "default"}, "spec": {"containers": [], **spec}}
+    return pod_row(made).shape
+
+
+def test_a_node_that_goes_may_level_what_is_left_but_gives_no_room():
+    assert may_help(NodeGone("n"), in_default(), SPREAD)
+    assert may_help(NodeGone("n"), in_default(), AFFINITY)
+    assert not may_help(NodeGone("n"), in_default(), FIT)
+
+
+def test_a_pod_that_comes_helps_those_who_want_to_be_near_or_level():
+    assert may_help(PodPlaced(resident("other"), "n"), in_default(), AFFINITY)
+    assert may_help(PodPlaced(resident(), "n"), in_default(), SPREAD)
+    assert not may_help(PodPlaced(resident("other"), "n"), in_default(), SPREAD)
+    assert not may_help(PodPlaced(resident(), "n"), in_default(), FIT)
+
+
+def test_a_pod_that_goes_helps_those_who_want_to_be_apart_or_level():
+    assert may_help(PodGone(resident("other"), "n"), in_default(), AFFINITY)
+    assert may_help(PodGone(resident(), "n"), in_default(), SPREAD)
+    assert not may_help(PodGone(resident("other"), "n"), in_default(), SPREAD)
+
+
+def test_a_relabelled_node_moves_domains_also_for_pods_that_cannot_go_there():
+    tainted = node(taints=[{"key": "a", "effect": "NoSchedule"}])
+    relabelled = replace(tainted, labels={"zone": "b"})
+    larger = replace(tainted, allowed_pods=99)
+    for rules in (SPREAD, AFFINITY):
+        assert may_help(NodeChanged(tainted, relabelled), in_default(), rules)
+        assert not may_help(NodeChanged(tainted, larger), in_default(), rules)
+    assert not may_help(NodeChanged(tainted, relabelled), in_default(), FIT)
+
+
+def test_namespaces_matter_to_affinity_alone():
+    assert may_help(NamespaceChanged("x"), in_default(), AFFINITY)
+    assert not may_help(NamespaceChanged("x"), in_default(), SPREAD)
+
+
+def test_nothing_helps_a_pod_that_no_rule_looks_after():
+    unsupported = frozenset({"Unsupported"})
+    assert not may_help(NodeAdded(node()), in_default(), unsupported)
+    assert not may_help(NodeGone("n"), in_default(), unsupported)

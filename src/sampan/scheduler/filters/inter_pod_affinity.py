@@ -78,9 +78,10 @@ def _apart(pod: PodShape, nodes: Snapshot) -> BoolArray:
 
 def _unopposed(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
     allowed: BoolArray | None = None
-    for carried, count in nodes.carried.items():
+    for carried in nodes.carried:
         if carried.forbids and _matches(carried.term, pod, nodes):
-            free = domain_sums(nodes.label(carried.term.topology_key), count) == 0
+            domains = nodes.label(carried.term.topology_key)
+            free = domain_sums(domains, nodes.carriers(carried)) == 0
             allowed = free if allowed is None else allowed & free
     return allowed
 

@@ -19,10 +19,11 @@ def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | No
         count = nodes.pod_count(Kind((term.selector,)))
         raw += weight * domain_sums(nodes.label(term.topology_key), count)
     namespace_labels, labels = nodes.namespaces.get(pod.namespace, {}), dict(pod.labels)
-    for carried, count in nodes.carried.items():
+    for carried in nodes.carried:
         term = carried.term
         if carried.weight and term.selector.matches(pod.namespace, namespace_labels, labels):
-            raw += carried.weight * domain_sums(nodes.label(term.topology_key), count)
+            near = domain_sums(nodes.label(term.topology_key), nodes.carriers(carried))
+            raw += carried.weight * near
     least, most = int(raw[feasible].min()), int(raw[feasible].max())
     if least == most:
         return None  # the same points for every node

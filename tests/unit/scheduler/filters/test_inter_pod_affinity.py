@@ -9,7 +9,7 @@ from sampan.scheduler.filters.inter_pod_affinity import (
 )
 from sampan.scheduler.pod_terms import selector_of, selects
 from sampan.scheduler.rows import pod_row
-from sampan.testing.random_clusters import NAMESPACES, clusters, pods, snapshot_of
+from sampan.testing.random_clusters import NAMESPACES, crowds, neighbours, snapshot_of
 
 
 def labels(obj):
@@ -81,7 +81,7 @@ def why_not(pod, node, cluster):
 
 @pytest.mark.slow
 @settings(deadline=None, max_examples=200)
-@given(clusters(with_demands=True), pods(with_demands=True))
+@given(crowds(), neighbours(asks=("near",)) | neighbours(asks=("apart",)))
 def test_nodes_are_refused_for_the_reasons_of_the_slow_way(cluster, pod):
     nodes, shape = snapshot_of(cluster), pod_row(pod).shape
     mask = INTER_POD_AFFINITY.mask(shape, nodes)

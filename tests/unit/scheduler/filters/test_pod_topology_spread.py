@@ -6,7 +6,7 @@ from sampan.scheduler.node_terms import any_matches
 from sampan.scheduler.pod_terms import selector_of, selects
 from sampan.scheduler.rows import pod_row
 from sampan.scheduler.tolerations import keeps_away, taints_of
-from sampan.testing.random_clusters import clusters, pods, snapshot_of
+from sampan.testing.random_clusters import crowds, neighbours, snapshot_of
 
 
 def labels(obj):
@@ -76,7 +76,7 @@ def why_not(pod, node, cluster):
 
 @pytest.mark.slow
 @settings(deadline=None, max_examples=200)
-@given(clusters(), pods(with_demands=True))
+@given(crowds(), neighbours(asks=("level",)))
 def test_nodes_are_refused_for_the_reasons_of_the_slow_way(cluster, pod):
     nodes, shape = snapshot_of(cluster), pod_row(pod).shape
     mask = POD_TOPOLOGY_SPREAD.mask(shape, nodes)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sampan.scheduler.pod_terms import Carried, carried_by, demands_of
 from sampan.scheduler.rows import pod_row
 from sampan.scheduler.scores.inter_pod_affinity import PREFERRED_POD_AFFINITY
-from sampan.testing.random_clusters import NAMESPACES, clusters, pods, snapshot_of
+from sampan.testing.random_clusters import NAMESPACES, crowds, neighbours, snapshot_of
 
 
 def worth(term, weight, pod, node, other):
@@ -32,8 +32,8 @@ def raw_points(pod, node, cluster):
 
 
 @pytest.mark.slow
-@settings(deadline=None)
-@given(clusters(with_demands=True), pods(with_demands=True), st.data())
+@settings(deadline=None, max_examples=200)
+@given(crowds(), neighbours(asks=("rather near", "rather apart")), st.data())
 def test_points_are_those_of_the_slow_way(cluster, pod, data):
     nodes = snapshot_of(cluster)
     feasible = data.draw(st.lists(st.booleans(), min_size=len(nodes), max_size=len(nodes)))

@@ -11,7 +11,7 @@ from sampan.scheduler.requeue import could_take
 from sampan.scheduler.rows import node_row, pod_row
 from sampan.scheduler.scores.pod_topology_spread import PREFERRED_SPREAD
 from sampan.scheduler.tolerations import keeps_away
-from sampan.testing.random_clusters import clusters, pods, snapshot_of
+from sampan.testing.random_clusters import crowds, neighbours, snapshot_of
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -41,7 +41,7 @@ def counted(constraint, pod, node):
 
 @pytest.mark.slow
 @settings(deadline=None, max_examples=200)
-@given(clusters(), pods(with_demands=True), st.data())
+@given(crowds(), neighbours(asks=("level",)), st.data())
 def test_points_are_those_of_the_slow_way(cluster, pod, data):
     there, placed = cluster
     nodes = snapshot_of(cluster)
