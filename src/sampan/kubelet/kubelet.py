@@ -7,11 +7,13 @@ Owner: cmd/ builds one per node.
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sampan.api.objects import Obj, uid_of
+from sampan.api.resources import SERVICES
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
+from sampan.client.informer import Informer
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
@@ -66,6 +68,7 @@ class Kubelet:
         killer = Killer(runtime=runtime, events=events, clock=clock)
         volumes = volumes or NoVolumes()
         machine = _machine(settings)
+        self._services = Informer(client, SERVICES, clock=clock, rng=rng)
         performer = Performer(
             runtime=runtime,
             client=client,
@@ -73,6 +76,7 @@ class Kubelet:
             killer=killer,
             volumes=volumes,
             events=events,
+            services=self._no_services if settings.simulated else self._all_services,
             node=_facts(settings, machine),
             clock=clock,
         )
@@ -139,6 +143,8 @@ class Kubelet:
                 self._tasks.supervise("pods", informer.run)
                 self._tasks.supervise("source", source.run)
             source.subscribe(self._settings.node_name, self._deliver)
+            if not self._settings.simulated:
+                self._tasks.supervise("services", self._services.run)
             self._tasks.supervise("events", self._recorder.run)
             self._tasks.supervise("runtime events", self._relist.watch_events)
             self._tasks.supervise("relist", self._relist.run)
@@ -176,6 +182,14 @@ class Kubelet:
         self._loop.deliver(API, pods)
         if first:
             self._relist.look_soon()  # only now may orphans be told from pods
+
+    async def _all_services(self) -> Iterable[Obj]:
+        await self._services.synced()
+        return self._services.cache.all()
+
+    async def _no_services(self) -> Iterable[Obj]:
+        """Nobody reads the environment of a simulated container."""
+        return ()
 
     def _health_changed(self) -> None:
         self._heartbeat.poke()

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
-from sampan.api.resources import CONFIG_MAPS, SECRETS
+from sampan.api.resources import CONFIG_MAPS, RUNTIME_CLASSES, SECRETS
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.tasks import all_of
@@ -36,6 +36,7 @@ from sampan.kubelet.plan import (
 )
 from sampan.kubelet.recorder import PodEvents
 from sampan.kubelet.runtime import Image, ObservedPod, Runtime, RuntimeFailure
+from sampan.kubelet.service_environment import Services, service_variables
 from sampan.kubelet.spec import HASH_ANNOTATION, container_hash, find_container, spec_of
 from sampan.kubelet.volumes_hook import VolumeFailure, Volumes
 
@@ -62,6 +63,7 @@ class _Site:
     pod_ips: Sequence[str] = ()
     images: dict[str, Image | ImageFailure] = field(default_factory=dict)
     objects: dict[tuple[str, str], Obj | None] = field(default_factory=dict)
+    services: Mapping[str, str] = field(default_factory=dict)  # their variables
     volumes: Mapping[str, str] = field(default_factory=dict)
     broken: bool = False  # no sandbox or no volumes: nothing can be started
 
@@ -76,9 +78,11 @@ class Performer:
         killer: Killer,
         volumes: Volumes,
         events: PodEvents,
+        services: Services,
         node: translate.NodeFacts,
         clock: Clock,
     ) -> None:
+        self._services = services
         self._runtime, self._client, self._puller = runtime, client, puller
         self._killer, self._volumes, self._events = killer, volumes, events
         self._node, self._clock = node, clock
@@ -141,23 +145,41 @@ class Performer:
     async def _create_sandbox(self, site: _Site, attempt: int, done: Performed) -> None:
         pod = site.pod
         try:
-            spec = translate.sandbox_spec(pod, attempt=attempt, node=self._node)
+            handler = await self._runtime_handler(pod)
+            spec = translate.sandbox_spec(
+                pod, attempt=attempt, node=self._node, runtime_handler=handler
+            )
             site.sandbox_id, site.attempt = await self._runtime.run_sandbox(spec), attempt
             if not spec.security.host_network:
                 site.pod_ips = await self._ips(uid_of(pod), site.sandbox_id)
-        except (RuntimeFailure, translate.ConfigError) as error:
+        except (RuntimeFailure, translate.ConfigError, NotFound) as error:
             site.broken = done.failed = True
             self._events.warning(
                 pod, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}"
             )
+
+    async def _runtime_handler(self, pod: Obj) -> str:
+        name = spec_of(pod).get("runtimeClassName")
+        if not name:
+            return ""
+        found = await self._client.get(RUNTIME_CLASSES, "", name)
+        return str(found.get("handler") or "")
 
     async def _ips(self, uid: str, sandbox_id: str) -> Sequence[str]:
         seen = newest_sandbox(await self._runtime.pod(uid))
         return seen.ips if seen is not None and seen.id == sandbox_id else ()
 
     async def _gather(self, site: _Site) -> None:
-        """The config maps and secrets that the containers refer to."""
-        await all_of(self._read(site, one.kind, one.name) for one in translate.references(site.pod))
+        """What the environments of the containers are made of."""
+        await all_of(
+            [
+                self._find_services(site),
+                *(self._read(site, one.kind, one.name) for one in translate.references(site.pod)),
+            ]
+        )
+
+    async def _find_services(self, site: _Site) -> None:
+        site.services = service_variables(site.pod, await self._services())
 
     async def _read(self, site: _Site, kind: str, name: str) -> None:
         resource = SECRETS if kind == "Secret" else CONFIG_MAPS
@@ -239,6 +261,7 @@ class Performer:
             pod_ips=site.pod_ips,
             node=self._node,
             mounts=site.volumes,
+            service_variables=site.services,
         )
         notes = {
             **spec.annotations,
