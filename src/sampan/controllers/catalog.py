@@ -6,6 +6,7 @@ Job: build them from the settings that some of them need. To add one: add a line
 from dataclasses import dataclass
 
 from sampan.controllers.controller import Controller
+from sampan.controllers.daemonset import daemonset_controller
 from sampan.controllers.deployment import deployment_controller
 from sampan.controllers.endpoints import endpoints_controller
 from sampan.controllers.endpointslice import endpointslice_controller
@@ -42,5 +43,6 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         endpointslice_controller(),
         endpoints_controller(),
         job_controller(),
+        daemonset_controller(),
         ttl_after_finished_controller(),
     ]

@@ -49,6 +49,7 @@ from sampan.controllers.job_tally import (
     is_indexed,
     tally,
 )
+from sampan.controllers.pod_control import pod_events
 
 CONTROLLER = "kubernetes.io/job-controller"
 
@@ -90,7 +91,7 @@ def plan(job: Obj, pods: Sequence[Obj], now: float) -> Plan:
     def then(outcomes: Sequence[Outcome]) -> list[Action]:
         status = _status(job, count, ending, outcomes, now)
         patch = status_patch(JOBS, job, status)
-        words = [*_pod_events(job, outcomes), *_condition_events(job, status)]
+        words: list[Action] = [*pod_events(job, outcomes), *_condition_events(job, status)]
         return [*words, patch] if patch is not None else words
 
     return Plan(actions, then, _again(job, wanted, now))
@@ -231,26 +232,6 @@ def _ended(conditions: list[Obj], ending: Ending, over: bool, now: float) -> lis
 
 def _with_probe_time(conditions: Sequence[Obj], wanted: Obj, now: float) -> list[Obj]:
     return with_condition(conditions, {**wanted, "lastProbeTime": time_text(now)}, now)
-
-
-def _pod_events(job: Obj, outcomes: Sequence[Outcome]) -> list[Action]:
-    about = reference_to(job)
-    events: list[Action] = []
-    for outcome in outcomes:
-        match outcome.action:
-            case Create():
-                verb, past, gerund = "Create", "Created", "creating"
-                name = name_of(outcome.result or {})
-            case Delete(name=name):
-                verb, past, gerund = "Delete", "Deleted", "deleting"
-            case _:
-                continue
-        if outcome.error is not None:
-            message = f"Error {gerund}: {outcome.error.message}"
-            events.append(Record(about, "Warning", f"Failed{verb}", message))
-        elif name:
-            events.append(Record(about, "Normal", f"Successful{verb}", f"{past} pod: {name}"))
-    return events
 
 
 def _condition_events(job: Obj, status: Obj) -> list[Action]:

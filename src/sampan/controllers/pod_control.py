@@ -23,9 +23,10 @@ from sampan.api.objects import (
     seconds_of,
     uid_of,
 )
-from sampan.api.resources import Resource
+from sampan.api.resources import PODS, Resource
 from sampan.api.selectors import LabelSelector
-from sampan.controllers.actions import Patch
+from sampan.client.events import reference as reference_to
+from sampan.controllers.actions import Create, Delete, Outcome, Patch, Record
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
@@ -147,6 +148,26 @@ def _references_patch(resource: Resource, obj: Obj, references: Sequence[Obj]) -
         }
     }
     return Patch(resource, namespace_of(obj), name_of(obj), patch, settled=(NotFound,))
+
+
+def pod_events(owner: Obj, outcomes: Sequence[Outcome]) -> list[Record]:
+    """What upstream's pod control tells about each creation and deletion of a pod."""
+    about = reference_to(owner)
+    events: list[Record] = []
+    for outcome in outcomes:
+        action = outcome.action
+        if not isinstance(action, Create | Delete) or action.resource != PODS:
+            continue
+        creates = isinstance(action, Create)
+        verb = "Create" if creates else "Delete"
+        if outcome.error is not None:
+            message = f"Error {'creating' if creates else 'deleting'}: {outcome.error.message}"
+            events.append(Record(about, "Warning", f"Failed{verb}", message))
+            continue
+        name = action.name if isinstance(action, Delete) else name_of(outcome.result or {})
+        if name:  # nothing came of a creation in a namespace that is going away
+            events.append(Record(about, "Normal", f"Successful{verb}", f"{verb}d pod: {name}"))
+    return events
 
 
 def first_to_go(

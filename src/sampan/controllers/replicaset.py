@@ -26,7 +26,6 @@ from sampan.api.objects import (
 from sampan.api.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Resource
 from sampan.api.selectors import LabelSelector, from_object, match_labels
 from sampan.client.cache import by_controller_uid, by_namespace
-from sampan.client.events import reference as reference_to
 from sampan.controllers.actions import (
     NOTHING,
     Action,
@@ -34,7 +33,6 @@ from sampan.controllers.actions import (
     Delete,
     Outcome,
     Plan,
-    Record,
     deletion,
     status_patch,
 )
@@ -48,6 +46,7 @@ from sampan.controllers.pod_control import (
     first_to_go,
     is_active,
     is_terminating,
+    pod_events,
     pod_from_template,
 )
 
@@ -123,7 +122,7 @@ def plan(kind: Kind, situation: Situation, now: float) -> Plan:
         if kind.counts_terminating:
             status["terminatingReplicas"] = sum(is_terminating(pod) for pod in claimed.owned)
         patch = status_patch(kind.resource, owner, status)
-        return [*_events(owner, outcomes), *([patch] if patch is not None else [])]
+        return [*pod_events(owner, outcomes), *([patch] if patch is not None else [])]
 
     again = _next_availability(active, _min_ready_seconds(owner), now)
     return Plan([*claimed.actions, *changes], then, again)
@@ -247,27 +246,6 @@ def _changes(
     neighbours = Counter(pod_facts.node_name(pod) for pod in related if is_active(pod))
     leaving = first_to_go(active, min(-missing, BURST), neighbours, now)
     return [deletion(PODS, pod) for pod in leaving]
-
-
-def _events(owner: Obj, outcomes: Sequence[Outcome]) -> list[Action]:
-    about = reference_to(owner)
-    events: list[Action] = []
-    for outcome in outcomes:
-        match outcome.action:
-            case Create():
-                verb, past, name = "Create", "Created", name_of(outcome.result or {})
-            case Delete(name=name):
-                verb, past = "Delete", "Deleted"
-            case _:
-                continue
-        if outcome.error is None:
-            if name:  # nothing came of a creation in a namespace that is going away
-                events.append(Record(about, "Normal", f"Successful{verb}", f"{past} pod: {name}"))
-        else:
-            gerund = "creating" if verb == "Create" else "deleting"
-            message = f"Error {gerund}: {outcome.error.message}"
-            events.append(Record(about, "Warning", f"Failed{verb}", message))
-    return events
 
 
 def _conditions(before: Sequence[Obj], failure: tuple[str, str] | None, now: float) -> list[Obj]:

@@ -8,7 +8,7 @@ Owner: cmd/ builds one runner per process; with nothing to do it does nothing.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sampan.api.errors import ApiError, Conflict
 from sampan.api.objects import Obj
@@ -18,7 +18,7 @@ from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
 from sampan.client.informer import Informer, Informers, Listener
 from sampan.controllers.actions import Outcome, Plan
-from sampan.controllers.controller import Controller, Key, View, Wake
+from sampan.controllers.controller import Caches, Controller, Key, View, Wake
 from sampan.controllers.expectations import Expectation, expectation, is_met
 from sampan.controllers.perform import perform
 from sampan.core.backoff import Backoff
@@ -126,8 +126,9 @@ class _Loop:
         return self._queue.idle() and self._recorder.idle()
 
     async def run(self) -> None:
-        for resource, wake in self._controller.wakes.items():
-            self._informers[resource].on_change(self._listener(resource, wake))
+        for resource, informer in self._informers.items():
+            wake = self._controller.wakes.get(resource, _nobody)
+            informer.on_change(self._listener(resource, wake))
         for informer in self._informers.values():
             await informer.synced()
         tasks = Tasks(self._controller.name)
@@ -264,3 +265,8 @@ class _Loop:
 
     def _lookup(self, resource: Resource, key: str) -> Obj | None:
         return self._informers[resource].cache.get(key)
+
+
+def _nobody(_caches: Caches, _old: Obj | None, _new: Obj | None) -> Iterable[Key]:
+    """Changes of what is only looked up wake nobody, but may end somebody's wait."""
+    return ()

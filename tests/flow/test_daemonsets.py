@@ -1,0 +1,202 @@
+from sampan.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
+from sampan.testing.control_plane import story
+
+with_daemons = story(["daemonset-controller", "garbage-collector-controller"])
+
+
+async def add_node(plane, name, labels=None, taints=()):
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels or {}},
+    }
+    await plane.client.create(NODES, node)
+    patch = {"spec": {"taints": list(taints)}}  # without the not-ready taint of a new node
+    await plane.client.patch(NODES, "", name, patch, patch_type="merge")
+    await plane.settled()
+
+
+def daemon_set(image="v1", **spec):
+    pod = {"containers": [{"name": "c", "image": image}], **spec.pop("pod", {})}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "agent"}},
+            "template": {"metadata": {"labels": {"app": "agent"}}, "spec": pod},
+            **spec,
+        },
+    }
+
+
+async def create(plane, **spec):
+    await plane.client.create(DAEMON_SETS, daemon_set(**spec))
+    await plane.settled()
+
+
+def target(pod):
+    required = pod["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
+    return required["nodeSelectorTerms"][0]["matchFields"][0]["values"][0]
+
+
+async def pods(plane):
+    """Node → images of its living pods."""
+    found = {}
+    for pod in (await plane.client.list(PODS, "default")).items:
+        if "deletionTimestamp" not in pod["metadata"]:
+            found.setdefault(target(pod), []).append(pod["spec"]["containers"][0]["image"])
+    return found
+
+
+async def make_ready(plane):
+    """What scheduler and kubelets do; returns how many became ready."""
+    stamp = plane.time_text()
+    made = 0
+    for pod in (await plane.client.list(PODS, "default")).items:
+        if pod["status"].get("phase") == "Running":
+            continue
+        made += 1
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": stamp}
+        patch = {"status": {"phase": "Running", "conditions": [ready]}}
+        await plane.client.patch(
+            PODS, "default", pod["metadata"]["name"], patch, subresource="status"
+        )
+    await plane.settled()
+    return made
+
+
+async def set_image(plane, image):
+    containers = [{"name": "c", "image": image}]
+    patch = {"spec": {"template": {"spec": {"containers": containers}}}}
+    await plane.client.patch(DAEMON_SETS, "default", "agent", patch, patch_type="merge")
+    await plane.settled()
+
+
+async def status(plane):
+    return (await plane.client.get(DAEMON_SETS, "default", "agent"))["status"]
+
+
+@with_daemons
+async def test_every_node_gets_one_pod_and_new_nodes_too(plane):
+    await add_node(plane, "n1")
+    await create(plane)
+    await add_node(plane, "n2")
+    assert await pods(plane) == {"n1": ["v1"], "n2": ["v1"]}
+    await make_ready(plane)
+    assert await status(plane) == {
+        "currentNumberScheduled": 2,
+        "desiredNumberScheduled": 2,
+        "numberMisscheduled": 0,
+        "numberReady": 2,
+        "numberAvailable": 2,
+        "updatedNumberScheduled": 2,
+        "observedGeneration": 1,
+    }
+
+
+@with_daemons
+async def test_selectors_and_taints_decide(plane):
+    await add_node(plane, "fits", {"disk": "ssd"})
+    await add_node(plane, "wrong", {"disk": "hdd"})
+    await add_node(plane, "tainted", {"disk": "ssd"}, [{"key": "a", "effect": "NoSchedule"}])
+    unready = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    await add_node(plane, "cordoned", {"disk": "ssd"}, [unready])
+    await create(plane, pod={"nodeSelector": {"disk": "ssd"}})
+    assert set(await pods(plane)) == {"fits", "cordoned"}
+    patch = {"metadata": {"labels": {"disk": "hdd"}}}
+    await plane.client.patch(NODES, "", "fits", patch, patch_type="merge")
+    await plane.settled()
+    assert set(await pods(plane)) == {"cordoned"}
+
+
+@with_daemons
+async def test_a_rolling_update_takes_one_node_at_a_time(plane):
+    for number in range(3):
+        await add_node(plane, f"n{number}")
+    await create(plane)
+    await make_ready(plane)
+    await set_image(plane, "v2")
+    steps = 0
+    while True:
+        found = await pods(plane)
+        assert all(len(images) == 1 for images in found.values())
+        if not await make_ready(plane):
+            break
+        steps += 1
+    assert await pods(plane) == {f"n{number}": ["v2"] for number in range(3)}
+    assert steps == 3
+    revisions = (await plane.client.list(CONTROLLER_REVISIONS, "default")).items
+    assert sorted(one["revision"] for one in revisions) == [1, 2]
+    await set_image(plane, "v1")
+    revisions = (await plane.client.list(CONTROLLER_REVISIONS, "default")).items
+    assert sorted(one["revision"] for one in revisions) == [2, 3]
+
+
+@with_daemons
+async def test_a_surge_starts_the_new_pod_first(plane):
+    for number in range(2):
+        await add_node(plane, f"n{number}")
+    rolling = {"maxSurge": 1, "maxUnavailable": 0}
+    await create(plane, updateStrategy={"type": "RollingUpdate", "rollingUpdate": rolling})
+    await make_ready(plane)
+    await set_image(plane, "v2")
+    assert sorted(map(len, (await pods(plane)).values())) == [1, 2]
+    while await make_ready(plane):
+        pass
+    assert await pods(plane) == {"n0": ["v2"], "n1": ["v2"]}
+
+
+@with_daemons
+async def test_on_delete_waits_for_the_user(plane):
+    await add_node(plane, "n1")
+    await create(plane, updateStrategy={"type": "OnDelete"})
+    await make_ready(plane)
+    await set_image(plane, "v2")
+    assert await pods(plane) == {"n1": ["v1"]}
+    [pod] = (await plane.client.list(PODS, "default")).items
+    await plane.client.delete(PODS, "default", pod["metadata"]["name"])
+    await plane.settled()
+    assert await pods(plane) == {"n1": ["v2"]}
+
+
+@with_daemons
+async def test_a_failed_pod_is_replaced_more_and_more_slowly(plane):
+    await add_node(plane, "n1")
+    await create(plane)
+    for pause in (0, 1, 2, 4):
+        [pod] = (await plane.client.list(PODS, "default")).items
+        name = pod["metadata"]["name"]
+        state = {"terminated": {"exitCode": 1, "finishedAt": plane.time_text()}}
+        failed = {
+            "phase": "Failed",
+            "containerStatuses": [
+                {
+                    "name": "c",
+                    "image": "i",
+                    "imageID": "",
+                    "ready": False,
+                    "restartCount": 0,
+                    "state": state,
+                }
+            ],
+        }
+        await plane.client.patch(
+            PODS, "default", name, {"status": failed}, patch_type="merge", subresource="status"
+        )
+        await plane.settled(seconds=pause + 1.5)
+        await plane.settled()
+        [again] = (await plane.client.list(PODS, "default")).items
+        assert again["metadata"]["name"] != name
+
+
+@with_daemons
+async def test_deleting_the_set_deletes_its_pods(plane):
+    await add_node(plane, "n1")
+    await create(plane)
+    await plane.client.delete(DAEMON_SETS, "default", "agent", propagation="Foreground")
+    await plane.settled(seconds=5)
+    assert (await plane.client.list(PODS, "default")).items == []
+    assert (await plane.client.list(DAEMON_SETS, "default")).items == []
