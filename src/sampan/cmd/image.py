@@ -17,7 +17,7 @@ def run(action: str, data_dir: str, file: str) -> int:
         socket_path = _socket_of(find_data_dir(data_dir))
         match action:
             case "import":
-                for name in asyncio.run(import_archive(socket_path, Path(file))):
+                for name in asyncio.run(_imported(socket_path, Path(file))):
                     print(f"imported {name}")
             case "list":
                 _print_table(asyncio.run(_images(socket_path)))
@@ -37,6 +37,24 @@ def _socket_of(data: DataDir) -> str:
     if not found:
         raise DataDirError(f"the cluster in {data.root} has no real node, so it keeps no images")
     return found
+
+
+async def _imported(socket_path: str, path: Path) -> list[str]:
+    """The names, once the node's runtime knows them: a pod may use them right away."""
+    from sampan.kubelet.cri_runtime import CriRuntime
+
+    clock = SystemClock()
+    names = await import_archive(socket_path, path)
+    runtime = CriRuntime(socket_path, clock)
+    deadline = clock.monotonic() + CONNECT_SECONDS
+    try:
+        for name in names:
+            # The runtime hears of it by an event of its own, some milliseconds later.
+            while await runtime.image(name) is None and clock.monotonic() < deadline:
+                await clock.sleep(0.005)
+    finally:
+        await runtime.close()
+    return names
 
 
 async def _images(socket_path: str) -> list[Image]:

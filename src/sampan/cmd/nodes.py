@@ -258,10 +258,8 @@ class RealNode:
         return self._containerd.socket_path
 
     async def _connect(self, socket_path: str) -> str:
-        # gRPC reads these when it is imported; it would log each time that a child is started.
-        os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
         from sampan.kubelet.cri_runtime import CriRuntime
+        from sampan.kubelet.pause_image import ensure_pause_image
         from sampan.kubelet.runtime import RuntimeFailure
 
         runtime = CriRuntime(socket_path, self._clock)
@@ -269,21 +267,10 @@ class RealNode:
         try:
             info = await runtime.connect(CONNECT_SECONDS)
             if self._containerd is not None:
-                await self._import_pause_image(runtime, socket_path)
+                await ensure_pause_image(runtime, socket_path, self._data.root, self._clock)
         except RuntimeFailure as error:
             raise CannotStart(_nobody_at(socket_path, str(error))) from error
         return f"{info.name} {info.version}"
-
-    async def _import_pause_image(self, runtime: "Runtime", socket_path: str) -> None:
-        from sampan.kubelet.image_archive import import_archive
-        from sampan.kubelet.pause_image import PAUSE_IMAGE, pause_archive
-
-        if await runtime.image(PAUSE_IMAGE) is not None:
-            return
-        path = self._data.root / "pause.tar"
-        path.write_bytes(pause_archive())
-        await import_archive(socket_path, path)
-        path.unlink()
 
     def _kubelet_settings(self, port: int) -> "KubeletSettings":
         from sampan.kubelet.settings import KubeletSettings
