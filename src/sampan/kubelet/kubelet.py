@@ -20,12 +20,14 @@ from sampan.core.tasks import Tasks
 from sampan.kubelet.heartbeat import Heartbeat
 from sampan.kubelet.images import ImagePuller
 from sampan.kubelet.kill import Killer
+from sampan.kubelet.no_volumes import NoVolumes
 from sampan.kubelet.node_machine import SIMULATED, Machine, read_machine
 from sampan.kubelet.node_status import allocatable_of
 from sampan.kubelet.observed import Observations
 from sampan.kubelet.perform import Performer
 from sampan.kubelet.pod_sync import PodSync
 from sampan.kubelet.pod_workers import PodWorkers
+from sampan.kubelet.probes_hook import NoProbes, ProbesMaker
 from sampan.kubelet.recorder import PodEvents
 from sampan.kubelet.relist import Relist, RuntimeHealth
 from sampan.kubelet.report import StatusReporter
@@ -35,7 +37,7 @@ from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
 from sampan.kubelet.sync_loop import SyncLoop
 from sampan.kubelet.timed import timed
 from sampan.kubelet.translate import Dns, NodeFacts
-from sampan.kubelet.volumes_hook import NoVolumes, Volumes
+from sampan.kubelet.volumes_hook import Volumes
 
 API = "api"
 
@@ -52,6 +54,7 @@ class Kubelet:
         rng: random.Random,
         source: ApiserverSource | None = None,
         volumes: Volumes | None = None,
+        probes: ProbesMaker = NoProbes,
     ) -> None:
         """`source`: shared by the nodes of one process, and run by its owner; None: its own."""
         self._settings, self._client, self._clock = settings, client, clock
@@ -66,7 +69,7 @@ class Kubelet:
         events = PodEvents(self._recorder)
         self._reporter = StatusReporter(client, tasks=self._tasks, clock=clock, rng=rng)
         killer = Killer(runtime=runtime, events=events, clock=clock)
-        volumes = volumes or NoVolumes()
+        self._volumes = volumes = volumes or NoVolumes()
         machine = _machine(settings)
         self._services = Informer(client, SERVICES, clock=clock, rng=rng)
         performer = Performer(
@@ -88,6 +91,7 @@ class Kubelet:
             performer=performer,
             killer=killer,
             volumes=volumes,
+            probes=probes(self._wake, events),
             reporter=self._reporter,
             events=events,
             clock=clock,
@@ -181,7 +185,13 @@ class Kubelet:
         first = not self._loop.all_ready()
         self._loop.deliver(API, pods)
         if first:
-            self._relist.look_soon()  # only now may orphans be told from pods
+            # Only now may orphans be told from pods.
+            self._relist.look_soon()
+            known = self._workers.__contains__
+            self._tasks.start("volumes of gone pods", self._volumes.remove_orphans(known))
+
+    def _wake(self, uid: str) -> None:
+        self._workers.wake(uid)
 
     async def _all_services(self) -> Iterable[Obj]:
         await self._services.synced()

@@ -7,7 +7,7 @@ Invariant: containers start in the order of the plan; pulling images goes on bes
 Owner: PodSync, one call at a time per pod.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -36,11 +36,12 @@ from sampan.kubelet.plan import (
 )
 from sampan.kubelet.recorder import PodEvents
 from sampan.kubelet.runtime import Image, ObservedPod, Runtime, RuntimeFailure
-from sampan.kubelet.service_environment import Services, service_variables
+from sampan.kubelet.service_environment import service_variables
 from sampan.kubelet.spec import HASH_ANNOTATION, container_hash, find_container, spec_of
-from sampan.kubelet.volumes_hook import VolumeFailure, Volumes
+from sampan.kubelet.volumes_hook import MountedVolume, SubPathFailure, VolumeFailure, Volumes
 
 POST_START_SECONDS = 3600.0
+Services = Callable[[], Awaitable[Iterable[Obj]]]
 
 
 @dataclass(slots=True)
@@ -64,8 +65,8 @@ class _Site:
     images: dict[str, Image | ImageFailure] = field(default_factory=dict)
     objects: dict[tuple[str, str], Obj | None] = field(default_factory=dict)
     services: Mapping[str, str] = field(default_factory=dict)  # their variables
-    volumes: Mapping[str, str] = field(default_factory=dict)
-    broken: bool = False  # no sandbox or no volumes: nothing can be started
+    volumes: Mapping[str, MountedVolume] = field(default_factory=dict)
+    broken: bool = False  # no sandbox or no volumes: nothing is started
 
 
 class Performer:
@@ -97,10 +98,12 @@ class Performer:
             site.pod_ips = sandbox.ips
         before = [one for one in actions if not isinstance(one, StartContainer)]
         starts = [one for one in actions if isinstance(one, StartContainer)]
+        if starts:
+            await self._gather(site)
+            self._check_volumes(site, done)
         await all_of(
             [
                 self._in_order(site, before, done),
-                *([self._gather(site)] if starts else []),
                 *(self._fetch_image(site, start.name) for start in starts),
             ]
         )
@@ -118,7 +121,8 @@ class Performer:
                 case RemoveContainer(container_id):
                     await self._runtime.remove_container(container_id)
                 case CreateSandbox(attempt):
-                    await self._create_sandbox(site, attempt, done)
+                    if not site.broken:
+                        await self._create_sandbox(site, attempt, done)
                 case StartContainer():
                     if not site.broken:
                         await self._start(site, action, done)
@@ -179,7 +183,10 @@ class Performer:
         )
 
     async def _find_services(self, site: _Site) -> None:
-        site.services = service_variables(site.pod, await self._services())
+        linked = spec_of(site.pod).get("enableServiceLinks") is not False
+        site.services = service_variables(
+            await self._services(), namespace_of(site.pod), service_links=linked
+        )
 
     async def _read(self, site: _Site, kind: str, name: str) -> None:
         resource = SECRETS if kind == "Secret" else CONFIG_MAPS
@@ -214,14 +221,23 @@ class Performer:
                 )
         return secrets
 
+    def _check_volumes(self, site: _Site, done: Performed) -> None:
+        try:
+            self._volumes.check(site.pod, site.objects)
+        except VolumeFailure as error:
+            self._no_volumes(site, error, done)
+
+    def _no_volumes(self, site: _Site, error: VolumeFailure, done: Performed) -> None:
+        site.broken = done.failed = True
+        self._events.warning(site.pod, "FailedMount", str(error))
+
     async def _mount(self, site: _Site, starts: Sequence[Action], done: Performed) -> None:
         if not starts or site.broken:
             return
         try:
             site.volumes = await self._volumes.prepare(site.pod, site.objects)
         except VolumeFailure as error:
-            site.broken = done.failed = True
-            self._events.warning(site.pod, "FailedMount", str(error))
+            self._no_volumes(site, error, done)
 
     async def _start(self, site: _Site, start: StartContainer, done: Performed) -> None:
         pod, name = site.pod, start.name
@@ -232,7 +248,7 @@ class Performer:
         _, container = find_container(pod, name) or (None, {})
         try:
             container_id = await self._create(site, start, container, image)
-        except translate.ConfigError as error:
+        except (translate.ConfigError, SubPathFailure) as error:
             self._refuse(site, name, "CreateContainerConfigError", str(error), done)
             return
         except RuntimeFailure as error:
@@ -260,7 +276,7 @@ class Performer:
             objects=site.objects,
             pod_ips=site.pod_ips,
             node=self._node,
-            mounts=site.volumes,
+            mounts={name: volume.host_path for name, volume in site.volumes.items()},
             service_variables=site.services,
         )
         notes = {
@@ -268,9 +284,10 @@ class Performer:
             HASH_ANNOTATION: container_hash(container),
             STREAK_ANNOTATION: str(start.streak),
         }
+        mounts = await self._volumes.resolve(site.pod, start.name, spec.mounts)
         return await self._runtime.create_container(
             site.sandbox_id,
-            replace(spec, annotations=notes),
+            replace(spec, annotations=notes, mounts=mounts),
             translate.sandbox_spec(site.pod, attempt=site.attempt, node=self._node),
         )
 

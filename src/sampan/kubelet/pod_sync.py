@@ -20,24 +20,24 @@ from sampan.kubelet.container_status import Waiting
 from sampan.kubelet.kill import Killer
 from sampan.kubelet.observed import Observations
 from sampan.kubelet.perform import Performer
-from sampan.kubelet.plan import NO_CHECKS, Action, HoldBack, plan
+from sampan.kubelet.plan import Action, HoldBack, plan
 from sampan.kubelet.pod_workers import Job, Outcome
+from sampan.kubelet.probes_hook import Probes
 from sampan.kubelet.recorder import PodEvents
 from sampan.kubelet.relist import RuntimeHealth
 from sampan.kubelet.report import StatusReporter
 from sampan.kubelet.runtime import ObservedPod, Runtime, RuntimeFailure
 from sampan.kubelet.settings import KubeletSettings
-from sampan.kubelet.spec import is_host_network, spec_of, with_roles
+from sampan.kubelet.spec import is_host_network, spec_of
 from sampan.kubelet.status import OWNED, Facts, Verdict, is_terminal, pod_status
 from sampan.kubelet.termination_message import with_messages
 from sampan.kubelet.translate import pod_directory
-from sampan.kubelet.volumes_hook import Volumes
+from sampan.kubelet.volumes_hook import VolumeFailure, Volumes
 
 log = get_logger(__name__)
 
 # Each round makes progress (one more sidecar started, say); the bound only ends a bug.
 ROUNDS = 50
-UNSUPPORTED = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
 class PodSync:
@@ -51,6 +51,7 @@ class PodSync:
         performer: Performer,
         killer: Killer,
         volumes: Volumes,
+        probes: Probes,
         reporter: StatusReporter,
         events: PodEvents,
         clock: Clock,
@@ -59,7 +60,7 @@ class PodSync:
         self._settings, self._runtime, self._observations = settings, runtime, observations
         self._health, self._performer, self._killer = health, performer, killer
         self._volumes, self._reporter, self._events = volumes, reporter, events
-        self._clock = clock
+        self._clock, self._probes = clock, probes
         self._start_seconds = metrics.histogram(
             "kubelet_pod_start_duration_seconds",
             "Duration in seconds from kubelet seeing a pod for the first time to the pod starting "
@@ -94,7 +95,7 @@ class PodSync:
                 self._reporter.delete(pod)
             if job.gone:
                 await self._remove_remains(uid)
-        except RuntimeFailure as error:
+        except (RuntimeFailure, VolumeFailure) as error:
             return self._failed("pod was not cleaned up, trying again", job, error)
         return Outcome()
 
@@ -106,7 +107,7 @@ class PodSync:
         pod, uid = job.pod, uid_of(job.pod)
         waiting = dict(job.waiting)
         if job.first:
-            self._greet(pod)
+            self._containers_per_pod.observe(len(spec_of(pod).get("containers") or ()))
         observed: ObservedPod | None = None
         if not (job.first and self._observations.never_had(uid)):
             observed = await self._observe(pod)
@@ -119,7 +120,7 @@ class PodSync:
             if self._is_overdue(pod, status, now):
                 message = "Pod was active on the node longer than the specified deadline"
                 return Outcome(verdict=Verdict("DeadlineExceeded", message), waiting=waiting)
-            actions = plan(pod, observed, now, NO_CHECKS)
+            actions = plan(pod, observed, now, self._probes.checks(uid))
             if not actions:
                 break
             if not self._network_is_ready(pod):
@@ -135,20 +136,16 @@ class PodSync:
             if done.failed:
                 self._report(job, observed, waiting)
                 return Outcome(failed=True, waiting=waiting)
+        self._probes.follow(pod, observed)
+        await self._refresh_volumes(pod)
         await self._discard(observed)
         return Outcome(waiting=waiting, wake_after=self._wake_after(pod, actions))
 
-    def _greet(self, pod: Obj) -> None:
-        self._containers_per_pod.observe(len(spec_of(pod).get("containers") or ()))
-        for _, container in with_roles(pod):
-            for probe in UNSUPPORTED:
-                if probe in container:
-                    self._events.warning(
-                        pod,
-                        "ProbeNotSupported",
-                        f"{probe} is not run by this node yet; the container stays unready",
-                        container=container["name"],
-                    )
+    async def _refresh_volumes(self, pod: Obj) -> None:
+        try:
+            await self._volumes.refresh(pod)
+        except VolumeFailure as error:
+            self._events.warning(pod, "FailedMount", str(error))
 
     def _network_is_ready(self, pod: Obj) -> bool:
         if is_host_network(pod) or self._health.network_ready:
@@ -165,6 +162,9 @@ class PodSync:
     def _wake_after(self, pod: Obj, actions: Sequence[Action]) -> float | None:
         now = self._clock.now()
         moments = [one.until for one in actions if isinstance(one, HoldBack)]
+        refresh = self._volumes.next_refresh(uid_of(pod))
+        if refresh is not None:
+            moments.append(refresh)
         deadline = spec_of(pod).get("activeDeadlineSeconds")
         status = self._reporter.status_of(uid_of(pod)) or {}
         if deadline is not None and status.get("startTime"):
@@ -174,6 +174,7 @@ class PodSync:
     async def _terminate(self, job: Job) -> None:
         pod, uid = job.pod, uid_of(job.pod)
         observed = await self._observations.pod(uid)
+        self._probes.forget(uid)
         if observed is not None:
             if job.known and not job.verdict and not is_terminal(pod.get("status") or {}):
                 self._report(job, observed, job.waiting)
@@ -205,6 +206,7 @@ class PodSync:
             await garbage.remove_directories([logs])
         await garbage.remove_directories([Path(pod_directory(uid, self._settings.root_dir))])
         self._observations.forget(uid)
+        self._probes.forget(uid)
 
     async def _discard(self, observed: ObservedPod | None) -> None:
         if observed is None:
@@ -233,6 +235,7 @@ class PodSync:
             node_ips=self._settings.node_ips,
             runtime_name=self._health.runtime_name,
             waiting=waiting,
+            checks=self._probes.checks(uid),
             verdict=job.verdict,
             ending=ending,
         )

@@ -1,71 +1,67 @@
-"""The variables by which containers find services without DNS.
+"""Services as environment variables, as every container sees them. Pure.
 
-Job: services → environment variables, as upstream names them. Pure.
-Invariant: the API's own service is always there; those of the pod's namespace by its choice.
+Job: `NAME_SERVICE_HOST` and its relatives, for the services that a pod's namespace has.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 
 from sampan.api.objects import Obj, name_of, namespace_of
-from sampan.kubelet.spec import spec_of
-
-Services = Callable[[], Awaitable[Iterable[Obj]]]
-MASTER_NAMESPACE, MASTER_NAME = "default", "kubernetes"
 
 
-def service_variables(pod: Obj, services: Iterable[Obj]) -> dict[str, str]:
-    """`services` may hold more than the pod's namespace; a service of its own namespace goes before
-    the API's of the same name."""
-    linked = spec_of(pod).get("enableServiceLinks") is not False
+def service_variables(
+    services: Iterable[Obj], namespace: str, *, service_links: bool
+) -> dict[str, str]:
+    """As upstream: the API server's own service always, the namespace's unless switched off.
+
+    `services` are those of the namespace and of `default`; more do no harm.
+    """
     chosen: dict[str, Obj] = {}
     for service in services:
+        name, home = name_of(service), namespace_of(service)
         if not _has_address(service):
             continue
-        name, namespace = name_of(service), namespace_of(service)
-        if linked and namespace == namespace_of(pod):
+        if home == namespace and (service_links or (home, name) == ("default", "kubernetes")):
             chosen[name] = service
-        elif (namespace, name) == (MASTER_NAMESPACE, MASTER_NAME):
+        elif (home, name) == ("default", "kubernetes"):
             chosen.setdefault(name, service)
     variables: dict[str, str] = {}
-    for name in sorted(chosen):
-        variables |= _variables(chosen[name])
+    for _, service in sorted(chosen.items()):
+        variables |= _variables(service)
     return variables
 
 
 def _has_address(service: Obj) -> bool:
-    return spec_of(service).get("clusterIP") not in (None, "", "None")
+    address = (service.get("spec") or {}).get("clusterIP")
+    return bool(address) and address != "None"
 
 
 def _variables(service: Obj) -> dict[str, str]:
-    name, spec = _upper(name_of(service)), spec_of(service)
-    address, ports = str(spec["clusterIP"]), spec.get("ports") or []
+    name = _upper(name_of(service))
+    spec = service["spec"]
+    address, ports = spec["clusterIP"], spec.get("ports") or []
+    found = {f"{name}_SERVICE_HOST": address}
     if not ports:
-        return {}
-    variables = {
-        f"{name}_SERVICE_HOST": address,
-        f"{name}_SERVICE_PORT": str(ports[0]["port"]),
-    }
+        return found
+    found[f"{name}_SERVICE_PORT"] = str(ports[0]["port"])
     for port in ports:
         if port.get("name"):
-            variables[f"{name}_SERVICE_PORT_{_upper(port['name'])}"] = str(port["port"])
-    for number, port in enumerate(ports):
-        variables |= _link(name, address, port, first=number == 0)
-    return variables
+            found[f"{name}_SERVICE_PORT_{_upper(port['name'])}"] = str(port["port"])
+    found[f"{name}_PORT"] = _url(address, ports[0])
+    for port in ports:
+        protocol = port.get("protocol") or "TCP"
+        stem = f"{name}_PORT_{port['port']}_{protocol.upper()}"
+        found |= {
+            stem: _url(address, port),
+            f"{stem}_PROTO": protocol.lower(),
+            f"{stem}_PORT": str(port["port"]),
+            f"{stem}_ADDR": address,
+        }
+    return found
 
 
-def _link(name: str, address: str, port: Obj, *, first: bool) -> dict[str, str]:
-    """As Docker's links named them."""
-    protocol, number = str(port.get("protocol") or "TCP"), port["port"]
+def _url(address: str, port: Obj) -> str:
     host = f"[{address}]" if ":" in address else address
-    url = f"{protocol.lower()}://{host}:{number}"
-    prefix = f"{name}_PORT_{number}_{protocol.upper()}"
-    variables = {f"{name}_PORT": url} if first else {}
-    return variables | {
-        prefix: url,
-        f"{prefix}_PROTO": protocol.lower(),
-        f"{prefix}_PORT": str(number),
-        f"{prefix}_ADDR": address,
-    }
+    return f"{(port.get('protocol') or 'TCP').lower()}://{host}:{port['port']}"
 
 
 def _upper(name: str) -> str:
