@@ -1,4 +1,4 @@
-"""Defaults of jobs and cron jobs, and the selector that a job is given.
+"""Defaults of jobs and cron jobs.
 
 Job: fill in counts, modes and policies, as v1.35 does.
 Invariant: a job that was not told otherwise runs one pod to completion.
@@ -6,7 +6,7 @@ Invariant: a job that was not told otherwise runs one pod to completion.
 
 from sampan.api.defaults.fill import filled, part_of, spec_of
 from sampan.api.defaults.pod import default_pod_template
-from sampan.api.objects import Obj, copy_of, meta_of
+from sampan.api.objects import Obj, copy_of
 
 _MAX_INT32 = 2**31 - 1
 
@@ -39,19 +39,3 @@ def default_cron_job(obj: Obj) -> None:
     filled(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
     job = (spec.get("jobTemplate") or {}).get("spec") or {}
     default_pod_template(job.get("template"))
-
-
-def generate_selector(job: Obj) -> None:
-    """Tie a job to its pods by its uid. For the API server, at create, once the uid is known;
-    not for a job whose author chose a selector (`manualSelector`)."""
-    spec = spec_of(job)
-    if spec.get("manualSelector"):
-        return
-    uid, name = meta_of(job).get("uid"), meta_of(job).get("name")
-    meta = part_of(part_of(spec, "template"), "metadata")
-    labels = part_of(meta, "labels")
-    for prefix in ("", "batch.kubernetes.io/"):
-        labels[f"{prefix}controller-uid"] = uid
-        labels[f"{prefix}job-name"] = name
-    selector = part_of(part_of(spec, "selector"), "matchLabels")
-    selector["batch.kubernetes.io/controller-uid"] = uid
