@@ -18,6 +18,7 @@ from sampan.controllers.pod_gc import pod_gc_controller
 from sampan.controllers.replicaset import replicaset_controller, replication_controller
 from sampan.controllers.root_ca import root_ca_controller
 from sampan.controllers.serviceaccount import serviceaccount_controller
+from sampan.controllers.statefulset import statefulset_controller
 from sampan.controllers.taint_eviction import taint_eviction_controller
 from sampan.controllers.ttl_after_finished import ttl_after_finished_controller
 
@@ -44,5 +45,6 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         endpoints_controller(),
         job_controller(),
         daemonset_controller(),
+        statefulset_controller(),
         ttl_after_finished_controller(),
     ]
