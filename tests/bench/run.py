@@ -20,11 +20,7 @@ from pathlib import Path
 
 from sampan.client import kubeconfig, rest
 from sampan.core.clock import SystemClock
-from sampan.kubelet.containerd import PrivateContainerd, reset
-from sampan.kubelet.cri_runtime import CriRuntime
-from sampan.kubelet.image_archive import import_archive
-from sampan.kubelet.pause_image import pause_archive
-from sampan.network import cni
+from sampan.testing.private_runtime import private_runtime
 from sampan.testing.sampan_process import SampanProcess
 from tests.bench.pod_life import both_lives, steps_of
 from tests.bench.usage import cpu_seconds, our_processes, pss_mib
@@ -98,16 +94,15 @@ async def _pods(cluster: SampanProcess, floor: Path, rounds: int) -> dict[str, f
     clock = SystemClock()
     connection = kubeconfig.load(str(cluster.kubeconfig), {}, "").connection()
     client = rest.connect(connection, clock=clock)
-    socket_path, containerd = await _floor_containerd(floor, clock)
+    # A containerd of its own for the floor: the cluster's node agent would remove unknown pods.
     try:
-        # The first pod of each pays for what only a first one pays for.
-        await both_lives(client, socket_path, floor, clock, 1)
-        api, raw = await both_lives(client, socket_path, floor, clock, rounds)
+        async with private_runtime(floor) as node:
+            socket_path = node.daemon.socket_path
+            # The first pod of each pays for what only a first one pays for.
+            await both_lives(client, socket_path, floor, clock, 1)
+            api, raw = await both_lives(client, socket_path, floor, clock, rounds)
     finally:
         await client.close()
-        await containerd.stop()
-        await reset(floor, environment=os.environ, clock=clock)
-        cni.tear_down(floor)
     print(f"… raw CRI steps at the median, ms: {steps_of(raw)}", file=sys.stderr)
     row: dict[str, float] = {}
     for name, ours, theirs in (
@@ -119,28 +114,6 @@ async def _pods(cluster: SampanProcess, floor: Path, rounds: int) -> dict[str, f
         row[f"{name} floor p50, ms"] = 1000 * statistics.median(theirs)
         row[f"{name} ÷ floor"] = statistics.median(ours) / statistics.median(theirs)
     return row
-
-
-async def _floor_containerd(floor: Path, clock: SystemClock) -> tuple[str, PrivateContainerd]:
-    """A containerd of its own: the cluster's node agent would remove pods that it does not know."""
-    plugins = cni.plugin_directory()
-    assert plugins is not None, "CNI plugins are not installed"
-    cni.set_up(floor)
-    containerd = PrivateContainerd(
-        floor,
-        cni_conf_dir=cni.conf_directory(floor),
-        cni_bin_dir=plugins,
-        environment=os.environ,
-        clock=clock,
-    )
-    await containerd.start()
-    runtime = CriRuntime(containerd.socket_path, clock)
-    await runtime.connect(20)
-    await runtime.close()
-    archive = floor / "pause.tar"
-    archive.write_bytes(pause_archive())
-    await import_archive(containerd.socket_path, archive)
-    return containerd.socket_path, containerd
 
 
 def _p90(values: Sequence[float]) -> float:

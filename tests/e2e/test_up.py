@@ -1,5 +1,6 @@
 """`sampan up` as a person uses it: without containers, in the background, and with bad input."""
 
+import asyncio
 import os
 import socket
 import stat
@@ -7,6 +8,7 @@ import subprocess
 
 import pytest
 
+from sampan.testing.private_runtime import private_runtime
 from sampan.testing.processes import eventually
 from sampan.testing.sampan_process import environment, sampan_command
 
@@ -145,6 +147,36 @@ def test_a_cri_socket_where_nobody_listens_is_named(tmp_path):
     )  # fmt: skip
     assert "nobody.sock" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.containerd
+def test_a_runtime_that_already_runs_is_used(own_cluster, archive):
+    """--cri-socket: sampan starts no containerd of its own, and leaves the other one running"""
+
+    async def beside_a_runtime():
+        async with private_runtime(own_cluster.root / "other") as node:
+            await node.import_image(archive.read_bytes())
+            await asyncio.to_thread(uses, node.daemon.socket_path)
+            assert (await node.runtime.info()).ready
+
+    def uses(socket_path):
+        own_cluster.up("--cri-socket", socket_path, "--node-name", "mine")
+        kubectl = own_cluster.kubectl
+        kubectl("run", "web", "--image=localhost/test/busybox:1", "--", "sleep", "1000")
+        kubectl.wait_phase("web", "Running")
+        assert kubectl.get("pod", "web")["spec"]["nodeName"] == "mine"
+        assert not (own_cluster.data_dir / "containerd").exists()
+        kubectl("delete", "pod", "web", "--now")
+        own_cluster.stop()
+
+    asyncio.run(beside_a_runtime())
+
+
+def test_the_node_has_the_name_that_it_was_given(own_cluster):
+    own_cluster.up("--runtime", "simulated", "--node-name", "odd.name")
+    [node] = own_cluster.kubectl.get("nodes")["items"]
+    assert node["metadata"]["name"] == "odd.name"
+    assert node["metadata"]["labels"]["kubernetes.io/hostname"] == "odd.name"
 
 
 def test_reset_asks_for_yes(own_cluster):
