@@ -451,3 +451,39 @@ def test_a_changed_image_replaces_the_container():
             assert ("Killing", sentence) in node.events()
 
     virtual_time.run(story())
+
+
+def test_a_container_that_wants_to_be_probed_is_not_ready_and_the_user_is_told():
+    """[N13] not yet: never in silence"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            probed = {"name": "main", "image": "app:1", "readinessProbe": {"exec": {}}}
+            await node.make(containers=[probed])
+            await node.until_phase("Running")
+            await node.settle()
+            assert node.container()["ready"] is False
+            sentence = "readinessProbe is not run by this node yet"
+            assert ("ProbeNotSupported", sentence) in node.events()
+
+    virtual_time.run(story())
+
+
+def test_what_was_started_is_counted_under_upstreams_names():
+    """[N20]"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make(script={"fail": "create_container:1:no disk"})
+            await node.until_phase("Running")
+            text = node.metrics.render()
+            assert "kubelet_started_pods_total 1" in text
+            assert 'kubelet_started_containers_total{container_type="container"} 2' in text
+            labels = 'container_type="container",code="CreateContainerError"'
+            assert f"kubelet_started_containers_errors_total{{{labels}}} 1" in text
+            assert "kubelet_pod_start_duration_seconds_count 1" in text
+            assert "kubelet_pod_worker_start_duration_seconds_count 1" in text
+            assert 'kubelet_pod_worker_duration_seconds_bucket{operation_type="sync"' in text
+            assert "kubelet_pleg_relist_duration_seconds_count" in text
+
+    virtual_time.run(story())

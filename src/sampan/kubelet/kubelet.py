@@ -68,35 +68,10 @@ class Kubelet:
         )
         events = PodEvents(self._recorder)
         self._reporter = StatusReporter(client, tasks=self._tasks, clock=clock, rng=rng)
-        killer = Killer(runtime=runtime, events=events, clock=clock)
-        self._volumes = volumes = volumes or NoVolumes()
-        machine = _machine(settings)
+        self._volumes = volumes or NoVolumes()
         self._services = Informer(client, SERVICES, clock=clock, rng=rng)
-        performer = Performer(
-            runtime=runtime,
-            client=client,
-            puller=ImagePuller(runtime, clock, events.emit),
-            killer=killer,
-            volumes=volumes,
-            events=events,
-            services=self._no_services if settings.simulated else self._all_services,
-            node=_facts(settings, machine),
-            clock=clock,
-        )
-        steps = PodSync(
-            settings=settings,
-            runtime=runtime,
-            observations=self._observations,
-            health=self._health,
-            performer=performer,
-            killer=killer,
-            volumes=volumes,
-            probes=probes(self._wake, events),
-            reporter=self._reporter,
-            events=events,
-            clock=clock,
-            metrics=metrics,
-        )
+        machine = _machine(settings)
+        steps = self._steps(events, machine, probes, metrics)
         self._workers = PodWorkers(steps, tasks=self._tasks, clock=clock, metrics=metrics, rng=rng)
         self._heartbeat = Heartbeat(
             settings=settings,
@@ -180,6 +155,39 @@ class Kubelet:
         if self._health.ready and silent > 180.0:  # as upstream's relist threshold
             return f"pleg was last seen active {silent:.0f}s ago; threshold is 3m0s"
         return ""
+
+    def _steps(
+        self, events: PodEvents, machine: Machine, probes: ProbesMaker, metrics: Metrics
+    ) -> PodSync:
+        """The parts that carry out what the workers decide."""
+        settings, runtime, clock = self._settings, self._runtime, self._clock
+        killer = Killer(runtime=runtime, events=events, clock=clock)
+        performer = Performer(
+            runtime=runtime,
+            client=self._client,
+            puller=ImagePuller(runtime, clock, events.emit),
+            killer=killer,
+            volumes=self._volumes,
+            events=events,
+            services=self._no_services if settings.simulated else self._all_services,
+            node=_facts(settings, machine),
+            clock=clock,
+            metrics=metrics,
+        )
+        return PodSync(
+            settings=settings,
+            runtime=runtime,
+            observations=self._observations,
+            health=self._health,
+            performer=performer,
+            killer=killer,
+            volumes=self._volumes,
+            probes=probes(self._wake, events),
+            reporter=self._reporter,
+            events=events,
+            clock=clock,
+            metrics=metrics,
+        )
 
     def _deliver(self, pods: Sequence[Obj]) -> None:
         first = not self._loop.all_ready()

@@ -16,6 +16,7 @@ from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.api.resources import CONFIG_MAPS, RUNTIME_CLASSES, SECRETS
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
+from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
 from sampan.kubelet import translate
 from sampan.kubelet.container_status import Waiting
@@ -37,10 +38,17 @@ from sampan.kubelet.plan import (
 from sampan.kubelet.recorder import PodEvents
 from sampan.kubelet.runtime import Image, ObservedPod, Runtime, RuntimeFailure
 from sampan.kubelet.service_environment import service_variables
-from sampan.kubelet.spec import HASH_ANNOTATION, container_hash, find_container, spec_of
+from sampan.kubelet.spec import HASH_ANNOTATION, Role, container_hash, find_container, spec_of
 from sampan.kubelet.volumes_hook import MountedVolume, SubPathFailure, VolumeFailure, Volumes
 
 POST_START_SECONDS = 3600.0
+# The container_type of upstream's metrics.
+TYPES = {
+    Role.INIT: "init_container",
+    Role.SIDECAR: "init_container",
+    Role.NORMAL: "container",
+    Role.EPHEMERAL: "ephemeral_container",
+}
 Services = Callable[[], Awaitable[Iterable[Obj]]]
 
 
@@ -69,6 +77,28 @@ class _Site:
     broken: bool = False  # no sandbox or no volumes: nothing is started
 
 
+class _Counts:
+    """How much was started, under upstream's names."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.pods = metrics.counter(
+            "kubelet_started_pods_total", "Cumulative number of pods started"
+        )
+        self.pod_errors = metrics.counter(
+            "kubelet_started_pods_errors_total", "Cumulative number of errors when starting pods"
+        )
+        self.containers = metrics.counter(
+            "kubelet_started_containers_total",
+            "Cumulative number of containers started",
+            ("container_type",),
+        )
+        self.container_errors = metrics.counter(
+            "kubelet_started_containers_errors_total",
+            "Cumulative number of errors when starting containers",
+            ("container_type", "code"),
+        )
+
+
 class Performer:
     def __init__(
         self,
@@ -82,8 +112,10 @@ class Performer:
         services: Services,
         node: translate.NodeFacts,
         clock: Clock,
+        metrics: Metrics,
     ) -> None:
         self._services = services
+        self._count = _Counts(metrics)
         self._runtime, self._client, self._puller = runtime, client, puller
         self._killer, self._volumes, self._events = killer, volumes, events
         self._node, self._clock = node, clock
@@ -148,6 +180,7 @@ class Performer:
 
     async def _create_sandbox(self, site: _Site, attempt: int, done: Performed) -> None:
         pod = site.pod
+        self._count.pods.add()
         try:
             handler = await self._runtime_handler(pod)
             spec = translate.sandbox_spec(
@@ -158,6 +191,7 @@ class Performer:
                 site.pod_ips = await self._ips(uid_of(pod), site.sandbox_id)
         except (RuntimeFailure, translate.ConfigError, NotFound) as error:
             site.broken = done.failed = True
+            self._count.pod_errors.add()
             self._events.warning(
                 pod, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}"
             )
@@ -241,6 +275,7 @@ class Performer:
 
     async def _start(self, site: _Site, start: StartContainer, done: Performed) -> None:
         pod, name = site.pod, start.name
+        self._count.containers.add(TYPES[start.role])
         image = site.images[name]
         if isinstance(image, ImageFailure):
             self._refuse(site, name, image.reason, str(image), done, said=image.reason)
@@ -320,6 +355,8 @@ class Performer:
         self, site: _Site, name: str, reason: str, message: str, done: Performed, said: str = ""
     ) -> None:
         done.failed = True
+        role, _ = find_container(site.pod, name) or (Role.NORMAL, {})
+        self._count.container_errors.add(TYPES[role], reason)
         done.waiting[name] = Waiting(reason, message)
         self._events.warning(site.pod, "Failed", f"Error: {said or message}", container=name)
 
