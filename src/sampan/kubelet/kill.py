@@ -9,7 +9,8 @@ from sampan.api.objects import Obj
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.tasks import all_of
-from sampan.kubelet.hooks import HookFailure, handler_of, run_hook
+from sampan.kubelet.hooks import HookFailure, Hooks, Subject, handler_of
+from sampan.kubelet.plan import ready_sandbox
 from sampan.kubelet.pod_state import MINIMUM_GRACE_SECONDS
 from sampan.kubelet.recorder import PodEvents
 from sampan.kubelet.runtime import ContainerState, ContainerStatus, ObservedPod, Runtime
@@ -28,8 +29,8 @@ AFTER_HOOK_SECONDS = 2.0
 
 
 class Killer:
-    def __init__(self, *, runtime: Runtime, events: PodEvents, clock: Clock) -> None:
-        self._runtime, self._events, self._clock = runtime, events, clock
+    def __init__(self, *, runtime: Runtime, hooks: Hooks, events: PodEvents, clock: Clock) -> None:
+        self._runtime, self._hooks, self._events, self._clock = runtime, hooks, events, clock
         self._told: set[str] = set()  # containers whose end was announced, and whose hook ran
 
     async def kill_pod(self, pod: Obj, observed: ObservedPod, grace_seconds: float | None) -> None:
@@ -50,20 +51,26 @@ class Killer:
             reverse=True,
         )
         others = [one for one in running if one.name not in order]
-        await all_of(self.kill_container(pod, one, grace, "") for one in others)
+        address = address_of(observed)
+        await all_of(self.kill_container(pod, one, grace, "", address) for one in others)
         for one in sidecars:
             left = max(deadline - self._clock.monotonic(), MINIMUM_GRACE_SECONDS)
-            await self.kill_container(pod, one, left, "")
+            await self.kill_container(pod, one, left, "", address)
 
     async def kill_container(
-        self, pod: Obj, container: ContainerStatus, grace_seconds: float | None, why: str
+        self,
+        pod: Obj,
+        container: ContainerStatus,
+        grace_seconds: float | None,
+        why: str,
+        address: str,
     ) -> None:
         grace = grace_seconds_of(pod) if grace_seconds is None else grace_seconds
         if container.state is ContainerState.RUNNING and container.id not in self._told:
             self._told.add(container.id)
             message = why or f"Stopping container {container.name}"
             self._events.normal(pod, "Killing", message, container=container.name)
-            grace = await self._after_hook(pod, container, grace)
+            grace = await self._after_hook(pod, container, grace, address)
         await self._runtime.stop_container(container.id, max(grace, MINIMUM_GRACE_SECONDS))
         self._told.discard(container.id)
 
@@ -72,7 +79,9 @@ class Killer:
         self._events.normal(pod, "Killing", "FailedPostStartHook", container=name)
         await self._runtime.stop_container(container_id, grace_seconds_of(pod))
 
-    async def _after_hook(self, pod: Obj, container: ContainerStatus, grace: float) -> float:
+    async def _after_hook(
+        self, pod: Obj, container: ContainerStatus, grace: float, address: str
+    ) -> float:
         """Run the preStop hook; what is left of the grace."""
         role, spec = find_container(pod, container.name) or (Role.NORMAL, {})
         handler = handler_of(spec, "preStop")
@@ -80,16 +89,16 @@ class Killer:
             return grace
         began = self._clock.monotonic()
         try:
-            await run_hook(
-                handler,
-                container.id,
-                runtime=self._runtime,
-                clock=self._clock,
-                timeout_seconds=grace,
-            )
+            await self._hooks.run(handler, Subject(spec, container.id, address), grace)
         except HookFailure as error:
             log.info("preStop hook failed", container=container.name, error=error)
             self._events.warning(
                 pod, "FailedPreStopHook", "PreStopHook failed", container=container.name
             )
         return max(grace - (self._clock.monotonic() - began), AFTER_HOOK_SECONDS)
+
+
+def address_of(observed: ObservedPod) -> str:
+    """Where the pod can be reached; empty in the node's own network."""
+    sandbox = ready_sandbox(observed)
+    return sandbox.ips[0] if sandbox is not None and sandbox.ips else ""

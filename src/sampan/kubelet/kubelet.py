@@ -18,6 +18,7 @@ from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.kubelet.heartbeat import Heartbeat
+from sampan.kubelet.hooks import Hooks
 from sampan.kubelet.images import ImagePuller
 from sampan.kubelet.kill import Killer
 from sampan.kubelet.no_volumes import NoVolumes
@@ -68,6 +69,7 @@ class Kubelet:
         )
         events = PodEvents(self._recorder)
         self._reporter = StatusReporter(client, tasks=self._tasks, clock=clock, rng=rng)
+        self._hooks = Hooks(runtime, clock)
         self._volumes = volumes or NoVolumes()
         self._services = Informer(client, SERVICES, clock=clock, rng=rng)
         machine = _machine(settings)
@@ -135,6 +137,7 @@ class Kubelet:
                 source.unsubscribe(self._settings.node_name)
             self._workers.close()
             await self._tasks.stop()
+            await self._hooks.close()
 
     # What the node's HTTP server asks.
 
@@ -161,12 +164,13 @@ class Kubelet:
     ) -> PodSync:
         """The parts that carry out what the workers decide."""
         settings, runtime, clock = self._settings, self._runtime, self._clock
-        killer = Killer(runtime=runtime, events=events, clock=clock)
+        killer = Killer(runtime=runtime, hooks=self._hooks, events=events, clock=clock)
         performer = Performer(
             runtime=runtime,
             client=self._client,
             puller=ImagePuller(runtime, clock, events.emit),
             killer=killer,
+            hooks=self._hooks,
             volumes=self._volumes,
             events=events,
             services=self._no_services if settings.simulated else self._all_services,

@@ -21,9 +21,9 @@ from sampan.core.tasks import all_of
 from sampan.kubelet import translate
 from sampan.kubelet.container_status import Waiting
 from sampan.kubelet.crash_backoff import STREAK_ANNOTATION
-from sampan.kubelet.hooks import HookFailure, handler_of, run_hook
+from sampan.kubelet.hooks import HookFailure, Hooks, Subject, handler_of
 from sampan.kubelet.images import ImageFailure, ImagePuller, duration
-from sampan.kubelet.kill import Killer
+from sampan.kubelet.kill import Killer, address_of
 from sampan.kubelet.plan import (
     Action,
     CreateSandbox,
@@ -107,6 +107,7 @@ class Performer:
         client: Client,
         puller: ImagePuller,
         killer: Killer,
+        hooks: Hooks,
         volumes: Volumes,
         events: PodEvents,
         services: Services,
@@ -114,7 +115,7 @@ class Performer:
         clock: Clock,
         metrics: Metrics,
     ) -> None:
-        self._services = services
+        self._services, self._hooks = services, hooks
         self._count = _Counts(metrics)
         self._runtime, self._client, self._puller = runtime, client, puller
         self._killer, self._volumes, self._events = killer, volumes, events
@@ -176,7 +177,8 @@ class Performer:
     async def _kill(self, site: _Site, container_id: str, name: str, why: str) -> None:
         assert site.observed is not None
         found = next(one for one in site.observed.containers if one.id == container_id)
-        await self._killer.kill_container(site.pod, found, None, why)
+        address = address_of(site.observed)
+        await self._killer.kill_container(site.pod, found, None, why, address)
 
     async def _create_sandbox(self, site: _Site, attempt: int, done: Performed) -> None:
         pod = site.pod
@@ -333,13 +335,9 @@ class Performer:
         if handler is None:
             return
         try:
-            await run_hook(
-                handler,
-                container_id,
-                runtime=self._runtime,
-                clock=self._clock,
-                timeout_seconds=POST_START_SECONDS,
-            )
+            address = (*site.pod_ips, *self._node.node_ips, "")[0]
+            subject = Subject(container, container_id, address)
+            await self._hooks.run(handler, subject, POST_START_SECONDS)
         except HookFailure as error:
             name = container["name"]
             # The message may hold secrets of the command's output: it stays out of the event.

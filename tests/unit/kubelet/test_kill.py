@@ -2,6 +2,7 @@
 
 import asyncio
 
+from sampan.kubelet.hooks import Hooks
 from sampan.kubelet.kill import Killer
 from sampan.kubelet.runtime import ExecResult
 from sampan.testing import virtual_time
@@ -39,7 +40,9 @@ class Recording:
 
 def killed(pod, seen, grace, recording):
     async def story():
-        killer = Killer(runtime=recording, events=recording, clock=LoopClock())
+        clock = LoopClock()
+        hooks = Hooks(recording, clock)
+        killer = Killer(runtime=recording, hooks=hooks, events=recording, clock=clock)
         await killer.kill_pod(pod, seen, grace)
 
     virtual_time.run(story())
@@ -83,7 +86,7 @@ def test_a_hook_runs_inside_the_grace():
 
 
 def test_a_hook_that_this_node_cannot_run_is_said():
-    hooked = {"name": "main", "image": "app:1", "lifecycle": {"preStop": {"httpGet": {}}}}
+    hooked = {"name": "main", "image": "app:1", "lifecycle": {"preStop": {"tcpSocket": {}}}}
     log = killed(pod_named("web", containers=[hooked]), observed(container()), 30.0, Recording())
     assert "FailedPreStopHook: PreStopHook failed" in log
 
