@@ -17,7 +17,6 @@ _WILDCARD = rf"\*\.{_SUBDOMAIN}"
 _LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
-_C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 _HEADER = "[-A-Za-z0-9]+"
 _PERCENT = "[0-9]+%"
@@ -29,7 +28,6 @@ _is_wildcard = re.compile(_WILDCARD).fullmatch
 _is_label_1035 = re.compile(_LABEL_1035).fullmatch
 _is_qualified = re.compile(_QUALIFIED).fullmatch
 _is_label_value = re.compile(_LABEL_VALUE).fullmatch
-_is_c_identifier = re.compile(_C_IDENTIFIER).fullmatch
 _is_config_key = re.compile(_CONFIG_KEY).fullmatch
 _is_header = re.compile(_HEADER).fullmatch
 _is_percent = re.compile(_PERCENT).fullmatch
@@ -160,16 +158,6 @@ def label_value(value: str) -> Complaints:
     if not _is_label_value(value):
         found.append(_LABEL_VALUE_COMPLAINT)
     return tuple(found)
-
-
-def c_identifier(value: str) -> Complaints:
-    if _is_c_identifier(value):
-        return ()
-    message = (
-        "a valid C identifier must start with alphabetic character or '_', followed by a string of"
-        " alphanumeric characters or '_'"
-    )
-    return (regex_complaint(message, _C_IDENTIFIER, "my_name", "MY_NAME", "MyName"),)
 
 
 def env_name(value: str) -> Complaints:

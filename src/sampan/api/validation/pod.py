@@ -14,7 +14,7 @@ from sampan.api.errors import (
     required,
 )
 from sampan.api.objects import Obj, annotations_of, copy_of, meta_of
-from sampan.api.pods import MIRROR_ANNOTATION
+from sampan.api.pods import MIRROR_ANNOTATION, qos_class
 from sampan.api.validation import names
 from sampan.api.validation.addresses import address_of, validate_address
 from sampan.api.validation.difference import difference
@@ -114,7 +114,7 @@ def validate_ephemeral_containers(new: Obj, old: Obj, errors: Errors) -> None:
     """The `ephemeralcontainers` subresource: they are only ever added."""
     validate_pod(new, errors)
     if MIRROR_ANNOTATION in annotations_of(old):
-        errors.append(field_forbidden("", "static pods do not support ephemeral containers"))
+        errors.append(field_forbidden("[]", "static pods do not support ephemeral containers"))
     now = {one.get("name"): one for one in spec_of(new).get("ephemeralContainers") or ()}
     for container in spec_of(old).get("ephemeralContainers") or ():
         name = container.get("name")
@@ -129,19 +129,37 @@ def validate_ephemeral_containers(new: Obj, old: Obj, errors: Errors) -> None:
 
 def validate_resize(new: Obj, old: Obj, errors: Errors) -> None:
     """The `resize` subresource: only the CPU and memory of containers, and not the QoS class."""
-    from_resize = copy_of(spec_of(new))
-    was = spec_of(old)
+    validate_pod(new, errors)
+    if MIRROR_ANNOTATION in annotations_of(old):
+        errors.append(field_forbidden("[]", "static pods cannot be resized"))
+    quality = qos_class(new)
+    if quality != (status_of(old).get("qosClass") or qos_class(old)):
+        why = "Pod QOS Class may not change as a result of resizing"
+        errors.append(invalid_value("spec", quality, why))
+    rest, was = copy_of(spec_of(new)), spec_of(old)
     for kind in ("containers", "initContainers"):
         before = {one.get("name"): one for one in was.get(kind) or ()}
-        for container in from_resize.get(kind) or ():
+        for index, container in enumerate(rest.get(kind) or ()):
             original = before.get(container.get("name")) or {}
-            for key in ("resources", "resizePolicy"):
-                _put(container, key, original.get(key))
-    validate_pod(new, errors)
-    if from_resize != was:
-        changes = difference(was, from_resize)
-        why = f"only cpu and memory resources are mutable\n{changes}"
+            _put_back_amounts(container, original, f"spec.{kind}[{index}].resources", errors)
+    if rest != was:
+        why = f"only cpu and memory resources are mutable\n{difference(was, rest)}"
         errors.append(field_forbidden("spec", why))
+
+
+def _put_back_amounts(container: Obj, original: Obj, path: str, errors: Errors) -> None:
+    """What a resize may change is made as it was; nothing may be taken away altogether."""
+    _put(container, "resizePolicy", original.get("resizePolicy"))
+    resources, had = container.get("resources") or {}, original.get("resources") or {}
+    for kind in ("limits", "requests"):
+        amounts, before = dict(resources.get(kind) or {}), had.get(kind) or {}
+        for name in ("cpu", "memory"):
+            if name in before and name not in amounts:
+                why = f"resource {kind} cannot be removed"
+                errors.append(field_forbidden(f"{path}.{kind}", why))
+            _put(amounts, name, before.get(name))
+        _put(resources, kind, amounts or had.get(kind))
+    _put(container, "resources", resources or had)
 
 
 def _forbid_tokens(spec: Obj, errors: Errors) -> None:

@@ -8,7 +8,7 @@ from sampan.api.validation import names
 
 RULES = [
     names.dns_label, names.dns_subdomain, names.dns_1035_label, names.wildcard_subdomain,
-    names.qualified_name, names.label_value, names.c_identifier, names.env_name, names.config_key,
+    names.qualified_name, names.label_value, names.env_name, names.config_key,
     names.header_name, names.percent, names.port_name, names.path_segment, names.http_path,
 ]  # fmt: skip
 

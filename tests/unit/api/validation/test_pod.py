@@ -59,7 +59,7 @@ def test_a_mirror_pod_takes_no_ephemeral_containers():
         pod["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
         pod["spec"]["nodeName"] = "n"
     found = causes(validate_ephemeral_containers, new, mirror)
-    assert found == [": Forbidden: static pods do not support ephemeral containers"]
+    assert found == ["[]: Forbidden: static pods do not support ephemeral containers"]
 
 
 def test_a_resize_may_change_resources_and_nothing_else():
@@ -70,3 +70,30 @@ def test_a_resize_may_change_resources_and_nothing_else():
     resized["spec"]["containers"][0]["image"] = "j"
     found = causes(validate_resize, resized, POD)
     assert found[0].startswith("spec: Forbidden: only cpu and memory resources are mutable")
+
+
+def test_a_resize_may_not_change_the_class_or_take_amounts_away():
+    """[N6]"""
+    resized = copy_of(POD)
+    resized["spec"]["containers"][0]["resources"] = {}
+    assert causes(validate_resize, resized, POD) == [
+        'spec: Invalid value: "BestEffort": Pod QOS Class may not change as a result of resizing',
+        "spec.containers[0].resources.requests: Forbidden: resource requests cannot be removed",
+    ]
+
+
+def test_a_resize_may_not_change_other_resources():
+    resized = copy_of(POD)
+    resized["spec"]["containers"][0]["resources"]["requests"]["ephemeral-storage"] = "1Gi"
+    found = causes(validate_resize, resized, POD)
+    assert [one.partition("\n")[0] for one in found] == [
+        "spec: Forbidden: only cpu and memory resources are mutable"
+    ]
+
+
+def test_a_static_pod_is_not_resized():
+    mirror = copy_of(POD)
+    mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    mirror["spec"]["nodeName"] = "n"
+    found = causes(validate_resize, mirror, mirror)
+    assert found == ["[]: Forbidden: static pods cannot be resized"]

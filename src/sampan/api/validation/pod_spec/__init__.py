@@ -17,7 +17,9 @@ from sampan.api.validation.fields import (
 from sampan.api.validation.metadata import validate_annotations, validate_labels
 from sampan.api.validation.pod_spec.containers import Surroundings, validate_containers
 from sampan.api.validation.pod_spec.network import (
-    validate_dns,
+    validate_dns_config,
+    validate_dns_policy,
+    validate_host_aliases,
     validate_host_network,
     validate_hostnames,
 )
@@ -32,7 +34,11 @@ from sampan.api.validation.pod_spec.scheduling import (
     validate_spread,
     validate_tolerations,
 )
-from sampan.api.validation.pod_spec.security import validate_pod_security
+from sampan.api.validation.pod_spec.security import (
+    validate_os,
+    validate_pod_security,
+    validate_user_namespace,
+)
 from sampan.api.validation.pod_spec.volumes import validate_volumes
 
 Errors = list[FieldError]
@@ -61,11 +67,22 @@ def validate_pod_spec(spec: Obj, path: str, errors: Errors, *, is_pod: bool) -> 
     if spec.get("restartPolicy") not in _RESTART_POLICIES:
         policy = spec.get("restartPolicy")
         validate_choice(policy, _RESTART_POLICIES, f"{path}.restartPolicy", errors)
-    _validate_placement(spec, path, errors)
-    validate_dns(spec, path, errors)
+    validate_dns_policy(spec, path, errors)
+    if spec.get("nodeSelector"):
+        validate_labels(spec["nodeSelector"], f"{path}.nodeSelector", errors)
     validate_pod_security(spec, path, errors)
+    if spec.get("affinity"):
+        validate_affinity(spec["affinity"], f"{path}.affinity", errors)
+    validate_dns_config(spec, path, errors)
+    _validate_gates_and_spread(spec, path, errors)
+    validate_user_namespace(spec, path, errors)
+    _validate_names(spec, ("serviceAccountName", "nodeName"), path, errors)
+    _validate_deadline(spec, path, errors)
     validate_hostnames(spec, path, errors)
-    _validate_names(spec, path, errors)
+    if spec.get("tolerations"):
+        validate_tolerations(spec["tolerations"], f"{path}.tolerations", errors)
+    validate_host_aliases(spec, path, errors)
+    _validate_names(spec, ("priorityClassName", "runtimeClassName"), path, errors)
     _validate_rest(spec, path, errors)
 
 
@@ -107,39 +124,38 @@ def _is_int32(text: str) -> bool:
     return text != "-0" and -MAX_INT32 - 1 <= int(text) <= MAX_INT32
 
 
-def _validate_placement(spec: Obj, path: str, errors: Errors) -> None:
-    if spec.get("nodeSelector"):
-        validate_labels(spec["nodeSelector"], f"{path}.nodeSelector", errors)
-    if spec.get("affinity"):
-        validate_affinity(spec["affinity"], f"{path}.affinity", errors)
+def _validate_gates_and_spread(spec: Obj, path: str, errors: Errors) -> None:
+    for index, gate in enumerate(spec.get("readinessGates") or ()):
+        field = f"{path}.readinessGates[{index}].conditionType"
+        validate_with(names.qualified_name, gate.get("conditionType") or "", field, errors)
     if spec.get("schedulingGates"):
         validate_gates(spec["schedulingGates"], f"{path}.schedulingGates", errors)
     if spec.get("topologySpreadConstraints"):
         here = f"{path}.topologySpreadConstraints"
         validate_spread(spec["topologySpreadConstraints"], here, errors)
-    if spec.get("tolerations"):
-        validate_tolerations(spec["tolerations"], f"{path}.tolerations", errors)
 
 
-def _validate_names(spec: Obj, path: str, errors: Errors) -> None:
-    for key in ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"):
+def _validate_names(spec: Obj, keys: tuple[str, ...], path: str, errors: Errors) -> None:
+    for key in keys:
         name = spec.get(key)
         if name:
             for wrong in names.dns_subdomain(name):
                 errors.append(invalid_value(f"{path}.{key}", name, wrong))
 
 
-def _validate_rest(spec: Obj, path: str, errors: Errors) -> None:
-    for index, gate in enumerate(spec.get("readinessGates") or ()):
-        field = f"{path}.readinessGates[{index}].conditionType"
-        validate_with(names.qualified_name, gate.get("conditionType") or "", field, errors)
+def _validate_deadline(spec: Obj, path: str, errors: Errors) -> None:
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= MAX_INT32:
         why = names.between(1, MAX_INT32)
         errors.append(invalid_value(f"{path}.activeDeadlineSeconds", deadline, why))
+
+
+def _validate_rest(spec: Obj, path: str, errors: Errors) -> None:
     policy = spec.get("preemptionPolicy")
     if policy is not None:
         choices = ("PreemptLowerPriority", "Never")
         validate_optional_choice(policy, choices, f"{path}.preemptionPolicy", errors)
     if spec.get("overhead"):
         validate_overhead(spec["overhead"], f"{path}.overhead", errors)
+    if spec.get("os") is not None:
+        validate_os(spec, path, errors)

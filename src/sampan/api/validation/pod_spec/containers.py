@@ -126,7 +126,9 @@ def _validate_common(container: Obj, around: Surroundings, path: str, errors: Er
     elif around.is_pod and image != image.strip():
         why = "must not have leading or trailing whitespace"
         errors.append(invalid_value(f"{path}.image", image, why))
-    _validate_policies(container, path, errors)
+    message = container.get("terminationMessagePolicy")
+    if message != "File":
+        validate_choice(message, _MESSAGE_POLICIES, f"{path}.terminationMessagePolicy", errors)
     if container.get("ports"):
         validate_ports(container["ports"], f"{path}.ports", errors)
     if container.get("env"):
@@ -134,6 +136,9 @@ def _validate_common(container: Obj, around: Surroundings, path: str, errors: Er
     if container.get("envFrom"):
         validate_env_from(container["envFrom"], f"{path}.envFrom", errors)
     validate_mounts(container, around.volumes, path, errors)
+    pull = container.get("imagePullPolicy")
+    if pull not in PULL_POLICIES:
+        validate_choice(pull, PULL_POLICIES, f"{path}.imagePullPolicy", errors)
     if container.get("resources"):
         validate_container_resources(
             container["resources"], around.claims, f"{path}.resources", errors
@@ -149,15 +154,6 @@ def _validate_common(container: Obj, around: Surroundings, path: str, errors: Er
             errors,
             host_users=around.host_users,
         )
-
-
-def _validate_policies(container: Obj, path: str, errors: Errors) -> None:
-    message = container.get("terminationMessagePolicy")
-    if message != "File":
-        validate_choice(message, _MESSAGE_POLICIES, f"{path}.terminationMessagePolicy", errors)
-    pull = container.get("imagePullPolicy")
-    if pull not in PULL_POLICIES:
-        validate_choice(pull, PULL_POLICIES, f"{path}.imagePullPolicy", errors)
 
 
 def _validate_resize(policies: list[Obj], restart: str, path: str, errors: Errors) -> None:

@@ -83,10 +83,14 @@ def validate_host_network(spec: Obj, path: str, errors: Errors, *, is_pod: bool)
                 errors.append(invalid_value(field, host_port, why))
 
 
-def validate_dns(spec: Obj, path: str, errors: Errors) -> None:
-    policy, config = spec.get("dnsPolicy"), spec.get("dnsConfig")
+def validate_dns_policy(spec: Obj, path: str, errors: Errors) -> None:
+    policy = spec.get("dnsPolicy")
     if policy != "ClusterFirst":
         validate_choice(policy, _DNS_POLICIES, f"{path}.dnsPolicy", errors)
+
+
+def validate_dns_config(spec: Obj, path: str, errors: Errors) -> None:
+    policy, config = spec.get("dnsPolicy"), spec.get("dnsConfig")
     here = f"{path}.dnsConfig"
     if policy == "None":
         if config is None:
@@ -115,6 +119,9 @@ def validate_hostnames(spec: Obj, path: str, errors: Errors) -> None:
         if len(override) > 64:
             errors.append(too_long(here, 64))
         validate_with(names.dns_subdomain, override, here, errors)
+
+
+def validate_host_aliases(spec: Obj, path: str, errors: Errors) -> None:
     for index, alias in enumerate(spec.get("hostAliases") or ()):
         here = f"{path}.hostAliases[{index}]"
         validate_address(alias.get("ip") or "", f"{here}.ip", errors)

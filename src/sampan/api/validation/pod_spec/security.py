@@ -57,10 +57,6 @@ def validate_pod_security(spec: Obj, path: str, errors: Errors) -> None:
         for key, choices in _POD_CHOICES.items():
             validate_optional_choice(context.get(key), choices, f"{here}.{key}", errors)
         _validate_profiles(context, here, errors)
-    if spec.get("hostUsers") is False:
-        _validate_user_namespace(spec, path, errors)
-    if spec.get("os") is not None:
-        _validate_os(spec, path, errors)
 
 
 def validate_container_security(
@@ -156,7 +152,10 @@ def _validate_profile(profile: Obj, what: str, path: str, errors: Errors) -> Non
         errors.append(invalid_value(here, local, "must not be padded with whitespace"))
 
 
-def _validate_user_namespace(spec: Obj, path: str, errors: Errors) -> None:
+def validate_user_namespace(spec: Obj, path: str, errors: Errors) -> None:
+    """Own users do not go together with the host's other namespaces."""
+    if spec.get("hostUsers") is not False:
+        return
     why = "when `pod.Spec.HostUsers` is false"
     for key, shown in (
         ("hostNetwork", "hostNetwork"),
@@ -167,7 +166,7 @@ def _validate_user_namespace(spec: Obj, path: str, errors: Errors) -> None:
             errors.append(field_forbidden(f"{path}.{shown}", why))
 
 
-def _validate_os(spec: Obj, path: str, errors: Errors) -> None:
+def validate_os(spec: Obj, path: str, errors: Errors) -> None:
     name = spec["os"].get("name")
     if not name:
         errors.append(required(f"{path}.os.name", "cannot be empty"))
