@@ -4,7 +4,6 @@ Job: what must hold of a Pod, and what may change in one.
 Invariant: a pod's spec is immutable but for the fields that `UPDATABLE` names.
 """
 
-from typing import Any
 
 from sampan.api.errors import (
     FieldError,
@@ -26,6 +25,7 @@ from sampan.api.validation.fields import (
     validate_with,
 )
 from sampan.api.validation.metadata import validate_metadata
+from sampan.api.validation.pod_placement import put, validate_narrowing
 from sampan.api.validation.pod_spec import validate_pod_annotations, validate_pod_spec
 from sampan.api.validation.rules import Rules
 
@@ -149,7 +149,7 @@ def validate_resize(new: Obj, old: Obj, errors: Errors) -> None:
 
 def _put_back_amounts(container: Obj, original: Obj, path: str, errors: Errors) -> None:
     """What a resize may change is made as it was; nothing may be taken away altogether."""
-    _put(container, "resizePolicy", original.get("resizePolicy"))
+    put(container, "resizePolicy", original.get("resizePolicy"))
     resources, had = container.get("resources") or {}, original.get("resources") or {}
     for kind in ("limits", "requests"):
         amounts, before = dict(resources.get(kind) or {}), had.get(kind) or {}
@@ -157,9 +157,9 @@ def _put_back_amounts(container: Obj, original: Obj, path: str, errors: Errors) 
             if name in before and name not in amounts:
                 why = f"resource {kind} cannot be removed"
                 errors.append(field_forbidden(f"{path}.{kind}", why))
-            _put(amounts, name, before.get(name))
-        _put(resources, kind, amounts or had.get(kind))
-    _put(container, "resources", resources or had)
+            put(amounts, name, before.get(name))
+        put(resources, kind, amounts or had.get(kind))
+    put(container, "resources", resources or had)
 
 
 def _forbid_tokens(spec: Obj, errors: Errors) -> None:
@@ -228,41 +228,18 @@ def _validate_spec_change(spec: Obj, was: Obj, errors: Errors) -> None:
     rest = copy_of(spec)
     for kind in ("containers", "initContainers"):
         for container, before in zip(rest.get(kind) or (), was.get(kind) or (), strict=True):
-            _put(container, "image", before.get("image"))
+            put(container, "image", before.get("image"))
     for key in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
-        _put(rest, key, was.get(key))
+        put(rest, key, was.get(key))
     grace = was.get("terminationGracePeriodSeconds")
     if grace is not None and grace < 0 and rest.get("terminationGracePeriodSeconds") == 1:
         rest["terminationGracePeriodSeconds"] = grace
     if was.get("schedulingGates"):
-        _validate_gated_placement(rest, was, errors)
+        validate_narrowing(rest, was, errors)
     if rest != was:
         changes = difference(was, rest)
         why = f"pod updates may not change fields other than {','.join(UPDATABLE)}\n{changes}"
         errors.append(field_forbidden("spec", why))
-
-
-def _validate_gated_placement(rest: Obj, was: Obj, errors: Errors) -> None:
-    """While gated, a pod's placement may be narrowed: node selectors may be added."""
-    now, before = rest.get("nodeSelector") or {}, was.get("nodeSelector") or {}
-    if now != before:
-        if any(now.get(key) != value for key, value in before.items()):
-            why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            errors.append(invalid_value("spec.nodeSelector", now, why))
-        _put(rest, "nodeSelector", was.get("nodeSelector"))
-    affinity = (rest.get("affinity") or {}).get("nodeAffinity")
-    had = (was.get("affinity") or {}).get("nodeAffinity")
-    if affinity is not None and had is None:
-        # Setting node affinity where there was none narrows the choice as well.
-        others = {key: value for key, value in rest["affinity"].items() if key != "nodeAffinity"}
-        _put(rest, "affinity", others if was.get("affinity") is not None else others or None)
-
-
-def _put(obj: Obj, key: str, value: Any) -> None:
-    if value is None:
-        obj.pop(key, None)
-    else:
-        obj[key] = value
 
 
 def _validate_no_return(kind: str, status: Obj, was: Obj, spec: Obj, errors: Errors) -> None:
