@@ -296,10 +296,11 @@ def test_a_missing_image_is_reported_and_tried_again():
 def test_what_is_not_supported_is_said_and_not_started():
     async def story():
         async with SimulatedNode() as node:
-            await node.make(volumes=[{"name": "data", "emptyDir": {}}])
+            source = {"clusterTrustBundle": {"name": "roots", "path": "roots.pem"}}
+            await node.make(volumes=[{"name": "data", "projected": {"sources": [source]}}])
             await node.until(lambda: any(reason == "FailedMount" for reason, _ in node.events()))
             assert node.status()["phase"] == "Pending"
-            assert "create_container" not in node.runtime.calls
+            assert "run_sandbox" not in node.runtime.calls
 
     virtual_time.run(story())
 

@@ -289,6 +289,7 @@ def _selinux(options: tuple[str, str, str, str]) -> Message:
 
 
 def _mount(mount: Mount) -> Message:
+    assert not mount.sub_path, "a path that nobody has checked"
     return cri.Mount(
         container_path=mount.container_path,
         host_path=mount.host_path,

@@ -21,7 +21,6 @@ from sampan.kubelet.heartbeat import Heartbeat
 from sampan.kubelet.hooks import Hooks
 from sampan.kubelet.images import ImagePuller
 from sampan.kubelet.kill import Killer
-from sampan.kubelet.no_volumes import NoVolumes
 from sampan.kubelet.node_machine import SIMULATED, Machine, read_machine
 from sampan.kubelet.node_status import allocatable_of
 from sampan.kubelet.observed import Observations
@@ -32,12 +31,15 @@ from sampan.kubelet.probes_hook import NoProbes, ProbesMaker
 from sampan.kubelet.recorder import PodEvents
 from sampan.kubelet.relist import Relist, RuntimeHealth
 from sampan.kubelet.report import StatusReporter
-from sampan.kubelet.runtime import Runtime
+from sampan.kubelet.runtime import ObservedPod, Runtime
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
 from sampan.kubelet.sync_loop import SyncLoop
 from sampan.kubelet.timed import timed
 from sampan.kubelet.translate import Dns, NodeFacts
+from sampan.kubelet.volumes.node_volumes import NodeVolumes
+from sampan.kubelet.volumes.simulated_volumes import SimulatedVolumes
+from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 from sampan.kubelet.volumes_hook import Volumes
 
 API = "api"
@@ -54,25 +56,30 @@ class Kubelet:
         metrics: Metrics,
         rng: random.Random,
         source: ApiserverSource | None = None,
-        volumes: Volumes | None = None,
+        objects: TrackedObjects | None = None,
         probes: ProbesMaker = NoProbes,
     ) -> None:
-        """`source`: shared by the nodes of one process, and run by its owner; None: its own."""
+        """`source` and `objects`: shared by the nodes of one process, and run by their owner; None:
+        its own."""
         self._settings, self._client, self._clock = settings, client, clock
         self._runtime = runtime = timed(runtime, clock=clock, metrics=metrics)
         self._tasks = Tasks(f"kubelet {settings.node_name}")
         self._source = source
         self._health = RuntimeHealth()
+        self._swept = False  # of what pods that are gone have left
         self._observations = Observations(runtime)
         self._recorder = EventRecorder(
             client, "kubelet", clock=clock, host=settings.node_name, rng=rng
         )
         events = PodEvents(self._recorder)
         self._reporter = StatusReporter(client, tasks=self._tasks, clock=clock, rng=rng)
-        self._hooks = Hooks(runtime, clock)
-        self._volumes = volumes or NoVolumes()
         self._services = Informer(client, SERVICES, clock=clock, rng=rng)
+        self._hooks = Hooks(runtime, clock)
+        self._own_objects: TrackedObjects | None = None
+        if objects is None:
+            objects = self._own_objects = TrackedObjects(client, clock=clock, rng=rng)
         machine = _machine(settings)
+        self._volumes = self._made_volumes(objects, _facts(settings, machine), rng)
         steps = self._steps(events, machine, probes, metrics)
         self._workers = PodWorkers(steps, tasks=self._tasks, clock=clock, metrics=metrics, rng=rng)
         self._heartbeat = Heartbeat(
@@ -99,7 +106,7 @@ class Kubelet:
             observations=self._observations,
             health=self._health,
             wake=self._workers.wake,
-            found=self._loop.look_for_orphans,
+            found=self._found,
             health_changed=self._health_changed,
             clock=clock,
             metrics=metrics,
@@ -138,6 +145,8 @@ class Kubelet:
             self._workers.close()
             await self._tasks.stop()
             await self._hooks.close()
+            if self._own_objects is not None:
+                await self._own_objects.stop()
 
     # What the node's HTTP server asks.
 
@@ -193,14 +202,36 @@ class Kubelet:
             metrics=metrics,
         )
 
+    def _made_volumes(
+        self, objects: TrackedObjects, facts: NodeFacts, rng: random.Random
+    ) -> Volumes:
+        if self._settings.simulated:
+            return SimulatedVolumes(objects=objects, changed=self._retry, node=facts)
+        return NodeVolumes(
+            client=self._client,
+            objects=objects,
+            changed=self._retry,
+            node=facts,
+            clock=self._clock,
+            rng=rng,
+        )
+
     def _deliver(self, pods: Sequence[Obj]) -> None:
         first = not self._loop.all_ready()
         self._loop.deliver(API, pods)
         if first:
-            # Only now may orphans be told from pods.
-            self._relist.look_soon()
+            self._relist.look_soon()  # only now may orphans be told from pods
+
+    def _found(self, pods: Sequence[ObservedPod]) -> None:
+        self._loop.look_for_orphans(pods)
+        if self._loop.all_ready() and not self._swept:
+            # What runs without being wanted has a worker by now, which looks after its volumes.
+            self._swept = True
             known = self._workers.__contains__
             self._tasks.start("volumes of gone pods", self._volumes.remove_orphans(known))
+
+    def _retry(self, uid: str) -> None:
+        self._workers.retry(uid)
 
     def _wake(self, uid: str) -> None:
         self._workers.wake(uid)

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
-from sampan.api.resources import CONFIG_MAPS, RUNTIME_CLASSES, SECRETS
+from sampan.api.resources import RUNTIME_CLASSES, SECRETS
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
@@ -39,7 +39,13 @@ from sampan.kubelet.recorder import PodEvents
 from sampan.kubelet.runtime import Image, ObservedPod, Runtime, RuntimeFailure
 from sampan.kubelet.service_environment import service_variables
 from sampan.kubelet.spec import HASH_ANNOTATION, Role, container_hash, find_container, spec_of
-from sampan.kubelet.volumes_hook import MountedVolume, SubPathFailure, VolumeFailure, Volumes
+from sampan.kubelet.volumes_hook import (
+    MountedVolume,
+    Objects,
+    SubPathFailure,
+    VolumeFailure,
+    Volumes,
+)
 
 POST_START_SECONDS = 3600.0
 # The container_type of upstream's metrics.
@@ -71,7 +77,7 @@ class _Site:
     attempt: int = 0  # the sandbox's
     pod_ips: Sequence[str] = ()
     images: dict[str, Image | ImageFailure] = field(default_factory=dict)
-    objects: dict[tuple[str, str], Obj | None] = field(default_factory=dict)
+    objects: Objects = field(default_factory=dict)
     services: Mapping[str, str] = field(default_factory=dict)  # their variables
     volumes: Mapping[str, MountedVolume] = field(default_factory=dict)
     broken: bool = False  # no sandbox or no volumes: nothing is started
@@ -132,15 +138,16 @@ class Performer:
         before = [one for one in actions if not isinstance(one, StartContainer)]
         starts = [one for one in actions if isinstance(one, StartContainer)]
         if starts:
-            await self._gather(site)
-            self._check_volumes(site, done)
+            await self._gather(site, done)
+            if site.broken:
+                return done  # as upstream: not even an image is pulled before the volumes are there
         await all_of(
             [
                 self._in_order(site, before, done),
+                self._mount(site, starts, done),
                 *(self._fetch_image(site, start.name) for start in starts),
             ]
         )
-        await self._mount(site, starts, done)
         await self._in_order(site, starts, done)
         return done
 
@@ -209,28 +216,20 @@ class Performer:
         seen = newest_sandbox(await self._runtime.pod(uid))
         return seen.ips if seen is not None and seen.id == sandbox_id else ()
 
-    async def _gather(self, site: _Site) -> None:
-        """What the environments of the containers are made of."""
-        await all_of(
-            [
-                self._find_services(site),
-                *(self._read(site, one.kind, one.name) for one in translate.references(site.pod)),
-            ]
-        )
+    async def _gather(self, site: _Site, done: Performed) -> None:
+        """What environments and volumes are made of; without it there is no sandbox either."""
+        await self._find_services(site)
+        try:
+            site.objects = await self._volumes.objects(site.pod)
+            self._volumes.check(site.pod, site.objects)
+        except VolumeFailure as error:
+            self._no_volumes(site, error, done)
 
     async def _find_services(self, site: _Site) -> None:
         linked = spec_of(site.pod).get("enableServiceLinks") is not False
         site.services = service_variables(
             await self._services(), namespace_of(site.pod), service_links=linked
         )
-
-    async def _read(self, site: _Site, kind: str, name: str) -> None:
-        resource = SECRETS if kind == "Secret" else CONFIG_MAPS
-        try:
-            found: Obj | None = await self._client.get(resource, namespace_of(site.pod), name)
-        except NotFound:
-            found = None
-        site.objects[(kind, name)] = found
 
     async def _fetch_image(self, site: _Site, name: str) -> None:
         found = find_container(site.pod, name)
@@ -256,12 +255,6 @@ class Performer:
                     "attempting to pull the image may not succeed.",
                 )
         return secrets
-
-    def _check_volumes(self, site: _Site, done: Performed) -> None:
-        try:
-            self._volumes.check(site.pod, site.objects)
-        except VolumeFailure as error:
-            self._no_volumes(site, error, done)
 
     def _no_volumes(self, site: _Site, error: VolumeFailure, done: Performed) -> None:
         site.broken = done.failed = True
@@ -313,7 +306,7 @@ class Performer:
             objects=site.objects,
             pod_ips=site.pod_ips,
             node=self._node,
-            mounts={name: volume.host_path for name, volume in site.volumes.items()},
+            mounts=site.volumes,
             service_variables=site.services,
         )
         notes = {

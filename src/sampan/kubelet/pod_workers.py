@@ -92,6 +92,7 @@ class _Slot:
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
     failures: int = 0
     again: bool = False
+    retry: bool = False  # asked for while a step runs: it may not have seen why
     step: asyncio.Task[Outcome] | None = None
     timer: asyncio.TimerHandle | None = None
 
@@ -215,6 +216,13 @@ class PodWorkers:
         if slot is not None:
             self._go_on(slot)
 
+    def retry(self, uid: str) -> None:
+        """What a step of this pod missed is there now: no pause, even if it fails right now."""
+        slot = self._slots.get(uid)
+        if slot is not None:
+            slot.retry = slot.step is not None
+            self._go_on(slot)
+
     def wake_failed(self) -> None:
         """What made steps fail may be over: no pod waits for its pause."""
         for slot in list(self._slots.values()):
@@ -275,7 +283,7 @@ class PodWorkers:
         if not slot.ran:
             slot.ran = True
             self._start_seconds.observe(max(0.0, self._clock.now() - slot.first_seen))
-        slot.again = False
+        slot.again = slot.retry = False
         began = self._clock.monotonic()
         name = f"{job.worker.phase.name.lower()} {key_of(job.pod)}"
         slot.step = self._tasks.start(name, self._perform(job))
@@ -311,8 +319,8 @@ class PodWorkers:
 
     def _pause(self, slot: _Slot, job: Job) -> None:
         slot.failures += 1
-        if slot.worker != job.worker:
-            self._go_on(slot)  # something else is asked for by now
+        if slot.worker != job.worker or slot.retry:
+            self._go_on(slot)  # something else is asked for, or there, by now
             return
         seconds = jittered(RETRY.delay(slot.failures), JITTER, self._rng)
         self._set_timer(slot, seconds)

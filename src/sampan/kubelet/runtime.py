@@ -48,6 +48,8 @@ class Mount:
     host_path: str
     read_only: bool = False
     propagation: str = "private"  # private | host_to_container | bidirectional
+    volume: str = ""  # the pod's volume that it shows; empty for files of the node agent
+    sub_path: str = ""  # still to be found inside of host_path; no runtime gets to see one
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ from sampan.kubelet.spec import (
     with_roles,
 )
 from sampan.kubelet.status import qos_class
+from sampan.kubelet.volumes_hook import MountedVolume
 
 __all__ = [
     "ConfigError",
@@ -143,10 +144,10 @@ def container_spec(
     objects: Objects,
     pod_ips: Sequence[str],
     node: NodeFacts,
-    mounts: Mapping[str, str] | None = None,
+    mounts: Mapping[str, MountedVolume] | None = None,
     service_variables: Mapping[str, str] | None = None,
 ) -> ContainerSpec:
-    """`mounts` has the host path of each volume, by the volume's name. Raises ConfigError."""
+    """`mounts` has the place of each volume, by the volume's name. Raises ConfigError."""
     around = Surroundings(
         node_name=node.node_name,
         node_ips=node.node_ips,
@@ -165,7 +166,7 @@ def container_spec(
         args=tuple(expand(one, variables) for one in container.get("args") or ()),
         working_dir=container.get("workingDir") or "",
         env=tuple(variables.items()),
-        mounts=(*_volume_mounts(container, mounts or {}), *file_mounts),
+        mounts=(*_volume_mounts(container, mounts or {}, variables), *file_mounts),
         log_path=f"{container['name']}/{attempt}.log",
         labels={**_pod_labels(pod), "io.kubernetes.container.name": container["name"]},
         annotations=_container_annotations(pod, container, attempt),
@@ -220,21 +221,53 @@ def _managed_files(
     return tuple(files), tuple(mounts)
 
 
-def _volume_mounts(container: Obj, volumes: Mapping[str, str]) -> Iterator[Mount]:
+def _volume_mounts(
+    container: Obj, volumes: Mapping[str, MountedVolume], variables: Mapping[str, str]
+) -> Iterator[Mount]:
     propagations = {"HostToContainer": "host_to_container", "Bidirectional": "bidirectional"}
     for mount in container.get("volumeMounts") or ():
         name = mount.get("name", "")
         if name not in volumes:
-            raise ConfigError(f'volume "{name}" is not ready')
-        if mount.get("subPath") or mount.get("subPathExpr"):
-            raise ConfigError(f'subPath of volume "{name}" is not supported by this node yet')
+            raise ConfigError(
+                f'cannot find volume "{name}" to mount into container "{container["name"]}"'
+            )
         path = mount["mountPath"]
         yield Mount(
             container_path=path if path.startswith("/") else f"/{path}",
-            host_path=volumes[name],
-            read_only=bool(mount.get("readOnly")),
+            host_path=volumes[name].host_path,
+            read_only=bool(mount.get("readOnly")) or volumes[name].read_only,
             propagation=propagations.get(mount.get("mountPropagation") or "", "private"),
+            volume=name,
+            sub_path=_sub_path(mount, variables),
         )
+
+
+def _sub_path(mount: Obj, variables: Mapping[str, str]) -> str:
+    path: str = mount.get("subPath") or ""
+    if mount.get("subPathExpr"):
+        path = _expanded_sub_path(mount["subPathExpr"], variables)
+    if path.startswith("/"):
+        raise ConfigError(f"error SubPath `{path}` must not be an absolute path")
+    if ".." in path.split("/"):
+        raise ConfigError(f"unable to provision SubPath `{path}`: must not contain '..'")
+    return path
+
+
+def _expanded_sub_path(text: str, variables: Mapping[str, str]) -> str:
+    missing: set[str] = set()
+
+    class Strict(dict[str, str]):
+        """As upstream: a variable that is not set, or empty, is an error and no empty name."""
+
+        def __contains__(self, name: object) -> bool:
+            if not variables.get(str(name)):
+                missing.add(str(name))
+            return name in variables
+
+    path = expand(text, Strict(variables))
+    if missing:
+        raise ConfigError(f"missing value for {', '.join(sorted(missing))}")
+    return path
 
 
 def _port_mappings(pod: Obj) -> Iterator[PortMapping]:

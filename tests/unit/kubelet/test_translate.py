@@ -17,6 +17,7 @@ from sampan.kubelet.translate import (
     sandbox_spec,
     termination_log,
 )
+from sampan.kubelet.volumes_hook import MountedVolume
 
 NODE = NodeFacts(
     "n1",
@@ -146,8 +147,8 @@ def test_hosts_file_and_termination_log_are_written_and_mounted():
 
 def test_a_hosts_file_of_the_user_s_own_is_left_alone():
     pod = make_pod({"volumeMounts": [{"name": "v", "mountPath": "/etc/hosts"}]})
-    spec = contained(pod, mounts={"v": "/data/v"})
-    assert spec.mounts == (Mount("/etc/hosts", "/data/v"),)
+    spec = contained(pod, mounts={"v": MountedVolume("/data/v")})
+    assert spec.mounts == (Mount("/etc/hosts", "/data/v", volume="v"),)
     assert spec.host_files == ()
 
 
@@ -161,18 +162,60 @@ def test_volumes_are_mounted_where_the_container_wants_them():
         },
         hostNetwork=True,
     )
-    assert contained(pod, mounts={"v": "/host/v"}).mounts == (
-        Mount("/data", "/host/v", read_only=True),
-        Mount("/x", "/host/v", propagation="bidirectional"),
+    assert contained(pod, mounts={"v": MountedVolume("/host/v")}).mounts == (
+        Mount("/data", "/host/v", read_only=True, volume="v"),
+        Mount("/x", "/host/v", propagation="bidirectional", volume="v"),
     )
-    with pytest.raises(ConfigError, match='volume "v" is not ready'):
+    with pytest.raises(ConfigError, match='cannot find volume "v" to mount into container "c"'):
         contained(pod)
 
 
-def test_a_sub_path_is_refused_as_long_as_it_cannot_be_kept_inside_its_volume():
-    pod = make_pod({"volumeMounts": [{"name": "v", "mountPath": "/x", "subPath": "../../etc"}]})
-    with pytest.raises(ConfigError, match="subPath"):
-        contained(pod, mounts={"v": "/host/v"})
+def test_a_volume_that_is_read_only_stays_so_whatever_the_mount_says():
+    """[N15] config maps, secrets and their like cannot be written to"""
+    pod = make_pod({"volumeMounts": [{"name": "v", "mountPath": "/x"}]}, hostNetwork=True)
+    (mount,) = contained(pod, mounts={"v": MountedVolume("/host/v", read_only=True)}).mounts
+    assert mount.read_only
+
+
+@pytest.mark.parametrize(
+    ("mount", "expected"),
+    [
+        ({"subPath": "a/b"}, "a/b"),
+        ({"subPathExpr": "$(WHO)/x"}, "me/x"),
+        ({"subPathExpr": "$$(WHO)"}, "$(WHO)"),
+    ],
+)
+def test_a_sub_path_is_expanded_and_left_to_be_found(mount, expected):
+    """[N15]"""
+    env = [{"name": "WHO", "value": "me"}]
+    pod = make_pod(
+        {"env": env, "volumeMounts": [{"name": "v", "mountPath": "/x", **mount}]}, hostNetwork=True
+    )
+    (found,) = contained(pod, mounts={"v": MountedVolume("/host/v")}).mounts
+    assert (found.host_path, found.sub_path) == ("/host/v", expected)
+
+
+@pytest.mark.parametrize(
+    ("mount", "why"),
+    [
+        ({"subPath": "../../etc"}, "unable to provision SubPath `../../etc`: must not contain"),
+        ({"subPath": "/etc"}, "error SubPath `/etc` must not be an absolute path"),
+        ({"subPathExpr": "$(UP)/etc"}, "must not contain '..'"),
+        ({"subPathExpr": "$(ABSOLUTE)"}, "must not be an absolute path"),
+        ({"subPathExpr": "$(NOBODY)/$(EMPTY)"}, "missing value for EMPTY, NOBODY"),
+    ],
+)
+def test_a_sub_path_that_leads_out_is_refused_before_anything_is_opened(mount, why):
+    """[N15] bad input: `..` and absolute paths, also through variables"""
+    env = [
+        {"name": "UP", "value": "a/.."},
+        {"name": "ABSOLUTE", "value": "/etc"},
+        {"name": "EMPTY", "value": ""},
+    ]
+    pod = make_pod({"env": env, "volumeMounts": [{"name": "v", "mountPath": "/x", **mount}]})
+    with pytest.raises(ConfigError) as caught:
+        contained(pod, mounts={"v": MountedVolume("/host/v")})
+    assert why in str(caught.value)
 
 
 def test_references_name_each_object_once():

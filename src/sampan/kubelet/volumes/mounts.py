@@ -1,0 +1,85 @@
+"""The kernel's mounts: made, found and undone.
+
+Job: mount(2) and umount2(2), and what /proc/self/mountinfo says.
+Invariant: no symbolic link is followed when something is unmounted.
+"""
+
+import ctypes
+import errno
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_SHARED = 1, 2, 4, 0x1000, 0x4000, 1 << 20
+_MNT_DETACH, _UMOUNT_NOFOLLOW = 2, 8
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+_MOUNTINFO = Path("/proc/self/mountinfo")
+
+
+def mount(source: str, target: str, fstype: str = "", flags: int = 0, options: str = "") -> None:
+    """Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    done = libc.mount(
+        os.fsencode(source), os.fsencode(target), fstype.encode() or None,
+        ctypes.c_ulong(flags), options.encode() or None,
+    )  # fmt: skip
+    if done != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), target)
+
+
+def mount_tmpfs(target: str, size_bytes: int = 0) -> None:
+    mount("tmpfs", target, "tmpfs", 0, f"size={size_bytes}" if size_bytes else "")
+
+
+def share(directory: str) -> None:
+    """Make what is mounted below `directory` seen by whoever mounts it, and the other way."""
+    mount(directory, directory, flags=MS_BIND | MS_REC)
+    mount("none", directory, flags=MS_SHARED | MS_REC)
+
+
+def unmount(place: str) -> bool:
+    """Take away the uppermost mount at `place`, at once, whoever uses it. False: none is there."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.umount2(os.fsencode(place), _MNT_DETACH | _UMOUNT_NOFOLLOW) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOENT):
+        return False
+    raise OSError(number, os.strerror(number), place)
+
+
+def unmount_all(place: str) -> None:
+    while unmount(place):
+        """There may be several, one above the other."""
+
+
+def is_shared(place: str) -> bool:
+    """Is there a mount at exactly this place that is shared?"""
+    for line in _MOUNTINFO.read_text().splitlines():
+        fields = line.split(" ")
+        if _decoded(fields[4]) == place:
+            return any(one.startswith("shared:") for one in fields[6 : fields.index("-")])
+    return False
+
+
+def mounts_below(directory: str, mountinfo: str | None = None) -> list[str]:
+    """At and below it, in the order in which they were mounted."""
+    lines: Iterable[str] = (_MOUNTINFO.read_text() if mountinfo is None else mountinfo).splitlines()
+    places = (_decoded(line.split(" ")[4]) for line in lines)
+    return [one for one in places if one == directory or one.startswith(f"{directory}/")]
+
+
+def unmount_below(directory: str) -> None:
+    """Raises OSError where something stays: then nothing below may be removed."""
+    real = os.path.realpath(directory)
+    for place in reversed(mounts_below(real)):
+        unmount(place)
+    left = mounts_below(real)
+    if left:
+        raise OSError(errno.EBUSY, "still mounted", left[0])
+
+
+def _decoded(text: str) -> str:
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 8)), text)

@@ -1,0 +1,239 @@
+"""The volumes of a real node's pods.
+
+Job: gather what a plan needs (objects, tokens, bound volumes), have it carried out in a thread,
+    remember what was made, so that unchanged pods cost nothing.
+Invariant: for one pod one thing is done at a time, also when a step was cancelled in the middle:
+    the next one waits for its end.
+Owner: Kubelet; called by the pod's worker.
+"""
+
+import asyncio
+import os
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from sampan.api.errors import ApiError
+from sampan.api.objects import Obj, annotations_of, key_of, labels_of, meta_of, uid_of
+from sampan.api.resources import PERSISTENT_VOLUMES
+from sampan.client.contract import Client
+from sampan.core.clock import Clock
+from sampan.core.log import get_logger
+from sampan.kubelet.environment import Surroundings
+from sampan.kubelet.runtime import Mount
+from sampan.kubelet.translate import NodeFacts
+from sampan.kubelet.volumes.plan import (
+    Node,
+    bound_volume_name,
+    claims_of,
+    plan_volumes,
+)
+from sampan.kubelet.volumes.references import CLAIM, kind_of, volume_references, volumes_of
+from sampan.kubelet.volumes.set_up import set_up, tear_down
+from sampan.kubelet.volumes.sub_path import bind_sub_path
+from sampan.kubelet.volumes.tokens import RETRY_SECONDS, Tokens, wanted_of
+from sampan.kubelet.volumes.tracked_objects import TrackedObjects
+from sampan.kubelet.volumes_hook import MountedVolume, Objects, SubPathFailure, VolumeFailure
+
+T = TypeVar("T")
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What was made for a pod, and from what."""
+
+    volumes: Mapping[str, MountedVolume]
+    made_from: object
+    retry_at: float | None = None  # the last refresh failed
+
+
+class NodeVolumes:
+    def __init__(
+        self,
+        *,
+        client: Client,
+        objects: TrackedObjects,
+        changed: Callable[[str], None],
+        node: NodeFacts,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        """`changed` is called with the uid of a pod whose volumes must be looked at."""
+        self._client, self._objects, self._on_change = client, objects, changed
+        self._clock = clock
+        self._tokens = Tokens(client, clock=clock, rng=rng)
+        around = Surroundings(node.node_name, node.node_ips, allocatable=node.allocatable)
+        self._node = Node(f"{node.root_dir}/pods", node.memory_bytes, around)
+        self._ready: dict[str, _Ready] = {}
+        self._running: dict[str, asyncio.Future[Any]] = {}
+
+    async def objects(self, pod: Obj) -> Objects:
+        return await self._objects.of(pod, self._on_change)
+
+    def check(self, pod: Obj, objects: Objects) -> None:
+        if volumes_of(pod) and uid_of(pod) not in self._ready:
+            plan_volumes(pod, objects, {}, lambda projection: "", self._node)
+
+    async def prepare(self, pod: Obj, objects: Objects) -> Mapping[str, MountedVolume]:
+        if not volumes_of(pod):
+            return {}
+        try:
+            return await self._made(pod, objects)
+        except VolumeFailure:
+            ready = self._ready.get(uid_of(pod))
+            if ready is None:
+                raise
+            return ready.volumes  # as upstream: what is mounted already holds no restart up
+
+    async def _made(self, pod: Obj, objects: Objects) -> Mapping[str, MountedVolume]:
+        uid, made_from = uid_of(pod), _made_from(pod, objects)
+        ready = self._ready.get(uid)
+        if ready is not None and ready.made_from == made_from and not self._is_due(uid):
+            return ready.volumes
+        steps = plan_volumes(
+            pod, objects, await self._bound(pod, objects), await self._token_of(pod), self._node
+        )
+        now = self._clock.now()
+
+        def make() -> dict[str, MountedVolume]:
+            return {step.name: set_up(step, now) for step in steps}
+
+        volumes = await self._alone(uid, make)
+        self._ready[uid] = _Ready(volumes, made_from)
+        return volumes
+
+    async def resolve(self, pod: Obj, container: str, mounts: Sequence[Mount]) -> tuple[Mount, ...]:
+        if not any(mount.sub_path for mount in mounts):
+            return tuple(mounts)
+        return await self._alone(uid_of(pod), partial(self._bind_all, pod, container, mounts))
+
+    async def refresh(self, pod: Obj) -> None:
+        if not volumes_of(pod):
+            return
+        uid = uid_of(pod)
+        try:
+            await self._made(pod, await self.objects(pod))
+        except VolumeFailure:
+            # What it had, it keeps; a change of the objects brings us back at once.
+            ready = self._ready.get(uid)
+            if ready is not None:
+                retry_at = self._clock.now() + RETRY_SECONDS
+                self._ready[uid] = replace(ready, retry_at=retry_at)
+            raise
+
+    def next_refresh(self, uid: str) -> float | None:
+        ready = self._ready.get(uid)
+        moments = [ready.retry_at if ready is not None else None, self._tokens.next_due(uid)]
+        return min((one for one in moments if one is not None), default=None)
+
+    async def clean_up(self, uid: str) -> None:
+        self._ready.pop(uid, None)
+        self._tokens.forget(uid)
+        self._objects.release(uid)
+        try:
+            await self._alone(uid, partial(tear_down, self._directory(uid), whole=False))
+        except OSError as error:
+            raise VolumeFailure(f"cannot remove the volumes of pod {uid}: {error}") from error
+
+    async def remove_orphans(self, is_known: Callable[[str], bool]) -> None:
+        for uid in await asyncio.to_thread(_listed, self._node.pods_dir):
+            if is_known(uid):
+                continue
+            try:
+                await self._alone(uid, partial(tear_down, self._directory(uid), whole=True))
+                log.info("removed what was left of a pod", uid=uid)
+            except OSError as error:
+                log.warning("cannot remove what is left of a pod", uid=uid, error=error)
+
+    def _is_due(self, uid: str) -> bool:
+        moment = self.next_refresh(uid)
+        return moment is not None and self._clock.now() >= moment
+
+    def _directory(self, uid: str) -> str:
+        return f"{self._node.pods_dir}/{uid}"
+
+    async def _bound(self, pod: Obj, objects: Objects) -> dict[str, Obj]:
+        bound = {}
+        for volume, claim in claims_of(pod):
+            name = bound_volume_name(pod, volume, claim, objects)
+            try:
+                bound[volume] = await self._client.get(PERSISTENT_VOLUMES, "", name)
+            except ApiError as error:
+                raise VolumeFailure(
+                    f"Unable to attach or mount volumes: unmounted volumes=[{volume}], "
+                    f"unattached volumes=[], failed to process volumes=[{volume}]: failed to fetch "
+                    f'PV "{name}" from API server: {error}'
+                ) from error
+        return bound
+
+    async def _token_of(self, pod: Obj) -> Callable[[Obj], str]:
+        found = {}
+        for volume in volumes_of(pod):
+            for source in (volume.get("projected") or {}).get("sources") or ():
+                if part := source.get("serviceAccountToken"):
+                    try:
+                        found[wanted_of(part)] = await self._tokens.get(pod, part)
+                    except VolumeFailure as error:
+                        raise VolumeFailure(
+                            f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}'
+                        ) from error
+        return lambda projection: found[wanted_of(projection)]
+
+    def _bind_all(self, pod: Obj, container: str, mounts: Sequence[Mount]) -> tuple[Mount, ...]:
+        base = f"{self._directory(uid_of(pod))}/volume-subpaths"
+        bound = []
+        for index, mount in enumerate(mounts):
+            if mount.sub_path:
+                target = f"{base}/{mount.volume}/{container}/{index}"
+                try:
+                    bind_sub_path(mount.host_path, mount.sub_path, target)
+                except (OSError, SubPathFailure) as error:
+                    # As upstream: what the node's files look like is none of the pod's business.
+                    log.warning(
+                        "subPath refused", pod=key_of(pod), path=mount.sub_path, error=error
+                    )
+                    raise SubPathFailure(
+                        f'failed to prepare subPath for volumeMount "{mount.volume}" of container '
+                        f'"{container}"'
+                    ) from error
+                mount = replace(mount, host_path=target, sub_path="")
+            bound.append(mount)
+        return tuple(bound)
+
+    async def _alone(self, uid: str, work: Callable[[], T]) -> T:
+        """In a thread, after whatever still runs for this pod; not interrupted by cancellation."""
+        while (running := self._running.get(uid)) is not None:
+            await asyncio.wait([running])
+        future = asyncio.get_running_loop().run_in_executor(None, work)
+        self._running[uid] = future
+        future.add_done_callback(partial(self._ended, uid))
+        return await asyncio.shield(future)
+
+    def _ended(self, uid: str, future: "asyncio.Future[Any]") -> None:
+        if self._running.get(uid) is future:
+            del self._running[uid]
+        if not future.cancelled():
+            future.exception()  # whoever waited may be gone; nobody is to complain about that
+
+
+def _made_from(pod: Obj, objects: Objects) -> object:
+    """Equal as long as nothing that a volume shows has changed."""
+    seen = []
+    for one in volume_references(pod):
+        if one.kind == CLAIM:
+            continue  # once bound, it stays what it is
+        found = objects.get((one.kind, one.name))
+        seen.append(None if found is None else meta_of(found).get("resourceVersion"))
+    downward = any(kind_of(one) in ("downwardAPI", "projected") for one in volumes_of(pod))
+    shown = (labels_of(pod), annotations_of(pod)) if downward else None
+    return seen, shown
+
+
+def _listed(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except FileNotFoundError:
+        return []

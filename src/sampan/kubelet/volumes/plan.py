@@ -1,0 +1,244 @@
+"""What has to be there for the volumes of a pod: decided here, done by set_up.py. Pure.
+
+Job: every volume of the spec → one frozen step, or a VolumeFailure that says what is missing.
+Invariant: a type that the node cannot mount is refused by name, never left out.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sampan.api.objects import Obj, is_deleted, namespace_of, uid_of
+from sampan.api.quantity import value_of
+from sampan.kubelet.environment import Surroundings
+from sampan.kubelet.spec import init_containers, is_sidecar, spec_of
+from sampan.kubelet.volumes.payload import API_DATA, Payload, Token, group_of, payload_of
+from sampan.kubelet.volumes.references import CLAIM, kind_of, volumes_of
+from sampan.kubelet.volumes_hook import Objects, VolumeFailure
+
+# As upstream's layout: pods/<uid>/volumes/<plugin>/<volume>.
+_PLUGINS = {
+    "emptyDir": "kubernetes.io~empty-dir",
+    "configMap": "kubernetes.io~configmap",
+    "secret": "kubernetes.io~secret",
+    "downwardAPI": "kubernetes.io~downward-api",
+    "projected": "kubernetes.io~projected",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """An emptyDir."""
+
+    name: str
+    path: str
+    in_memory: bool = False
+    size_bytes: int = 0  # 0: no bound of its own
+    group: int | None = None
+    shared: bool = False  # mounts made below it must be seen on the other side
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """A volume made from API objects."""
+
+    name: str
+    path: str
+    in_memory: bool
+    payload: Payload = field(repr=False)
+    group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostPath:
+    name: str
+    path: str
+    type: str = ""
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPath:
+    """A local persistent volume: a directory of the node that was prepared for it."""
+
+    name: str
+    path: str
+    read_only: bool = False
+    group: int | None = None
+    only_on_mismatch: bool = False  # fsGroupChangePolicy
+
+
+Step = Directory | Files | HostPath | LocalPath
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a volume may ask of its node."""
+
+    pods_dir: str
+    memory_bytes: int
+    around: Surroundings
+
+
+def plan_volumes(
+    pod: Obj, objects: Objects, bound: Mapping[str, Obj], token: Token, node: Node
+) -> list[Step]:
+    """`bound`: volume name → the PersistentVolume behind its claim. Raises VolumeFailure."""
+    steps: list[Step] = []
+    for volume in volumes_of(pod):
+        try:
+            steps.append(_step(volume, pod, objects, bound, token, node))
+        except VolumeFailure as fault:
+            if kind_of(volume) == "persistentVolumeClaim":
+                raise
+            raise set_up_failed(volume, str(fault)) from fault
+    return steps
+
+
+def set_up_failed(volume: Obj, why: str) -> VolumeFailure:
+    return VolumeFailure(f'MountVolume.SetUp failed for volume "{volume.get("name")}" : {why}')
+
+
+def _step(
+    volume: Obj, pod: Obj, objects: Objects, bound: Mapping[str, Obj], token: Token, node: Node
+) -> Step:
+    name, kind = volume.get("name", ""), kind_of(volume)
+    if kind in API_DATA:
+        payload = payload_of(volume, pod, objects, node.around, token)
+        # As upstream: what may be secret never touches a disk.
+        return Files(
+            name, _path(pod, name, kind, node), kind != "configMap", payload, group_of(pod)
+        )
+    match kind:
+        case "emptyDir":
+            return _empty_dir(name, volume.get(kind) or {}, pod, node)
+        case "hostPath":
+            source = volume[kind]
+            return HostPath(name, source.get("path", ""), source.get("type") or "")
+        case "persistentVolumeClaim":
+            return _claimed(name, volume[kind], pod, objects, bound)
+        case "image":
+            raise VolumeFailure(
+                "image volumes need a container runtime that mounts images; this node's does not"
+            )
+    raise VolumeFailure(f"volumes of type {kind} are not supported by this node yet")
+
+
+def _path(pod: Obj, name: str, kind: str, node: Node) -> str:
+    return f"{node.pods_dir}/{uid_of(pod)}/volumes/{_PLUGINS[kind]}/{name}"
+
+
+def _empty_dir(name: str, source: Obj, pod: Obj, node: Node) -> Directory:
+    medium = source.get("medium") or ""
+    if medium not in ("", "Memory"):
+        raise VolumeFailure(f"emptyDir of medium {medium} is not supported by this node yet")
+    limit = value_of(source["sizeLimit"]).value() if source.get("sizeLimit") else 0
+    bounds = [limit, pod_memory_limit(pod), node.memory_bytes] if medium else [limit]
+    return Directory(
+        name,
+        _path(pod, name, "emptyDir", node),
+        in_memory=bool(medium),
+        size_bytes=min((one for one in bounds if one > 0), default=0),
+        group=group_of(pod),
+        shared=_is_propagated(pod, name),
+    )
+
+
+def _is_propagated(pod: Obj, name: str) -> bool:
+    spec = spec_of(pod)
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    mounts = [mount for one in containers for mount in one.get("volumeMounts") or ()]
+    return any(
+        mount.get("name") == name and (mount.get("mountPropagation") or "None") != "None"
+        for mount in mounts
+    )
+
+
+def pod_memory_limit(pod: Obj) -> int:
+    """What all containers together may use; 0 where one of them has no limit."""
+    own = _memory(spec_of(pod).get("resources") or {})
+    if own:
+        return own
+    sidecars = [one for one in init_containers(pod) if is_sidecar(one)]
+    running = [*(spec_of(pod).get("containers") or ()), *sidecars]
+    limits = [_memory(one.get("resources") or {}) for one in running]
+    inits = [_memory(one.get("resources") or {}) for one in init_containers(pod)]
+    return max([sum(limits), *inits]) if limits and all(limits) else 0
+
+
+def _memory(resources: Obj) -> int:
+    written = (resources.get("limits") or {}).get("memory")
+    return value_of(written).value() if written else 0
+
+
+# Claims.
+
+
+def claims_of(pod: Obj) -> Iterable[tuple[str, str]]:
+    """(volume name, claim name)."""
+    for volume in volumes_of(pod):
+        if volume.get("persistentVolumeClaim"):
+            yield volume["name"], volume["persistentVolumeClaim"].get("claimName", "")
+
+
+def bound_volume_name(pod: Obj, volume: str, claim: str, objects: Objects) -> str:
+    """The PersistentVolume that the claim got. Raises VolumeFailure."""
+    found = objects.get((CLAIM, claim))
+    if found is None:
+        why = "failed to fetch PVC from API server: "
+        raise _claim_fault(pod, volume, claim, f'{why}persistentvolumeclaims "{claim}" not found')
+    if is_deleted(found):
+        raise _claim_fault(pod, volume, claim, "PVC is being deleted")
+    name: str = (found.get("spec") or {}).get("volumeName") or ""
+    if not name or (found.get("status") or {}).get("phase") != "Bound":
+        raise _claim_fault(pod, volume, claim, "PVC is not bound")
+    return name
+
+
+def _claim_fault(pod: Obj, volume: str, claim: str, why: str) -> VolumeFailure:
+    return VolumeFailure(
+        f"Unable to attach or mount volumes: unmounted volumes=[{volume}], unattached volumes=[], "
+        f"failed to process volumes=[{volume}]: "
+        f"error processing PVC {namespace_of(pod)}/{claim}: {why}"
+    )
+
+
+def _claimed(
+    name: str, source: Obj, pod: Obj, objects: Objects, bound: Mapping[str, Obj]
+) -> HostPath | LocalPath:
+    claim = source.get("claimName", "")
+    volume_name = bound_volume_name(pod, name, claim, objects)
+    if name not in bound:
+        return HostPath(name, "")  # a look ahead: what can be known about the claim is known
+    volume = bound[name]
+    spec = volume.get("spec") or {}
+    holder = (spec.get("claimRef") or {}).get("uid")
+    if holder != uid_of(objects[(CLAIM, claim)] or {}):
+        why = f"PV {volume_name} is bound to another claim"
+        raise _claim_fault(pod, name, claim, why)
+    if spec.get("volumeMode") == "Block":
+        why = f"PV {volume_name}: volumes of mode Block are not supported by this node yet"
+        raise _claim_fault(pod, name, claim, why)
+    read_only = bool(source.get("readOnly")) or spec.get("accessModes") == ["ReadOnlyMany"]
+    if spec.get("hostPath"):
+        host = spec["hostPath"]
+        return HostPath(name, host.get("path", ""), host.get("type") or "", read_only)
+    if spec.get("local"):
+        context = spec_of(pod).get("securityContext") or {}
+        return LocalPath(
+            name, spec["local"].get("path", ""), read_only,
+            None if read_only else group_of(pod),
+            context.get("fsGroupChangePolicy") == "OnRootMismatch",
+        )  # fmt: skip
+    kind = next((key for key in spec if key in _OTHER_SOURCES), "unknown")
+    why = f"PV {volume_name}: volumes of type {kind} are not supported by this node yet"
+    raise _claim_fault(pod, name, claim, why)
+
+
+_OTHER_SOURCES = frozenset(
+    {
+        "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "fc",
+        "flexVolume", "flocker", "gcePersistentDisk", "glusterfs", "iscsi", "nfs",
+        "photonPersistentDisk", "portworxVolume", "quobyte", "rbd", "scaleIO", "storageos",
+        "vsphereVolume",
+    }
+)  # fmt: skip

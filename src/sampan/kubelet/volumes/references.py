@@ -1,0 +1,41 @@
+"""Which API objects the volumes of a pod need. Pure.
+
+Job: config maps, secrets and claims by kind and name; what must be asked for before anything else.
+"""
+
+from collections.abc import Iterator
+
+from sampan.api.objects import Obj
+from sampan.kubelet.spec import spec_of
+from sampan.kubelet.translate import Reference
+
+CONFIG_MAP, SECRET, CLAIM = "ConfigMap", "Secret", "PersistentVolumeClaim"
+
+
+def kind_of(volume: Obj) -> str:
+    """`configMap`, `emptyDir` … : the one field beside the name."""
+    return next((key for key in volume if key != "name" and volume[key] is not None), "emptyDir")
+
+
+def volumes_of(pod: Obj) -> list[Obj]:
+    return spec_of(pod).get("volumes") or []
+
+
+def volume_references(pod: Obj) -> tuple[Reference, ...]:
+    """Each once, in the order of the spec."""
+    found = dict.fromkeys(ref for volume in volumes_of(pod) for ref in _of_volume(volume))
+    return tuple(found)
+
+
+def _of_volume(volume: Obj) -> Iterator[Reference]:
+    if volume.get("configMap"):
+        yield Reference(CONFIG_MAP, volume["configMap"].get("name", ""))
+    elif volume.get("secret"):
+        yield Reference(SECRET, volume["secret"].get("secretName", ""))
+    elif volume.get("persistentVolumeClaim"):
+        yield Reference(CLAIM, volume["persistentVolumeClaim"].get("claimName", ""))
+    for source in (volume.get("projected") or {}).get("sources") or ():
+        if source.get("configMap"):
+            yield Reference(CONFIG_MAP, source["configMap"].get("name", ""))
+        elif source.get("secret"):
+            yield Reference(SECRET, source["secret"].get("name", ""))

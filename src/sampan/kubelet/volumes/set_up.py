@@ -1,0 +1,105 @@
+"""Carrying out what plan.py decided, and taking it away again. Blocking: runs in a thread.
+
+Job: one `match` over the steps; directories, tmpfs mounts, files, ownership.
+Invariant: what is there already is kept: every step can be repeated, also by the next agent.
+Invariant: nothing is removed while something is mounted below, and no link is followed: what is
+    removed is the pod's own.
+"""
+
+import os
+import shutil
+import stat
+from typing import assert_never
+
+from sampan.kubelet.volumes import mounts
+from sampan.kubelet.volumes.atomic_writer import write_payload
+from sampan.kubelet.volumes.host_path import check_host_path
+from sampan.kubelet.volumes.ownership import give_root_to_group, give_to_group
+from sampan.kubelet.volumes.plan import Directory, Files, HostPath, LocalPath, Step
+from sampan.kubelet.volumes_hook import MountedVolume, VolumeFailure
+
+_VOLUME_MODE, _PRIVATE_MODE = 0o777, 0o750
+
+
+def set_up(step: Step, now: float) -> MountedVolume:
+    """Raises VolumeFailure."""
+    try:
+        match step:
+            case Directory():
+                _directory(step)
+                return MountedVolume(step.path)
+            case Files():
+                _files(step, now)
+                return MountedVolume(step.path, read_only=True)
+            case HostPath(path=path, type=kind, read_only=read_only):
+                check_host_path(path, kind)
+                return MountedVolume(path, read_only)
+            case LocalPath(path=path, read_only=read_only):
+                _local(step)
+                return MountedVolume(path, read_only)
+            case _:
+                assert_never(step)
+    except (OSError, VolumeFailure) as error:
+        raise VolumeFailure(
+            f'MountVolume.SetUp failed for volume "{step.name}" : {error}'
+        ) from error
+
+
+def _directory(step: Directory) -> None:
+    if os.path.isdir(step.path) and (not step.in_memory or os.path.ismount(step.path)):
+        return
+    _make(step.path)
+    if step.in_memory:
+        mounts.mount_tmpfs(step.path, step.size_bytes)
+    else:
+        os.chmod(step.path, _VOLUME_MODE)
+    if step.group is not None:
+        give_root_to_group(step.path, step.group)
+    if step.shared:
+        mounts.share(step.path)
+
+
+def _files(step: Files, now: float) -> None:
+    if not os.path.isdir(step.path):
+        _make(step.path)
+        os.chmod(step.path, _VOLUME_MODE)
+    if step.in_memory and not os.path.ismount(step.path):
+        mounts.mount_tmpfs(step.path)
+    group = step.group
+    if group is None:
+        write_payload(step.path, step.payload, now)
+        return
+    give_root_to_group(step.path, group, read_only=True)
+    write_payload(
+        step.path, step.payload, now, lambda path: give_to_group(path, group, read_only=True)
+    )
+
+
+def _local(step: LocalPath) -> None:
+    try:
+        mode = os.stat(step.path).st_mode
+    except FileNotFoundError as error:
+        raise VolumeFailure(f'path "{step.path}" does not exist') from error
+    if stat.S_ISBLK(mode):
+        raise VolumeFailure(
+            f"{step.path} is a block device: local volumes must be directories on this node"
+        )
+    if step.group is not None and stat.S_ISDIR(mode):
+        give_to_group(step.path, step.group, only_on_mismatch=step.only_on_mismatch)
+
+
+def _make(path: str) -> None:
+    os.makedirs(path, _PRIVATE_MODE, exist_ok=True)
+
+
+def tear_down(pod_directory: str, *, whole: bool) -> None:
+    """Unmount everything of the pod, then remove its volumes, or (`whole`) all of it. Raises
+    OSError."""
+    if not os.path.isdir(pod_directory):
+        return
+    mounts.unmount_below(pod_directory)
+    parts = ("volumes", "volume-subpaths")
+    for path in [pod_directory] if whole else [f"{pod_directory}/{one}" for one in parts]:
+        if os.path.isdir(path) and not os.path.islink(path):
+            assert shutil.rmtree.avoids_symlink_attacks
+            shutil.rmtree(path)

@@ -1,0 +1,63 @@
+"""The volumes of a simulated node: nothing is mounted, but what is missing is missed.
+
+Job: a pod that refers to a config map, secret or key that is not there waits for it, as on a real
+    node; everything else is taken as given.
+Owner: Kubelet, for a simulated node.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from sampan.api.objects import Obj, uid_of
+from sampan.kubelet.environment import Surroundings
+from sampan.kubelet.runtime import Mount
+from sampan.kubelet.translate import NodeFacts
+from sampan.kubelet.volumes.payload import API_DATA, payload_of
+from sampan.kubelet.volumes.plan import set_up_failed
+from sampan.kubelet.volumes.references import kind_of, volumes_of
+from sampan.kubelet.volumes.tracked_objects import TrackedObjects
+from sampan.kubelet.volumes_hook import MountedVolume, Objects, VolumeFailure
+
+
+class SimulatedVolumes:
+    def __init__(
+        self, *, objects: TrackedObjects, changed: Callable[[str], None], node: NodeFacts
+    ) -> None:
+        self._objects, self._on_change = objects, changed
+        self._around = Surroundings(node.node_name, node.node_ips, allocatable=node.allocatable)
+
+    async def objects(self, pod: Obj) -> Objects:
+        return await self._objects.of(pod, self._on_change)
+
+    def check(self, pod: Obj, objects: Objects) -> None:
+        for volume in volumes_of(pod):
+            if kind_of(volume) in API_DATA:
+                try:
+                    payload_of(volume, pod, objects, self._around, lambda projection: "")
+                except VolumeFailure as fault:
+                    raise set_up_failed(volume, str(fault)) from fault
+
+    async def prepare(self, pod: Obj, objects: Objects) -> Mapping[str, MountedVolume]:
+        self.check(pod, objects)
+        place = f"/simulated/{uid_of(pod)}/volumes"
+        return {one["name"]: MountedVolume(f"{place}/{one['name']}") for one in volumes_of(pod)}
+
+    async def resolve(self, pod: Obj, container: str, mounts: Sequence[Mount]) -> tuple[Mount, ...]:
+        return tuple(
+            replace(mount, host_path=f"{mount.host_path}/{mount.sub_path}", sub_path="")
+            if mount.sub_path
+            else mount
+            for mount in mounts
+        )
+
+    async def refresh(self, pod: Obj) -> None:
+        """Nothing to do."""
+
+    def next_refresh(self, uid: str) -> float | None:
+        return None
+
+    async def clean_up(self, uid: str) -> None:
+        self._objects.release(uid)
+
+    async def remove_orphans(self, is_known: Callable[[str], bool]) -> None:
+        """Nothing to do."""

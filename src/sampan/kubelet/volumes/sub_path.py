@@ -1,0 +1,113 @@
+"""subPath: a file or directory inside of a volume, found without ever leaving it.
+
+Job: walk the path one component at a time from an open directory; bind what was found to a place
+    of the pod's own, so that nothing can be exchanged between the check and its use.
+Invariant: no component is followed by the kernel: links are read and walked by us, `..` goes back
+    along the directories that we hold open, and never above the volume.
+Invariant: what is bound is the very inode that was reached.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sampan.kubelet.volumes.mounts import MS_BIND, mount, unmount_all
+from sampan.kubelet.volumes_hook import SubPathFailure
+
+_MOST_LINKS = 40  # as the kernel's own bound
+
+
+@contextmanager
+def opened_beneath(root: str, sub_path: str) -> Iterator[int]:
+    """A descriptor (O_PATH) of what is at `sub_path`; missing directories are made, with the mode
+    of the volume. Raises SubPathFailure or OSError."""
+    held = [os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)]
+    try:
+        _walk(held, sub_path)
+        yield held[-1]
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def _walk(held: list[int], sub_path: str) -> None:
+    """`held`: from the volume's root to where we are."""
+    mode = stat.S_IMODE(os.fstat(held[0]).st_mode)
+    left, links = _parts(sub_path), 0
+    while left:
+        name = left.pop(0)
+        if name == "..":
+            if len(held) == 1:
+                raise SubPathFailure("it leads out of the volume")
+            os.close(held.pop())
+            continue
+        reached = _open(held[-1], name, mode)
+        if not stat.S_ISLNK(os.fstat(reached).st_mode):
+            held.append(reached)
+            continue
+        try:
+            target = os.readlink("", dir_fd=reached)
+        finally:
+            os.close(reached)
+        links += 1
+        if target.startswith("/") or links > _MOST_LINKS:
+            raise SubPathFailure("a symbolic link leads out of the volume")
+        left = _parts(target) + left
+
+
+def _parts(path: str) -> list[str]:
+    if path.startswith("/"):
+        raise SubPathFailure("it is an absolute path")
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _open(parent: int, name: str, mode: int) -> int:
+    flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(name, flags, dir_fd=parent)
+    except FileNotFoundError:
+        os.mkdir(name, 0o700, dir_fd=parent)
+    made = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    try:
+        os.fchmod(made, mode)
+    finally:
+        os.close(made)
+    return os.open(name, flags, dir_fd=parent)
+
+
+def bind_sub_path(root: str, sub_path: str, target: str) -> None:
+    """Make `target` show what is at `sub_path` now; a mount that already does is left alone."""
+    with opened_beneath(root, sub_path) as reached:
+        wanted = os.fstat(reached)
+        if _shows(target, wanted):
+            return
+        unmount_all(target)
+        _make_place(target, stat.S_ISDIR(wanted.st_mode))
+        mount(f"/proc/self/fd/{reached}", target, flags=MS_BIND)
+        if not _shows(target, wanted):
+            unmount_all(target)
+            raise SubPathFailure("something else was mounted")
+
+
+def _shows(target: str, wanted: os.stat_result) -> bool:
+    try:
+        found = os.lstat(target)
+    except FileNotFoundError:
+        return False
+    return (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino)
+
+
+def _make_place(target: str, is_directory: bool) -> None:
+    os.makedirs(os.path.dirname(target), 0o750, exist_ok=True)
+    try:
+        if os.path.isdir(target) != is_directory and os.path.lexists(target):
+            (os.unlink if is_directory else os.rmdir)(target)
+        if is_directory:
+            os.mkdir(target, 0o750)
+        else:
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o640))
+    except OSError as error:
+        if error.errno != errno.EEXIST:
+            raise
