@@ -6,8 +6,10 @@ Job: build them from the settings that some of them need. To add one: add a line
 from dataclasses import dataclass
 
 from sampan.controllers.controller import Controller
+from sampan.controllers.cronjob import cronjob_controller
 from sampan.controllers.daemonset import daemonset_controller
 from sampan.controllers.deployment import deployment_controller
+from sampan.controllers.disruption import disruption_controller
 from sampan.controllers.endpoints import endpoints_controller
 from sampan.controllers.endpointslice import endpointslice_controller
 from sampan.controllers.garbage_collector import garbage_collector
@@ -46,5 +48,7 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         job_controller(),
         daemonset_controller(),
         statefulset_controller(),
+        cronjob_controller(),
         ttl_after_finished_controller(),
+        disruption_controller(),
     ]
