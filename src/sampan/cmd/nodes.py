@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sampan.kubelet.runtime import ObservedPod, Runtime
     from sampan.kubelet.server import KubeletServer
     from sampan.kubelet.settings import KubeletSettings
+    from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
 READY_SECONDS = 60.0
 CONNECT_SECONDS = 20.0
@@ -48,6 +49,10 @@ class NodeIdentity:
 
 
 class Nodes(Protocol):
+    @property
+    def mount_volumes(self) -> bool:
+        """Do they really mount volumes, a service account's token among them?"""
+
     async def prepare(self) -> None:
         """What needs no API server: runs beside its start."""
 
@@ -93,6 +98,8 @@ def _missing() -> list[str]:
 
 
 class NoNodes:
+    mount_volumes = False
+
     async def prepare(self) -> None:
         """Nothing to do."""
 
@@ -109,12 +116,15 @@ class NoNodes:
 class SimulatedNodes:
     """Any number of nodes that only pretend, sharing one watch of the pods."""
 
+    mount_volumes = False
+
     def __init__(
         self, settings: UpSettings, identity: NodeIdentity, progress: Progress, clock: Clock
     ) -> None:
         self._settings, self._identity = settings, identity
         self._progress, self._clock = progress, clock
         self._tasks = Tasks("simulated nodes")
+        self._objects: TrackedObjects | None = None
 
     async def prepare(self) -> None:
         """Nothing to do."""
@@ -124,11 +134,14 @@ class SimulatedNodes:
         from sampan.kubelet.settings import KubeletSettings
         from sampan.kubelet.simulated import SimulatedRuntime
         from sampan.kubelet.sources.apiserver import ApiserverSource
+        from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
         with self._progress.step("nodes") as step:
             client = clients("system:node:simulated")
             informer = Informer(client, PODS, clock=self._clock)
             source = ApiserverSource(informer)
+            objects = TrackedObjects(client, clock=self._clock, rng=random.Random())
+            self._objects = objects
             self._tasks.supervise("pods", informer.run)
             self._tasks.supervise("source", source.run)
             kubelets = []
@@ -145,6 +158,7 @@ class SimulatedNodes:
                     metrics=metrics,
                     rng=random.Random(),
                     source=source,
+                    objects=objects,
                 )
                 self._tasks.supervise(name, kubelet.run)
                 kubelets.append(kubelet)
@@ -156,6 +170,8 @@ class SimulatedNodes:
 
     async def stop(self) -> None:
         await self._tasks.stop()
+        if self._objects is not None:
+            await self._objects.stop()
 
     def _names(self) -> list[str]:
         if self._settings.nodes == 1:
@@ -167,6 +183,8 @@ class SimulatedNodes:
 
 class RealNode:
     """This machine: containerd of our own or one that runs already, and the node agent."""
+
+    mount_volumes = True
 
     def __init__(
         self,
@@ -231,6 +249,7 @@ class RealNode:
             return
         if not self._settings.keep_pods:
             await self._stop_pods()
+            await self._unmount_volumes()
         await self._runtime.close()
         if self._containerd is not None:
             await self._containerd.stop()
@@ -303,6 +322,15 @@ class RealNode:
                 step.detail = f"{len(running)} stopped"
         except RuntimeFailure as error:
             self._progress.warn(f"some containers may still run: {error}")
+
+    async def _unmount_volumes(self) -> None:
+        """What is in memory goes with the machine's power, too."""
+        from sampan.kubelet.volumes.mounts import unmount_below
+
+        try:
+            await asyncio.to_thread(unmount_below, str(self._data.kubelet))
+        except OSError as error:
+            self._progress.warn(f"some volumes may still be mounted: {error}")
 
     async def _stop_pod(self, pod: "ObservedPod") -> None:
         assert self._runtime is not None

@@ -25,7 +25,11 @@ def run(data_dir: str, *, confirmed: bool) -> int:
     except DataDirError as error:
         print(f"sampan: {error}", file=sys.stderr)
         return 1
-    remove(data)
+    try:
+        remove(data)
+    except OSError as error:
+        print(f"sampan: cannot remove {data.root}: {error}", file=sys.stderr)
+        return 1
     lock.release()
     print(f"removed {data.root}")
     return 0
@@ -39,4 +43,9 @@ def remove(data: DataDir) -> None:
 
         asyncio.run(containerd.reset(data.root, environment=os.environ, clock=SystemClock()))
         cni.tear_down(data.root)
+    if data.kubelet.exists():
+        from sampan.kubelet.volumes.mounts import unmount_below
+
+        # What is mounted there may be a directory of the user's: it must not be emptied.
+        unmount_below(str(data.kubelet))
     shutil.rmtree(data.root)
