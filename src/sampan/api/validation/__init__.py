@@ -10,8 +10,12 @@ from collections.abc import Callable
 
 from sampan.api.errors import FieldError, type_invalid
 from sampan.api.objects import Obj, meta_of
-from sampan.api.resources import Resource
-from sampan.api.validation.metadata import validate_metadata, validate_metadata_update
+from sampan.api.resources import Resource, by_plural
+from sampan.api.validation.metadata import (
+    validate_known_finalizers,
+    validate_metadata,
+    validate_metadata_update,
+)
 from sampan.api.validation.rules import Rules
 
 _DEFAULT = Rules()
@@ -30,7 +34,9 @@ def validate_create(resource: Resource, obj: Obj) -> list[FieldError]:
 
     def run(errors: list[FieldError]) -> None:
         if rules.has_identity:
-            validate_metadata(meta_of(obj), resource.namespaced, rules.name, "metadata", errors)
+            meta = meta_of(obj)
+            validate_metadata(meta, resource.namespaced, rules.name, "metadata", errors)
+            _validate_finalizers(resource, meta, errors)
         rules.create(obj, errors)
 
     return _gathered(run)
@@ -42,6 +48,7 @@ def validate_update(resource: Resource, new: Obj, old: Obj) -> list[FieldError]:
 
     def run(errors: list[FieldError]) -> None:
         validate_metadata_update(meta_of(new), meta_of(old), "metadata", errors)
+        _validate_finalizers(resource, meta_of(new), errors)
         rules.update(new, old, errors)
 
     return _gathered(run)
@@ -55,6 +62,12 @@ def validate_status_update(resource: Resource, new: Obj, old: Obj) -> list[Field
         rules.status(new, old, errors)
 
     return _gathered(run)
+
+
+def _validate_finalizers(resource: Resource, meta: Obj, errors: list[FieldError]) -> None:
+    is_built_in = by_plural(resource.group, resource.version, resource.plural) is not None
+    if is_built_in and meta.get("finalizers"):
+        validate_known_finalizers(meta, "metadata", errors)
 
 
 def _gathered(run: Callable[[list[FieldError]], None]) -> list[FieldError]:

@@ -67,6 +67,14 @@ def validate_metadata_update(new: Obj, old: Obj, path: str, errors: Errors) -> N
         _validate_finalizers(finalizers, f"{path}.finalizers", errors)
 
 
+def validate_known_finalizers(meta: Obj, path: str, errors: Errors) -> None:
+    """Of built-in kinds only: those of custom resources may have any name."""
+    for index, finalizer in enumerate(meta.get("finalizers") or ()):
+        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            errors.append(invalid_value(f"{path}.finalizers[{index}]", finalizer, why))
+
+
 def validate_labels(labels: dict[str, str], path: str, errors: Errors) -> None:
     for key, value in labels.items():
         for wrong in names.qualified_name(key):
@@ -151,10 +159,6 @@ def _validate_finalizers(finalizers: list[str], path: str, errors: Errors) -> No
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         why = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.append(invalid_value(path, finalizers, why))
-    for index, finalizer in enumerate(finalizers):
-        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
-            why = "name is neither a standard finalizer name nor is it fully qualified"
-            errors.append(invalid_value(f"{path}[{index}]", finalizer, why))
 
 
 def _validate_no_new_finalizers(new: Obj, old: Obj, path: str, errors: Errors) -> None:

@@ -4,7 +4,6 @@ Job: what must hold of a Pod, and what may change in one.
 Invariant: a pod's spec is immutable but for the fields that `UPDATABLE` names.
 """
 
-
 from sampan.api.errors import (
     FieldError,
     field_forbidden,
