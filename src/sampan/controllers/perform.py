@@ -50,9 +50,16 @@ async def _performed(action: Action, client: Client, recorder: EventRecorder) ->
     try:
         return Outcome(action, await _called(action, client, recorder))
     except ApiError as error:
-        return (
-            Outcome(action) if isinstance(error, _settled(action)) else Outcome(action, error=error)
-        )
+        if isinstance(error, _settled(action)) or _is_too_late(action, error):
+            return Outcome(action)
+        return Outcome(action, error=error)
+
+
+def _is_too_late(action: Action, error: ApiError) -> bool:
+    """Nothing is created in a namespace that is going away, and trying again is no use."""
+    causes = error.details.get("causes") or ()
+    terminating = any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+    return isinstance(action, Create) and terminating
 
 
 def _settled(action: Action) -> Settled:

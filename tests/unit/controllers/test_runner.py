@@ -1,0 +1,171 @@
+import asyncio
+import random
+
+from sampan.api.errors import Conflict, ServiceUnavailable
+from sampan.api.resources import CONFIG_MAPS, SECRETS
+from sampan.client.informer import Informers
+from sampan.controllers.actions import NOTHING, Create, Plan
+from sampan.controllers.controller import Controller, own_key
+from sampan.controllers.runner import ControllerRunner
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+from sampan.testing import virtual_time
+from sampan.testing.unreliable_client import UnreliableClient
+
+
+def obj(name):
+    return {"metadata": {"name": name, "namespace": "ns", "uid": name}}
+
+
+class World:
+    """A runner over a tiny API; `plans` are the keys in the order in which they were planned."""
+
+    def __init__(self):
+        self.client = UnreliableClient()
+        self.clock = virtual_time.LoopClock()
+        self.metrics = Metrics()
+        self.plans = []
+        self.tasks = Tasks("test")
+        self.informers = Informers(self.client, clock=self.clock)
+
+    def controller(self, planned, name="test", **keywords):
+        async def noted(view, key):
+            self.plans.append(key)
+            return await planned(view, key)
+
+        return Controller(name, name, {CONFIG_MAPS: own_key}, noted, **keywords)
+
+    def start(self, *controllers):
+        runner = ControllerRunner(
+            self.client, self.informers, self.clock, self.metrics, controllers, random.Random(1)
+        )
+        self.tasks.start("runner", runner.run())
+        return runner
+
+    async def stop(self):
+        await self.tasks.stop()
+        await self.informers.stop()
+
+
+def told(story):
+    async def run():
+        world = World()
+        try:
+            await story(world)
+        finally:
+            await world.stop()
+
+    virtual_time.run(run())
+
+
+async def nothing(_view, _key):
+    return NOTHING
+
+
+def test_a_change_wakes_its_key_and_idleness_costs_nothing():
+    async def story(world):
+        runner = world.start(world.controller(nothing))
+        await asyncio.sleep(1)
+        world.client.put(obj("a"))
+        await asyncio.sleep(1)
+        assert world.plans == ["ns/a"]
+        assert runner.idle()
+        await asyncio.sleep(10_000)
+        assert world.plans == ["ns/a"]
+
+    told(story)
+
+
+def test_a_failure_is_tried_again_and_stops_nobody_else():
+    async def story(world):
+        failures = [RuntimeError("bug"), ServiceUnavailable("down"), Conflict("changed")]
+
+        async def planned(_view, key):
+            if key == "ns/bad" and failures:
+                raise failures.pop()
+            return NOTHING
+
+        world.start(world.controller(planned, workers=1), world.controller(nothing, "other"))
+        await asyncio.sleep(1)
+        world.client.put(obj("bad"))
+        world.client.put(obj("good"))
+        await asyncio.sleep(60)
+        assert world.plans.count("ns/bad") == 4 + 1  # thrice tried again, and the other one's
+        assert world.plans.count("ns/good") == 2
+        assert "workqueue_retries_total" in world.metrics.names()
+
+    told(story)
+
+
+def test_a_wake_that_fails_does_not_stop_the_others():
+    async def story(world):
+        def broken(_caches, _old, _new):
+            raise RuntimeError("bug")
+
+        bad = Controller("bad", "bad", {CONFIG_MAPS: broken}, nothing)
+        world.start(bad, world.controller(nothing))
+        await asyncio.sleep(1)
+        world.client.put(obj("a"))
+        await asyncio.sleep(1)
+        assert world.plans == ["ns/a"]
+
+    told(story)
+
+
+def test_a_key_is_not_planned_before_its_own_writes_are_seen():
+    async def story(world):
+        answered = asyncio.Event()
+
+        async def create(resource, wanted, namespace=""):
+            # The answer carries the revision of a write whose event comes later.
+            world.client.revision += 1
+            at = world.client.revision
+            stored = {"metadata": {**wanted["metadata"], "resourceVersion": str(at)}}
+            answered.set()
+            return stored
+
+        world.client.create = create
+
+        async def planned(view, _key):
+            return Plan([Create(CONFIG_MAPS, obj("made"))]) if len(world.plans) == 1 else NOTHING
+
+        world.start(world.controller(planned))
+        await asyncio.sleep(1)
+        world.client.put(obj("a"))
+        await answered.wait()
+        await asyncio.sleep(0.1)
+        # Woken by others, but the cache has not caught up with the creation yet.
+        world.tasks.start("poke", asyncio.sleep(0))
+        assert world.plans == ["ns/a"]
+        world.client.bookmark()
+        world.client.put(obj("a"))
+        await asyncio.sleep(5)
+        assert world.plans == ["ns/a", "ns/a"]
+
+    told(story)
+
+
+def test_a_plan_can_ask_for_another_look():
+    async def story(world):
+        async def planned(_view, _key):
+            return Plan(again_seconds=10) if len(world.plans) < 3 else NOTHING
+
+        world.start(world.controller(planned))
+        await asyncio.sleep(1)
+        world.client.put(obj("a"))
+        await asyncio.sleep(15)
+        assert len(world.plans) == 2
+        await asyncio.sleep(100)
+        assert len(world.plans) == 3
+
+    told(story)
+
+
+def test_what_is_only_looked_up_wakes_nobody():
+    async def story(world):
+        world.start(world.controller(nothing, indices={SECRETS: {}}))
+        await asyncio.sleep(1)
+        assert world.client.lists == 2  # both are kept
+        assert world.plans == []
+
+    told(story)
