@@ -105,7 +105,8 @@ def validate_replica_status(new: Obj, old: Obj, errors: Errors) -> None:
     status = status_of(new)
     keys = (
         "replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas",
-        "updatedReplicas", "unavailableReplicas", "observedGeneration", "collisionCount",
+        "updatedReplicas", "unavailableReplicas", "terminatingReplicas", "observedGeneration",
+        "collisionCount",
     )  # fmt: skip
     validate_counts(status, "status", keys, errors)
     total = status.get("replicas") or 0

@@ -59,6 +59,7 @@ def validate_pod_spec(spec: Obj, path: str, errors: Errors, *, is_pod: bool) -> 
         spec.get("restartPolicy") or "",
         spec.get("hostUsers") is not False,
         is_pod,
+        (spec.get("os") or {}).get("name") or "",
     )
     validate_containers(spec, around, path, errors)
     if spec.get("resources") is not None:

@@ -35,6 +35,18 @@ _EPHEMERAL_FIELDS = frozenset((
     "volumeDevices", "terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy",
     "securityContext", "stdin", "stdinOnce", "tty", "targetContainerName",
 ))  # fmt: skip
+_SIGNALS = {
+    "linux": tuple(sorted((
+        "SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGHUP",
+        "SIGILL", "SIGINT", "SIGIO", "SIGIOT", "SIGKILL", "SIGPIPE", "SIGPOLL", "SIGPROF",
+        "SIGPWR", "SIGQUIT", "SIGSEGV", "SIGSTKFLT", "SIGSTOP", "SIGSYS", "SIGTERM", "SIGTRAP",
+        "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGWINCH",
+        "SIGXCPU", "SIGXFSZ", "SIGRTMIN", "SIGRTMAX",
+        *(f"SIGRTMIN+{number}" for number in range(1, 16)),
+        *(f"SIGRTMAX-{number}" for number in range(1, 15)),
+    ))),
+    "windows": ("SIGKILL", "SIGTERM"),
+}  # fmt: skip
 _NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
 
 
@@ -48,6 +60,7 @@ class Surroundings:
     restart_policy: str
     host_users: bool
     is_pod: bool
+    system: str  # linux, windows, or nothing said
 
 
 def validate_containers(spec: Obj, around: Surroundings, path: str, errors: Errors) -> None:
@@ -63,6 +76,7 @@ def validate_containers(spec: Obj, around: Surroundings, path: str, errors: Erro
             errors.append(duplicate(f"{here}.name", name))
         seen.add(name)
         validate_probes(container, around.grace_seconds, here, errors)
+        _validate_stop_signal(container, around.system, here, errors)
         _validate_restart_rules(container, ("Always", "Never", "OnFailure"), here, errors)
     validate_host_ports(list(enumerate(containers)), f"{path}.containers", set(), errors)
     if spec.get("initContainers"):
@@ -86,6 +100,7 @@ def _validate_init(
         validate_host_ports([(0, container)], path, set(), errors)
         if container.get("restartPolicy") == "Always":
             validate_probes(container, around.grace_seconds, here, errors)
+            _validate_stop_signal(container, around.system, here, errors)
         else:
             forbid_probes(container, here, errors)
         _validate_restart_rules(container, ("Always", "Never", "OnFailure"), here, errors)
@@ -168,6 +183,19 @@ def _validate_resize(policies: list[Obj], restart: str, path: str, errors: Error
         if restart == "Never" and action != "NotRequired":
             why = "must be 'NotRequired' when `restartPolicy` is 'Never'"
             errors.append(invalid_value(path, action, why))
+
+
+def _validate_stop_signal(container: Obj, system: str, path: str, errors: Errors) -> None:
+    signal = (container.get("lifecycle") or {}).get("stopSignal")
+    if signal is None:
+        return
+    field = f"{path}.lifecycle.stopSignal"
+    known = _SIGNALS.get(system, ())
+    if not system:
+        why = "may not be set for containers with empty `spec.os.name`"
+        errors.append(field_forbidden(field, why))
+    elif known and signal not in known:
+        errors.append(not_supported(field, signal, known))
 
 
 def _validate_restart_rules(
