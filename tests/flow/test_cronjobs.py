@@ -1,5 +1,7 @@
 import asyncio
 
+import pytest
+
 from sampan.api.resources import CRON_JOBS, EVENTS, JOBS
 from sampan.testing.control_plane import story
 
@@ -115,10 +117,11 @@ async def test_strokes_that_are_too_old_are_not_made_up_for(plane):
     assert await jobs(plane) == {}
 
 
+@pytest.mark.slow
 @with_cron
 async def test_a_long_sleep_ends_with_one_job_of_the_last_stroke(plane):
     await create(plane, schedule="* * * * *", suspend=True)
-    await wait(plane, 60 * 4)
+    await wait(plane, 60 * 2)
     patch = {"spec": {"suspend": False}}
     await plane.client.patch(CRON_JOBS, "default", "tick", patch, patch_type="merge")
     await plane.settled()

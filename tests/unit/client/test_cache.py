@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,6 +85,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(STEPS)
 def test_indices_always_agree_with_the_objects(steps):
     cache = Cache({"node": by_node_name, "owner": by_owner_uid})

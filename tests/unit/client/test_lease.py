@@ -1,6 +1,7 @@
 import asyncio
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -129,6 +130,7 @@ def test_a_clean_stop_hands_over_at_once():
     processes(story)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.floats(0.1, 30)), max_size=8))
 def test_there_are_never_two_leaders(cuts):
     async def story(api, leaders, a, b):

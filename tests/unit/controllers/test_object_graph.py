@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,6 +121,7 @@ UIDS = st.sampled_from("abcd")
 STEPS = st.lists(st.tuples(UIDS, st.none() | st.lists(UIDS, max_size=3, unique=True)), max_size=25)
 
 
+@pytest.mark.slow
 @given(STEPS)
 def test_dependents_are_always_exactly_those_that_name_the_owner(steps):
     graph, objects = ObjectGraph(), {}
