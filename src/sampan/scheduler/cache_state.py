@@ -36,31 +36,31 @@ class CacheState:
     def __init__(self) -> None:
         self._placed: dict[str, Placed] = {}  # by pod uid
         self._on_node: dict[str, dict[str, Resident]] = {}  # node → uid → pod
-        self._columns = Columns(
+        self.columns = Columns(
             lambda: ((placed.node, placed.pod) for placed in self._placed.values())
         )
         self._priorities: Counter[int] = Counter()
 
     def snapshot(self) -> Snapshot:
-        return self._columns.snapshot()
+        return self.columns.snapshot()
 
     def put_node(self, row: NodeRow) -> Event | None:
         """The event that this is for waiting pods; None where nothing changed for them."""
-        old = self._columns.row(row.name)
+        old = self.columns.row(row.name)
         if old == row:
             return None
-        self._columns.put_node(row, self._on_node.get(row.name, {}).values())
+        self.columns.put_node(row, self._on_node.get(row.name, {}).values())
         return NodeAdded(row) if old is None else NodeChanged(old, row)
 
     def remove_node(self, name: str) -> Event | None:
         """Its pods stay recorded: the node may come back before they are gone."""
-        if self._columns.row(name) is None:
+        if self.columns.row(name) is None:
             return None
-        self._columns.remove_node(name, self._on_node.get(name, {}).values())
+        self.columns.remove_node(name, self._on_node.get(name, {}).values())
         return NodeGone(name)
 
     def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> Event:
-        self._columns.put_namespace(name, labels)
+        self.columns.put_namespace(name, labels)
         return NamespaceChanged(name)
 
     def put_pod(self, uid: str, node: str, pod: Resident) -> list[Event]:
@@ -82,7 +82,7 @@ class CacheState:
         placed = self._placed.pop(uid, None)
         if placed is None:
             return None
-        self._columns.subtract(placed.node, placed.pod)
+        self.columns.subtract(placed.node, placed.pod)
         there = self._on_node[placed.node]
         del there[uid]
         if not there:
@@ -110,7 +110,7 @@ class CacheState:
         self._placed[uid] = placed
         self._on_node.setdefault(placed.node, {})[uid] = placed.pod
         self._count(placed.pod.priority, 1)
-        self._columns.add(placed.node, placed.pod)
+        self.columns.add(placed.node, placed.pod)
         new = PodPlaced(placed.pod, placed.node)
         return [new] if gone is None else [gone, new]
 

@@ -16,13 +16,16 @@ from sampan.scheduler.snapshot import ABSENT, BoolArray, IntArray, Snapshot
 from sampan.scheduler.tolerations import Taint
 
 MOST_LAZY = 256  # columns that are kept only because a pod once asked for them
+MOST_TOUCHED = 4096
 _FIRST_CAPACITY = 16
 
 
 class Columns:
     def __init__(self, residents: Callable[[], Iterable[tuple[str, Resident]]]) -> None:
         """`residents`: every pod with its node's name, for counts that are asked for late."""
-        self.generation = 0
+        self.generation = 0  # grows with every change
+        self.structure = 0  # grows when nodes or namespaces change, not when pods come and go
+        self.touched = Touched()
         self._rows: list[NodeRow] = []
         self._at: dict[str, int] = {}
         self._capacity = _FIRST_CAPACITY
@@ -47,7 +50,7 @@ class Columns:
 
     def put_node(self, row: NodeRow, placed: Iterable[Resident]) -> None:
         """A node that is new or changed; `placed` is read only for a new one."""
-        self._changed()
+        self._restructured()
         at = self._at.get(row.name)
         if at is not None:
             self._taint_sets.drop(int(self._taint_set[at]))
@@ -67,7 +70,7 @@ class Columns:
         at = self._at.get(name)
         if at is None:
             return
-        self._changed()
+        self._restructured()
         for resident in placed:
             self._take(at, resident, -1)
         self._taint_sets.drop(int(self._taint_set[at]))
@@ -85,17 +88,19 @@ class Columns:
         """A pod on a node; nothing where the node is not there (its pods come with it later)."""
         at = self._at.get(node)
         if at is not None:
-            self._changed()
+            self.generation += 1
+            self.touched.add(at)
             self._take(at, resident, 1)
 
     def subtract(self, node: str, resident: Resident) -> None:
         at = self._at.get(node)
         if at is not None:
-            self._changed()
+            self.generation += 1
+            self.touched.add(at)
             self._take(at, resident, -1)
 
     def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
-        self._changed()
+        self._restructured()
         self._pod_columns.put_namespace(name, labels)
 
     def row(self, name: str) -> NodeRow | None:
@@ -110,7 +115,6 @@ class Columns:
     def _taken(self) -> Snapshot:
         count = len(self._rows)
         return Snapshot(
-            generation=self.generation,
             rows=self._rows,
             at=self._at,
             allocatable={name: _view(one, count) for name, one in self._allocatable.items()},
@@ -139,8 +143,9 @@ class Columns:
             if at is not None:
                 yield at, resident
 
-    def _changed(self) -> None:
+    def _restructured(self) -> None:
         self.generation += 1
+        self.structure += 1
         self._snapshot = None
 
     def _write_node(self, at: int, row: NodeRow) -> None:
@@ -184,6 +189,7 @@ class Columns:
         if name not in self._allocatable:
             self._allocatable[name] = self._zeros()
             self._requested[name] = self._zeros()
+            self._snapshot = None
 
     def _zeros(self) -> IntArray:
         return np.zeros(self._capacity, np.int64)
@@ -212,6 +218,31 @@ class Columns:
         self._label_columns.grow(self._capacity)
         self._image_columns.grow(self._capacity)
         self._pod_columns.grow(self._capacity)
+
+
+class Touched:
+    """Which nodes had pods come or go, as a log with positions; the oldest entries are dropped."""
+
+    def __init__(self) -> None:
+        self._rows: list[int] = []
+        self._dropped = 0
+
+    @property
+    def position(self) -> int:
+        return self._dropped + len(self._rows)
+
+    def add(self, at: int) -> None:
+        self._rows.append(at)
+        if len(self._rows) > MOST_TOUCHED:
+            half = MOST_TOUCHED // 2
+            del self._rows[:half]
+            self._dropped += half
+
+    def since(self, position: int) -> list[int] | None:
+        """None: it is too long ago to say."""
+        if position < self._dropped:
+            return None
+        return self._rows[position - self._dropped :]
 
 
 class LazyColumns:

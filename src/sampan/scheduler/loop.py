@@ -21,6 +21,7 @@ from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.scheduler.batch import Batches
 from sampan.scheduler.bind import (
     GATED,
     GATED_MESSAGE,
@@ -30,7 +31,7 @@ from sampan.scheduler.bind import (
     write_status,
 )
 from sampan.scheduler.cache_state import CacheState
-from sampan.scheduler.decide import Chosen, Refused, decide
+from sampan.scheduler.decide import Chosen, Refused
 from sampan.scheduler.explain import message
 from sampan.scheduler.measures import ERROR, SCHEDULED, UNSCHEDULED, Measures
 from sampan.scheduler.pod_columns import resident, resident_of
@@ -69,6 +70,7 @@ class Scheduler:
     def _begin(self) -> None:
         """Everything that is known comes from the API, so a new run starts with nothing."""
         self._cache = CacheState()
+        self._batches = Batches(self._cache.columns, self._profile)
         self._queue = QueueState()
         self._pods: dict[str, Obj] = {}  # the pods of the queue, by uid
         name = self._profile.scheduler_name
@@ -174,7 +176,7 @@ class Scheduler:
         if waiting is None:
             return False
         pod = self._pods[waiting.pod.uid]
-        decision = decide(waiting.pod.shape, self._cache.snapshot(), self._profile, self._rng)
+        decision = self._batches.decide(waiting.pod.shape, self._rng)
         match decision:
             case Chosen(node):
                 self._place(pod, waiting, node, started)

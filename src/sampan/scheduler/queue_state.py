@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import count
+from itertools import chain, count
 from typing import NamedTuple
 
 from sampan.core.backoff import Backoff
 from sampan.scheduler.requeue import Event, may_help
-from sampan.scheduler.rows import PodRow
+from sampan.scheduler.rows import PodRow, PodShape
 
 BACKOFF = Backoff(first_seconds=1.0, cap_seconds=10.0)
 LONGEST_UNSCHEDULABLE_SECONDS = 300.0
@@ -49,7 +49,10 @@ class Waiting:
 class QueueState:
     def __init__(self) -> None:
         self._pods: dict[str, Waiting] = {}
-        self._in: dict[Place, set[str]] = {place: set() for place in Place}
+        # In the order of their coming: of those in flight, the first has missed the most events.
+        self._in: dict[Place, dict[str, None]] = {place: {} for place in Place}
+        # Unschedulable pods that an event helps all alike, or not at all.
+        self._alike: dict[tuple[PodShape, frozenset[str]], set[str]] = {}
         self._number: dict[str, int] = {}  # grows with each placement
         self._numbers = count()
         self._active = _Heap(self._number)  # by priority and age
@@ -96,7 +99,7 @@ class QueueState:
     def remove(self, uid: str) -> None:
         known = self._pods.pop(uid, None)
         if known is not None:
-            self._in[known.place].discard(uid)
+            self._leave(known)
             del self._number[uid]
             self._drop_events()
 
@@ -142,10 +145,13 @@ class QueueState:
     def event(self, event: Event, now: float) -> None:
         if self._in[Place.IN_FLIGHT]:
             self._events.append(event)
-        for uid in list(self._in[Place.UNSCHEDULABLE]):
-            known = self._pods[uid]
-            if may_help(event, known.pod.shape, known.rules):
-                self._retry(known, now)
+        helped = [
+            sorted(uids, key=self._number.__getitem__)
+            for (shape, rules), uids in self._alike.items()
+            if may_help(event, shape, rules)
+        ]
+        for uid in chain.from_iterable(helped):
+            self._retry(self._pods[uid], now)
 
     def flush(self, now: float) -> None:
         """Whose backoff is over becomes active; who was unschedulable for long tries again."""
@@ -169,6 +175,10 @@ class QueueState:
             assert [place for place in Place if uid in self._in[place]] == [known.place], known
         assert sum(map(len, self._in.values())) == len(self._pods)
         assert set(self._number) == set(self._pods)
+        grouped = sorted(uid for uids in self._alike.values() for uid in uids)
+        assert grouped == sorted(self._in[Place.UNSCHEDULABLE])
+        flying = [self._pods[uid].events_before for uid in self._in[Place.IN_FLIGHT]]
+        assert flying == sorted(flying)
 
     def _retry(self, known: Waiting, now: float) -> None:
         until = _until(known)
@@ -180,9 +190,9 @@ class QueueState:
         uid = known.pod.uid
         before = self._pods.get(uid)
         if before is not None:
-            self._in[before.place].discard(uid)
+            self._leave(before)
         self._pods[uid] = known
-        self._in[known.place].add(uid)
+        self._in[known.place][uid] = None
         self._number[uid] = next(self._numbers)
         match known.place:
             case Place.ACTIVE:
@@ -193,10 +203,20 @@ class QueueState:
                     self._called_back.push((_until(known),), uid)
             case Place.UNSCHEDULABLE:
                 self._unschedulable.push((known.since + LONGEST_UNSCHEDULABLE_SECONDS,), uid)
+                self._alike.setdefault((known.pod.shape, known.rules), set()).add(uid)
             case _:
                 pass
         if before is not None and before.place is Place.IN_FLIGHT:
             self._drop_events()
+
+    def _leave(self, known: Waiting) -> None:
+        uid = known.pod.uid
+        del self._in[known.place][uid]
+        if known.place is Place.UNSCHEDULABLE:
+            key = (known.pod.shape, known.rules)
+            self._alike[key].discard(uid)
+            if not self._alike[key]:
+                del self._alike[key]
 
     def _events_since(self, known: Waiting) -> Iterator[Event]:
         skip = known.events_before - self._dropped_events
@@ -204,8 +224,9 @@ class QueueState:
 
     def _drop_events(self) -> None:
         """Forget the events that every pod in flight was sent after."""
-        flying = [self._pods[uid].events_before for uid in self._in[Place.IN_FLIGHT]]
-        oldest = min(flying, default=self._dropped_events + len(self._events))
+        first = next(iter(self._in[Place.IN_FLIGHT]), None)
+        newest = self._dropped_events + len(self._events)
+        oldest = newest if first is None else self._pods[first].events_before
         while self._dropped_events < oldest:
             self._events.popleft()
             self._dropped_events += 1

@@ -2,7 +2,7 @@
 
 Job: what filters and scores read.
 Invariant: index i means the same node in every column; nothing here can be written through.
-Invariant: a snapshot is good until the columns that it was taken from change (`generation`).
+Invariant: a snapshot is read before its columns change again: a decision does not await.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -26,7 +26,6 @@ HeldPorts = Mapping[tuple[str, int], Mapping[str, Mapping[str, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    generation: int
     rows: Sequence[NodeRow]
     at: Mapping[str, int]  # node name → index
     allocatable: Mapping[str, IntArray]  # by resource

@@ -12,9 +12,16 @@ def domain_sums(domains: IntArray, amounts: IntArray) -> IntArray:
     """For each node, the sum over its domain; 0 for nodes that are in none."""
     if not len(domains) or not amounts.any():
         return np.zeros(len(domains), np.int64)
-    there = in_domain(domains)
-    sums = np.bincount(np.where(there, domains, 0), weights=np.where(there, amounts, 0))
-    return np.where(there, sums[domains], 0).astype(np.int64)
+    shifted = domains - ABSENT  # nodes without the label share a domain, which is emptied
+    sums = np.bincount(shifted, weights=amounts).astype(np.int64)
+    sums[0] = 0
+    return sums[shifted]
+
+
+def domain_count(domains: IntArray, among: BoolArray) -> int:
+    """How many different domains the nodes of `among` are in; all must be in one."""
+    there = domains[among]
+    return int(np.count_nonzero(np.bincount(there))) if len(there) else 0
 
 
 def in_domain(domains: IntArray) -> BoolArray:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sampan.scheduler.columns import MOST_LAZY, Columns
+from sampan.scheduler.columns import MOST_LAZY, MOST_TOUCHED, Columns, Touched
 from sampan.scheduler.pod_columns import Resident
 from sampan.scheduler.requests import Usage
 from sampan.scheduler.rows import NodeRow
@@ -21,13 +21,35 @@ def test_what_a_snapshot_shows_cannot_be_written():
             column[0] = 1
 
 
-def test_a_snapshot_is_the_same_until_something_changes():
+def test_a_snapshot_is_taken_anew_when_nodes_change_and_shows_pods_at_once():
     columns = Columns(tuple)
     columns.put_node(node("a"), ())
     first = columns.snapshot()
-    assert columns.snapshot() is first
     columns.add("a", Resident(Usage((("cpu", 5),), 5, 0)))
-    assert columns.snapshot().generation > first.generation
+    assert columns.snapshot() is first
+    assert first.requested["cpu"].tolist() == [5]
+    columns.put_node(node("b"), ())
+    assert len(columns.snapshot()) == 2
+
+
+def test_a_resource_that_only_a_pod_names_is_in_the_next_snapshot():
+    columns = Columns(tuple)
+    columns.put_node(node("a"), ())
+    columns.snapshot()
+    columns.add("a", Resident(Usage((("example.com/new", 5),), 5, 0)))
+    assert columns.snapshot().requested["example.com/new"].tolist() == [5]
+
+
+def test_what_was_touched_is_known_for_a_while():
+    touched = Touched()
+    start = touched.position
+    touched.add(3)
+    touched.add(4)
+    assert touched.since(start) == [3, 4]
+    assert touched.since(touched.position) == []
+    for _ in range(MOST_TOUCHED):
+        touched.add(1)
+    assert touched.since(start) is None
 
 
 def test_columns_grow_and_shrink_with_the_nodes():

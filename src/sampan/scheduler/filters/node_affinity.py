@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sampan.scheduler.depends import Depends
 from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
 from sampan.scheduler.node_masks import label_mask, term_mask
 from sampan.scheduler.rows import PodShape
@@ -27,4 +28,5 @@ NODE_AFFINITY = Filter(
     mask,
     one_reason("node(s) didn't match Pod's node affinity/selector"),
     never_resolvable,
+    Depends.NODES,
 )

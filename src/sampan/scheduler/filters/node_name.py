@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sampan.scheduler.depends import Depends
 from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import BoolArray, Snapshot
@@ -22,4 +23,5 @@ NODE_NAME = Filter(
     mask,
     one_reason("node(s) didn't match the requested node name"),
     never_resolvable,
+    Depends.NODES,
 )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from sampan.scheduler.depends import Depends
 from sampan.scheduler.filters.rule import Filter, always_resolvable, one_reason
 from sampan.scheduler.requests import ANY_ADDRESS
 from sampan.scheduler.rows import PodShape
@@ -24,6 +25,15 @@ def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
     return allowed
 
 
+def free_at(pod: PodShape, nodes: Snapshot, at: int) -> bool:
+    node = nodes.rows[at].name
+    for port in pod.usage.ports:
+        held = nodes.ports.get((port.protocol, port.port), {}).get(node)
+        if held and conflicts(port.address, held):
+            return False
+    return True
+
+
 def conflicts(address: str, held: Mapping[str, int]) -> bool:
     """Any address conflicts with every other."""
     return address == ANY_ADDRESS or ANY_ADDRESS in held or address in held
@@ -34,4 +44,6 @@ NODE_PORTS = Filter(
     mask,
     one_reason("node(s) didn't have free ports for the requested pod ports"),
     always_resolvable,
+    Depends.PLACE,
+    free_at,
 )

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sampan.scheduler.depends import Depends
 from sampan.scheduler.filters.rule import Filter
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import BoolArray, Snapshot
@@ -14,6 +15,18 @@ def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
     for name, amount in pod.usage.requests:
         allowed &= _fits(name, amount, nodes)
     return allowed
+
+
+def fits_at(pod: PodShape, nodes: Snapshot, at: int) -> bool:
+    if nodes.pods.item(at) >= nodes.allowed_pods.item(at):
+        return False
+    for name, amount in pod.usage.requests:
+        allocatable = nodes.allocatable.get(name)
+        if allocatable is None:
+            return False
+        if nodes.requested[name].item(at) + amount > allocatable.item(at):
+            return False
+    return True
 
 
 def reasons(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> dict[str, int]:
@@ -40,4 +53,4 @@ def _fits(name: str, amount: int, nodes: Snapshot) -> BoolArray:
     return nodes.requested[name] + amount <= allocatable
 
 
-NODE_RESOURCES_FIT = Filter("NodeResourcesFit", mask, reasons, unresolvable)
+NODE_RESOURCES_FIT = Filter("NodeResourcesFit", mask, reasons, unresolvable, Depends.PLACE, fits_at)

@@ -1,5 +1,6 @@
 """NodeUnschedulable: cordoned nodes take only pods that tolerate the cordon's taint."""
 
+from sampan.scheduler.depends import Depends
 from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import BoolArray, Snapshot, any_set
@@ -13,5 +14,9 @@ def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
 
 
 NODE_UNSCHEDULABLE = Filter(
-    "NodeUnschedulable", mask, one_reason("node(s) were unschedulable"), never_resolvable
+    "NodeUnschedulable",
+    mask,
+    one_reason("node(s) were unschedulable"),
+    never_resolvable,
+    Depends.NODES,
 )

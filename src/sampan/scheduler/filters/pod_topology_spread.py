@@ -7,7 +7,7 @@ from sampan.scheduler.filters.rule import Filter
 from sampan.scheduler.pod_terms import Kind, Spread
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import BoolArray, Snapshot, any_set
-from sampan.scheduler.topology import domain_sums, in_domain
+from sampan.scheduler.topology import domain_count, domain_sums, in_domain
 
 SKEWED = "node(s) didn't match pod topology spread constraints"
 NO_LABEL = f"{SKEWED} (missing required label)"
@@ -74,7 +74,7 @@ def _within_skew(
     pods = nodes.pod_count(Kind((constraint.selector,), with_terminating=False))
     sums = domain_sums(domains, np.where(counted, pods, 0))
     fewest = 0
-    if any_set(counted) and len(np.unique(domains[counted])) >= constraint.min_domains:
+    if any_set(counted) and domain_count(domains, counted) >= constraint.min_domains:
         fewest = int(sums[counted].min())
     return sums + counts_itself(constraint, pod) - fewest <= constraint.max_skew
 

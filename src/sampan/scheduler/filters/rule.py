@@ -6,6 +6,7 @@ Job: the interface that the files beside this one fill, one rule each.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sampan.scheduler.depends import Depends
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import BoolArray, Snapshot, any_set
 
@@ -19,6 +20,9 @@ class Filter:
     reasons: Callable[[PodShape, Snapshot, BoolArray], dict[str, int]]
     # Where removing other pods cannot help (upstream: UnschedulableAndUnresolvable).
     unresolvable: Callable[[PodShape, Snapshot, BoolArray], BoolArray]
+    depends: Depends = Depends.EVERYTHING
+    # For Depends.PLACE: the mask's entry of one node.
+    at: Callable[[PodShape, Snapshot, int], bool] | None = None
 
 
 def one_reason(text: str) -> Callable[[PodShape, Snapshot, BoolArray], dict[str, int]]:

@@ -5,6 +5,7 @@ Nodes share few different sets of taints: each set is judged once, then looked u
 
 import numpy as np
 
+from sampan.scheduler.depends import Depends
 from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import BoolArray, Snapshot
@@ -25,5 +26,9 @@ def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
 
 
 TAINT_TOLERATION = Filter(
-    "TaintToleration", mask, one_reason("node(s) had untolerated taint(s)"), never_resolvable
+    "TaintToleration",
+    mask,
+    one_reason("node(s) had untolerated taint(s)"),
+    never_resolvable,
+    Depends.NODES,
 )

@@ -6,6 +6,7 @@ Pods that request neither are left out, as upstream: they would all go to one no
 import numpy as np
 from numpy.typing import NDArray
 
+from sampan.scheduler.depends import Depends
 from sampan.scheduler.requests import CPU, MEMORY
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.scores.rule import MOST_POINTS, Score
@@ -24,9 +25,26 @@ def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | No
     return ((1 - np.where(both, apart, 0.0)) * MOST_POINTS).astype(np.int64)
 
 
+def points_at(pod: PodShape, nodes: Snapshot, at: int) -> int:
+    wanted = dict(pod.usage.requests)
+    if CPU not in wanted and MEMORY not in wanted:
+        return 0
+    if CPU not in nodes.allocatable or MEMORY not in nodes.allocatable:
+        return MOST_POINTS
+    shares = []
+    for name in (CPU, MEMORY):
+        allocatable = nodes.allocatable[name].item(at)
+        if not allocatable:
+            return MOST_POINTS
+        requested = nodes.requested[name].item(at) + wanted.get(name, 0)
+        # As floats first: that is how the columns are divided.
+        shares.append(min(float(requested) / float(allocatable), 1.0))
+    return int((1 - abs(shares[0] - shares[1]) / 2) * MOST_POINTS)
+
+
 def _share(name: str, wanted: dict[str, int], nodes: Snapshot) -> NDArray[np.float64]:
     requested = nodes.requested[name] + wanted.get(name, 0)
     return np.minimum(requested / np.maximum(nodes.allocatable[name], 1), 1.0)
 
 
-BALANCED_ALLOCATION = Score("NodeResourcesBalancedAllocation", points)
+BALANCED_ALLOCATION = Score("NodeResourcesBalancedAllocation", points, Depends.PLACE, points_at)

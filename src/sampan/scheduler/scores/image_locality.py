@@ -6,6 +6,7 @@ Scaling by the share of nodes that have an image keeps one node from drawing all
 
 import numpy as np
 
+from sampan.scheduler.depends import Depends
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.scores.rule import MOST_POINTS, Score
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
@@ -17,14 +18,18 @@ MOST_BYTES_PER_CONTAINER = 1000 * _MEBIBYTE
 
 def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
     total = np.zeros(len(nodes), np.int64)
+    found = False
     for image in pod.images:
         size = nodes.image_bytes(image)
         having = int(np.count_nonzero(size))
         if having:
             total += (size * (having / len(nodes))).astype(np.int64)
+            found = True
+    if not found:
+        return None
     most = MOST_BYTES_PER_CONTAINER * len(pod.images)
     total = np.clip(total, LEAST_BYTES, most)
     return MOST_POINTS * (total - LEAST_BYTES) // (most - LEAST_BYTES)
 
 
-IMAGE_LOCALITY = Score("ImageLocality", points)
+IMAGE_LOCALITY = Score("ImageLocality", points, Depends.NODES)

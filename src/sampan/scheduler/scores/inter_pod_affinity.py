@@ -14,6 +14,8 @@ from sampan.scheduler.topology import domain_sums
 
 
 def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
+    if not pod.demands.preferred and not nodes.carried:
+        return None
     raw = np.zeros(len(nodes), np.int64)
     for weight, term in pod.demands.preferred:
         count = nodes.pod_count(Kind((term.selector,)))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sampan.scheduler.depends import Depends
 from sampan.scheduler.node_masks import term_mask
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.scores.rule import Score, normalized
@@ -17,4 +18,4 @@ def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | No
     return normalized(raw, feasible, fewest_is_best=False)
 
 
-PREFERRED_NODE_AFFINITY = Score("NodeAffinity", points)
+PREFERRED_NODE_AFFINITY = Score("NodeAffinity", points, Depends.NODES)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sampan.scheduler.depends import Depends
 from sampan.scheduler.requests import CPU, MEMORY
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.scores.rule import MOST_POINTS, Score
@@ -24,4 +25,17 @@ def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | No
     return total // np.maximum(weights, 1)
 
 
-LEAST_ALLOCATED = Score("NodeResourcesFit", points)
+def points_at(pod: PodShape, nodes: Snapshot, at: int) -> int:
+    total = weights = 0
+    for name, requested in (
+        (CPU, nodes.scored_cpu.item(at) + pod.usage.scored_cpu),
+        (MEMORY, nodes.scored_memory.item(at) + pod.usage.scored_memory),
+    ):
+        capacity = nodes.allocatable[name].item(at) if name in nodes.allocatable else 0
+        if capacity:
+            total += max(capacity - requested, 0) * MOST_POINTS // capacity
+            weights += 1
+    return total // max(weights, 1)
+
+
+LEAST_ALLOCATED = Score("NodeResourcesFit", points, Depends.PLACE, points_at)

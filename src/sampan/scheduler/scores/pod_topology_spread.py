@@ -9,7 +9,7 @@ from sampan.scheduler.pod_terms import Kind
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.scores.rule import MOST_POINTS, Score
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
-from sampan.scheduler.topology import domain_sums
+from sampan.scheduler.topology import domain_count, domain_sums
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -31,7 +31,7 @@ def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | No
         else:
             counted = counts(constraint, pod, nodes, labelled)
             sums = domain_sums(domains, np.where(counted, pods, 0))
-            size = len(np.unique(domains[scored]))
+            size = domain_count(domains, scored)
         # Few domains must not count for less than many (upstream's normalizing weight).
         crowd += sums * math.log(size + 2) + (constraint.max_skew - 1)
     raw = np.floor(crowd + 0.5).astype(np.int64)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sampan.scheduler.depends import Depends
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
 
@@ -20,6 +21,9 @@ class Score:
     # Points of each node, 0..100, of which only the feasible ones count; None where the rule has
     # nothing to say about the pod.
     points: Callable[[PodShape, Snapshot, BoolArray], IntArray | None]
+    depends: Depends = Depends.EVERYTHING  # besides on which nodes are feasible
+    # For Depends.PLACE: the points of one node. They do not depend on which are feasible.
+    at: Callable[[PodShape, Snapshot, int], int] | None = None
 
 
 def normalized(raw: IntArray, feasible: BoolArray, *, fewest_is_best: bool) -> IntArray:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sampan.scheduler.depends import Depends
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.scores.rule import Score, normalized
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
@@ -24,4 +25,4 @@ def _disliked(pod: PodShape, taints: frozenset[Taint]) -> int:
     )
 
 
-PREFERRED_TAINTS = Score("TaintToleration", points)
+PREFERRED_TAINTS = Score("TaintToleration", points, Depends.NODES)
