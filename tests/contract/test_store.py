@@ -4,10 +4,12 @@ A new implementation is one more line in STORES.
 """
 
 import asyncio
+from contextlib import nullcontext
 
 import pytest
 
 from sampan.core.tasks import Tasks, all_of
+from sampan.store import fanout
 from sampan.store.contract import (
     Change,
     Compacted,
@@ -17,25 +19,43 @@ from sampan.store.contract import (
     RevisionMismatch,
     StoreClosed,
 )
-from sampan.store.fanout import QUEUE_CHANGES
 from sampan.store.open import open_store
+from sampan.testing.etcd_server import etcd_url
 from sampan.testing.manual_clock import ManualClock
 
+QUEUE_CHANGES = 700
+
 STORES = {
-    "memory": lambda directory: "memory:",
-    "sqlite": lambda directory: f"sqlite:///{directory}/store.db",
+    "memory": lambda directory: nullcontext("memory:"),
+    "sqlite": lambda directory: nullcontext(f"sqlite:///{directory}/store.db"),
+    "etcd": lambda directory: etcd_url(),
 }
-PERSISTENT = ("sqlite",)
+REAL_ETCD = pytest.param("etcd", marks=[pytest.mark.etcd, pytest.mark.slow])
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=["memory", "sqlite", REAL_ETCD])
 def url(request, tmp_path):
-    return STORES[request.param](tmp_path)
+    with STORES[request.param](tmp_path) as opened:
+        yield opened
 
 
-@pytest.fixture(params=PERSISTENT)
+@pytest.fixture(params=["memory", "sqlite"])
+def timed_url(request, tmp_path):
+    """Of a store that goes by our clock; etcd goes by its own (see test_store_etcd.py)."""
+    with STORES[request.param](tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["sqlite", REAL_ETCD])
 def persistent_url(request, tmp_path):
-    return STORES[request.param](tmp_path)
+    with STORES[request.param](tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def short_queues(monkeypatch):
+    """A watcher falls behind after fewer changes than usual, so that the test is quick."""
+    monkeypatch.setattr(fanout, "QUEUE_CHANGES", QUEUE_CHANGES)
 
 
 def on_store(url, story):
@@ -292,6 +312,17 @@ def test_a_range_at_a_revision_not_yet_written_is_refused(url):
     on_store(url, story)
 
 
+def test_the_current_revision_is_that_of_every_answered_write(url):
+    async def story(store, clock):
+        assert await store.current_revision() == 1
+        revisions = await all_of(store.create(f"/{number}", b"") for number in range(20))
+        assert await store.current_revision() == max(revisions) == 21
+        asked = [store.current_revision() for _ in range(20)]
+        assert set(await all_of(asked)) == {21}
+
+    on_store(url, story)
+
+
 def test_an_answered_write_is_in_every_later_read(url):
     async def story(store, clock):
         async def write_and_read(number):
@@ -395,7 +426,7 @@ def test_a_watch_from_the_future_delivers_only_what_comes_after_it(url):
     on_store(url, story)
 
 
-def test_a_watcher_that_fell_far_behind_still_gets_everything_in_order(url):
+def test_a_watcher_that_fell_far_behind_still_gets_everything_in_order(url, short_queues):
     async def story(store, clock):
         count = QUEUE_CHANGES + 1500
         watch = store.watch("/", 1)
@@ -470,7 +501,7 @@ def test_a_watcher_that_keeps_up_is_not_disturbed_by_compaction(url):
     on_store(url, story)
 
 
-def test_a_watcher_too_far_behind_for_what_is_kept_ends_with_compacted(url):
+def test_a_watcher_too_far_behind_for_what_is_kept_ends_with_compacted(url, short_queues):
     async def story(store, clock):
         watch = store.watch("/", 1)
         for first in range(0, QUEUE_CHANGES + 500, 500):
@@ -486,7 +517,7 @@ def test_a_watcher_too_far_behind_for_what_is_kept_ends_with_compacted(url):
 # Keys that expire.
 
 
-def test_a_key_with_a_ttl_deletes_itself_and_watchers_hear_of_it(url):
+def test_a_key_with_a_ttl_deletes_itself_and_watchers_hear_of_it(timed_url):
     async def story(store, clock):
         watch = store.watch("/", 2)
         await store.create("/event", b"x", ttl_seconds=60)
@@ -496,10 +527,10 @@ def test_a_key_with_a_ttl_deletes_itself_and_watchers_hear_of_it(url):
         assert await seen(watch, 1) == [Change(3, "/event", None, Entry("/event", b"x", 2, 2))]
         assert await store.get("/event") is None
 
-    on_store(url, story)
+    on_store(timed_url, story)
 
 
-def test_an_update_sets_the_time_anew_or_takes_it_away(url):
+def test_an_update_sets_the_time_anew_or_takes_it_away(timed_url):
     async def story(store, clock):
         watch = store.watch("/", 5)
         await store.create("/longer", b"", ttl_seconds=60)
@@ -513,10 +544,10 @@ def test_an_update_sets_the_time_anew_or_takes_it_away(url):
         await clock.advance(1000)
         assert await keys_of(store) == ["/for-ever"]
 
-    on_store(url, story)
+    on_store(timed_url, story)
 
 
-def test_a_shorter_ttl_that_comes_later_is_not_late(url):
+def test_a_shorter_ttl_that_comes_later_is_not_late(timed_url):
     async def story(store, clock):
         watch = store.watch("/", 3)
         await store.create("/long", b"", ttl_seconds=3600)
@@ -524,10 +555,10 @@ def test_a_shorter_ttl_that_comes_later_is_not_late(url):
         await clock.advance(11)
         assert [change.key for change in await seen(watch, 1)] == ["/short"]
 
-    on_store(url, story)
+    on_store(timed_url, story)
 
 
-def test_a_key_deleted_and_created_again_is_not_expired_by_its_old_time(url):
+def test_a_key_deleted_and_created_again_is_not_expired_by_its_old_time(timed_url):
     async def story(store, clock):
         await store.create("/a", b"", ttl_seconds=10)
         await store.delete("/a", 2)
@@ -536,10 +567,10 @@ def test_a_key_deleted_and_created_again_is_not_expired_by_its_old_time(url):
         await store.create("/b", b"")
         assert await keys_of(store) == ["/a", "/b"]
 
-    on_store(url, story)
+    on_store(timed_url, story)
 
 
-def test_nothing_waits_for_time_to_pass_where_nothing_expires(url):
+def test_nothing_waits_for_time_to_pass_where_nothing_expires(timed_url):
     async def story(store, clock):
         await store.create("/a", b"")
         assert clock.sleeping() == 0
@@ -549,7 +580,7 @@ def test_nothing_waits_for_time_to_pass_where_nothing_expires(url):
         await seen(watch, 1)
         assert clock.sleeping() == 0
 
-    on_store(url, story)
+    on_store(timed_url, story)
 
 
 # Closing.
@@ -650,8 +681,9 @@ def test_a_revision_is_not_used_again_after_its_deletion_was_compacted(persisten
     asyncio.run(reopened(persistent_url, ManualClock(), before, after))
 
 
-def test_what_expired_while_the_store_was_closed_goes_when_it_is_opened(persistent_url):
-    clock = ManualClock()
+def test_what_expired_while_the_store_was_closed_goes_when_it_is_opened(tmp_path):
+    """etcd counts on while we are away."""
+    clock, url = ManualClock(), f"sqlite:///{tmp_path}/store.db"
 
     async def before(store):
         await store.create("/a", b"", ttl_seconds=60)
@@ -665,8 +697,8 @@ def test_what_expired_while_the_store_was_closed_goes_when_it_is_opened(persiste
         assert [change.key for change in await seen(watch, 1)] == ["/b"]
 
     async def main():
-        await reopened(persistent_url, clock, before)
+        await reopened(url, clock, before)
         await clock.advance(60)
-        await reopened(persistent_url, clock, after)
+        await reopened(url, clock, after)
 
     asyncio.run(main())

@@ -1,7 +1,8 @@
-"""SQLite against the memory store: the same calls, the same answers, errors and watches. [E1]"""
+"""SQLite and etcd against the memory store: same calls, same answers, errors and watches. [E1]"""
 
 import asyncio
 import tempfile
+from contextlib import ExitStack
 
 import pytest
 from hypothesis import settings
@@ -16,6 +17,7 @@ from hypothesis.stateful import (
 
 from sampan.store.contract import Compacted, RevisionMismatch, StoreError
 from sampan.store.open import open_store
+from sampan.testing.etcd_server import etcd_url
 from sampan.testing.manual_clock import ManualClock
 
 KEYS = st.sampled_from(["/a", "/a/", "/a/b", "/a/c", "/a0", "/b/é", "/b/\U0010ffff"])
@@ -37,14 +39,16 @@ async def outcome(call):
 
 
 class StoreMachine(RuleBasedStateMachine):
+    """What every store is put through; `new` gives the URL of an empty one."""
+
     @initialize()
     def open(self):
         self.runner = asyncio.Runner()
-        self.directory = tempfile.TemporaryDirectory()
+        self.undo = ExitStack()
         self.clock = ManualClock()
-        self.url = f"sqlite:///{self.directory.name}/store.db"
+        self.url = self.new(self.undo)
         self.memory = self.run(open_store("memory:", self.clock))
-        self.sqlite = self.run(open_store(self.url, self.clock))
+        self.other = self.run(open_store(self.url, self.clock))
         self.compacted = 1
 
     def run(self, call):
@@ -53,7 +57,7 @@ class StoreMachine(RuleBasedStateMachine):
     def both(self, call):
         """Make one call to both stores and compare; the answer."""
         expected = self.run(outcome(call(self.memory)))
-        assert self.run(outcome(call(self.sqlite))) == expected
+        assert self.run(outcome(call(self.other))) == expected
         return expected
 
     def revision(self, share):
@@ -78,20 +82,6 @@ class StoreMachine(RuleBasedStateMachine):
         revision = self.expected(key, right, share)
         self.both(lambda store: store.delete(key, revision))
 
-    @rule(writes=st.lists(st.tuples(KEYS, VALUES), max_size=5))
-    def create_at_once(self, writes):
-        """Queued together in SQLite, one after the other in memory."""
-
-        async def create_all():
-            async with asyncio.TaskGroup() as group:
-                return [
-                    group.create_task(outcome(self.sqlite.create(key, value)))
-                    for key, value in writes
-                ]
-
-        answers = [task.result() for task in self.run(create_all())]
-        assert answers == [self.run(outcome(self.memory.create(*write))) for write in writes]
-
     @rule(
         prefix=PREFIXES, start=KEYS | st.just(""), limit=st.integers(0, 4), share=SHARES | st.none()
     )
@@ -102,7 +92,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(prefix=PREFIXES, share=SHARES)
     def watch(self, prefix, share):
         after = self.revision(share)
-        assert self.changes(self.sqlite, prefix, after) == self.changes(self.memory, prefix, after)
+        assert self.changes(self.other, prefix, after) == self.changes(self.memory, prefix, after)
 
     def changes(self, store, prefix, after):
         """What a watch from there delivers until it would have to wait."""
@@ -132,6 +122,45 @@ class StoreMachine(RuleBasedStateMachine):
         if self.both(lambda store: store.compact(revision)) is None:
             self.compacted = max(self.compacted, revision)
 
+    @precondition(lambda self: self.memory.revision > 1)
+    @rule()
+    def reopen(self):
+        self.run(self.other.close())
+        self.other = self.run(open_store(self.url, self.clock))
+
+    @invariant()
+    def same_now(self):
+        if hasattr(self, "other"):
+            assert self.other.revision == self.memory.revision
+            self.both(lambda store: store.range(""))
+
+    def teardown(self):
+        if hasattr(self, "other"):
+            self.run(self.other.close())
+            self.run(self.memory.close())
+            self.runner.close()
+            self.undo.close()
+
+
+class SqliteMachine(StoreMachine):
+    def new(self, undo):
+        directory = undo.enter_context(tempfile.TemporaryDirectory())
+        return f"sqlite:///{directory}/store.db"
+
+    @rule(writes=st.lists(st.tuples(KEYS, VALUES), max_size=5))
+    def create_at_once(self, writes):
+        """Queued together in SQLite, one after the other in memory."""
+
+        async def create_all():
+            async with asyncio.TaskGroup() as group:
+                return [
+                    group.create_task(outcome(self.other.create(key, value)))
+                    for key, value in writes
+                ]
+
+        answers = [task.result() for task in self.run(create_all())]
+        assert answers == [self.run(outcome(self.memory.create(*write))) for write in writes]
+
     @rule(key=KEYS, value=VALUES, ttl=st.integers(1, 5))
     def create_for_a_while(self, key, value, ttl):
         self.both(lambda store: store.create(key, value, ttl_seconds=ttl))
@@ -145,32 +174,22 @@ class StoreMachine(RuleBasedStateMachine):
         """SQLite expires in its own thread: wait until it has, by its watch."""
 
         async def until_same():
-            while self.sqlite.revision < self.memory.revision:
-                watch = self.sqlite.watch("", self.sqlite.revision)
+            while self.other.revision < self.memory.revision:
+                watch = self.other.watch("", self.other.revision)
                 await anext(watch)
                 watch.close()
 
         self.run(asyncio.wait_for(until_same(), 5))
 
-    @precondition(lambda self: self.memory.revision > 1)
-    @rule()
-    def reopen(self):
-        self.run(self.sqlite.close())
-        self.sqlite = self.run(open_store(self.url, self.clock))
 
-    @invariant()
-    def same_now(self):
-        if hasattr(self, "sqlite"):
-            assert self.sqlite.revision == self.memory.revision
-            self.both(lambda store: store.range(""))
+class EtcdMachine(StoreMachine):
+    """Without time, which etcd has of its own, and without writes at once, which it may reorder."""
 
-    def teardown(self):
-        if hasattr(self, "sqlite"):
-            self.run(self.sqlite.close())
-            self.run(self.memory.close())
-            self.runner.close()
-            self.directory.cleanup()
+    def new(self, undo):
+        return undo.enter_context(etcd_url())
 
 
-TestStoreMachine = pytest.mark.slow(StoreMachine.TestCase)
+TestEtcdMachine = pytest.mark.slow(pytest.mark.etcd(EtcdMachine.TestCase))
+TestEtcdMachine.settings = settings(max_examples=8, stateful_step_count=25, deadline=None)
+TestStoreMachine = pytest.mark.slow(SqliteMachine.TestCase)
 TestStoreMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -2,7 +2,7 @@
 
 Job: the interface that memory, SQLite and etcd implement, and that contract tests pin down.
 Invariant: revisions grow by one per write across all keys; the first write of an empty store is 2,
-    as in etcd, where 1 is the empty store.
+    as in etcd, where 1 is the empty store. (In an etcd that others use too, their writes count.)
 Invariant: a write that was answered is durable; one that failed or was not answered is there
     whole or not at all.
 Invariant: a watch delivers every change after its revision exactly once, in order of revision.
@@ -70,12 +70,17 @@ class FutureRevision(StoreError):
     """The revision asked for has not been written yet."""
 
 
+class Unavailable(StoreError):
+    """No server of the store answers; whether a write in flight was kept is not known."""
+
+
 class StoreClosed(StoreError):
     """The store is closed or its disk failed; whether a write in flight was kept is not known."""
 
 
 class Watch(Protocol):
     """Changes under one prefix. `async for changes in watch`: lists, never empty, in order.
+    Keys that expire together may be deleted at one revision; such changes come in one list.
 
     Ends with `Compacted` when the reader is too far behind to be served from what is kept, and
     with `StoreClosed` when the store closes.
@@ -88,8 +93,16 @@ class Watch(Protocol):
 
 class Store(Protocol):
     @property
+    def shared(self) -> bool:
+        """Whether other processes write to it too, so that `revision` may be behind them."""
+
+    @property
     def revision(self) -> int:
         """The newest committed revision that this process knows of."""
+
+    async def current_revision(self) -> int:
+        """At least the revision of every write that any process has had answered before this
+        call. Where the store is not shared that is `revision`."""
 
     async def get(self, key: str) -> Entry | None: ...
 

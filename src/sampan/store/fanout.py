@@ -2,8 +2,9 @@
 
 Job: hand each change to the watchers of its prefix; let the slow ones read the log instead.
 Invariant: a watcher gets every change under its prefix after its revision once, in order.
-Invariant: a watcher holds at most QUEUE_CHANGES changes and about QUEUE_BYTES bytes; one that
-    falls further behind reads the log, and ends with Compacted where the log no longer reaches.
+Invariant: a watcher holds at most QUEUE_CHANGES changes and about QUEUE_BYTES bytes (and what else
+    the last one's revision changed); one that falls further behind reads the log, and ends with
+    Compacted where the log no longer reaches.
 Owner: the store that publishes; everything runs in its event loop.
 """
 
@@ -38,12 +39,24 @@ class Fanout:
     def publish(self, changes: Sequence[Change]) -> None:
         """Changes that are committed, following on the ones published before."""
         assert changes[0].revision == self.revision + 1, (changes[0].revision, self.revision)
-        self.revision = changes[-1].revision
+        self.advance(changes, changes[-1].revision)
+
+    def advance(self, changes: Sequence[Change], revision: int) -> None:
+        """Everything up to `revision` is known, and these were all changes that concern us."""
+        assert revision >= self.revision, (revision, self.revision)
+        self.revision = revision
         for prefix, watchers in self._by_prefix.items():
             theirs = [change for change in changes if change.key.startswith(prefix)]
             if theirs:
                 for watcher in watchers:
                     watcher.offer(theirs)
+
+    def skip(self, revision: int) -> None:
+        """What lies between here and `revision` was not heard of: every watcher reads the log."""
+        for watchers in self._by_prefix.values():
+            for watcher in watchers:
+                watcher.miss()
+        self.revision = revision
 
     def forget(self, watcher: "Watcher") -> None:
         watchers = self._by_prefix.get(watcher.prefix, [])
@@ -111,11 +124,19 @@ class Watcher:
         for change in changes:
             if change.revision <= self._position:
                 continue
-            if len(self._queue) >= QUEUE_CHANGES or self._queued_bytes >= QUEUE_BYTES:
+            full = len(self._queue) >= QUEUE_CHANGES or self._queued_bytes >= QUEUE_BYTES
+            # The log can only be read from one revision to the next: none is left half queued.
+            if full and change.revision != self._queue[-1].revision:
                 self._behind = True
                 break
             self._queue.append(change)
             self._queued_bytes += _size(change)
+        self._wake()
+
+    def miss(self) -> None:
+        if not self._queue and not self._behind:
+            self._position = max(self._position, self._fanout.revision)
+        self._behind = True
         self._wake()
 
     def end(self, why: str) -> None:

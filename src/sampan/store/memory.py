@@ -27,6 +27,8 @@ READ_CHANGES = 500  # at most so many per list for a watcher that reads the log
 
 
 class MemoryStore:
+    shared = False
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._living: dict[str, Entry] = {}
@@ -41,6 +43,10 @@ class MemoryStore:
     @property
     def revision(self) -> int:
         return self._compacted + len(self._changes)
+
+    async def current_revision(self) -> int:
+        self._check_open()
+        return self.revision
 
     async def get(self, key: str) -> Entry | None:
         self._check_open()

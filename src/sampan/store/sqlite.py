@@ -64,6 +64,8 @@ class Write:
 class SqliteStore:
     """Made by `open_sqlite`."""
 
+    shared = False  # the file is locked
+
     def __init__(
         self, opened: SqliteLog, clock: Clock, writer: ThreadPoolExecutor,
         revision: int, compacted: int, living: list[Living],
@@ -92,6 +94,10 @@ class SqliteStore:
     @property
     def revision(self) -> int:
         return self._revision
+
+    async def current_revision(self) -> int:
+        self._check_open()
+        return self.revision
 
     async def get(self, key: str) -> Entry | None:
         self._check_open()

@@ -106,3 +106,36 @@ def test_what_was_queued_is_delivered_before_the_end_of_the_store():
 def test_a_gap_in_what_is_published_is_a_bug():
     with pytest.raises(AssertionError):
         subject.Fanout(1, Log().read).publish([written(3)])
+
+
+def test_what_one_revision_changed_is_never_divided_between_queue_and_log():
+    async def story():
+        log = Log()
+        watch = log.fanout.watch("/", 1)
+        for revision in range(2, QUEUE_CHANGES + 1):
+            log.publish([written(revision)])
+        together = [written(QUEUE_CHANGES + 1, f"/{number}") for number in range(5)]
+        log.changes += together
+        log.fanout.advance(together, QUEUE_CHANGES + 1)
+        log.publish([written(QUEUE_CHANGES + 2)])
+        first = await anext(watch)
+        assert first[-5:] == together
+        assert [change.revision for change in await anext(watch)] == [QUEUE_CHANGES + 2]
+
+    virtual_time.run(story())
+
+
+def test_after_a_gap_every_watcher_reads_the_log_from_where_it_was():
+    async def story():
+        log = Log()
+        idle, queued = log.fanout.watch("/idle", 1), log.fanout.watch("/", 1)
+        log.publish([written(2)])
+        log.changes += [written(3), written(4, "/idle")]
+        log.fanout.skip(4)
+        assert [change.revision for change in await anext(queued)] == [2]
+        assert [change.revision for change in await anext(queued)] == [3, 4]
+        assert [change.revision for change in await anext(idle)] == [4]
+        log.publish([written(5, "/idle")])
+        assert [change.revision for change in await anext(idle)] == [5]
+
+    virtual_time.run(story())
