@@ -1,59 +1,232 @@
-"""A node falls silent: its pods are marked, kept for a while, and then evicted [N17]."""
+import asyncio
 
-from sampan.api.conditions import condition_of
-from sampan.api.nodes import taints_of
-from sampan.api.objects import is_deleted
-from sampan.api.resources import NODES, PODS
-from sampan.testing.control_plane import ControlPlane, story
+from sampan.api.errors import NotFound
+from sampan.api.resources import EVENTS, LEASES, NODES, PODS
+from sampan.testing.control_plane import story
 
-NAMES = ["node-lifecycle-controller", "taint-eviction-controller"]
+with_nodes = story(
+    [
+        "node-lifecycle-controller",
+        "taint-eviction-controller",
+    ]
+)
 
 
-async def node_with_a_pod(plane: ControlPlane) -> None:
-    ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": plane.time_text()}
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
-    await plane.client.create(NODES, {**node, "status": {"conditions": [ready]}})
+async def join(plane, name):
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+    await plane.client.create(NODES, node)
+    await report(plane, name)
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "namespace": "kube-node-lease"},
+        "spec": {"holderIdentity": name, "leaseDurationSeconds": 40},
+    }
+    await plane.client.create(LEASES, lease)
+    await plane.settled()
+
+
+async def report(plane, name, ready="True", **others):
+    stamp = plane.time_text()
+    states = {"Ready": ready, "MemoryPressure": "False", "DiskPressure": "False", **others}
+    conditions = [
+        {
+            "type": kind,
+            "status": status,
+            "reason": "Kubelet",
+            "message": "",
+            "lastHeartbeatTime": stamp,
+            "lastTransitionTime": stamp,
+        }
+        for kind, status in states.items()
+    ]
+    patch = {"status": {"conditions": conditions}}
+    await plane.client.patch(NODES, "", name, patch, subresource="status")
+
+
+async def live(plane, names, seconds):
+    """So many seconds in which these nodes renew their leases."""
+    for number in range(int(seconds / 10)):
+        await asyncio.sleep(10)
+        for name in names:
+            patch = {"spec": {"renewTime": f"2026-01-01T00:{number % 60:02}:00.000000Z"}}
+            await plane.client.patch(LEASES, "kube-node-lease", name, patch, patch_type="merge")
+
+
+async def place(plane, name, node, **spec):
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "web"},
-        "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i:1"}]},
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": node, **spec},
     }
-    await plane.client.create(PODS, pod, "default")
-    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    await plane.client.patch(PODS, "default", "web", {"status": status}, subresource="status")
+    await plane.client.create(PODS, pod)
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": plane.time_text()}
+    patch = {"status": {"phase": "Running", "conditions": [ready]}}
+    await plane.client.patch(PODS, "default", name, patch, subresource="status")
 
 
-def effects(node):
-    return sorted((taint["key"].split("/")[1], taint["effect"]) for taint in taints_of(node))
+async def taints(plane, name):
+    node = await plane.client.get(NODES, "", name)
+    found = node["spec"].get("taints") or ()
+    return {(one["key"].removeprefix("node.kubernetes.io/"), one["effect"]) for one in found}
 
 
-@story(NAMES)
-async def test_a_silent_node_is_tainted_at_once_and_its_pods_go_after_their_toleration(plane):
-    await node_with_a_pod(plane)
-    await plane.settled()
-    assert effects(await plane.client.get(NODES, "", "n1")) == []
-    await plane.settled(60)
-    node = await plane.client.get(NODES, "", "n1")
-    assert effects(node) == [("unreachable", "NoExecute"), ("unreachable", "NoSchedule")]
-    pod = await plane.client.get(PODS, "default", "web")
-    assert condition_of(pod, "Ready")["status"] == "False"
-    assert not is_deleted(pod)
-    await plane.settled(300)  # the default tolerationSeconds
-    pod = await plane.client.get(PODS, "default", "web")
-    assert is_deleted(pod)
-    assert condition_of(pod, "DisruptionTarget")["reason"] == "DeletionByTaintManager"
+async def is_leaving(plane, name):
+    try:
+        pod = await plane.client.get(PODS, "default", name)
+    except NotFound:
+        return True
+    return "deletionTimestamp" in pod["metadata"]
 
 
-@story(NAMES)
-async def test_a_node_that_comes_back_in_time_keeps_its_pods(plane):
-    await node_with_a_pod(plane)
-    await plane.settled(60)
-    ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": plane.time_text()}
-    await plane.client.patch(
-        NODES, "", "n1", {"status": {"conditions": [ready]}}, subresource="status"
+async def reasons(plane):
+    return {one["reason"] for one in (await plane.client.list(EVENTS, "")).items}
+
+
+@with_nodes
+async def test_a_node_that_becomes_ready_loses_its_taint_at_once(plane):
+    await plane.client.create(
+        NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
     )
     await plane.settled()
-    assert effects(await plane.client.get(NODES, "", "n1")) == []
-    await plane.settled(40)
-    assert not is_deleted(await plane.client.get(PODS, "default", "web"))
+    assert await taints(plane, "n1") == {("not-ready", "NoSchedule")}
+    await report(plane, "n1")
+    await plane.settled()
+    assert await taints(plane, "n1") == set()
+    assert "RegisteredNode" in await reasons(plane)
+
+
+@with_nodes
+async def test_conditions_and_cordons_become_taints(plane):
+    await join(plane, "n1")
+    await report(plane, "n1", MemoryPressure="True")
+    await plane.client.patch(NODES, "", "n1", {"spec": {"unschedulable": True}})
+    await plane.settled()
+    assert await taints(plane, "n1") == {
+        ("memory-pressure", "NoSchedule"),
+        ("unschedulable", "NoSchedule"),
+    }
+    await report(plane, "n1")
+    await plane.client.patch(NODES, "", "n1", {"spec": {"unschedulable": None}})
+    await plane.settled()
+    assert await taints(plane, "n1") == set()
+
+
+@with_nodes
+async def test_taints_of_others_stay(plane):
+    await join(plane, "n1")
+    patch = {"spec": {"taints": [{"key": "mine", "effect": "NoExecute"}], "unschedulable": True}}
+    await plane.client.patch(NODES, "", "n1", patch, patch_type="merge")
+    await plane.settled()
+    assert await taints(plane, "n1") == {("mine", "NoExecute"), ("unschedulable", "NoSchedule")}
+
+
+@with_nodes
+async def test_a_silent_node_is_unreachable_and_its_pods_are_not_ready(plane):
+    await join(plane, "n1")
+    await join(plane, "n2")
+    await place(plane, "web", "n1")
+    await live(plane, ["n1", "n2"], 200)
+    assert await taints(plane, "n1") == set()
+    await live(plane, ["n2"], 70)
+    assert await taints(plane, "n1") == {
+        ("unreachable", "NoSchedule"),
+        ("unreachable", "NoExecute"),
+    }
+    node = await plane.client.get(NODES, "", "n1")
+    ready = next(one for one in node["status"]["conditions"] if one["type"] == "Ready")
+    assert ready["status"] == "Unknown"
+    assert (ready["reason"], ready["message"]) == (
+        "NodeStatusUnknown",
+        "Kubelet stopped posting node status.",
+    )
+    pod = await plane.client.get(PODS, "default", "web")
+    assert pod["status"]["conditions"][0]["status"] == "False"
+    assert "NodeNotReady" in await reasons(plane)
+    assert await taints(plane, "n2") == set()
+    await report(plane, "n1")
+    await plane.settled()
+    assert await taints(plane, "n1") == set()
+
+
+@with_nodes
+async def test_pods_leave_an_unreachable_node_when_their_time_is_over(plane):
+    await join(plane, "n1")
+    await join(plane, "n2")
+    patient = {
+        "key": "node.kubernetes.io/unreachable",
+        "operator": "Exists",
+        "effect": "NoExecute",
+    }
+    await place(plane, "five", "n1")  # the default tolerates 300 s
+    await place(plane, "short", "n1", tolerations=[{**patient, "tolerationSeconds": 30}])
+    await place(plane, "ever", "n1", tolerations=[patient])
+    await live(plane, ["n2"], 70)
+    assert not await is_leaving(plane, "short")
+    await live(plane, ["n2"], 40)
+    assert await is_leaving(plane, "short")
+    assert not await is_leaving(plane, "five")
+    await live(plane, ["n2"], 300)
+    assert await is_leaving(plane, "five")
+    assert not await is_leaving(plane, "ever")
+    pod = await plane.client.get(PODS, "default", "five")
+    stated = {one["type"]: one["reason"] for one in pod["status"]["conditions"] if "reason" in one}
+    assert stated["DisruptionTarget"] == "DeletionByTaintManager"
+    assert "TaintManagerEviction" in await reasons(plane)
+
+
+@with_nodes
+async def test_when_all_nodes_are_silent_nobody_is_evicted(plane):
+    await join(plane, "n1")
+    await place(plane, "web", "n1")
+    await plane.settled(seconds=1000)
+    assert await taints(plane, "n1") == {("unreachable", "NoSchedule")}
+    assert not await is_leaving(plane, "web")
+
+
+@with_nodes
+async def test_nodes_are_evicted_one_by_one(plane):
+    names = [f"n{number}" for number in range(8)]
+    for name in names:
+        await join(plane, name)
+    await live(plane, names[2:], 40)
+
+    async def evicted():
+        found = [("unreachable", "NoExecute") in await taints(plane, name) for name in names]
+        return found.count(True)
+
+    while await evicted() == 0:
+        await asyncio.sleep(1)
+    assert await evicted() == 1
+    await asyncio.sleep(8)
+    assert await evicted() == 1
+    await asyncio.sleep(4)
+    assert await evicted() == 2
+
+
+@with_nodes
+async def test_a_kubelet_that_lives_is_not_fought_over_its_pods(plane):
+    await join(plane, "n1")
+    await place(plane, "web", "n1")
+    await report(plane, "n1", ready="False")
+    await plane.settled()
+    pod = await plane.client.get(PODS, "default", "web")
+    assert pod["status"]["conditions"][0]["status"] == "False"
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": plane.time_text()}
+    patch = {"status": {"conditions": [ready]}}
+    await plane.client.patch(PODS, "default", "web", patch, subresource="status")
+    await plane.settled()
+    pod = await plane.client.get(PODS, "default", "web")
+    assert pod["status"]["conditions"][0]["status"] == "True"
+
+
+@with_nodes
+async def test_when_the_last_node_falls_the_evicted_ones_may_stay(plane):
+    await join(plane, "n1")
+    await join(plane, "n2")
+    await live(plane, ["n2"], 100)
+    assert ("unreachable", "NoExecute") in await taints(plane, "n1")
+    await plane.settled(seconds=100)
+    assert await taints(plane, "n1") == await taints(plane, "n2")
+    assert await taints(plane, "n1") == {("unreachable", "NoSchedule")}

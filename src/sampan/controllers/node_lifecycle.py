@@ -7,11 +7,12 @@ Invariant: how old a heartbeat is, is measured by when *we* saw it change: node 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 
 from sampan.api.conditions import condition_of
 from sampan.api.errors import NotFound
-from sampan.api.nodes import is_unschedulable, taints_of
+from sampan.api.nodes import is_ready, is_unschedulable, taints_of
 from sampan.api.objects import Obj, is_deleted, name_of, namespace_of, time_text, uid_of
 from sampan.api.pods import is_terminal
 from sampan.api.resources import LEASES, NODES, PODS
@@ -19,6 +20,13 @@ from sampan.client.cache import by_node_name
 from sampan.client.events import reference
 from sampan.controllers.actions import NOTHING, Action, Patch, Plan, Record, merge_patch
 from sampan.controllers.controller import Caches, Controller, View, own_key
+from sampan.controllers.zones import (
+    EvictionPace,
+    all_down,
+    evictions_per_second,
+    zone_of,
+    zones_of,
+)
 
 GRACE_SECONDS = 50.0  # --node-monitor-grace-period
 STARTUP_GRACE_SECONDS = 60.0  # --node-startup-grace-period
@@ -38,6 +46,15 @@ NEVER = "Kubelet never posted node status."
 STOPPED = "Kubelet stopped posting node status."
 REPORTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 NODE_INDEX = "node"
+LOOK_SECONDS = 10.0  # how often a node's signs of life are looked at
+
+
+class Eviction(Enum):
+    """Whether a node that fell may get its NoExecute taint."""
+
+    NOW = "now"
+    LATER = "later"  # its zone has lost a node just now, or too many: what has the taint keeps it
+    NEVER = "never"  # every node is down: nobody is sent away, and who was may stay
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +67,7 @@ class Heartbeat:
 
 def node_lifecycle_controller() -> Controller:
     heartbeats: dict[str, Heartbeat] = {}
+    pace = EvictionPace()
 
     async def planned(view: View, key: str) -> Plan:
         node = view.cache(NODES).get(key)
@@ -59,23 +77,34 @@ def node_lifecycle_controller() -> Controller:
         lease = view.cache(LEASES).get(f"{LEASE_NAMESPACE}/{key}")
         sign = sign_of_life(node, lease)
         known = heartbeats.get(key)
+        is_new = known is None
         if known is None or known.sign != sign:
             known = heartbeats[key] = Heartbeat(sign, view.now)
         pods = view.cache(PODS).by(NODE_INDEX, key)
-        return plan(node, pods, known.seen_at, view.now)
+        eviction, wait = _eviction(view, pace, node)
+        made = plan(node, pods, known.seen_at, view.now, eviction)
+        if is_new:
+            made = replace(made, actions=[_registered(node), *made.actions])
+        return replace(made, again_seconds=_sooner(made.again_seconds, wait))
 
     return Controller(
         name="node-lifecycle-controller",
         component="node-controller",
         aliases=("nodelifecycle",),
-        wakes={NODES: own_key, LEASES: _lease_came_back, PODS: _ready_on_a_node},
+        wakes={NODES: _with_the_fallen, LEASES: _lease_came_back, PODS: _ready_on_a_node},
         indices={PODS: {NODE_INDEX: by_node_name}},
         planned=planned,
         workers=8,
     )
 
 
-def plan(node: Obj, pods: Sequence[Obj], heartbeat_seen_at: float, now: float) -> Plan:
+def plan(
+    node: Obj,
+    pods: Sequence[Obj],
+    heartbeat_seen_at: float,
+    now: float,
+    eviction: Eviction = Eviction.NOW,
+) -> Plan:
     ready = condition_of(node, "Ready")
     grace = GRACE_SECONDS if ready is not None else STARTUP_GRACE_SECONDS
     left = heartbeat_seen_at + grace - now
@@ -86,15 +115,16 @@ def plan(node: Obj, pods: Sequence[Obj], heartbeat_seen_at: float, now: float) -
     if status is None:
         return Plan(again_seconds=left)
     actions: list[Action] = []
-    taints = wanted_taints(node, now)
+    taints = wanted_taints(node, now, eviction)
     if taints != taints_of(node):
         actions.append(merge_patch(NODES, node, {"spec": {"taints": taints or None}}))
-    if status != "True":
+    # A kubelet that lives writes its pods' readiness again: it is told once, when the node falls.
+    if status == "Unknown" or (status == "False" and not _has_fallen(node)):
         actions += [_not_ready(pod, now) for pod in pods if _shows_ready(pod)]
     return Plan(actions, again_seconds=left if left > 0 else None)
 
 
-def wanted_taints(node: Obj, now: float) -> list[Obj]:
+def wanted_taints(node: Obj, now: float, eviction: Eviction = Eviction.NOW) -> list[Obj]:
     """The node's taints as they should be; a taint that stays keeps its time."""
     wanted = [
         (PREFIX + NO_SCHEDULE[pair], "NoSchedule")
@@ -104,7 +134,9 @@ def wanted_taints(node: Obj, now: float) -> list[Obj]:
     if is_unschedulable(node):
         wanted.append((f"{PREFIX}unschedulable", "NoSchedule"))
     ready = (condition_of(node, "Ready") or {}).get("status")
-    if ready in ("False", "Unknown"):
+    if ready in ("False", "Unknown") and (
+        eviction is Eviction.NOW or (eviction is Eviction.LATER and _is_evicting(node))
+    ):
         wanted.append((PREFIX + NO_SCHEDULE["Ready", ready], "NoExecute"))
     kept = [taint for taint in taints_of(node) if not _is_ours(taint) or _pair(taint) in wanted]
     there = {_pair(taint) for taint in kept}
@@ -181,6 +213,58 @@ def _is_ours(taint: Obj) -> bool:
     return key in OWN_KEYS and effect in ("NoSchedule", "NoExecute")
 
 
+def _is_evicting(node: Obj) -> bool:
+    return any(_is_ours(taint) and taint.get("effect") == "NoExecute" for taint in taints_of(node))
+
+
+def _has_fallen(node: Obj) -> bool:
+    """Its taints already say that it is not ready."""
+    keys = {PREFIX + "not-ready", PREFIX + "unreachable"}
+    return any(taint.get("key") in keys for taint in taints_of(node))
+
+
+def _eviction(view: View, pace: EvictionPace, node: Obj) -> tuple[Eviction, float | None]:
+    """What the zone's pace allows for this node, and when to look again."""
+    ready = condition_of(node, "Ready")
+    if ready is None or ready.get("status") == "True":
+        return Eviction.NOW, None
+    zones, zone = zones_of(view.cache(NODES).all()), zone_of(node)
+    if all_down(zones):
+        return Eviction.NEVER, None  # the next node that comes back wakes us
+    if _is_evicting(node):
+        return Eviction.NOW, None
+    rate = evictions_per_second(zones, zone)
+    if not rate:
+        return Eviction.LATER, None
+    wait = pace.seconds_left(zone, view.now)
+    if wait > 0:
+        return Eviction.LATER, wait
+    pace.used(zone, rate, view.now)
+    return Eviction.NOW, None
+
+
+def _sooner(again: float | None, wait: float | None) -> float | None:
+    """Silence is judged within LOOK_SECONDS of its limit, not only at the next one."""
+    times = [one for one in (again, wait) if one is not None]
+    return min(*times, LOOK_SECONDS) if times else None
+
+
+def _registered(node: Obj) -> Record:
+    name = name_of(node)
+    about = {**reference(node), "uid": name}
+    message = f"Node {name} event: Registered Node {name} in Controller"
+    return Record(about, "Normal", "RegisteredNode", message)
+
+
+def _with_the_fallen(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """A node's own change; where its readiness changed, it concerns all that are not ready."""
+    keys = list(own_key(caches, old, new))
+    before, after = (is_ready(one) if one is not None else None for one in (old, new))
+    if before != after:
+        keys += [name_of(one) for one in caches(NODES).all() if not is_ready(one)]
+    return keys
+
+
 def _lease_came_back(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     """A renewal matters only where the node counts as silent: the rest is found by the timer."""
     if new is None or namespace_of(new) != LEASE_NAMESPACE:
@@ -190,8 +274,11 @@ def _lease_came_back(caches: Caches, old: Obj | None, new: Obj | None) -> Iterab
     return (name_of(new),) if ready is not None and ready.get("status") == "Unknown" else ()
 
 
-def _ready_on_a_node(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    """A pod that has just become Ready, where its node may not be."""
+def _ready_on_a_node(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """A pod that has just become Ready, where its node is silent."""
     if new is None or is_deleted(new) or not _shows_ready(new) or (old and _shows_ready(old)):
         return ()
-    return by_node_name(new)
+    nodes = (caches(NODES).get(name) for name in by_node_name(new))
+    ready = (condition_of(node, "Ready") for node in nodes if node is not None)
+    silent = any(one is not None and one.get("status") == "Unknown" for one in ready)
+    return by_node_name(new) if silent else ()
