@@ -66,8 +66,7 @@ def _holds(directory: str, payload: Payload) -> bool:
 def _is_same(path: str, file: File) -> bool:
     with open(path, "rb") as opened:
         status = os.fstat(opened.fileno())
-        # A group's rights may have been added to the mode; those that were asked for are there.
-        has_mode = status.st_mode & file.mode == file.mode
+        has_mode = stat.S_IMODE(status.st_mode) == stat.S_IMODE(file.mode)
         return status.st_size == len(file.data) and has_mode and opened.read() == file.data
 
 

@@ -7,7 +7,8 @@ Invariant: symbolic links are given away, never followed.
 import os
 import stat
 
-_WRITABLE, _READABLE, _ENTER = 0o660, 0o440, 0o110
+GROUP_READS = 0o440
+_WRITABLE, _ENTER = 0o660, 0o110
 
 
 def give_to_group(
@@ -29,7 +30,7 @@ def give_root_to_group(directory: str, group: int, *, read_only: bool = False) -
 
 
 def _rights(is_directory: bool, read_only: bool) -> int:
-    rights = _READABLE if read_only else _WRITABLE
+    rights = GROUP_READS if read_only else _WRITABLE
     return rights | _ENTER | stat.S_ISGID if is_directory else rights
 
 

@@ -9,12 +9,13 @@ Invariant: nothing is removed while something is mounted below, and no link is f
 import os
 import shutil
 import stat
+from dataclasses import replace
 from typing import assert_never
 
 from sampan.kubelet.volumes import mounts
 from sampan.kubelet.volumes.atomic_writer import write_payload
 from sampan.kubelet.volumes.host_path import check_host_path
-from sampan.kubelet.volumes.ownership import give_root_to_group, give_to_group
+from sampan.kubelet.volumes.ownership import GROUP_READS, give_root_to_group, give_to_group
 from sampan.kubelet.volumes.plan import Directory, Files, HostPath, LocalPath, Step
 from sampan.kubelet.volumes_hook import MountedVolume, VolumeFailure
 
@@ -70,9 +71,10 @@ def _files(step: Files, now: float) -> None:
         write_payload(step.path, step.payload, now)
         return
     give_root_to_group(step.path, group, read_only=True)
-    write_payload(
-        step.path, step.payload, now, lambda path: give_to_group(path, group, read_only=True)
-    )
+    payload = {
+        path: replace(file, mode=file.mode | GROUP_READS) for path, file in step.payload.items()
+    }
+    write_payload(step.path, payload, now, lambda path: give_to_group(path, group, read_only=True))
 
 
 def _local(step: LocalPath) -> None:
@@ -89,7 +91,13 @@ def _local(step: LocalPath) -> None:
 
 
 def _make(path: str) -> None:
-    os.makedirs(path, _PRIVATE_MODE, exist_ok=True)
+    """Only the volume itself is for everybody, not the way to it."""
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    for one in reversed(missing):
+        os.mkdir(one, _PRIVATE_MODE)
 
 
 def tear_down(pod_directory: str, *, whole: bool) -> None:

@@ -1,0 +1,148 @@
+import pytest
+
+from sampan.kubelet.environment import Surroundings
+from sampan.kubelet.volumes.payload import File
+from sampan.kubelet.volumes.plan import (
+    Directory,
+    Files,
+    HostPath,
+    LocalPath,
+    Node,
+    plan_volumes,
+    pod_memory_limit,
+)
+from sampan.kubelet.volumes_hook import VolumeFailure
+
+NODE = Node("/k/pods", 1024**3, Surroundings("node-1"))
+CLAIM = {
+    "metadata": {"uid": "claim-uid"},
+    "spec": {"volumeName": "pv1"},
+    "status": {"phase": "Bound"},
+}
+
+
+def make_pod(*volumes, containers=(), **spec):
+    return {
+        "metadata": {"name": "web", "namespace": "shop", "uid": "u1"},
+        "spec": {"volumes": list(volumes), "containers": list(containers), **spec},
+    }
+
+
+def planned(*volumes, objects=None, bound=None, **spec):
+    pod = make_pod(*volumes, **spec)
+    return plan_volumes(pod, objects or {}, bound or {}, lambda projection: "", NODE)
+
+
+def test_every_type_has_its_place_in_the_pod_s_directory():
+    """[N15] the layout is the original's"""
+    volumes = [
+        {"name": "e", "emptyDir": {}},
+        {"name": "c", "configMap": {"name": "c"}},
+        {"name": "s", "secret": {"secretName": "s", "optional": True}},
+        {"name": "d", "downwardAPI": {}},
+        {"name": "p", "projected": {}},
+        {"name": "h", "hostPath": {"path": "/srv", "type": "Directory"}},
+    ]
+    objects = {("ConfigMap", "c"): {"data": {"a": "b"}}}
+    context = {"fsGroup": 9}
+    base = "/k/pods/u1/volumes/kubernetes.io~"
+    assert planned(*volumes, objects=objects, securityContext=context) == [
+        Directory("e", f"{base}empty-dir/e", group=9),
+        Files("c", f"{base}configmap/c", False, {"a": File(b"b", 0o644)}, 9),
+        Files("s", f"{base}secret/s", True, {}, 9),
+        Files("d", f"{base}downward-api/d", True, {}, 9),
+        Files("p", f"{base}projected/p", True, {}, 9),
+        HostPath("h", "/srv", "Directory"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "memory", "size"),
+    [("64Mi", None, 64 << 20), (None, "10Mi", 10 << 20), ("64Mi", "10Mi", 10 << 20),
+     (None, None, 1 << 30)],
+)  # fmt: skip
+def test_memory_is_bounded_by_the_smallest_of_its_limits(limit, memory, size):
+    """[N15] emptyDir in memory: its own limit, the pod's, the node's"""
+    source = {"medium": "Memory"} | ({"sizeLimit": limit} if limit else {})
+    container = {"name": "c", "resources": {"limits": {"memory": memory} if memory else {}}}
+    (step,) = planned({"name": "m", "emptyDir": source}, containers=[container])
+    assert (step.in_memory, step.size_bytes) == (True, size)
+
+
+def test_a_pod_is_limited_only_if_all_of_its_containers_are():
+    limited = {"resources": {"limits": {"memory": "10Mi"}}}
+    assert pod_memory_limit(make_pod(containers=[limited, limited])) == 20 << 20
+    assert pod_memory_limit(make_pod(containers=[limited, {}])) == 0
+    assert pod_memory_limit(make_pod(containers=[{}], **limited)) == 10 << 20
+
+
+def test_a_directory_whose_mounts_travel_is_shared():
+    """[N15] mountPropagation"""
+    mounts = [{"name": "e", "mountPath": "/x", "mountPropagation": "Bidirectional"}]
+    (step,) = planned({"name": "e", "emptyDir": {}}, containers=[{"volumeMounts": mounts}])
+    assert step.shared
+    (step,) = planned({"name": "e", "emptyDir": {}}, containers=[{"volumeMounts": [{"name": "e"}]}])
+    assert not step.shared
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ({"nfs": {}}, "volumes of type nfs are not supported by this node yet"),
+        ({"csi": {}}, "volumes of type csi are not supported by this node yet"),
+        ({"ephemeral": {}}, "volumes of type ephemeral are not supported by this node yet"),
+        ({"image": {}}, "image volumes need a container runtime that mounts images"),
+        ({"emptyDir": {"medium": "HugePages"}}, "medium HugePages is not supported"),
+        ({"configMap": {"name": "c"}}, 'configmap "c" not found'),
+    ],
+)
+def test_what_cannot_be_mounted_is_named(source, why):
+    """[N15, X6] never in silence"""
+    with pytest.raises(VolumeFailure) as caught:
+        planned({"name": "v", **source})
+    assert str(caught.value).startswith('MountVolume.SetUp failed for volume "v" : ')
+    assert why in str(caught.value)
+
+
+def claimed(spec, claim=CLAIM, **pod):
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data", "readOnly": False}}
+    objects = {("PersistentVolumeClaim", "data"): claim}
+    persistent = {"spec": {"claimRef": {"uid": "claim-uid"}, **spec}}
+    return planned(volume, objects=objects, bound={"v": persistent}, **pod)
+
+
+def test_a_claim_leads_to_the_path_of_its_volume():
+    """[N15]"""
+    assert claimed({"hostPath": {"path": "/srv", "type": "Directory"}}) == [
+        HostPath("v", "/srv", "Directory")
+    ]
+    context = {"fsGroup": 9, "fsGroupChangePolicy": "OnRootMismatch"}
+    assert claimed({"local": {"path": "/disk"}}, securityContext=context) == [
+        LocalPath("v", "/disk", False, 9, True)
+    ]
+    read_only = {"local": {"path": "/disk"}, "accessModes": ["ReadOnlyMany"]}
+    assert claimed(read_only, securityContext=context) == [
+        LocalPath("v", "/disk", True, None, True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "claim", "why"),
+    [
+        ({}, None, 'from API server: persistentvolumeclaims "data" not found'),
+        ({}, {"spec": {}}, "PVC is not bound"),
+        ({}, {**CLAIM, "status": {"phase": "Lost"}}, "PVC is not bound"),
+        ({}, {**CLAIM, "metadata": {"deletionTimestamp": "x"}}, "PVC is being deleted"),
+        ({"claimRef": {"uid": "other"}}, CLAIM, "PV pv1 is bound to another claim"),
+        ({"volumeMode": "Block", "local": {}}, CLAIM, "volumes of mode Block are not supported"),
+        ({"csi": {}}, CLAIM, "PV pv1: volumes of type csi are not supported by this node yet"),
+    ],
+)
+def test_a_claim_that_cannot_be_had_is_explained(spec, claim, why):
+    """[N15] bad input: missing, unbound, somebody else's"""
+    with pytest.raises(VolumeFailure) as caught:
+        claimed(spec, claim)
+    start = "Unable to attach or mount volumes: unmounted volumes=[v], unattached volumes=[], "
+    assert str(caught.value).startswith(start)
+    assert "error processing PVC shop/data: " in str(caught.value)
+    assert why in str(caught.value)
