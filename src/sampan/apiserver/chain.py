@@ -40,7 +40,7 @@ from sampan.apiserver.registry import deletion, names, namespaces
 from sampan.apiserver.registry.generic import Registry, Stale, answer_of
 from sampan.apiserver.registry.metadata import bump_generation, prepare_created, prepare_updated
 from sampan.apiserver.registry.reads import list_of, wait_for
-from sampan.apiserver.registry.selection import selection_of
+from sampan.apiserver.registry.selection import name_selected, selection_of
 from sampan.apiserver.registry.services import Allocator
 from sampan.apiserver.registry.strategies import Strategies
 from sampan.apiserver.settings import ApiServerSettings
@@ -88,7 +88,7 @@ class Chain:
         self._handlers = handlers  # (group resource, subresource, verb) → what is not generic
 
     async def perform(self, user: User, call: Call) -> Answer | ListAnswer:
-        self.authorize(user, call)
+        await self.authorize(user, call)
         handler = self._handlers.get((call.resource.group_resource, call.subresource, call.verb))
         if handler is not None:
             return await handler(self, user, call)
@@ -108,19 +108,20 @@ class Chain:
         raise MethodNotAllowed("the server does not allow this method on the requested resource")
 
     async def watch(self, user: User, call: Call) -> WatchStream:
-        self.authorize(user, call)
+        await self.authorize(user, call)
         parts = self.parts
         strategy = parts.strategies.of(call.resource)
         selection = selection_of(call.resource, strategy, call.name, call.options)
         return await open_watch(parts.registry, call, selection, parts.settings, parts.rng)
 
-    def authorize(self, user: User, call: Call) -> None:
+    async def authorize(self, user: User, call: Call) -> None:
         """Raises Forbidden."""
-        resource = call.resource
-        self.parts.authorization.require(
+        resource, fields = call.resource, call.options.field_selector
+        name = call.name or (name_selected(fields) if fields else "")
+        await self.parts.authorization.require(
             Attributes(
                 user, call.verb, resource.group, resource.plural, call.subresource,
-                call.namespace, call.name,
+                call.namespace, name, "", fields,
             )
         )  # fmt: skip
 

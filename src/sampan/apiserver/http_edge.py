@@ -18,7 +18,7 @@ from sampan.api.protobuf import ProtobufReader
 from sampan.api.resources import SERVICES
 from sampan.apiserver import bodies, replies
 from sampan.apiserver.authn import impersonation
-from sampan.apiserver.authn.chain import PUBLIC_PATHS
+from sampan.apiserver.authn.chain import ALWAYS_ALLOWED_PATHS
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes
 from sampan.apiserver.chain import CONNECTED, Chain
@@ -57,11 +57,11 @@ class HttpEdge:
         started = self._clock.monotonic()
         info: RequestInfo | None = None
         try:
-            user = self._user(request)
+            user = await self._user(request)
             try:
                 info = request_info(request.method, request.path, is_watch(request.query))
             except (ApiError, UnicodeDecodeError) as error:
-                self._authorize_path(user, request)
+                await self._authorize_path(user, request)
                 raise error if isinstance(error, ApiError) else unknown_path() from error
             if info.resource is None:
                 reply: Reply = await self._document(request, info, user)
@@ -74,17 +74,17 @@ class HttpEdge:
         self._measure.served(info, reply.status, self._clock.monotonic() - started)
         return reply
 
-    def _user(self, request: Request) -> User:
+    async def _user(self, request: Request) -> User:
         user = self._chain.parts.authentication.user(request)
         if not impersonation.is_asked(request.headers):
             return user
         spoken_for = impersonation.impersonated(request.headers)
         for asked in impersonation.required(user, request.headers):
-            self._chain.parts.authorization.require(asked)
+            await self._chain.parts.authorization.require(asked)
         return spoken_for
 
     async def _document(self, request: Request, info: RequestInfo, user: User) -> Response:
-        self._authorize_path(user, request)
+        await self._authorize_path(user, request)
         if info.verb != "get":
             raise MethodNotAllowed(
                 "the server does not allow this method on the requested resource"
@@ -94,11 +94,11 @@ class HttpEdge:
             raise unknown_path()
         return reply
 
-    def _authorize_path(self, user: User, request: Request) -> None:
-        if request.path in PUBLIC_PATHS:
+    async def _authorize_path(self, user: User, request: Request) -> None:
+        if request.path in ALWAYS_ALLOWED_PATHS:
             return
         verb = request.method.lower()
-        self._chain.parts.authorization.require(Attributes(user, verb, path=request.path))
+        await self._chain.parts.authorization.require(Attributes(user, verb, path=request.path))
 
     async def _resource(self, request: Request, info: RequestInfo, user: User) -> Reply:
         if info.subresource in CONNECTED:
@@ -122,7 +122,7 @@ class HttpEdge:
         """What a node answers: logs, exec, attach, port-forward, proxying."""
         resource = info.resource
         assert resource is not None
-        self._chain.authorize(
+        await self._chain.authorize(
             user, Call(info.verb, resource, info.namespace, info.name, info.subresource)
         )
         if self._nodes is None:

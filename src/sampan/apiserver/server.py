@@ -10,12 +10,14 @@ from sampan.api.calls import Answer, Call, ListAnswer
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import NODES, PODS, RESOURCES, SECRETS, SERVICE_ACCOUNTS, SERVICES
 from sampan.api.schema import Schema
+from sampan.apiserver.admission import role_escalation
 from sampan.apiserver.admission.chain import Admission
 from sampan.apiserver.admission.plugins import default_plugins
 from sampan.apiserver.authn.chain import Authentication
 from sampan.apiserver.authn.tokens import TokenSigner
 from sampan.apiserver.authn.user import User, authenticated
-from sampan.apiserver.authz.chain import Authorization, masters
+from sampan.apiserver.authz.bootstrap.objects import rbac_objects, reconciled
+from sampan.apiserver.authz.modes import authorization, followed_rbac
 from sampan.apiserver.chain import Chain, Parts
 from sampan.apiserver.discovery import Discovery
 from sampan.apiserver.documents import Documents
@@ -24,6 +26,7 @@ from sampan.apiserver.http_edge import HttpEdge
 from sampan.apiserver.measure import Measure
 from sampan.apiserver.node_proxy import NodeProxy
 from sampan.apiserver.openapi import OpenApi
+from sampan.apiserver.outbound import Caller
 from sampan.apiserver.registry.bootstrap import brought_up_to_date, wanted
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.handlers import handlers
@@ -64,12 +67,20 @@ class ApiServer:
             settings.service_cidr, settings.node_port_first, settings.node_port_last,
             lambda: registry.find_all(SERVICES), rng,
         )  # fmt: skip
+        rbac = followed_rbac(registry)
+        hook = settings.authorization_webhook
+        self._callers = [Caller(hook)] if hook is not None else []
+        may = authorization(
+            settings.authorization_modes, registry, rbac, settings.abac_policy,
+            (self._callers[0], settings.authorization_webhook_settings) if hook else None, clock,
+        )  # fmt: skip
+        plugins.append(role_escalation.plugin(rbac, may))
         parts = Parts(
             registry=registry,
             schema=schema,
             strategies=Strategies(settings),
             authentication=Authentication(signer, settings.token_audiences, self._bound, clock),
-            authorization=Authorization([masters]),
+            authorization=may,
             admission=Admission(plugins),
             allocator=self._allocator,
             settings=settings,
@@ -98,6 +109,12 @@ class ApiServer:
                 steps.append(self._chain.ensure(resource, obj))
             elif changed := brought_up_to_date(resource, found, obj):
                 steps.append(self._chain.overwrite(resource, changed))
+        for resource, obj in rbac_objects():
+            found = self._registry.find(resource, namespace_of(obj), name_of(obj))
+            if found is None:
+                steps.append(self._chain.ensure(resource, obj))
+            elif changed := reconciled(found, obj):
+                steps.append(self._chain.overwrite(resource, changed))
         await all_of(steps)
         self._health.started = True
 
@@ -117,6 +134,8 @@ class ApiServer:
         await self._cache.stop()
         if self._to_nodes is not None:
             await self._to_nodes.close()
+        for caller in self._callers:
+            await caller.close()
 
     def _node_client(self) -> HttpClient | None:
         make = self._settings.kubelet_tls

@@ -5,7 +5,10 @@ Job: names, ranges, keys and lifetimes as plain values with upstream's defaults.
 
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from sampan.apiserver.authz.webhook import WebhookAuthorizerSettings
+from sampan.apiserver.outbound import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,13 @@ class ApiServerSettings:
     token_max_seconds: int = 365 * 24 * 3600
     # The bundle in every namespace's kube-root-ca.crt.
     ca_bundle_pem: str = ""
+    # Who decides what is allowed, in this order (authz/modes.py), and what some of them need.
+    authorization_modes: tuple[str, ...] = ("Node", "RBAC")
+    abac_policy: str = ""  # the file's text
+    authorization_webhook: Target | None = None
+    authorization_webhook_settings: WebhookAuthorizerSettings = field(
+        default_factory=WebhookAuthorizerSettings
+    )
     # Admission: mount a token into every pod. Off until nodes can mount projected volumes.
     mount_service_account_tokens: bool = False
     # How the server speaks to kubelets (logs, exec); None where there are none.

@@ -16,6 +16,8 @@ log = get_logger(__name__)
 
 # Anonymous callers may ask for these and for nothing else.
 PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
+# Whoever asks, whatever the authorization mode.
+ALWAYS_ALLOWED_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
 
 
 class Authentication:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 MASTERS = "system:masters"
+NODES_GROUP = "system:nodes"
+NODE_PREFIX = "system:node:"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ def handlers(signer: TokenSigner | None) -> dict[tuple[str, str, str], Handler]:
         (f"tokenreviews.{authentication}", "", "create"): reviews.token_review,
         (f"selfsubjectaccessreviews.{authorization}", "", "create"): reviews.self_access_review,
         (f"subjectaccessreviews.{authorization}", "", "create"): reviews.access_review,
-        (f"localsubjectaccessreviews.{authorization}", "", "create"): reviews.access_review,
+        (f"localsubjectaccessreviews.{authorization}", "", "create"): reviews.local_access_review,
         (f"selfsubjectrulesreviews.{authorization}", "", "create"): reviews.self_rules_review,
     }
     for scaled in _SCALED:

@@ -4,13 +4,16 @@ Job: SelfSubjectReview, TokenReview, and the access reviews, answered by the cha
 """
 
 from sampan.api.calls import Answer, Call
-from sampan.api.errors import invalid, required
+from sampan.api.errors import BadRequest, invalid, invalid_value, required
 from sampan.api.objects import Obj
 from sampan.apiserver.authn.tokens import BadToken
-from sampan.apiserver.authn.user import MASTERS, User
+from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes
 from sampan.apiserver.chain import Chain
 from sampan.apiserver.decoding import decoded
+
+GROUP = "authorization.k8s.io"
+_OF_RESOURCES = ("verbs", "apiGroups", "resources", "resourceNames")
 
 
 async def self_subject_review(chain: Chain, user: User, call: Call) -> Answer:
@@ -37,7 +40,7 @@ async def token_review(chain: Chain, user: User, call: Call) -> Answer:
 
 async def self_access_review(chain: Chain, user: User, call: Call) -> Answer:
     review = decoded(chain.parts.schema, call, [])
-    return _reviewed(chain, review, user)
+    return await _reviewed(chain, review, user)
 
 
 async def access_review(chain: Chain, user: User, call: Call) -> Answer:
@@ -45,31 +48,63 @@ async def access_review(chain: Chain, user: User, call: Call) -> Answer:
     spec = review.get("spec") or {}
     extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
     groups = tuple(spec.get("groups") or ())
+    if not spec.get("user") and not groups:
+        why = "at least one of user or group must be specified"
+        raise invalid(review["kind"], GROUP, "", [invalid_value("spec.user", "", why)])
     asked = User(spec.get("user") or "", groups, spec.get("uid") or "", extra)
-    return _reviewed(chain, review, asked)
+    return await _reviewed(chain, review, asked)
 
 
 async def self_rules_review(chain: Chain, user: User, call: Call) -> Answer:
+    """kubectl auth can-i --list."""
     review = decoded(chain.parts.schema, call, [])
-    everything = MASTERS in user.groups
-    rules: list[Obj] = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
-    paths: list[Obj] = [{"verbs": ["*"], "nonResourceURLs": ["*"]}]
-    review["status"] = {
-        "resourceRules": rules if everything else [],
-        "nonResourceRules": paths if everything else [],
-        "incomplete": False,
-    }
+    namespace = (review.get("spec") or {}).get("namespace")
+    if not namespace:
+        raise BadRequest("no namespace on request")
+    known = chain.parts.authorization.rules(user, namespace)
+    status: Obj = {"resourceRules": [], "nonResourceRules": [], "incomplete": known.incomplete}
+    for rule in known.rules:
+        if rule.get("resources"):
+            status["resourceRules"].append(_fields(rule, _OF_RESOURCES))
+        if rule.get("nonResourceURLs"):
+            status["nonResourceRules"].append(_fields(rule, ("verbs", "nonResourceURLs")))
+    if known.trouble:
+        status["evaluationError"] = known.trouble
+    review["status"] = status
     return Answer(review, code=201)
 
 
-def _reviewed(chain: Chain, review: Obj, user: User) -> Answer:
+def _fields(rule: Obj, names: tuple[str, ...]) -> Obj:
+    return {name: rule[name] for name in names if rule.get(name)}
+
+
+async def local_access_review(chain: Chain, user: User, call: Call) -> Answer:
+    """Like a SubjectAccessReview, but about the request's own namespace."""
+    asked = ((call.body or {}).get("spec") or {}).get("resourceAttributes")
+    if not isinstance(asked, dict):
+        why = "disallowed on this kind of request"
+        wrong = invalid_value("spec.nonResourceAttributes", "", why)
+        raise invalid("LocalSubjectAccessReview", GROUP, "", [wrong])
+    if asked.get("namespace") != call.namespace:
+        why = f"must match metadata.namespace: {call.namespace}"
+        wrong = invalid_value(
+            "spec.resourceAttributes.namespace", asked.get("namespace") or "", why
+        )
+        raise invalid("LocalSubjectAccessReview", GROUP, "", [wrong])
+    return await access_review(chain, user, call)
+
+
+async def _reviewed(chain: Chain, review: Obj, user: User) -> Answer:
     spec = review.get("spec") or {}
     of_resource, of_path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if (of_resource is None) == (of_path is None):
         why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        raise invalid(review["kind"], "authorization.k8s.io", "", [required("spec", why)])
-    allowed, reason = chain.parts.authorization.decide(_asked(user, of_resource, of_path))
+        raise invalid(review["kind"], GROUP, "", [required("spec", why)])
+    asked = _asked(user, of_resource, of_path)
+    allowed, denied, reason = await chain.parts.authorization.review(asked)
     status: Obj = {"allowed": allowed}
+    if denied:
+        status["denied"] = True
     if reason:
         status["reason"] = reason
     review["status"] = status
@@ -88,6 +123,19 @@ def _asked(user: User, of_resource: Obj | None, of_path: Obj | None) -> Attribut
         of_resource.get("subresource") or "",
         of_resource.get("namespace") or "",
         of_resource.get("name") or "",
+        "",
+        _field_selector(of_resource.get("fieldSelector") or {}),
+    )
+
+
+def _field_selector(given: Obj) -> str:
+    """The raw text, or the requirements written as one."""
+    if given.get("rawSelector"):
+        return str(given["rawSelector"])
+    return ",".join(
+        f"{one.get('key')}{'=' if one.get('operator') == 'In' else '!='}{one['values'][0]}"
+        for one in given.get("requirements") or ()
+        if one.get("operator") in ("In", "NotIn") and len(one.get("values") or ()) == 1
     )
 
 

@@ -5,6 +5,7 @@ Job: parse, refuse fields that the kind does not offer, find what narrows a watc
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sampan.api import selectors
 from sampan.api.calls import Item, Options
@@ -98,3 +99,13 @@ def _getter(resource: Resource, strategy: Strategy, field: str) -> Getter:
     raise BadRequest(
         f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
     )
+
+
+@lru_cache(maxsize=1024)
+def name_selected(field_selector: str) -> str:
+    """As upstream's RequestInfo: a selector for one name asks for that object. [A2]"""
+    try:
+        requirements = selectors.parse_field_selector(field_selector)
+    except selectors.SelectorError:
+        return ""  # refused later, with its reason
+    return next((r.value for r in requirements if r.field == "metadata.name" and r.equal), "")

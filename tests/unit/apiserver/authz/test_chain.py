@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from sampan.api.errors import Forbidden
@@ -14,10 +16,10 @@ def say(decision, reason=""):
 def test_the_first_opinion_decides():
     ask = Attributes(BOB, "get", resource="pods")
     no_opinion, allow, deny = map(say, (Decision.NO_OPINION, Decision.ALLOW, Decision.DENY))
-    assert Authorization([no_opinion, allow, deny]).decide(ask) == (True, "")
-    assert Authorization([deny, allow]).decide(ask) == (False, "")
-    assert Authorization([no_opinion]).decide(ask) == (False, "")
-    assert Authorization([]).decide(ask) == (False, "")
+    assert asyncio.run(Authorization([no_opinion, allow, deny]).decide(ask)) == (True, "")
+    assert asyncio.run(Authorization([deny, allow]).decide(ask)) == (False, "")
+    assert asyncio.run(Authorization([no_opinion]).decide(ask)) == (False, "")
+    assert asyncio.run(Authorization([]).decide(ask)) == (False, "")
 
 
 def test_masters_may_do_everything():
@@ -51,12 +53,11 @@ def test_masters_may_do_everything():
 )
 def test_a_refusal_says_who_may_not_do_what(asked, message):
     with pytest.raises(Forbidden) as refused:
-        Authorization([masters]).require(asked)
+        asyncio.run(Authorization([masters]).require(asked))
     assert refused.value.message == message
 
 
 def test_reasons_are_passed_on():
+    denying = Authorization([say(Decision.DENY, "because I say so")])
     with pytest.raises(Forbidden, match="because I say so"):
-        Authorization([say(Decision.DENY, "because I say so")]).require(
-            Attributes(BOB, "get", resource="pods")
-        )
+        asyncio.run(denying.require(Attributes(BOB, "get", resource="pods")))
