@@ -117,7 +117,9 @@ class SmallApi:
         subresource: str = "",
         name: str = "",
     ) -> Obj:
-        self._called("create", resource)
+        self._called(f"create {subresource}".strip(), resource)
+        if subresource == "token":
+            return self._token(obj)
         made = copy_of(obj)
         meta = made.setdefault("metadata", {})
         namespace = namespace or meta.get("namespace", "")
@@ -197,6 +199,13 @@ class SmallApi:
         return self._write("MODIFIED", resource, key, after)
 
     # How it works.
+
+    def _token(self, request: Obj) -> Obj:
+        """Another one each time, good for as long as it was asked for."""
+        self._made += 1
+        expires = self._clock.now() + request["spec"]["expirationSeconds"]
+        status = {"token": f"token-{self._made}", "expirationTimestamp": time_text(expires)}
+        return {**request, "status": status}
 
     def _called(self, verb: str, resource: Resource) -> None:
         self.calls.append(f"{verb} {resource.plural}")

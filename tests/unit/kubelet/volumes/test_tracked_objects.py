@@ -1,0 +1,137 @@
+import asyncio
+import random
+
+import pytest
+
+from sampan.api.resources import CONFIG_MAPS, SECRETS
+from sampan.kubelet.volumes.tracked_objects import IDLE_SECONDS, TrackedObjects
+from sampan.kubelet.volumes_hook import VolumeFailure
+from sampan.testing import virtual_time
+from sampan.testing.small_api import SmallApi
+from sampan.testing.virtual_time import LoopClock
+
+WORD = ("ConfigMap", "words")
+
+
+def make_pod(uid="u1", volume="words"):
+    env = [{"secretRef": {"name": "keys"}}]
+    return {
+        "metadata": {"name": "web", "namespace": "shop", "uid": uid},
+        "spec": {
+            "volumes": [{"name": "v", "configMap": {"name": volume}}],
+            "containers": [{"name": "c", "envFrom": env}],
+        },
+    }
+
+
+def told(story):
+    async def run():
+        api = SmallApi(LoopClock())
+        tracked = TrackedObjects(api, clock=LoopClock(), rng=random.Random(1))
+        try:
+            await story(tracked, api)
+        finally:
+            await tracked.stop()
+
+    virtual_time.run(run())
+
+
+async def make_words(api, text, **more):
+    words = {"metadata": {"name": "words"}, "data": {"a": text}, **more}
+    await api.create(CONFIG_MAPS, words, "shop")
+
+
+def test_pods_share_one_watch_and_reading_costs_nothing():
+    """[N15] no request for a sync of an unchanged pod"""
+
+    async def story(tracked, api):
+        await make_words(api, "x")
+        found = await tracked.of(make_pod("u1"), lambda uid: None)
+        assert found[WORD]["data"] == {"a": "x"}
+        assert found["Secret", "keys"] is None
+        for uid in ("u1", "u1", "u2"):
+            await tracked.of(make_pod(uid), lambda uid: None)
+        await asyncio.sleep(1)
+        assert sorted(api.calls) == [
+            "create configmaps", "list configmaps", "list secrets", "watch configmaps",
+            "watch secrets",
+        ]  # fmt: skip
+
+    told(story)
+
+
+def test_whoever_refers_to_an_object_hears_of_its_changes():
+    """[N15] at once, and only then"""
+
+    async def story(tracked, api):
+        heard = []
+        for uid in ("u1", "u2"):
+            await tracked.of(make_pod(uid), heard.append)
+        assert heard == []  # what was read first is no change
+        await make_words(api, "x")
+        await api.create(CONFIG_MAPS, {"metadata": {"name": "others"}}, "shop")
+        await asyncio.sleep(0.01)
+        assert heard == ["u1", "u2"]
+        tracked.release("u1")
+        await api.patch(CONFIG_MAPS, "shop", "words", {"data": {"a": "y"}})
+        await asyncio.sleep(0.01)
+        assert heard == ["u1", "u2", "u2"]
+        found = await tracked.of(make_pod("u2"), heard.append)
+        assert found[WORD]["data"] == {"a": "y"}
+        await api.delete(CONFIG_MAPS, "shop", "words")
+        await asyncio.sleep(0.01)
+        assert (await tracked.of(make_pod("u2"), heard.append))[WORD] is None
+
+    told(story)
+
+
+def test_what_nobody_refers_to_is_no_longer_watched():
+    async def story(tracked, api):
+        await tracked.of(make_pod("u1"), lambda uid: None)
+        assert len(tracked) == 2
+        tracked.release("u1")
+        await asyncio.sleep(IDLE_SECONDS - 1)
+        await tracked.of(make_pod("u2"), lambda uid: None)  # in time: nothing is asked for again
+        assert api.calls.count("list secrets") == 1
+        await asyncio.sleep(IDLE_SECONDS * 2)
+        assert len(tracked) == 2
+        await tracked.of(make_pod("u2", volume="others"), lambda uid: None)
+        await asyncio.sleep(IDLE_SECONDS + 1)
+        assert len(tracked) == 2
+        tracked.release("u2")
+        tracked.release("u2")
+        await asyncio.sleep(IDLE_SECONDS + 1)
+        assert len(tracked) == 0
+
+    told(story)
+
+
+def test_an_immutable_object_is_read_and_not_watched():
+    """[N15]"""
+
+    async def story(tracked, api):
+        heard = []
+        await make_words(api, "x", immutable=True)
+        await api.create(SECRETS, {"metadata": {"name": "keys"}, "immutable": True}, "shop")
+        await tracked.of(make_pod("u1"), heard.append)
+        await asyncio.sleep(0.01)
+        await api.delete(CONFIG_MAPS, "shop", "words")
+        await make_words(api, "new")
+        await asyncio.sleep(1)
+        assert heard == []
+        assert (await tracked.of(make_pod("u1"), heard.append))[WORD]["data"] == {"a": "x"}
+        assert (await tracked.of(make_pod("u2"), heard.append))[WORD]["data"] == {"a": "new"}
+
+    told(story)
+
+
+def test_a_silent_api_is_not_waited_for_forever():
+    async def story(tracked, api):
+        api.go_down()
+        with pytest.raises(VolumeFailure, match="cache: timed out waiting for the condition"):
+            await tracked.of(make_pod(), lambda uid: None)
+        api.come_back()
+        await asyncio.sleep(5)
+        assert (await tracked.of(make_pod(), lambda uid: None))[WORD] is None
+
+    told(story)
