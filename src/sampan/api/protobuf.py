@@ -12,8 +12,8 @@ Invariant: whatever the bytes are, reading them ends in an object or in Protobuf
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sampan.api import protobuf_core_fields, protobuf_group_fields
 from sampan.api import protobuf_values as values
+from sampan.api.message_table import inlined, load_messages
 from sampan.api.objects import Obj
 from sampan.api.protobuf_values import LENGTH, VARINT, ProtobufError, varint
 from sampan.api.schema import Schema
@@ -48,16 +48,8 @@ class ProtobufReader:
     _problems: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for table in (protobuf_core_fields.FIELDS, protobuf_group_fields.FIELDS):
-            _load(table, self._messages)
-
-    def messages(self) -> list[str]:
-        """The names of all messages in the table."""
-        return list(self._messages)
-
-    def fields(self, name: str) -> dict[int, str]:
-        """Number → JSON name of a message's own fields, marks included."""
-        return self._messages[name].numbers
+        for name, numbers in load_messages().items():
+            self._messages[name] = _Message(name, numbers)
 
     def object_in(self, body: bytes, expected: tuple[str, str] = ("", "")) -> tuple[Obj, list[str]]:
         """(object, unknown fields). `expected` says what it is where the body does not.
@@ -149,7 +141,7 @@ class ProtobufReader:
         puts: dict[int, Put] = {}
         for number, name in message.numbers.items():
             if name.startswith("*"):
-                inner = self._messages[f"{message.name.rpartition('.')[0]}.{name[1:]}"]
+                inner = self._messages[inlined(message.name, name)]
                 own = _Message(inner.name, inner.numbers, self._compiled(inner, holder))
                 puts[number << 3 | LENGTH] = self._inlined(own)
                 continue
@@ -297,23 +289,3 @@ def _packed(put: Put) -> Put:
             raise ProtobufError("unexpected EOF")
 
     return put_all
-
-
-def _load(table: str, messages: dict[str, _Message]) -> None:
-    package, message = "", _Message("", {})
-    number = 1
-    for line in table.strip().splitlines():
-        if line.startswith("["):
-            package = line[1:-1]
-            continue
-        tokens = line
-        if not line.startswith(" "):
-            name, _, tokens = line.partition(":")
-            message, number = _Message(f"{package}.{name}", {}), 1
-            messages[message.name] = message
-        for token in tokens.split():
-            if token.isdigit():
-                number = int(token)
-            else:
-                message.numbers[number] = token
-                number += 1

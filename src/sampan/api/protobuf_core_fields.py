@@ -2,8 +2,9 @@
 
 Job: data only. A line is a message and its fields in order of number, starting at 1; a number sets
     the count anew. `*Name` is a message whose fields lie in the JSON of its holder. `name!` is a
-    scalar whose zero is worth telling: Go holds it by pointer, or writes it in any case; the zero
-    of any other field is the same as its absence. Types are not repeated here: the schema knows.
+    field whose zero is worth telling: a scalar that Go holds by pointer, or anything that it writes
+    in any case; the zero of any other field is the same as its absence. Types are not repeated
+    here: the schema knows them.
 """
 
 FIELDS = """
@@ -15,32 +16,32 @@ AttachedVolume: name! devicePath!
 AzureDiskVolumeSource: diskName! diskURI! cachingMode! fsType! readOnly! kind!
 AzureFilePersistentVolumeSource: secretName! shareName! readOnly secretNamespace!
 AzureFileVolumeSource: secretName! shareName! readOnly
-Binding: metadata target
+Binding: metadata! target!
 CSIPersistentVolumeSource: driver! volumeHandle! readOnly fsType volumeAttributes
   controllerPublishSecretRef nodeStageSecretRef nodePublishSecretRef controllerExpandSecretRef
   nodeExpandSecretRef
 CSIVolumeSource: driver! readOnly! fsType! volumeAttributes nodePublishSecretRef
 Capabilities: add drop
-CephFSPersistentVolumeSource: monitors path user secretFile secretRef readOnly
-CephFSVolumeSource: monitors path user secretFile secretRef readOnly
+CephFSPersistentVolumeSource: monitors! path user secretFile secretRef readOnly
+CephFSVolumeSource: monitors! path user secretFile secretRef readOnly
 CinderPersistentVolumeSource: volumeID! fsType readOnly secretRef
 CinderVolumeSource: volumeID! fsType readOnly secretRef
 ClientIPConfig: timeoutSeconds!
 ClusterTrustBundleProjection: name! signerName! labelSelector path! optional!
 ComponentCondition: type! status! message error
-ComponentStatus: metadata conditions
-ConfigMap: metadata data binaryData immutable!
+ComponentStatus: metadata! conditions
+ConfigMap: metadata! data binaryData immutable!
 ConfigMapEnvSource: *LocalObjectReference optional!
 ConfigMapKeySelector: *LocalObjectReference key! optional!
 ConfigMapNodeConfigSource: namespace! name! uid resourceVersion kubeletConfigKey!
 ConfigMapProjection: *LocalObjectReference items 4 optional!
 ConfigMapVolumeSource: *LocalObjectReference items defaultMode! optional!
-Container: name! image command args workingDir ports env resources volumeMounts livenessProbe
+Container: name! image command args workingDir ports env resources! volumeMounts livenessProbe
   readinessProbe lifecycle terminationMessagePath imagePullPolicy securityContext stdin stdinOnce
   tty envFrom terminationMessagePolicy volumeDevices startupProbe resizePolicy restartPolicy!
   restartPolicyRules
 ContainerExtendedResourceRequest: containerName! resourceName! requestName!
-ContainerImage: names sizeBytes
+ContainerImage: names! sizeBytes
 ContainerPort: name hostPort containerPort! protocol hostIP
 ContainerResizePolicy: resourceName! restartPolicy!
 ContainerRestartRule: action exitCodes
@@ -49,7 +50,7 @@ ContainerState: waiting running terminated
 ContainerStateRunning: startedAt
 ContainerStateTerminated: exitCode! signal reason message startedAt finishedAt containerID
 ContainerStateWaiting: reason message
-ContainerStatus: name! state lastState ready! restartCount! image! imageID! containerID started!
+ContainerStatus: name! state! lastState! ready! restartCount! image! imageID! containerID started!
   allocatedResources resources volumeMounts user allocatedResourcesStatus stopSignal!
 ContainerUser: linux
 DaemonEndpoint: Port!
@@ -60,17 +61,17 @@ EmptyDirVolumeSource: medium sizeLimit
 EndpointAddress: ip! targetRef hostname nodeName!
 EndpointPort: name port! protocol appProtocol!
 EndpointSubset: addresses notReadyAddresses ports
-Endpoints: metadata subsets
+Endpoints: metadata! subsets
 EnvFromSource: prefix configMapRef secretRef
 EnvVar: name! value valueFrom
 EnvVarSource: fieldRef resourceFieldRef configMapKeyRef secretKeyRef fileKeyRef
 EphemeralContainer: *EphemeralContainerCommon targetContainerName
-EphemeralContainerCommon: name! image command args workingDir ports env resources volumeMounts
+EphemeralContainerCommon: name! image command args workingDir ports env resources! volumeMounts
   livenessProbe readinessProbe lifecycle terminationMessagePath imagePullPolicy securityContext
   stdin stdinOnce tty envFrom terminationMessagePolicy volumeDevices startupProbe resizePolicy
   restartPolicy! restartPolicyRules
 EphemeralVolumeSource: volumeClaimTemplate
-Event: metadata involvedObject reason message source firstTimestamp lastTimestamp count type
+Event: metadata! involvedObject! reason message source! firstTimestamp lastTimestamp count type
   eventTime series action related reportingComponent! reportingInstance!
 EventSeries: count lastObservedTime
 EventSource: component host
@@ -98,9 +99,9 @@ ImageVolumeSource: reference pullPolicy
 KeyToPath: key! path! mode!
 Lifecycle: postStart preStop stopSignal!
 LifecycleHandler: exec httpGet tcpSocket sleep
-LimitRange: metadata spec
+LimitRange: metadata! spec!
 LimitRangeItem: type! max min default defaultRequest maxLimitRequestRatio
-LimitRangeSpec: limits
+LimitRangeSpec: limits!
 LinuxContainerUser: uid! gid! supplementalGroups
 LoadBalancerIngress: ip hostname ipMode! ports
 LoadBalancerStatus: ingress
@@ -108,40 +109,40 @@ LocalObjectReference: name
 LocalVolumeSource: path! fsType!
 ModifyVolumeStatus: targetVolumeAttributesClassName status!
 NFSVolumeSource: server! path! readOnly
-Namespace: metadata spec status
+Namespace: metadata! spec! status!
 NamespaceCondition: type! status! 4 lastTransitionTime reason message
 NamespaceSpec: finalizers
 NamespaceStatus: phase conditions
-Node: metadata spec status
+Node: metadata! spec! status!
 NodeAddress: type! address!
 NodeAffinity: requiredDuringSchedulingIgnoredDuringExecution
   preferredDuringSchedulingIgnoredDuringExecution
 NodeCondition: type! status! lastHeartbeatTime lastTransitionTime reason message
 NodeConfigSource: 2 configMap
 NodeConfigStatus: assigned active lastKnownGood error
-NodeDaemonEndpoints: kubeletEndpoint
+NodeDaemonEndpoints: kubeletEndpoint!
 NodeFeatures: supplementalGroupsPolicy!
 NodeRuntimeHandler: name! features
 NodeRuntimeHandlerFeatures: recursiveReadOnlyMounts! userNamespaces!
-NodeSelector: nodeSelectorTerms
+NodeSelector: nodeSelectorTerms!
 NodeSelectorRequirement: key! operator! values
 NodeSelectorTerm: matchExpressions matchFields
 NodeSpec: podCIDR externalID providerID unschedulable taints configSource podCIDRs
-NodeStatus: capacity allocatable phase conditions addresses daemonEndpoints nodeInfo images
+NodeStatus: capacity allocatable phase conditions addresses daemonEndpoints! nodeInfo! images
   volumesInUse volumesAttached config runtimeHandlers features declaredFeatures
 NodeSwapStatus: capacity!
 NodeSystemInfo: machineID! systemUUID! bootID! kernelVersion! osImage! containerRuntimeVersion!
   kubeletVersion! kubeProxyVersion! operatingSystem! architecture! swap
 ObjectFieldSelector: apiVersion fieldPath!
 ObjectReference: kind namespace name uid apiVersion resourceVersion fieldPath
-PersistentVolume: metadata spec status
-PersistentVolumeClaim: metadata spec status
+PersistentVolume: metadata! spec! status!
+PersistentVolumeClaim: metadata! spec! status!
 PersistentVolumeClaimCondition: type! status! lastProbeTime lastTransitionTime reason message
-PersistentVolumeClaimSpec: accessModes resources volumeName selector storageClassName! volumeMode!
-  dataSource dataSourceRef volumeAttributesClassName!
+PersistentVolumeClaimSpec: accessModes resources! volumeName selector storageClassName!
+  volumeMode! dataSource dataSourceRef volumeAttributesClassName!
 PersistentVolumeClaimStatus: phase accessModes capacity conditions allocatedResources 7
   allocatedResourceStatuses currentVolumeAttributesClassName! modifyVolumeStatus
-PersistentVolumeClaimTemplate: metadata spec
+PersistentVolumeClaimTemplate: metadata! spec!
 PersistentVolumeClaimVolumeSource: claimName! readOnly
 PersistentVolumeSource: gcePersistentDisk awsElasticBlockStore hostPath glusterfs nfs rbd iscsi
   cinder cephfs fc flocker flexVolume azureFile vsphereVolume quobyte azureDisk
@@ -151,7 +152,7 @@ PersistentVolumeSpec: capacity *PersistentVolumeSource accessModes claimRef
   volumeAttributesClassName!
 PersistentVolumeStatus: phase message reason lastPhaseTransitionTime
 PhotonPersistentDiskVolumeSource: pdID! fsType
-Pod: metadata spec status
+Pod: metadata! spec! status!
 PodAffinity: requiredDuringSchedulingIgnoredDuringExecution
   preferredDuringSchedulingIgnoredDuringExecution
 PodAffinityTerm: labelSelector namespaces topologyKey! namespaceSelector matchLabelKeys
@@ -163,7 +164,7 @@ PodCertificateProjection: signerName keyType maxExpirationSeconds! credentialBun
 PodCondition: type! status! lastProbeTime lastTransitionTime reason message observedGeneration
 PodDNSConfig: nameservers searches options
 PodDNSConfigOption: name value!
-PodExtendedResourceClaimStatus: requestMappings resourceClaimName!
+PodExtendedResourceClaimStatus: requestMappings! resourceClaimName!
 PodIP: ip!
 PodOS: name!
 PodReadinessGate: conditionType!
@@ -173,7 +174,7 @@ PodSchedulingGate: name!
 PodSecurityContext: seLinuxOptions runAsUser! runAsNonRoot! supplementalGroups fsGroup!
   runAsGroup! sysctls windowsOptions fsGroupChangePolicy! seccompProfile appArmorProfile
   supplementalGroupsPolicy! seLinuxChangePolicy!
-PodSpec: volumes containers restartPolicy terminationGracePeriodSeconds! activeDeadlineSeconds!
+PodSpec: volumes containers! restartPolicy terminationGracePeriodSeconds! activeDeadlineSeconds!
   dnsPolicy nodeSelector serviceAccountName serviceAccount nodeName hostNetwork hostPID hostIPC
   securityContext imagePullSecrets hostname subdomain affinity schedulerName initContainers
   automountServiceAccountToken! tolerations hostAliases priorityClassName priority! dnsConfig
@@ -184,19 +185,19 @@ PodStatus: phase conditions message reason hostIP podIP startTime containerStatu
   initContainerStatuses nominatedNodeName podIPs ephemeralContainerStatuses resize
   resourceClaimStatuses hostIPs observedGeneration extendedResourceClaimStatus allocatedResources
   resources
-PodTemplate: metadata template
-PodTemplateSpec: metadata spec
+PodTemplate: metadata! template!
+PodTemplateSpec: metadata! spec!
 PortStatus: port! protocol! error!
 PortworxVolumeSource: volumeID! fsType readOnly
-PreferredSchedulingTerm: weight! preference
+PreferredSchedulingTerm: weight! preference!
 Probe: *ProbeHandler initialDelaySeconds timeoutSeconds periodSeconds successThreshold
   failureThreshold terminationGracePeriodSeconds!
 ProbeHandler: exec httpGet tcpSocket grpc
-ProjectedVolumeSource: sources defaultMode!
+ProjectedVolumeSource: sources! defaultMode!
 QuobyteVolumeSource: registry! volume! readOnly user group tenant
-RBDPersistentVolumeSource: monitors image! fsType pool user keyring secretRef readOnly
-RBDVolumeSource: monitors image! fsType pool user keyring secretRef readOnly
-ReplicationController: metadata spec status
+RBDPersistentVolumeSource: monitors! image! fsType pool user keyring secretRef readOnly
+RBDVolumeSource: monitors! image! fsType pool user keyring secretRef readOnly
+ReplicationController: metadata! spec! status!
 ReplicationControllerCondition: type! status! lastTransitionTime reason message
 ReplicationControllerSpec: replicas! selector template minReadySeconds
 ReplicationControllerStatus: replicas! fullyLabeledReplicas observedGeneration readyReplicas
@@ -204,7 +205,7 @@ ReplicationControllerStatus: replicas! fullyLabeledReplicas observedGeneration r
 ResourceClaim: name! request
 ResourceFieldSelector: containerName resource! divisor
 ResourceHealth: resourceID! health
-ResourceQuota: metadata spec status
+ResourceQuota: metadata! spec! status!
 ResourceQuotaSpec: hard scopes scopeSelector
 ResourceQuotaStatus: hard used
 ResourceRequirements: limits requests claims
@@ -217,7 +218,7 @@ ScaleIOVolumeSource: gateway! system! secretRef sslEnabled protectionDomain stor
 ScopeSelector: matchExpressions
 ScopedResourceSelectorRequirement: scopeName! operator! values
 SeccompProfile: type! localhostProfile!
-Secret: metadata data type stringData immutable!
+Secret: metadata! data type stringData immutable!
 SecretEnvSource: *LocalObjectReference optional!
 SecretKeySelector: *LocalObjectReference key! optional!
 SecretProjection: *LocalObjectReference items 4 optional!
@@ -226,15 +227,15 @@ SecretVolumeSource: secretName items defaultMode! optional!
 SecurityContext: capabilities privileged! seLinuxOptions runAsUser! runAsNonRoot!
   readOnlyRootFilesystem! allowPrivilegeEscalation! runAsGroup! procMount! windowsOptions
   seccompProfile appArmorProfile
-Service: metadata spec status
-ServiceAccount: metadata secrets imagePullSecrets automountServiceAccountToken!
+Service: metadata! spec! status!
+ServiceAccount: metadata! secrets imagePullSecrets automountServiceAccountToken!
 ServiceAccountTokenProjection: audience expirationSeconds! path!
 ServicePort: name protocol port! targetPort nodePort appProtocol!
 ServiceSpec: ports selector clusterIP type externalIPs 7 sessionAffinity loadBalancerIP
   loadBalancerSourceRanges externalName externalTrafficPolicy healthCheckNodePort
   publishNotReadyAddresses sessionAffinityConfig 17 ipFamilyPolicy! clusterIPs ipFamilies
   allocateLoadBalancerNodePorts! loadBalancerClass! internalTrafficPolicy! trafficDistribution!
-ServiceStatus: loadBalancer conditions
+ServiceStatus: loadBalancer! conditions
 SessionAffinityConfig: clientIP
 SleepAction: seconds!
 StorageOSPersistentVolumeSource: volumeName volumeNamespace fsType readOnly secretRef
@@ -243,7 +244,7 @@ Sysctl: name! value!
 TCPSocketAction: port host
 Taint: key! value effect! timeAdded
 Toleration: key operator value effect tolerationSeconds!
-TopologySelectorLabelRequirement: key! values
+TopologySelectorLabelRequirement: key! values!
 TopologySelectorTerm: matchLabelExpressions
 TopologySpreadConstraint: maxSkew! topologyKey! whenUnsatisfiable! labelSelector minDomains!
   nodeAffinityPolicy! nodeTaintsPolicy! matchLabelKeys
@@ -262,7 +263,7 @@ VolumeSource: hostPath emptyDir gcePersistentDisk awsElasticBlockStore gitRepo s
   configMap vsphereVolume quobyte azureDisk photonPersistentDisk portworxVolume scaleIO projected
   storageos csi ephemeral image
 VsphereVirtualDiskVolumeSource: volumePath! fsType storagePolicyName storagePolicyID
-WeightedPodAffinityTerm: weight! podAffinityTerm
+WeightedPodAffinityTerm: weight! podAffinityTerm!
 WindowsSecurityContextOptions: gmsaCredentialSpecName! gmsaCredentialSpec! runAsUserName!
   hostProcess!
 WorkloadReference: name! podGroup! podGroupReplicaKey
@@ -280,7 +281,7 @@ ObjectMeta: name generateName namespace selfLink uid resourceVersion generation 
   managedFields
 OwnerReference: kind! 3 name! uid! apiVersion! controller! blockOwnerDeletion!
 Preconditions: uid! resourceVersion!
-Status: metadata status message reason details code
+Status: metadata! status message reason details code
 StatusCause: reason message field
 StatusDetails: name group kind causes retryAfterSeconds uid
 """

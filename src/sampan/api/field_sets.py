@@ -1,0 +1,179 @@
+"""Sets of fields, in the form that managedFields has them in (fieldsV1).
+
+Job: union, difference and intersection of sets; their paths as text. Pure.
+
+A set is a dict. Its keys are path elements: `f:name` (a field), `k:{"name":"x"}` (a list's item, by
+its keys), `v:"x"` (a list's item, by its value), `i:3` (by its place); the values are what the set
+has below. {} is a member with nothing below it, "." marks a member with something below it, and
+without "." a node only leads to members. The outermost dict is no member itself: {} is nothing.
+
+Invariant: a set is never changed; an operation gives a new one and shares what it can.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+FieldSet = dict[str, Any]
+Path = tuple[str, ...]
+
+NOTHING: FieldSet = {}
+_ORDER = "fkvi"  # of path elements among each other
+
+
+def union(one: FieldSet, two: FieldSet) -> FieldSet:
+    if not one or not two or one is two:
+        return one or two
+    return _joined(one, two)
+
+
+def difference(one: FieldSet, two: FieldSet) -> FieldSet:
+    """The members of `one` that are not members of `two`."""
+    if not one or not two:
+        return one
+    return _less_children(one, two)
+
+
+def recursive_difference(one: FieldSet, two: FieldSet) -> FieldSet:
+    """The members of `one` that neither are members of `two` nor lie below one."""
+    left: FieldSet = {}
+    for key, inner in one.items():
+        other = two.get(key)
+        if other is None:
+            left[key] = inner
+        elif not is_member(other):
+            rest = recursive_difference(inner, other)
+            if rest or not inner:
+                left[key] = rest
+    return left
+
+
+def intersection(one: FieldSet, two: FieldSet) -> FieldSet:
+    if not one or not two:
+        return NOTHING
+    shared: FieldSet = {}
+    for key, inner in one.items():
+        other = two.get(key)
+        if other is not None:
+            both = _shared(inner, other)
+            if both is not None:
+                shared[key] = both
+    return shared
+
+
+def is_member(node: FieldSet) -> bool:
+    return not node or "." in node
+
+
+def member(below: FieldSet) -> FieldSet:
+    """A node that is a member, with what is below it."""
+    return {".": {}, **below} if below and "." not in below else below
+
+
+def without_itself(node: FieldSet) -> FieldSet:
+    """What is below a node, as a set of its own."""
+    if "." not in node:
+        return node
+    return {key: inner for key, inner in node.items() if key != "."}
+
+
+def paths(fields: FieldSet, before: Path = ()) -> Iterator[Path]:
+    """Every member, in upstream's order."""
+    for key in sorted(fields, key=lambda one: (_ORDER.find(one[0]), one)):
+        if key == ".":
+            continue
+        path = (*before, key)
+        inner = fields[key]
+        if is_member(inner):
+            yield path
+        yield from paths(inner, path)
+
+
+def path_text(path: Path) -> str:
+    """`.spec.containers[name="main"].image`."""
+    return "".join(_element_text(one) for one in path)
+
+
+def normalised(given: object) -> FieldSet:
+    """A set that came from outside, in our spelling. Raises ValueError where it is none."""
+    if not isinstance(given, dict):
+        raise ValueError("a set of fields must be an object")
+    out: FieldSet = {}
+    for key, inner in given.items():
+        if key == ".":
+            if inner:
+                raise ValueError('nothing may be below "."')
+            out["."] = {}
+            continue
+        below = normalised(inner)
+        out[_spelled(key)] = {} if list(below) == ["."] else below
+    return out
+
+
+def _joined(one: FieldSet, two: FieldSet) -> FieldSet:
+    if not one or not two:
+        return member(one or two)
+    out = dict(one)
+    for key, inner in two.items():
+        mine = out.get(key)
+        out[key] = inner if mine is None or mine is inner else _joined(mine, inner)
+    return out
+
+
+def _less(one: FieldSet, two: FieldSet) -> FieldSet | None:
+    gone = is_member(two)
+    if not one:
+        return None if gone else one
+    left = _less_children(one, two)
+    if gone:
+        left.pop(".", None)
+    if not left:
+        return None
+    return {} if len(left) == 1 and "." in left else left
+
+
+def _less_children(one: FieldSet, two: FieldSet) -> FieldSet:
+    left: FieldSet = {}
+    for key, inner in one.items():
+        other = two.get(key)
+        if key == "." or other is None:
+            left[key] = inner
+        else:
+            rest = _less(inner, other)
+            if rest is not None:
+                left[key] = rest
+    return left
+
+
+def _shared(one: FieldSet, two: FieldSet) -> FieldSet | None:
+    both = is_member(one) and is_member(two)
+    below = intersection(without_itself(one), without_itself(two))
+    if both:
+        return member(below)
+    return below or None
+
+
+def _spelled(key: str) -> str:
+    kind, rest = key[:2], key[2:]
+    if kind == "f:":
+        return key
+    value = orjson.loads(rest)  # a JSONDecodeError is a ValueError
+    if kind == "k:" and isinstance(value, dict):
+        return "k:" + orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    if kind == "v:" or (kind == "i:" and isinstance(value, int)):
+        return kind + orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    raise ValueError(f"{key!r} is no path element")
+
+
+def _element_text(element: str) -> str:
+    kind, rest = element[0], element[2:]
+    match kind:
+        case "f":
+            return f".{rest}"
+        case "k":
+            keys = orjson.loads(rest).items()
+            return "[" + ",".join(f"{key}={orjson.dumps(one).decode()}" for key, one in keys) + "]"
+        case "v":
+            return f"[={rest}]"
+    return f"[{rest}]"
