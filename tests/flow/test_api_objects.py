@@ -229,7 +229,7 @@ def test_generation_counts_changes_of_spec_only(schema):
     run(schema, story)
 
 
-def test_three_kinds_of_patches_and_a_clear_no_to_the_fourth(schema):
+def test_three_kinds_of_patches_and_the_fourth_wants_a_manager(schema):
     async def story(api):
         await api.made(PODS, pod("web"))
         image = {"spec": {"containers": [{"name": "main", "image": "other:2"}]}}
@@ -241,7 +241,10 @@ def test_three_kinds_of_patches_and_a_clear_no_to_the_fourth(schema):
         got = (await api.patch(f"{PODS}/web", operations, JSON_PATCH)).obj
         assert got["metadata"]["labels"] == {"a": "2"}
         refused = await api.patch(f"{PODS}/web", {}, "application/apply-patch+yaml")
-        assert refused.status == 415
+        assert (refused.status, refused.obj["details"]["causes"][0]["field"]) == (
+            422,
+            "fieldManager",
+        )
         stale = {"metadata": {"resourceVersion": "1", "labels": {"a": "3"}}}
         assert (await api.patch(f"{PODS}/web", stale, MERGE)).status == 409
 

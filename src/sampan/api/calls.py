@@ -55,6 +55,7 @@ class Call:
     body: Any = None  # an Obj that now belongs to the server; for JSON patches a list
     options: Options = DEFAULT_OPTIONS
     problems: tuple[str, ...] = ()  # fields that the body had twice, found while it was read
+    agent: str = ""  # the client's User-Agent; empty inside of this process
 
 
 class Item:

@@ -11,7 +11,7 @@ Invariant: a write is refused whole or stored whole; nothing is stored before ev
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sampan.api import convert
 from sampan.api.calls import Answer, Call, Item, ListAnswer
@@ -35,6 +35,7 @@ from sampan.apiserver.authn.chain import Authentication
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes, Authorization
 from sampan.apiserver.decoding import decoded
+from sampan.apiserver.ownership import Ownership, check_options, settle
 from sampan.apiserver.patching import patched
 from sampan.apiserver.registry import deletion, names, namespaces
 from sampan.apiserver.registry.generic import Registry, Stale, answer_of
@@ -64,6 +65,7 @@ Change = Callable[[Obj], Obj]  # the object as it is → as it shall be; a new o
 Prepare = Callable[[Obj, Obj], None]
 Validate = Callable[[Resource, Obj, Obj], list[FieldError]]
 Handler = Callable[["Chain", User, Call], Awaitable[Answer]]
+Warnings = list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Chain:
     def __init__(self, parts: Parts, handlers: dict[tuple[str, str, str], Handler]) -> None:
         self.parts = parts
         self._handlers = handlers  # (group resource, subresource, verb) → what is not generic
+        self._ownership = Ownership(parts.schema)
 
     async def perform(self, user: User, call: Call) -> Answer | ListAnswer:
         await self.authorize(user, call)
@@ -99,6 +102,8 @@ class Chain:
                 return await self.list(call)
             case "create" if not call.subresource:
                 return await self.create(user, call)
+            case "patch" if call.options.patch_type == "apply" and not call.subresource:
+                return await self.apply(user, call)
             case "update" | "patch" if not call.subresource or call.subresource in STATUS_LIKE:
                 return await self.update(user, call)
             case "delete" if not call.subresource:
@@ -142,6 +147,7 @@ class Chain:
         obj = decoded(parts.schema, call, warnings)
         self._name_new(call, obj)
         apply_defaults(resource, obj)
+        self._ownership.created(user, call, obj, parts.clock.now())
         attributes = attributes_of(user, CREATE, call, obj, None)
         await parts.admission.mutate(attributes)
         prepare_created(obj, new_uid(parts.rng), parts.clock.now(), strategy.has_generation)
@@ -171,9 +177,10 @@ class Chain:
             def change(old: Obj) -> Obj:
                 return {**given, "metadata": dict(given["metadata"])}
         else:
+            check_options(call)
 
             def change(old: Obj) -> Obj:
-                new = patched(self.parts.schema, call, old, warnings)
+                new = self._patched(user, call, old, warnings)
                 check_names(call, new)
                 apply_defaults(call.resource, new)
                 return new
@@ -195,6 +202,31 @@ class Chain:
         answer.warnings = [*dict.fromkeys(warnings), *answer.warnings]
         return answer
 
+    def _patched(self, user: User, call: Call, old: Obj, warnings: Warnings) -> Obj:
+        if call.options.patch_type == "apply":
+            return self._ownership.applied(user, call, old, warnings, self.parts.clock.now())
+        return patched(self.parts.schema, call, old, warnings)
+
+    async def apply(self, user: User, call: Call) -> Answer:
+        """Over what is there, or from nothing."""
+        check_options(call)
+        for _ in range(ATTEMPTS):
+            try:
+                return await self.update(user, call)
+            except NotFound:
+                warnings: list[str] = []
+                new = self._ownership.applied(user, call, {}, warnings, self.parts.clock.now())
+                check_names(call, new)
+            try:
+                create = replace(call, verb="create", name="", body=new, problems=())
+                await self.authorize(user, create)
+                answer = await self.create(user, create)
+            except AlreadyExists:
+                continue
+            answer.warnings = [*warnings, *answer.warnings]
+            return answer
+        raise conflict(call.resource.plural, call.resource.group, call.name, MODIFIED)
+
     async def modify(
         self, user: User, call: Call, change: Change, prepare: Prepare, validate: Validate
     ) -> Answer:
@@ -206,12 +238,14 @@ class Chain:
             old = shown(resource, item)
             new = change(old)
             self._check_based_on(call, new, old)
+            self._ownership.updated(user, call, new, old, parts.clock.now())
             attributes = attributes_of(user, UPDATE, call, new, old)
             await parts.admission.mutate(attributes)
             prepare_updated(new, old)
             prepare(new, old)
             if strategy.has_generation and not call.subresource:
                 bump_generation(new, old)
+            settle(new, old)
             refuse(resource, new, validate(resource, new, old))
             with self._allocated(resource, new):
                 await parts.admission.validate(attributes)

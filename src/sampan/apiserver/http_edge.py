@@ -155,7 +155,7 @@ class HttpEdge:
             body, problems = bodies.body_of(request, options.field_validation, self._protobuf)
         return Call(
             verb, info.resource, info.namespace, info.name, info.subresource, body, options,
-            problems,
+            problems, request.headers.get("user-agent", ""),
         )  # fmt: skip
 
 

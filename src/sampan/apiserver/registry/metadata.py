@@ -6,8 +6,8 @@ Invariant: uid, creationTimestamp, deletionTimestamp and generation come from th
 
 from sampan.api.objects import Obj, time_text
 
-_NOT_ON_CREATE = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields",
-                  "resourceVersion", "generation")  # fmt: skip
+_NOT_ON_CREATE = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion",
+                  "generation")  # fmt: skip
 
 
 def prepare_created(obj: Obj, uid: str, now: float, has_generation: bool) -> None:
@@ -32,7 +32,6 @@ def prepare_updated(new: Obj, old: Obj) -> None:
     meta.setdefault("uid", before["uid"])
     meta["resourceVersion"] = before["resourceVersion"]
     meta.pop("selfLink", None)
-    meta.pop("managedFields", None)  # server-side apply will own this field
     if meta["uid"] == "":
         meta["uid"] = before["uid"]
 
