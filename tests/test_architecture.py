@@ -36,7 +36,8 @@ WRAPPED = {
     "numpy": {"scheduler/"},
     "uvloop": {"cmd/"},
 }
-SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if not {"gen", "etcd_gen"} & set(path.parts))
+GENERATED = {"gen", "etcd_gen"}
+SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if not GENERATED & set(path.parts))
 
 
 def parts_imported(path: Path) -> set[str]:

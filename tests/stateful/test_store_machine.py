@@ -190,6 +190,6 @@ class EtcdMachine(StoreMachine):
 
 
 TestEtcdMachine = pytest.mark.slow(pytest.mark.etcd(EtcdMachine.TestCase))
-TestEtcdMachine.settings = settings(max_examples=8, stateful_step_count=25, deadline=None)
+TestEtcdMachine.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
 TestStoreMachine = pytest.mark.slow(SqliteMachine.TestCase)
 TestStoreMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

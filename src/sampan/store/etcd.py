@@ -416,7 +416,7 @@ async def open_etcd(address: EtcdAddress, clock: Clock) -> EtcdStore:
     client = EtcdClient(address)
     try:
         status = await client.call("Maintenance/Status", pb.StatusRequest(), patience_seconds=0)
-        _check_version(address, status.version)
+        check_version(address, status.version)
         now = await client.call("KV/Range", pb.RangeRequest(key=_ALL))
         revision: int = now.header.revision
         return EtcdStore(client, clock, revision, await client.watch(revision + 1))
@@ -428,7 +428,7 @@ async def open_etcd(address: EtcdAddress, clock: Clock) -> EtcdStore:
         raise CannotConnect(_why_not(address, str(error))) from error
 
 
-def _check_version(address: EtcdAddress, version: str) -> None:
+def check_version(address: EtcdAddress, version: str) -> None:
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     if numbers < OLDEST_ETCD:
         needed = ".".join(map(str, OLDEST_ETCD))
