@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from sampan.api.schema import Schema
-from sampan.apiserver.authn.user import MASTERS, User
+from sampan.apiserver.authn.user import component
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.informer import Informers
@@ -164,8 +164,7 @@ class AllInOne:
                 raise CannotStart(f"cannot write the kubeconfig {path}: {error}") from error
 
     def _client_maker(self, server: ApiServer) -> ClientMaker:
-        # system:masters until the RBAC roles of the components are there.
-        return lambda name: InProcessClient(server.as_user(User(name, (MASTERS,))))
+        return lambda name: InProcessClient(server.as_user(component(name)))
 
     def _start_scheduler(self, server: ApiServer) -> None:
         from sampan.scheduler.loop import Scheduler
@@ -176,12 +175,17 @@ class AllInOne:
 
     def _start_controllers(self, server: ApiServer) -> None:
         from sampan.controllers.catalog import ControllerSettings, all_controllers
+        from sampan.controllers.identities import user_name
         from sampan.controllers.runner import ControllerRunner
 
-        client = self._client_maker(server)("system:kube-controller-manager")
+        clients = self._client_maker(server)
+        client = clients("system:kube-controller-manager")
         informers = Informers(client, clock=self._clock)
         controllers = all_controllers(ControllerSettings(root_ca=self._pki.ca.read_text()))
-        runner = ControllerRunner(client, informers, self._clock, self._metrics, controllers)
+        runner = ControllerRunner(
+            client, informers, self._clock, self._metrics, controllers,
+            acting_as=lambda name: clients(user_name(name)),
+        )  # fmt: skip
         self._undo.push_async_callback(informers.stop)
         self._tasks.supervise("controllers", runner.run)
 

@@ -137,7 +137,8 @@ class SimulatedNodes:
         from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
         with self._progress.step("nodes") as step:
-            client = clients("system:node:simulated")
+            # What they share they read as one who may read it all; a node may not.
+            client = clients("system:kube-controller-manager")
             informer = Informer(client, PODS, clock=self._clock)
             source = ApiserverSource(informer)
             objects = TrackedObjects(client, clock=self._clock, rng=random.Random())
@@ -150,7 +151,7 @@ class SimulatedNodes:
                     settings=KubeletSettings(
                         name, node_ips=(_made_up_address(number),), simulated=True
                     ),
-                    client=client,
+                    client=clients(f"system:node:{name}"),
                     runtime=SimulatedRuntime(
                         clock=self._clock, node_name=name, pod_subnet=_made_up_subnet(number)
                     ),

@@ -8,7 +8,7 @@ Owner: cmd/ builds one runner per process; with nothing to do it does nothing.
 """
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from sampan.api.errors import ApiError, Conflict
 from sampan.api.objects import Obj
@@ -60,11 +60,16 @@ class ControllerRunner:
         metrics: Metrics,
         controllers: Sequence[Controller],
         rng: random.Random | None = None,
+        acting_as: Callable[[str], Client] | None = None,
     ) -> None:
+        """`acting_as`: a controller's name → the client it writes with; without it, `client`."""
         rng = rng or random.Random()
         self._informers = informers
         self._loops = [
-            _Loop(controller, client, informers, clock, metrics, rng) for controller in controllers
+            _Loop(
+                one, acting_as(one.name) if acting_as else client, informers, clock, metrics, rng
+            )
+            for one in controllers
         ]
         depth = metrics.gauge("workqueue_depth", "Current depth of the workqueue.", ("name",))
         depth.read_from(lambda: {(loop.name,): float(loop.depth()) for loop in self._loops})

@@ -10,13 +10,14 @@ from types import TracebackType
 
 from sampan.api.objects import time_text
 from sampan.api.schema import Schema
-from sampan.apiserver.authn.user import MASTERS, User
+from sampan.apiserver.authn.user import MASTERS, User, component
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.informer import Informers
 from sampan.client.inprocess import InProcessClient
 from sampan.controllers.catalog import ControllerSettings, all_controllers
 from sampan.controllers.controller import Controller, selected
+from sampan.controllers.identities import user_name
 from sampan.controllers.runner import ControllerRunner
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
@@ -78,6 +79,10 @@ class ControlPlane:
     def as_user(self, name: str) -> InProcessClient:
         return InProcessClient(self.server.as_user(User(name, (MASTERS,))), field_manager=name)
 
+    def as_component(self, name: str) -> InProcessClient:
+        """With the rights that the bootstrap roles give it, and no others."""
+        return InProcessClient(self.server.as_user(component(name)), field_manager=name)
+
     async def __aenter__(self) -> "ControlPlane":
         await self.server.start()
         await self.start_controllers()
@@ -94,11 +99,12 @@ class ControlPlane:
         await self.store.close()
 
     async def start_controllers(self) -> None:
-        client = self.as_user("system:kube-controller-manager")
+        client = self.as_component("system:kube-controller-manager")
         self._informers = Informers(client, clock=self.clock)
         self._runner = ControllerRunner(
-            client, self._informers, self.clock, self.metrics, self._controllers()
-        )
+            client, self._informers, self.clock, self.metrics, self._controllers(),
+            acting_as=lambda name: self.as_component(user_name(name)),
+        )  # fmt: skip
         self._tasks = Tasks("control plane")
         self._tasks.start("controllers", self._runner.run())
         await self._runner.synced()

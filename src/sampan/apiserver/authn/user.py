@@ -11,6 +11,8 @@ UNAUTHENTICATED = "system:unauthenticated"
 MASTERS = "system:masters"
 NODES_GROUP = "system:nodes"
 NODE_PREFIX = "system:node:"
+ACCOUNTS_GROUP = "system:serviceaccounts"
+ACCOUNT_PREFIX = "system:serviceaccount:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,16 @@ class User:
 
 
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
+
+
+def component(name: str) -> User:
+    """A part of the system, by its user name: with the groups that its kind of name brings."""
+    if name.startswith(NODE_PREFIX):
+        return User(name, (NODES_GROUP,))
+    if name.startswith(ACCOUNT_PREFIX):
+        namespace = name[len(ACCOUNT_PREFIX) :].partition(":")[0]
+        return User(name, (ACCOUNTS_GROUP, f"{ACCOUNTS_GROUP}:{namespace}"))
+    return User(name)
 
 
 def authenticated(user: User) -> User:

@@ -1,0 +1,34 @@
+"""As whom a controller acts: a service account of kube-system, as upstream's.
+
+Job: a controller's name → its user name. Pure.
+"""
+
+# Where the account is not called like the controller.
+_ACCOUNTS = {
+    "daemonset-controller": "daemon-set-controller",
+    "endpoints-controller": "endpoint-controller",
+    "garbage-collector-controller": "generic-garbage-collector",
+    "horizontal-pod-autoscaler-controller": "horizontal-pod-autoscaler",
+    "node-lifecycle-controller": "node-controller",
+    "persistentvolume-binder-controller": "persistent-volume-binder",
+    "persistentvolumeclaim-protection-controller": "pvc-protection-controller",
+    "persistentvolume-protection-controller": "pv-protection-controller",
+    "pod-garbage-collector-controller": "pod-garbage-collector",
+    "replicationcontroller-controller": "replication-controller",
+    "resourceclaim-controller": "resource-claim-controller",
+    "root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
+    "serviceaccount-controller": "service-account-controller",
+    "service-lb-controller": "service-controller",
+    "persistentvolume-expander-controller": "expand-controller",
+    "persistentvolume-attach-detach-controller": "attachdetach-controller",
+    "taint-eviction-controller": "node-controller",
+    "certificatesigningrequest-approving-controller": "certificate-controller",
+    "certificatesigningrequest-signing-controller": "certificate-controller",
+    "certificatesigningrequest-cleaner-controller": "certificate-controller",
+    "bootstrap-signer-controller": "bootstrap-signer",
+    "token-cleaner-controller": "token-cleaner",
+}
+
+
+def user_name(controller: str) -> str:
+    return f"system:serviceaccount:kube-system:{_ACCOUNTS.get(controller, controller)}"
