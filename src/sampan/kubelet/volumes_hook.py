@@ -31,7 +31,7 @@ class MountedVolume:
 class Volumes(Protocol):
     async def objects(self, pod: Obj) -> Objects:
         """The config maps, secrets and claims that the pod's volumes and environments refer to;
-        when one changes, the pod's worker is woken. Raises VolumeFailure."""
+        when a config map or secret changes, the pod's worker is woken. Raises VolumeFailure."""
 
     def check(self, pod: Obj, objects: Objects) -> None:
         """Whatever can be known before anything is done for the pod. Raises VolumeFailure."""

@@ -15,22 +15,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from sampan.api.errors import ApiError
-from sampan.api.objects import Obj, annotations_of, key_of, labels_of, meta_of, uid_of
-from sampan.api.resources import PERSISTENT_VOLUMES
+from sampan.api.errors import ApiError, NotFound
+from sampan.api.objects import Obj, annotations_of, key_of, labels_of, meta_of, namespace_of, uid_of
+from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.kubelet.environment import Surroundings
 from sampan.kubelet.runtime import Mount
 from sampan.kubelet.translate import NodeFacts
-from sampan.kubelet.volumes.plan import (
-    Node,
-    bound_volume_name,
+from sampan.kubelet.volumes.plan import Node, bound_volume_name, plan_volumes
+from sampan.kubelet.volumes.references import (
+    CLAIM,
     claims_of,
-    plan_volumes,
+    kind_of,
+    volume_references,
+    volumes_of,
 )
-from sampan.kubelet.volumes.references import CLAIM, kind_of, volume_references, volumes_of
 from sampan.kubelet.volumes.set_up import set_up, tear_down
 from sampan.kubelet.volumes.sub_path import bind_sub_path
 from sampan.kubelet.volumes.tokens import RETRY_SECONDS, Tokens, wanted_of
@@ -71,7 +72,9 @@ class NodeVolumes:
         self._running: dict[str, asyncio.Future[Any]] = {}
 
     async def objects(self, pod: Obj) -> Objects:
-        return await self._objects.of(pod, self._on_change)
+        found = await self._objects.of(pod, self._on_change)
+        claims = () if uid_of(pod) in self._ready else tuple(claims_of(pod))
+        return {**found, **{(CLAIM, one): await self._claim(pod, one) for _, one in claims}}
 
     def check(self, pod: Obj, objects: Objects) -> None:
         if volumes_of(pod) and uid_of(pod) not in self._ready:
@@ -155,6 +158,19 @@ class NodeVolumes:
     def _directory(self, uid: str) -> str:
         return f"{self._node.pods_dir}/{uid}"
 
+    async def _claim(self, pod: Obj, name: str) -> Obj | None:
+        """Asked for, not watched: a node may read claims, but not list them. Once bound and
+        mounted, a claim stays what it is."""
+        try:
+            return await self._client.get(PERSISTENT_VOLUME_CLAIMS, namespace_of(pod), name)
+        except NotFound:
+            return None
+        except ApiError as error:
+            raise VolumeFailure(
+                f"error processing PVC {namespace_of(pod)}/{name}: failed to fetch PVC from API "
+                f"server: {error}"
+            ) from error
+
     async def _bound(self, pod: Obj, objects: Objects) -> dict[str, Obj]:
         bound = {}
         for volume, claim in claims_of(pod):
@@ -223,8 +239,6 @@ def _made_from(pod: Obj, objects: Objects) -> object:
     """Equal as long as nothing that a volume shows has changed."""
     seen = []
     for one in volume_references(pod):
-        if one.kind == CLAIM:
-            continue  # once bound, it stays what it is
         found = objects.get((one.kind, one.name))
         seen.append(None if found is None else meta_of(found).get("resourceVersion"))
     downward = any(kind_of(one) in ("downwardAPI", "projected") for one in volumes_of(pod))

@@ -4,7 +4,7 @@ Job: every volume of the spec → one frozen step, or a VolumeFailure that says 
 Invariant: a type that the node cannot mount is refused by name, never left out.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sampan.api.objects import Obj, is_deleted, namespace_of, uid_of
@@ -171,13 +171,6 @@ def _memory(resources: Obj) -> int:
 
 
 # Claims.
-
-
-def claims_of(pod: Obj) -> Iterable[tuple[str, str]]:
-    """(volume name, claim name)."""
-    for volume in volumes_of(pod):
-        if volume.get("persistentVolumeClaim"):
-            yield volume["name"], volume["persistentVolumeClaim"].get("claimName", "")
 
 
 def bound_volume_name(pod: Obj, volume: str, claim: str, objects: Objects) -> str:

@@ -1,6 +1,6 @@
 """Which API objects the volumes of a pod need. Pure.
 
-Job: config maps, secrets and claims by kind and name; what must be asked for before anything else.
+Job: config maps and secrets by kind and name, and the names of claims.
 """
 
 from collections.abc import Iterator
@@ -21,6 +21,13 @@ def volumes_of(pod: Obj) -> list[Obj]:
     return spec_of(pod).get("volumes") or []
 
 
+def claims_of(pod: Obj) -> Iterator[tuple[str, str]]:
+    """(volume name, claim name)."""
+    for volume in volumes_of(pod):
+        if volume.get("persistentVolumeClaim"):
+            yield volume["name"], volume["persistentVolumeClaim"].get("claimName", "")
+
+
 def volume_references(pod: Obj) -> tuple[Reference, ...]:
     """Each once, in the order of the spec."""
     found = dict.fromkeys(ref for volume in volumes_of(pod) for ref in _of_volume(volume))
@@ -32,8 +39,6 @@ def _of_volume(volume: Obj) -> Iterator[Reference]:
         yield Reference(CONFIG_MAP, volume["configMap"].get("name", ""))
     elif volume.get("secret"):
         yield Reference(SECRET, volume["secret"].get("secretName", ""))
-    elif volume.get("persistentVolumeClaim"):
-        yield Reference(CLAIM, volume["persistentVolumeClaim"].get("claimName", ""))
     for source in (volume.get("projected") or {}).get("sources") or ():
         if source.get("configMap"):
             yield Reference(CONFIG_MAP, source["configMap"].get("name", ""))

@@ -1,4 +1,4 @@
-"""The config maps, secrets and claims that pods refer to, always as the API has them now.
+"""The config maps and secrets that pods refer to, always as the API has them now.
 
 Job: one watch for each object that a pod refers to, shared by all pods that do; tell those pods
     when it changes. Reading costs nothing then: no request per pod and per sync.
@@ -14,19 +14,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sampan.api.objects import Obj, namespace_of, uid_of
-from sampan.api.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, SECRETS
+from sampan.api.resources import CONFIG_MAPS, SECRETS
 from sampan.client.contract import Client
 from sampan.client.informer import Informer
 from sampan.core.clock import Clock
 from sampan.core.tasks import Tasks, all_of
 from sampan.kubelet.translate import references
-from sampan.kubelet.volumes.references import CLAIM, CONFIG_MAP, SECRET, volume_references
+from sampan.kubelet.volumes.references import CONFIG_MAP, SECRET, volume_references
 from sampan.kubelet.volumes_hook import Objects, VolumeFailure
 
 # As upstream's watch-based manager: who asks waits that long for the first answer.
 SYNC_SECONDS = 1.0
 IDLE_SECONDS = 60.0
-_RESOURCES = {CONFIG_MAP: CONFIG_MAPS, SECRET: SECRETS, CLAIM: PERSISTENT_VOLUME_CLAIMS}
+_RESOURCES = {CONFIG_MAP: CONFIG_MAPS, SECRET: SECRETS}
 
 Key = tuple[str, str, str]  # kind, namespace, name
 Changed = Callable[[str], None]  # gets the uid of a pod that refers to what has changed

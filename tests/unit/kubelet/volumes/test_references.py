@@ -1,5 +1,5 @@
 from sampan.kubelet.translate import Reference
-from sampan.kubelet.volumes.references import kind_of, volume_references
+from sampan.kubelet.volumes.references import claims_of, kind_of, volume_references
 
 
 def test_every_object_is_named_once():
@@ -18,10 +18,10 @@ def test_every_object_is_named_once():
     assert volume_references({"spec": {"volumes": volumes}}) == (
         Reference("ConfigMap", "c"),
         Reference("Secret", "s"),
-        Reference("PersistentVolumeClaim", "d"),
         Reference("Secret", "p"),
     )
     assert volume_references({"spec": {}}) == ()
+    assert list(claims_of({"spec": {"volumes": volumes}})) == [("c", "d")]
 
 
 def test_the_kind_is_the_field_beside_the_name():
