@@ -5,6 +5,7 @@ Job: build them from the settings that some of them need. To add one: add a line
 
 from dataclasses import dataclass
 
+from sampan.controllers.clusterrole_aggregation import clusterrole_aggregation_controller
 from sampan.controllers.controller import Controller
 from sampan.controllers.cronjob import cronjob_controller
 from sampan.controllers.daemonset import daemonset_controller
@@ -51,4 +52,5 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         cronjob_controller(),
         ttl_after_finished_controller(),
         disruption_controller(),
+        clusterrole_aggregation_controller(),
     ]

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from sampan.api.errors import BadRequest
 from sampan.apiserver.authn.tokens import PREFIX
-from sampan.apiserver.authn.user import AUTHENTICATED, UNAUTHENTICATED, User
+from sampan.apiserver.authn.user import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User
 from sampan.apiserver.authz.chain import Attributes
 
 _USER, _GROUP, _UID = "impersonate-user", "impersonate-group", "impersonate-uid"
@@ -35,8 +35,10 @@ def impersonated(headers: Mapping[str, str]) -> User:
     account = _service_account(name)
     if account and not groups:
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
-    if name != "system:anonymous" and not {AUTHENTICATED, UNAUTHENTICATED} & set(groups):
+    if name != ANONYMOUS.name and not {AUTHENTICATED, UNAUTHENTICATED} & set(groups):
         groups = (*groups, AUTHENTICATED)
+    if name == ANONYMOUS.name and not groups:
+        groups = (UNAUTHENTICATED,)
     return User(name, groups, headers.get(_UID, ""), extra)
 
 
@@ -62,7 +64,10 @@ def required(user: User, headers: Mapping[str, str]) -> list[Attributes]:
     for key, value in headers.items():
         if key.startswith(_EXTRA):
             kind = unquote(key[len(_EXTRA) :])
-            asked.append(Attributes(user, "impersonate", group, "userextras", kind, name=value))
+            asked += [
+                Attributes(user, "impersonate", group, "userextras", kind, name=one.strip())
+                for one in value.split(",")
+            ]
     return asked
 
 
