@@ -57,11 +57,12 @@ def unmount_all(place: str) -> None:
 
 def is_shared(place: str) -> bool:
     """Is there a mount at exactly this place that is shared?"""
+    real, found = os.path.realpath(place), False
     for line in _MOUNTINFO.read_text().splitlines():
         fields = line.split(" ")
-        if _decoded(fields[4]) == place:
-            return any(one.startswith("shared:") for one in fields[6 : fields.index("-")])
-    return False
+        if _decoded(fields[4]) == real:
+            found = any(one.startswith("shared:") for one in fields[6 : fields.index("-")])
+    return found  # of several, one above the other, the last
 
 
 def mounts_below(directory: str, mountinfo: str | None = None) -> list[str]:

@@ -47,16 +47,15 @@ def set_up(step: Step, now: float) -> MountedVolume:
 
 
 def _directory(step: Directory) -> None:
-    if os.path.isdir(step.path) and (not step.in_memory or os.path.ismount(step.path)):
-        return
-    _make(step.path)
-    if step.in_memory:
-        mounts.mount_tmpfs(step.path, step.size_bytes)
-    else:
-        os.chmod(step.path, _VOLUME_MODE)
-    if step.group is not None:
-        give_root_to_group(step.path, step.group)
-    if step.shared:
+    if not os.path.isdir(step.path) or (step.in_memory and not os.path.ismount(step.path)):
+        _make(step.path)
+        if step.in_memory:
+            mounts.mount_tmpfs(step.path, step.size_bytes)
+        else:
+            os.chmod(step.path, _VOLUME_MODE)
+        if step.group is not None:
+            give_root_to_group(step.path, step.group)
+    if step.shared and not mounts.is_shared(step.path):
         mounts.share(step.path)
 
 

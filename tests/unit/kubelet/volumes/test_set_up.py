@@ -51,6 +51,19 @@ def test_memory_is_bounded_and_kept_when_set_up_again(pod):
 
 
 @needs_root
+def test_a_directory_is_shared_once(pod):
+    """[N15] mountPropagation; also after everything was unmounted, as by a stop of the cluster"""
+    for memory in (False, True):
+        path = pod / "volumes" / f"{memory}"
+        step = Directory("e", str(path), in_memory=memory, shared=True)
+        for _ in range(2):
+            set_up(step, 0.0)
+            set_up(step, 0.0)
+            assert len(mounts_below(str(path))) == (2 if memory else 1)
+            unmount_below(str(pod))
+
+
+@needs_root
 def test_files_belong_to_the_group_and_cannot_be_written(pod):
     """[N15] fsGroup on secrets: readable by the group, nothing more"""
     path = pod / "volumes" / "s"
