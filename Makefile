@@ -6,7 +6,7 @@ SEED ?= 1
 MINUTES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix flow e2e robust bench proto setup-run setup-test clean
+.PHONY: help run test check fix flow e2e robust bench bench-api proto setup-run setup-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ robust: setup-test ## seeded faults; SEED= and MINUTES= bound it
 
 bench: setup-test ## figures against a floor measured in the same run; appends to docs/bench.csv
 	$(VENV)/bin/python -m tests.bench.run
+
+bench-api: setup-test ## the API server over TLS, beside a bare HTTP server and the bare store
+	$(VENV)/bin/python -m tests.bench.api
 
 proto: setup-test ## generate src/sampan/cri/gen from src/sampan/cri/protos
 	tools/generate-protos

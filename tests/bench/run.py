@@ -6,16 +6,13 @@ Job: run, print a table, append a row to docs/bench.csv.
 
 import argparse
 import asyncio
-import csv
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from sampan.client import kubeconfig, rest
@@ -23,10 +20,9 @@ from sampan.core.clock import SystemClock
 from sampan.testing.private_runtime import private_runtime
 from sampan.testing.sampan_process import SampanProcess
 from tests.bench.pod_life import both_lives, steps_of
+from tests.bench.record import append
 from tests.bench.usage import cpu_seconds, our_processes, pss_mib
 
-ROOT = Path(__file__).parents[2]
-CSV = ROOT / "docs" / "bench.csv"
 IDLE_SECONDS = 20.0
 
 
@@ -47,7 +43,7 @@ def main() -> int:
         shutil.rmtree(workspace)
     _print(row)
     if not given.no_csv:
-        _append({"commit": _commit(), "when": f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}", **row})  # noqa: TID251  # a figure's date
+        append(row)
     return 0
 
 
@@ -123,25 +119,6 @@ def _p90(values: Sequence[float]) -> float:
 def _print(row: dict[str, float]) -> None:
     for name, value in row.items():
         print(f"{name:<32} {value:10.2f}")
-
-
-def _append(row: dict[str, object]) -> None:
-    """Columns are added at the end as they come; old rows stay as they are."""
-    rows: list[dict[str, object]] = []
-    if CSV.exists():
-        with CSV.open(newline="") as file:
-            rows = list(csv.DictReader(file))
-    names = list(dict.fromkeys(name for one in (*rows, row) for name in one))
-    with CSV.open("w", newline="") as file:
-        writer = csv.DictWriter(file, names)
-        writer.writeheader()
-        for one in (*rows, row):
-            writer.writerow({k: f"{v:.3f}" if isinstance(v, float) else v for k, v in one.items()})
-
-
-def _commit() -> str:
-    command = ["git", "describe", "--always", "--dirty"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
 
 if __name__ == "__main__":
