@@ -22,7 +22,7 @@ from sampan.api.field_sets import (
     recursive_difference,
     union,
 )
-from sampan.api.field_types import Node, compare, less, set_of
+from sampan.api.field_types import Node, compare, less, set_of, whole
 from sampan.api.managed_fields import (
     APPLY,
     UPDATE,
@@ -95,7 +95,9 @@ class _Attempt:
         self._others = [one for one in entries if one is not self._last]
         self._mine = mine
         merged: Obj = root.merged(live, config)
-        self._new = _pruned(fields, merged, self._last, [*self._others, mine])
+        pruned = _pruned(fields, merged, self._last, [*self._others, mine])
+        # What pruning has emptied may have been asked for empty.
+        self._new = merged if pruned is merged else root.merged(whole(pruned), config)
         self._changes = Changes(fields, live, self._new, writer)
 
     def disputed(self) -> list[Disputed]:
@@ -151,13 +153,12 @@ def _with_owned(
         owned[own_version] = union(owned.get(own_version, {}), entry.get("fieldsV1") or {})
     for own_version, fields_owned in owned.items():
         there = in_version(full, own_version)
-        left = in_version({**pruned, "apiVersion": version, "kind": full["kind"]}, own_version)
+        left = in_version(pruned, own_version)
         root = fields.root(own_version, str(full.get("kind")))
         if there is None or left is None or root is None:
             continue
         kept = union(root.named(set_of(root, left)), root.named(fields_owned))
         shown = less(root, there, difference(root.named(set_of(root, there)), kept))
-        shown |= {"apiVersion": own_version, "kind": full["kind"]}
         back = in_version(shown, version)
         pruned = pruned if back is None else back
     return pruned

@@ -45,7 +45,7 @@ def recursive_difference(one: FieldSet, two: FieldSet) -> FieldSet:
         elif not is_member(other):
             rest = recursive_difference(inner, other)
             if rest or not inner:
-                left[key] = rest
+                left[key] = _tidy(rest)
     return left
 
 
@@ -107,7 +107,7 @@ def normalised(given: object) -> FieldSet:
             out["."] = {}
             continue
         below = normalised(inner)
-        out[_spelled(key)] = {} if list(below) == ["."] else below
+        out[_spelled(key)] = _tidy(below)
     return out
 
 
@@ -130,7 +130,7 @@ def _less(one: FieldSet, two: FieldSet) -> FieldSet | None:
         left.pop(".", None)
     if not left:
         return None
-    return {} if len(left) == 1 and "." in left else left
+    return _tidy(left)
 
 
 def _less_children(one: FieldSet, two: FieldSet) -> FieldSet:
@@ -144,6 +144,11 @@ def _less_children(one: FieldSet, two: FieldSet) -> FieldSet:
             if rest is not None:
                 left[key] = rest
     return left
+
+
+def _tidy(node: FieldSet) -> FieldSet:
+    """A member with nothing below it is {}."""
+    return {} if len(node) == 1 and "." in node else node
 
 
 def _shared(one: FieldSet, two: FieldSet) -> FieldSet | None:

@@ -35,7 +35,8 @@ class Node(Protocol):
         """The live value with the configuration put over it."""
 
     def less(self, value: Any, fields: FieldSet) -> Any:
-        """The value without these fields and items; None where nothing is left."""
+        """The value without these fields and items. What becomes empty by that is None, and still
+        spoken for, until `whole` takes it out."""
 
     def named(self, fields: FieldSet) -> FieldSet:
         """The set, and every struct field on the way to its members as a member too."""
@@ -132,7 +133,7 @@ class Struct:
             node = self.fields.get(key)
             if node is None:
                 continue
-            found = {} if inner == {} else node.set_of(inner)
+            found = {} if inner is None or inner == {} else node.set_of(inner)
             if found is not None:
                 out[self._labels[key]] = found
         return out or None
@@ -153,8 +154,6 @@ class Struct:
                 if is_member(going):
                     continue
                 inner = self.fields.get(key, LEAF).less(inner, going)
-                if inner is None:
-                    continue
             out[key] = inner
         return out or None
 
@@ -200,7 +199,11 @@ class Map:
         return changed or _NONE, removed or _NONE
 
     def set_of(self, value: Obj) -> FieldSet | None:
-        found = {f"f:{key}": member(self._element.set_of(one) or {}) for key, one in value.items()}
+        element = self._element
+        found = {
+            f"f:{key}": {} if one is None else member(element.set_of(one) or {})
+            for key, one in value.items()
+        }
         return found or None
 
     def merged(self, live: Obj, config: Obj) -> Obj:
@@ -218,8 +221,6 @@ class Map:
                 if is_member(going):
                     continue
                 inner = self._element.less(inner, going)
-                if inner is None:
-                    continue
             out[key] = inner
         return out or None
 
@@ -313,8 +314,6 @@ class KeyedList:
                 if is_member(going):
                     continue
                 item = self._element.less(item, going)
-                if item is None:
-                    continue
             out.append(item)
         return out or None
 
@@ -370,6 +369,15 @@ def set_of(root: Node, obj: Obj) -> FieldSet:
 def less(root: Node, obj: Obj, fields: FieldSet) -> Obj:
     left: Obj = root.less(obj, fields) or {}
     return left
+
+
+def whole(value: Any) -> Any:
+    """Without what has become None."""
+    if isinstance(value, dict):
+        return {key: whole(one) for key, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [whole(one) for one in value if one is not None]
+    return value
 
 
 def _put(label: str, sets: Sets, changed: FieldSet, removed: FieldSet) -> None:

@@ -100,9 +100,8 @@ def _after(
     if not changed and not removed:
         return entries
     left = [kept for entry in entries if (kept := changes.left_of(entry)) is not None]
-    own = difference(changed, _STRIPPED)
-    if own:
-        left = with_entry(left, new_entry(writer, UPDATE, own))
+    if changed:
+        left = with_entry(left, new_entry(writer, UPDATE, changed))
     return capped(left)
 
 
@@ -141,7 +140,7 @@ class Changes:
         root = None if new is None else self._fields.root(api_version, str(new.get("kind")))
         if new is None or live is None or root is None:
             return None
-        changed, removed = compare(root, live, new)
+        changed, removed = (stripped(one) for one in compare(root, live, new))
         ignored = self._writer.ignored
         if ignored and api_version == self._writer.api_version:
             changed = recursive_difference(changed, ignored)

@@ -1,0 +1,145 @@
+"""Who writes through which door. [A7]"""
+
+import pytest
+
+from sampan.api.calls import Call, Options
+from sampan.api.errors import BadRequest, Invalid
+from sampan.api.resources import CONFIG_MAPS, DEPLOYMENTS, PODS
+from sampan.api.schema import Schema
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.ownership import Ownership, check_options, settle
+
+OWNERSHIP = Ownership(Schema.load())
+NOW = 1_700_000_000.0
+
+
+def config_map(**data):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data}
+
+
+def created(user="me", agent="", manager=""):
+    obj = config_map(a="1")
+    call = Call("create", CONFIG_MAPS, "x", options=Options(field_manager=manager), agent=agent)
+    OWNERSHIP.created(User(user), call, obj, NOW)
+    return obj["metadata"]["managedFields"][0]
+
+
+@pytest.mark.parametrize(
+    ("user", "agent", "manager", "named"),
+    [
+        ("me", "kubectl/v1.32", "given", "given"),
+        ("me", "kubectl/v1.32", "", "kubectl"),
+        ("system:kube-scheduler", "", "", "kube-scheduler"),
+        ("system:node:n1", "", "", "kubelet"),
+        ("", "", "", "unknown"),
+    ],
+)
+def test_a_writer_is_named_by_itself_its_agent_or_its_user(user, agent, manager, named):
+    entry = created(user, agent, manager)
+    assert (entry["manager"], entry["time"]) == (named, "2023-11-14T22:13:20Z")
+
+
+def written(resource, subresource, old, new):
+    call = Call("update", resource, "x", "a", subresource, options=Options(field_manager="you"))
+    OWNERSHIP.updated(User("me"), call, new, old, NOW)
+    entries = new["metadata"].get("managedFields", ())
+    return {one["manager"]: one["fieldsV1"] for one in entries}
+
+
+def deployment(replicas, ready, **meta):
+    entry = {"manager": "me", "operation": "Update", "apiVersion": "apps/v1"}
+    entry["fieldsType"] = "FieldsV1"
+    entry["fieldsV1"] = {"f:spec": {"f:replicas": {}}, "f:status": {"f:readyReplicas": {}}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "a", "managedFields": [entry], **meta},
+        "spec": {"replicas": replicas},
+        "status": {"readyReplicas": ready},
+    }
+
+
+def test_the_main_door_does_not_change_the_status():
+    assert written(DEPLOYMENTS, "", deployment(1, 1), deployment(2, 2)) == {
+        "me": {"f:status": {"f:readyReplicas": {}}},
+        "you": {"f:spec": {"f:replicas": {}}},
+    }
+
+
+def test_the_status_door_changes_only_the_status_and_some_metadata():
+    new = deployment(2, 2, labels={"a": "b"}, annotations={"c": "d"})
+    assert written(DEPLOYMENTS, "status", deployment(1, 1), new) == {
+        "me": {"f:spec": {"f:replicas": {}}},
+        "you": {
+            "f:metadata": {"f:annotations": {".": {}, "f:c": {}}},
+            "f:status": {"f:readyReplicas": {}},
+        },
+    }
+
+
+def test_a_binding_makes_nobody_an_owner():
+    old = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {}}
+    new = {**old, "metadata": {"name": "a"}, "spec": {"nodeName": "n"}}
+    assert written(PODS, "binding", old, new) == {}
+
+
+def test_a_write_that_only_changes_a_time_changes_nothing():
+    old = deployment(1, 1)
+    new = deployment(1, 1)
+    new["metadata"]["managedFields"][0]["time"] = "2030-01-01T00:00:00Z"
+    settle(new, old)
+    assert new == old
+    new = deployment(2, 1)
+    new["metadata"]["managedFields"][0]["time"] = "2030-01-01T00:00:00Z"
+    settle(new, old)
+    assert new["metadata"]["managedFields"][0]["time"] == "2030-01-01T00:00:00Z"
+
+
+def applying(body, **options):
+    options = Options(patch_type="apply", field_manager="me", **options)
+    return Call("patch", CONFIG_MAPS, "x", "a", body=body, options=options)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ([], "must be an object"),
+        ({**config_map(), "apiVersion": "v2"}, "Specified patch version: v2, expected: v1"),
+        ({**config_map(), "kind": "Pod"}, "Incorrect kind"),
+        ({**config_map(), "oops": 1}, r"\.oops: field not declared in schema"),
+    ],
+)
+def test_configurations_that_cannot_be_applied(body, why):
+    with pytest.raises(BadRequest, match=why):
+        OWNERSHIP.applied(User("me"), applying(body), {}, [], NOW)
+
+
+def test_fields_that_are_there_twice_are_told_or_refused():
+    body = config_map(a="1")
+    warnings: list[str] = []
+    call = applying(body)
+    told = Call(
+        call.verb, call.resource, "x", "a", body=body, options=call.options, problems=("twice",)
+    )
+    OWNERSHIP.applied(User("me"), told, {}, warnings, NOW)
+    assert warnings == ["twice"]
+    strict = applying(body, field_validation="Strict")
+    strict = Call(
+        "patch", CONFIG_MAPS, "x", "a", body=body, options=strict.options, problems=("twice",)
+    )
+    with pytest.raises(BadRequest, match="strict decoding error: twice"):
+        OWNERSHIP.applied(User("me"), strict, {}, [], NOW)
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (Options(patch_type="apply"), "fieldManager"),
+        (Options(patch_type="merge", force=True), "force"),
+        (Options(patch_type="merge", field_manager="x" * 129), "fieldManager"),
+    ],
+)
+def test_options_of_a_patch_are_checked(options, field):
+    with pytest.raises(Invalid) as caught:
+        check_options(Call("patch", CONFIG_MAPS, options=options))
+    assert [cause["field"] for cause in caught.value.details["causes"]] == [field]
