@@ -384,6 +384,25 @@ def test_whoever_got_an_answer_finds_the_change_already_with_the_watchers(url):
     on_store(url, story)
 
 
+def test_a_watch_with_progress_says_how_far_it_is_where_nothing_concerned_it(url):
+    async def story(store, clock):
+        watch, plain = store.watch("/pods/", 1, progress=True), store.watch("/pods/", 1)
+        assert (watch.position, plain.position) == (1, 1)
+        await store.create("/nodes/a", b"")
+        assert await anext(watch) == []
+        assert (watch.position, plain.position) == (2, 2)
+        await store.create("/pods/a", b"")
+        assert (watch.position, plain.position) == (2, 2)
+        await store.create("/nodes/b", b"")
+        assert [change.key for change in await seen(watch, 1)] == ["/pods/a"]
+        assert watch.position == 4
+        await store.create("/pods/b", b"")
+        assert [change.key for change in await anext(watch)] == ["/pods/b"]
+        assert [change.key for change in await seen(plain, 2)] == ["/pods/a", "/pods/b"]
+
+    on_store(url, story)
+
+
 def test_a_watch_resumes_after_the_last_revision_that_it_saw(url):
     async def story(store, clock):
         for number in range(5):

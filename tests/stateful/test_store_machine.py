@@ -5,7 +5,7 @@ import tempfile
 from contextlib import ExitStack
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -190,6 +190,10 @@ class EtcdMachine(StoreMachine):
 
 
 TestEtcdMachine = pytest.mark.slow(pytest.mark.etcd(EtcdMachine.TestCase))
-TestEtcdMachine.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
+TestEtcdMachine.settings = settings(
+    max_examples=15, stateful_step_count=30, deadline=None,
+    # Each example starts an etcd: shrinking would take minutes.
+    phases=(Phase.explicit, Phase.generate),
+)  # fmt: skip
 TestStoreMachine = pytest.mark.slow(SqliteMachine.TestCase)
 TestStoreMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

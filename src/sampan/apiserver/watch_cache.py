@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable
 from itertools import count
 
 from sampan.api.calls import Event, Item
-from sampan.api.errors import Expired, ServiceUnavailable
+from sampan.api.errors import Expired, ServiceUnavailable, Timeout
 from sampan.api.objects import Obj
 from sampan.apiserver.stored import at_revision, item_from
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
-from sampan.store.contract import Change, Compacted, Entry, Store, StoreClosed
+from sampan.store.contract import Change, Compacted, Entry, Store, StoreClosed, StoreError
 
 log = get_logger(__name__)
 
@@ -283,8 +283,18 @@ class WatchCache:
 
     async def fresh(self) -> None:
         """Wait until a read from the cache is as new as one from the store would be."""
-        if self.revision < self._store.revision:
+        if self._store.shared:
+            await self._caught_up_with_others()
+        elif self.revision < self._store.revision:
             await self.reached(self._store.revision)
+
+    async def _caught_up_with_others(self) -> None:
+        try:
+            await self.reached(await self._store.current_revision())
+        except StoreClosed as error:
+            raise ServiceUnavailable("the server's store is closed") from error
+        except StoreError as error:
+            raise Timeout(f"the server's store does not answer: {error}") from error
 
     async def _load(self) -> None:
         page = await self._store.range(ROOT)
@@ -310,13 +320,13 @@ class WatchCache:
             self._fail_waiting()
 
     async def _take_changes(self) -> None:
-        watch = self._store.watch(ROOT, self.revision)
+        watch = self._store.watch(ROOT, self.revision, progress=True)
         try:
             async for changes in watch:
                 now = self._clock.monotonic()
                 for change in changes:
                     self._apply(change, now)
-                self._advance(changes[-1].revision)
+                self._advance(watch.position)
         finally:
             watch.close()
 

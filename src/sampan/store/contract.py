@@ -79,12 +79,17 @@ class StoreClosed(StoreError):
 
 
 class Watch(Protocol):
-    """Changes under one prefix. `async for changes in watch`: lists, never empty, in order.
+    """Changes under one prefix. `async for changes in watch`: lists, never empty (unless progress
+    was asked for), in order.
     Keys that expire together may be deleted at one revision; such changes come in one list.
 
     Ends with `Compacted` when the reader is too far behind to be served from what is kept, and
     with `StoreClosed` when the store closes.
     """
+
+    @property
+    def position(self) -> int:
+        """Every change under the prefix up to this revision has been handed to the reader."""
 
     def __aiter__(self) -> AsyncIterator[list[Change]]: ...
 
@@ -125,8 +130,9 @@ class Store(Protocol):
         """Delete the key if it is still at `expected_revision`; returns the deletion's own
         revision. Raises RevisionMismatch."""
 
-    def watch(self, prefix: str, after_revision: int) -> Watch:
-        """Every change under `prefix` with a revision greater than `after_revision`."""
+    def watch(self, prefix: str, after_revision: int, *, progress: bool = False) -> Watch:
+        """Every change under `prefix` with a revision greater than `after_revision`. With
+        `progress`, an empty list where revisions went on without a change under the prefix."""
 
     async def compact(self, revision: int) -> None:
         """Forget what is older than `revision`: range reads and watches before it raise Compacted;

@@ -114,8 +114,6 @@ class EtcdStore:
         self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0
     ) -> Page:
         self._check_open()
-        if 0 < revision < self._compacted:
-            raise Compacted(revision, self._compacted)
         while True:
             try:
                 return await self._range(prefix, max(prefix, start), limit, revision)
@@ -166,8 +164,8 @@ class EtcdStore:
             raise self._mismatch(key, expected_revision, response)
         return await self._arrived(response)
 
-    def watch(self, prefix: str, after_revision: int) -> Watch:
-        return self._fanout.watch(prefix, after_revision)
+    def watch(self, prefix: str, after_revision: int, *, progress: bool = False) -> Watch:
+        return self._fanout.watch(prefix, after_revision, progress)
 
     async def compact(self, revision: int) -> None:
         self._check_open()
@@ -286,7 +284,7 @@ class EtcdStore:
     async def _read_log(self, prefix: str, after: int, upto: int) -> tuple[list[Change], int]:
         """By a watch of its own, which etcd fills from its history."""
         if after < self._compacted:
-            raise Compacted(after, self._compacted)
+            raise Compacted(after, await self._find_compacted())
         async with self._under_way():
             return await self._read_history(prefix, after, upto)
 
@@ -319,9 +317,15 @@ class EtcdStore:
         return found, reached
 
     async def _find_compacted(self) -> int:
-        """etcd tells only by refusing a watch from the beginning; after something was refused."""
+        """etcd tells only by refusing a watch from the beginning."""
         async with self._under_way():
             watch: EtcdWatch | None = None
+            try:
+                beginning = pb.RangeRequest(key=_ALL, revision=EMPTY_REVISION)
+                await self._client.call("KV/Range", beginning)
+                return EMPTY_REVISION
+            except Compacted:
+                pass
             try:
                 async with asyncio.timeout(REQUEST_SECONDS):
                     watch = await self._client.watch(EMPTY_REVISION)

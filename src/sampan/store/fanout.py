@@ -28,8 +28,8 @@ class Fanout:
         self._by_prefix: dict[str, list[Watcher]] = {}
         self._ended: str | None = None
 
-    def watch(self, prefix: str, after_revision: int) -> "Watcher":
-        watcher = Watcher(self, prefix, after_revision)
+    def watch(self, prefix: str, after_revision: int, progress: bool = False) -> "Watcher":
+        watcher = Watcher(self, prefix, after_revision, progress)
         if self._ended is not None:
             watcher.end(self._ended)
         else:
@@ -47,9 +47,8 @@ class Fanout:
         self.revision = revision
         for prefix, watchers in self._by_prefix.items():
             theirs = [change for change in changes if change.key.startswith(prefix)]
-            if theirs:
-                for watcher in watchers:
-                    watcher.offer(theirs)
+            for watcher in watchers:
+                watcher.offer(theirs)
 
     def skip(self, revision: int) -> None:
         """What lies between here and `revision` was not heard of: every watcher reads the log."""
@@ -81,8 +80,12 @@ class Watcher:
     """One watch. Either `_behind` (it must read the log from `_position` on), or `_queue` holds
     every change of its prefix after `_position`. A full queue is handed out before the log."""
 
-    def __init__(self, fanout: Fanout, prefix: str, after_revision: int) -> None:
+    def __init__(
+        self, fanout: Fanout, prefix: str, after_revision: int, progress: bool = False
+    ) -> None:
         self.prefix = prefix
+        self._progress = progress
+        self._told = after_revision  # the reader knows how far we are
         self._fanout = fanout
         self._position = after_revision  # everything up to here was delivered
         self._behind = after_revision < fanout.revision
@@ -91,6 +94,12 @@ class Watcher:
         self._ended: str | None = None
         self._closed = False
         self._waiter: asyncio.Future[None] | None = None
+
+    @property
+    def position(self) -> int:
+        if self._queue or self._behind:
+            return self._position
+        return max(self._position, self._fanout.revision)
 
     def __aiter__(self) -> "Watcher":
         return self
@@ -104,6 +113,9 @@ class Watcher:
             if self._behind:
                 if changes := await self._read_on():
                     return changes
+            elif self._progress and self._told < self.position:
+                self._told = self.position
+                return []
             else:
                 await self._woken()
         raise StopAsyncIteration
@@ -115,10 +127,10 @@ class Watcher:
         self._wake()
 
     def offer(self, changes: Sequence[Change]) -> None:
-        """The fan-out's side: newly committed changes under this prefix."""
-        if self._behind:
+        """The fan-out's side: newly committed changes under this prefix, perhaps none."""
+        if self._behind or (not changes and not self._progress):
             return
-        if not self._queue:
+        if changes and not self._queue:
             # Nothing before this concerned us: should we fall behind later, start from here.
             self._position = max(self._position, changes[0].revision - 1)
         for change in changes:
@@ -146,6 +158,7 @@ class Watcher:
     def _drained(self) -> list[Change]:
         changes, self._queue, self._queued_bytes = self._queue, [], 0
         self._position = changes[-1].revision
+        self._told = self.position
         return changes
 
     async def _read_on(self) -> list[Change]:

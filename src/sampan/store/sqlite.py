@@ -137,8 +137,8 @@ class SqliteStore:
         current = await self._expected(key, expected_revision)
         return await self._write(key, None, current, 0)
 
-    def watch(self, prefix: str, after_revision: int) -> Watch:
-        return self._fanout.watch(prefix, after_revision)
+    def watch(self, prefix: str, after_revision: int, *, progress: bool = False) -> Watch:
+        return self._fanout.watch(prefix, after_revision, progress)
 
     async def compact(self, revision: int) -> None:
         self._check_open()

@@ -7,13 +7,27 @@ Invariant: an update that changes nothing writes nothing.
 
 from sampan.api import convert
 from sampan.api.calls import Answer, Item
-from sampan.api.errors import ApiError, InternalError, ServiceUnavailable, already_exists, not_found
+from sampan.api.errors import (
+    ApiError,
+    InternalError,
+    ServiceUnavailable,
+    Timeout,
+    already_exists,
+    not_found,
+)
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 from sampan.apiserver.registry.strategy import Strategy
 from sampan.apiserver.stored import canonical, item_from, same_content, stored_bytes
 from sampan.apiserver.watch_cache import KindCache, WatchCache
-from sampan.store.contract import KeyExists, RevisionMismatch, Store, StoreClosed, StoreError
+from sampan.store.contract import (
+    KeyExists,
+    RevisionMismatch,
+    Store,
+    StoreClosed,
+    StoreError,
+    Unavailable,
+)
 
 
 class Stale(Exception):
@@ -39,6 +53,10 @@ class Registry:
     async def current(self, resource: Resource, namespace: str, name: str) -> Item:
         """The newest state. Raises NotFound."""
         await self.cache.fresh()
+        return self.cached(resource, namespace, name)
+
+    def cached(self, resource: Resource, namespace: str, name: str) -> Item:
+        """The state that the cache has. Raises NotFound."""
         item = self.kind(resource).items.get(f"{namespace}/{name}" if namespace else name)
         if item is None:
             raise not_found(resource.plural, resource.group, name)
@@ -128,4 +146,6 @@ def answer_of(resource: Resource, item: Item, code: int = 200) -> Answer:
 def _translated(error: StoreError) -> ApiError:
     if isinstance(error, StoreClosed):
         return ServiceUnavailable("the server's store is closed")
+    if isinstance(error, Unavailable):
+        return Timeout(f"the server's store does not answer: {error}")
     return InternalError(f"Internal error occurred: {error}")
