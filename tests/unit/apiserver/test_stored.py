@@ -49,5 +49,16 @@ def test_the_writers_own_form_is_taken_over():
     ordered = canonical({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}})
     item = item_from("k", stored_bytes(ordered), 5, ordered)
     assert item.obj is ordered
-    assert same_content(item, stored_bytes(canonical(ordered)))
-    assert not same_content(item, stored_bytes(canonical({**ordered, "spec": {}})))
+    same, other = canonical(ordered), canonical({**ordered, "spec": {}})
+    assert same_content(item, stored_bytes(same), same)
+    assert not same_content(item, stored_bytes(other), other)
+
+
+def test_the_order_of_fields_is_no_content():
+    ordered = {"apiVersion": "v1", "kind": "X", "metadata": {"name": "a", "uid": "u"}, "x": 1}
+    item = item_from("k", stored_bytes(ordered), 5, ordered)
+    turned = canonical({**ordered, "metadata": {"uid": "u", "name": "a"}})
+    assert stored_bytes(turned) != stored_bytes(canonical(ordered))
+    assert same_content(item, stored_bytes(turned), turned)
+    other = canonical({**ordered, "metadata": {"uid": "v", "name": "a"}})
+    assert not same_content(item, stored_bytes(other), other)

@@ -90,7 +90,7 @@ class Registry:
         """Raises Stale."""
         ordered = canonical(obj)
         value = stored_bytes(ordered)
-        if same_content(item, value):
+        if same_content(item, value, ordered):
             return item
         key = resource.storage_prefix + item.key
         if dry_run:
