@@ -31,7 +31,7 @@ DESIGN = {
 # The one library that a core module wraps; nobody else may import it.
 WRAPPED = {
     "httptools": {"core/http_"},
-    "grpc": {"cri/client.py", "cri/events.py", "store/etcd_client.py"},
+    "grpc": {"cri/", "store/etcd_client.py", "kubelet/probes/grpc_health.py"},
     "sqlite3": {"store/sqlite"},
     "numpy": {"scheduler/"},
     "uvloop": {"cmd/"},

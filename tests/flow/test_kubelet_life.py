@@ -454,22 +454,6 @@ def test_a_changed_image_replaces_the_container():
     virtual_time.run(story())
 
 
-def test_a_container_that_wants_to_be_probed_is_not_ready_and_the_user_is_told():
-    """[N13] not yet: never in silence"""
-
-    async def story():
-        async with SimulatedNode() as node:
-            probed = {"name": "main", "image": "app:1", "readinessProbe": {"exec": {}}}
-            await node.make(containers=[probed])
-            await node.until_phase("Running")
-            await node.settle()
-            assert node.container()["ready"] is False
-            sentence = "readinessProbe is not run by this node yet"
-            assert ("ProbeNotSupported", sentence) in node.events()
-
-    virtual_time.run(story())
-
-
 def test_what_was_started_is_counted_under_upstreams_names():
     """[N20]"""
 

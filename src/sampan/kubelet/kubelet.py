@@ -27,7 +27,9 @@ from sampan.kubelet.observed import Observations
 from sampan.kubelet.perform import Performer
 from sampan.kubelet.pod_sync import PodSync
 from sampan.kubelet.pod_workers import PodWorkers
-from sampan.kubelet.probes_hook import NoProbes, ProbesMaker
+from sampan.kubelet.probes.check import NodeCheck
+from sampan.kubelet.probes.node_probes import NodeProbes
+from sampan.kubelet.probes.scripted import ScriptedCheck
 from sampan.kubelet.recorder import PodEvents
 from sampan.kubelet.relist import Relist, RuntimeHealth
 from sampan.kubelet.report import StatusReporter
@@ -57,7 +59,6 @@ class Kubelet:
         rng: random.Random,
         source: ApiserverSource | None = None,
         objects: TrackedObjects | None = None,
-        probes: ProbesMaker = NoProbes,
     ) -> None:
         """`source` and `objects`: shared by the nodes of one process, and run by their owner; None:
         its own."""
@@ -80,7 +81,8 @@ class Kubelet:
             objects = self._own_objects = TrackedObjects(client, clock=clock, rng=rng)
         machine = _machine(settings)
         self._volumes = self._made_volumes(objects, _facts(settings, machine), rng)
-        steps = self._steps(events, machine, probes, metrics)
+        self._probes = self._made_probes(events, rng)
+        steps = self._steps(events, machine, metrics)
         self._workers = PodWorkers(steps, tasks=self._tasks, clock=clock, metrics=metrics, rng=rng)
         self._heartbeat = Heartbeat(
             settings=settings,
@@ -158,6 +160,7 @@ class Kubelet:
         ]
 
     def is_idle(self) -> bool:
+            self._probes.close()
         """No step runs and nothing waits to be written: for tests and for the health check."""
         return self._workers.is_idle() and self._reporter.is_idle() and self._recorder.idle()
 
@@ -168,9 +171,10 @@ class Kubelet:
             return f"pleg was last seen active {silent:.0f}s ago; threshold is 3m0s"
         return ""
 
-    def _steps(
-        self, events: PodEvents, machine: Machine, probes: ProbesMaker, metrics: Metrics
-    ) -> PodSync:
+    def probe_metrics(self) -> str:
+        return self._probes.render()
+
+    def _steps(self, events: PodEvents, machine: Machine, metrics: Metrics) -> PodSync:
         """The parts that carry out what the workers decide."""
         settings, runtime, clock = self._settings, self._runtime, self._clock
         killer = Killer(runtime=runtime, hooks=self._hooks, events=events, clock=clock)
@@ -195,7 +199,7 @@ class Kubelet:
             performer=performer,
             killer=killer,
             volumes=self._volumes,
-            probes=probes(self._wake, events),
+            probes=self._probes,
             reporter=self._reporter,
             events=events,
             clock=clock,
@@ -258,6 +262,19 @@ class Kubelet:
             ("container_state",),
         ).read_from(self._container_counts)  # fmt: skip
         metrics.gauge("kubelet_desired_pods", "The number of pods the kubelet is being instructed "
+    def _made_probes(self, events: PodEvents, rng: random.Random) -> NodeProbes:
+        pretends = self._settings.simulated
+        return NodeProbes(
+            check=ScriptedCheck(self._runtime) if pretends else NodeCheck(self._runtime),
+            wake=self._wake,
+            events=events,
+            tasks=self._tasks,
+            clock=self._clock,
+            rng=rng,
+            node_ips=self._settings.node_ips,
+            looks_early=not pretends,
+        )
+
                       "to run.").read_from(lambda: {(): float(len(self._workers))})  # fmt: skip
 
     def _container_counts(self) -> dict[tuple[str, ...], float]:

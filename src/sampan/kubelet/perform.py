@@ -156,8 +156,8 @@ class Performer:
             match action:
                 case KillPod(why):
                     await self._kill_pod(site, why)
-                case KillContainer(container_id, name, why):
-                    await self._kill(site, container_id, name, why)
+                case KillContainer():
+                    await self._kill(site, action)
                 case RemoveContainer(container_id):
                     await self._runtime.remove_container(container_id)
                 case CreateSandbox(attempt):
@@ -181,11 +181,11 @@ class Performer:
         await self._killer.kill_pod(site.pod, site.observed, None)
         site.sandbox_id, site.pod_ips = "", ()
 
-    async def _kill(self, site: _Site, container_id: str, name: str, why: str) -> None:
+    async def _kill(self, site: _Site, kill: KillContainer) -> None:
         assert site.observed is not None
-        found = next(one for one in site.observed.containers if one.id == container_id)
+        found = next(one for one in site.observed.containers if one.id == kill.id)
         address = address_of(site.observed)
-        await self._killer.kill_container(site.pod, found, None, why, address)
+        await self._killer.kill_container(site.pod, found, kill.grace_seconds, kill.why, address)
 
     async def _create_sandbox(self, site: _Site, attempt: int, done: Performed) -> None:
         pod = site.pod

@@ -42,6 +42,7 @@ class KillContainer:
     id: str
     name: str
     why: str  # for the event; empty: the plain sentence
+    grace_seconds: float | None = None  # the failed probe's own; None: the pod's
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +234,8 @@ def _sidecar(
     why = _why_kill(container, last, checks)
     if why is None:
         return []
-    kill = KillContainer(last.id, last.name, f"{why}, will be restarted")
+    said, grace = f"{why}, will be restarted", _probe_grace(container, last, checks)
+    kill = KillContainer(last.id, last.name, said, grace)
     return [kill, _next_start(container, Role.SIDECAR, last)]
 
 
@@ -263,9 +265,9 @@ def _normals(
         # A changed definition is started again whatever the policy says.
         again = "definition changed" in why or restart_policy(pod) != "Never"
         alive = alive or again
-        actions.append(
-            KillContainer(last.id, last.name, f"{why}, will be restarted" if again else why)
-        )
+        said = f"{why}, will be restarted" if again else why
+        grace = _probe_grace(container, last, checks)
+        actions.append(KillContainer(last.id, last.name, said, grace))
         if again:
             actions.append(_next_start(container, Role.NORMAL, last))
     return actions, alive
@@ -277,6 +279,12 @@ def _why_kill(container: Obj, running: ContainerStatus, checks: Checks) -> str |
         return f"Container {running.name} definition changed"
     probe = checks.doomed.get(running.id)
     return f"Container {running.name} failed {probe} probe" if probe else None
+
+
+def _probe_grace(container: Obj, running: ContainerStatus, checks: Checks) -> float | None:
+    probe = container.get(f"{checks.doomed.get(running.id)}Probe") or {}
+    seconds = probe.get("terminationGracePeriodSeconds")
+    return None if seconds is None else float(seconds)
 
 
 def _next_start(container: Obj, role: Role, last: ContainerStatus) -> StartContainer:

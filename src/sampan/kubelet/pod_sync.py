@@ -121,6 +121,7 @@ class PodSync:
                 message = "Pod was active on the node longer than the specified deadline"
                 return Outcome(verdict=Verdict("DeadlineExceeded", message), waiting=waiting)
             actions = plan(pod, observed, now, self._probes.checks(uid))
+            self._probes.follow(pod, observed)
             if not actions:
                 break
             if not self._network_is_ready(pod):
@@ -136,7 +137,6 @@ class PodSync:
             if done.failed:
                 self._report(job, observed, waiting)
                 return Outcome(failed=True, waiting=waiting)
-        self._probes.follow(pod, observed)
         await self._refresh_volumes(pod)
         await self._discard(observed)
         return Outcome(waiting=waiting, wake_after=self._wake_after(pod, actions))
@@ -174,7 +174,7 @@ class PodSync:
     async def _terminate(self, job: Job) -> None:
         pod, uid = job.pod, uid_of(job.pod)
         observed = await self._observations.pod(uid)
-        self._probes.forget(uid)
+        self._probes.stop(uid)
         if observed is not None:
             if job.known and not job.verdict and not is_terminal(pod.get("status") or {}):
                 self._report(job, observed, job.waiting)

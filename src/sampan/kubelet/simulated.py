@@ -17,6 +17,9 @@ container only:
     log *                lines that it writes when it starts, as a real log file
     exec-exit-code *     the answer of every exec (0)
     exec-output *        what such an exec prints
+    liveness-probe *     `ok`, `fail` or `error`; `fail,fail,ok` counts looks, the last one stays;
+    readiness-probe *    (ok; an exec probe without a script of its own asks exec-exit-code)
+    startup-probe *
     fail                 `STEP:TIMES:MESSAGE`, several with `;`: STEP (run_sandbox,
                          create_container, start_container, stop_container) fails that many times;
                          no TIMES: always

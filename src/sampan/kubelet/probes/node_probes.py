@@ -1,0 +1,275 @@
+"""The probes of a node: who is probed when, and what the results add up to.
+
+Job: keep one timer per probe of a running container; a task only while it looks; wake the pod when
+    a verdict changes.
+Invariant: a container that does not run is not probed; a pod without probes costs nothing.
+Invariant: while a container has not started, only its startup probe runs.
+Invariant: a verdict that changed wakes its pod once.
+Owner: PodSync tells it about pods; Kubelet builds it.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from sampan.api.objects import Obj, is_deleted, name_of, namespace_of, uid_of
+from sampan.core.clock import Clock
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+from sampan.kubelet.kill import address_of
+from sampan.kubelet.plan import NO_CHECKS, Checks
+from sampan.kubelet.probes.finding import Check, Finding, Probed, ProbeError
+from sampan.kubelet.probes.tally import (
+    Kind,
+    Probe,
+    Tally,
+    counted,
+    early_looks,
+    first_due,
+    is_settled,
+    probes_of,
+)
+from sampan.kubelet.recorder import PodEvents
+from sampan.kubelet.runtime import ContainerState, ContainerStatus, ObservedPod
+from sampan.kubelet.spec import Role, latest, with_roles
+
+TRIES = 3  # as upstream: of a look that found nothing out
+Key = tuple[str, Kind]  # container id, which probe
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One probe of one running container."""
+
+    uid: str
+    probe: Probe
+    about: Probed
+    started_at: float
+    tally: Tally
+    due: float = 0.0
+    early: list[float] = field(default_factory=list)
+    timer: asyncio.TimerHandle | None = None
+    looking: asyncio.Task[None] | None = None
+    results: dict[str, int] = field(default_factory=dict)  # by the words of the metric
+
+
+class NodeProbes:
+    def __init__(
+        self,
+        *,
+        check: Check,
+        wake: Callable[[str], None],
+        events: PodEvents,
+        tasks: Tasks,
+        clock: Clock,
+        rng: random.Random,
+        node_ips: tuple[str, ...] = (),
+        looks_early: bool = True,
+    ) -> None:
+        self._check, self._wake, self._events = check, wake, events
+        self._tasks, self._clock, self._rng = tasks, clock, rng
+        self._node_ip = (*node_ips, "")[0]
+        self._looks_early = looks_early
+        self._slots: dict[str, dict[Key, _Slot]] = {}  # by pod uid
+        self._checks: dict[str, Checks] = {}
+
+    def follow(self, pod: Obj, observed: ObservedPod | None) -> None:
+        uid = uid_of(pod)
+        wanted = {} if is_deleted(pod) else dict(_wanted(pod, observed))
+        mine = self._slots.get(uid, {})
+        if not wanted and not mine:
+            return
+        for key in [key for key in mine if key not in wanted]:
+            _cancel(mine.pop(key))
+        address = (address_of(observed) if observed else "") or self._node_ip
+        for key, (probe, container, running) in wanted.items():
+            about = Probed(pod, container, running.id, address)
+            if key in mine:
+                mine[key].probe, mine[key].about = probe, about
+            else:
+                tally = Tally(_verdict_before(pod, running, probe.kind))
+                mine[key] = _Slot(uid, probe, about, running.started_at, tally)
+        self._slots[uid] = mine
+        if not mine:
+            self._slots.pop(uid)
+        self._summarize(uid)
+        for slot in mine.values():
+            self._schedule(slot)
+
+    def checks(self, uid: str) -> Checks:
+        return self._checks.get(uid, NO_CHECKS)
+
+    def stop(self, uid: str) -> None:
+        """The pod is being ended: it stays as ready as it was, and is probed no more."""
+        for slot in self._slots.get(uid, {}).values():
+            _cancel(slot)
+
+    def forget(self, uid: str) -> None:
+        self.stop(uid)
+        self._slots.pop(uid, None)
+        self._checks.pop(uid, None)
+
+    def close(self) -> None:
+        """No more probes of anybody; results are not needed any more."""
+        for uid in list(self._slots):
+            self.forget(uid)
+
+    def render(self) -> str:
+        """What /metrics/probes shows; made when it is asked for."""
+        metrics = Metrics()
+        total = metrics.counter(
+            "prober_probe_total",
+            "Cumulative number of a liveness, readiness or startup probe for a container by "
+            "result.",
+            ("probe_type", "result", "container", "pod", "namespace", "pod_uid"),
+        )
+        for slot in [slot for mine in self._slots.values() for slot in mine.values()]:
+            pod, name = slot.about.pod, slot.about.container["name"]
+            for result, count in slot.results.items():
+                total.add(
+                    slot.probe.kind.capitalize(), result, name, name_of(pod), namespace_of(pod),
+                    slot.uid, by=count,
+                )  # fmt: skip
+        return metrics.render()
+
+    # When to look.
+
+    def _schedule(self, slot: _Slot) -> None:
+        """Set the timer of a probe that may run and has none yet."""
+        if slot.timer is not None or slot.looking is not None:
+            return
+        if is_settled(slot.probe, slot.tally) or not self._may_run(slot):
+            return
+        now = self._clock.now()
+        if not slot.due:
+            slot.due = first_due(slot.probe, slot.started_at, now, self._rng.random())
+            if self._looks_early and slot.tally.verdict is None:
+                slot.early = early_looks(slot.probe, slot.started_at, now)
+        moment = slot.early[0] if slot.early else slot.due
+        slot.timer = asyncio.get_running_loop().call_later(max(0.0, moment - now), self._due, slot)
+
+    def _may_run(self, slot: _Slot) -> bool:
+        if slot.probe.kind is Kind.STARTUP:
+            return True
+        startup = self._slots.get(slot.uid, {}).get((slot.about.id, Kind.STARTUP))
+        return startup is None or startup.tally.verdict is True
+
+    def _due(self, slot: _Slot) -> None:
+        slot.timer = None
+        name = f"{slot.probe.kind} probe of {slot.about.container['name']}"
+        slot.looking = self._tasks.start(name, self._look(slot))
+
+    async def _look(self, slot: _Slot) -> None:
+        early = bool(slot.early)
+        began = self._clock.now()
+        finding = await self._found(slot, quiet=early)
+        slot.looking = None
+        if early:
+            slot.early.pop(0)
+        else:
+            slot.due = max(began + slot.probe.period_seconds, self._clock.now())
+        if finding is not None and (finding.success or not early):
+            if early:
+                slot.early.clear()
+                slot.due = self._clock.now() + slot.probe.period_seconds
+            self._count(slot, finding)
+        self._schedule(slot)
+
+    # What was found.
+
+    async def _found(self, slot: _Slot, *, quiet: bool) -> Finding | None:
+        """None: nothing was found out, or it was too early for a failure to mean something."""
+        probe, about = slot.probe, slot.about
+        try:
+            finding = await self._try(probe, about, 1 if quiet else TRIES)
+        except ProbeError as error:
+            if not quiet:
+                slot.results["unknown"] = slot.results.get("unknown", 0) + 1
+                self._tell(slot, "Unhealthy", f"errored and resulted in unknown state: {error}")
+            return None
+        if finding.warning:
+            self._tell(slot, "ProbeWarning", f"warning: {finding.output}")
+        elif not finding.success and not quiet:
+            self._tell(slot, "Unhealthy", f"failed: {finding.output}")
+        return finding
+
+    async def _try(self, probe: Probe, about: Probed, times: int) -> Finding:
+        for left in reversed(range(times)):
+            try:
+                return await self._check(probe, about)
+            except ProbeError:
+                if not left:
+                    raise
+        raise AssertionError("a probe is tried at least once")
+
+    def _tell(self, slot: _Slot, reason: str, message: str) -> None:
+        text = f"{slot.probe.kind.capitalize()} probe {message}"
+        name = slot.about.container["name"]
+        self._events.warning(slot.about.pod, reason, text, container=name)
+
+    def _count(self, slot: _Slot, finding: Finding) -> None:
+        word = "successful" if finding.success else "failed"
+        slot.results[word] = slot.results.get(word, 0) + 1
+        before = slot.tally.verdict
+        slot.tally = counted(slot.probe, slot.tally, finding.success)
+        if slot.tally.verdict is before:
+            return
+        self._summarize(slot.uid)
+        if slot.probe.kind is Kind.STARTUP and slot.tally.verdict:
+            for other in self._slots.get(slot.uid, {}).values():
+                self._schedule(other)  # they waited for this
+        if slot.probe.kind is not Kind.LIVENESS or not slot.tally.verdict:
+            self._wake(slot.uid)
+
+    def _summarize(self, uid: str) -> None:
+        doomed: dict[str, str] = {}
+        started: dict[str, bool] = {}
+        ready: dict[str, bool] = {}
+        for (container_id, kind), slot in self._slots.get(uid, {}).items():
+            verdict = slot.tally.verdict
+            if kind is Kind.READINESS:
+                ready[container_id] = bool(verdict)
+                continue
+            if verdict is False:
+                doomed[container_id] = str(kind)
+            if kind is Kind.STARTUP:
+                started[container_id] = bool(verdict)
+        if doomed or started or ready:
+            self._checks[uid] = Checks(doomed, started, ready)
+        else:
+            self._checks.pop(uid, None)
+
+
+def _wanted(
+    pod: Obj, observed: ObservedPod | None
+) -> Iterator[tuple[Key, tuple[Probe, Obj, ContainerStatus]]]:
+    for role, container in with_roles(pod):
+        if role in (Role.INIT, Role.EPHEMERAL):
+            continue
+        running = latest(observed, container["name"])
+        if running is None or running.state is not ContainerState.RUNNING:
+            continue
+        for probe in probes_of(pod, container):
+            yield (running.id, probe.kind), (probe, container, running)
+
+
+def _verdict_before(pod: Obj, running: ContainerStatus, kind: Kind) -> bool | None:
+    """What the API shows of this very container: we may have been restarted since."""
+    status = pod.get("status") or {}
+    for one in (
+        *(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()),
+    ):  # fmt: skip
+        if one.get("name") == running.name and one.get("containerID", "").endswith(running.id):
+            shown = {Kind.STARTUP: "started", Kind.READINESS: "ready"}.get(kind, "")
+            return True if one.get(shown) else None
+    return None
+
+
+def _cancel(slot: _Slot) -> None:
+    if slot.timer is not None:
+        slot.timer.cancel()
+        slot.timer = None
+    if slot.looking is not None:
+        slot.looking.cancel()
+        slot.looking = None
