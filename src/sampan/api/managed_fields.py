@@ -6,6 +6,7 @@ Invariant: entries are never changed in place, and stay as they are where a writ
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sampan.api import convert
 from sampan.api.field_schema import FieldSchema
@@ -53,6 +54,7 @@ class Writer:
     ignored: FieldSet | None = None  # fields that this door does not change, whatever is sent
 
 
+@lru_cache(maxsize=256)
 def manager_from_user_agent(agent: str) -> str:
     """`kubectl`, from `kubectl/v1.32.0 (linux/amd64)`."""
     printable = "".join(one for one in agent.partition("/")[0] if one.isprintable())

@@ -10,7 +10,7 @@ from sampan.api.apply import apply, not_mergeable
 from sampan.api.calls import Call
 from sampan.api.errors import BadRequest, field_forbidden, invalid, required, too_long
 from sampan.api.field_schema import FieldSchema
-from sampan.api.field_sets import FieldSet
+from sampan.api.field_sets import FieldSet, SharedSets
 from sampan.api.field_types import Struct
 from sampan.api.managed_fields import (
     MANAGER_LENGTH,
@@ -41,21 +41,19 @@ class Ownership:
         self._schema = schema
         self._fields = FieldSchema(schema)
         self._ignored: dict[tuple[str, str, str], FieldSet] = {}
+        self._sets = SharedSets()
 
     def created(self, user: User, call: Call, obj: Obj, now: float) -> None:
         """Of an object with its defaults, before admission has changed it (as upstream)."""
         if call.options.patch_type == "apply":
             return  # `applied` has done it
-        meta = obj["metadata"]
-        meta.pop("managedFields", None)
-        entries = after_write(self._fields, {}, obj, self._writer(user, call, now))
-        if entries:
-            meta["managedFields"] = entries
+        obj["metadata"].pop("managedFields", None)
+        self._set(obj, after_write(self._fields, {}, obj, self._writer(user, call, now)), {})
 
     def updated(self, user: User, call: Call, new: Obj, old: Obj, now: float) -> None:
         if call.options.patch_type == "apply" or call.subresource in _UNOWNED:
             return
-        _set(new, after_write(self._fields, old, new, self._writer(user, call, now)))
+        self._set(new, after_write(self._fields, old, new, self._writer(user, call, now)), old)
 
     def applied(self, user: User, call: Call, live: Obj, warnings: list[str], now: float) -> Obj:
         """A new object; `live` is {} where there is none. Raises BadRequest, Conflict."""
@@ -64,8 +62,19 @@ class Ownership:
         result = apply(self._fields, live, config, writer, call.options.force)
         new: Obj = copy_of({key: one for key, one in result.obj.items() if key != "metadata"})
         new["metadata"] = copy_of({**result.obj["metadata"], "managedFields": None})
-        _set(new, result.entries)
+        self._set(new, result.entries, live)
         return new
+
+    def _set(self, obj: Obj, entries: list[Obj], live: Obj) -> None:
+        meta = obj["metadata"]
+        if not entries:
+            meta.pop("managedFields", None)
+            return
+        known = {id(one) for one in entries_of(live)}
+        for entry in entries:
+            if id(entry) not in known:  # made for this write: still ours to change
+                entry["fieldsV1"] = self._sets.shared(entry["fieldsV1"])
+        meta["managedFields"] = entries
 
     def _configuration(self, call: Call, warnings: list[str]) -> Obj:
         api_version, kind = expected_kind(call.resource, call.subresource)
@@ -156,14 +165,6 @@ def settle(new: Obj, old: Obj) -> None:
 def _rest_of_metadata(obj: Obj) -> Obj:
     apart = ("managedFields", "resourceVersion")
     return {key: value for key, value in obj["metadata"].items() if key not in apart}
-
-
-def _set(obj: Obj, entries: list[Obj]) -> None:
-    meta = obj["metadata"]
-    if entries:
-        meta["managedFields"] = entries
-    else:
-        meta.pop("managedFields", None)
 
 
 def _manager_of(user: User) -> str:
