@@ -145,6 +145,7 @@ class Kubelet:
             if source is not None:
                 source.unsubscribe(self._settings.node_name)
             self._workers.close()
+            self._probes.close()
             await self._tasks.stop()
             await self._hooks.close()
             if self._own_objects is not None:
@@ -160,7 +161,6 @@ class Kubelet:
         ]
 
     def is_idle(self) -> bool:
-            self._probes.close()
         """No step runs and nothing waits to be written: for tests and for the health check."""
         return self._workers.is_idle() and self._reporter.is_idle() and self._recorder.idle()
 
@@ -204,6 +204,19 @@ class Kubelet:
             events=events,
             clock=clock,
             metrics=metrics,
+        )
+
+    def _made_probes(self, events: PodEvents, rng: random.Random) -> NodeProbes:
+        pretends = self._settings.simulated
+        return NodeProbes(
+            check=ScriptedCheck(self._runtime) if pretends else NodeCheck(self._runtime),
+            wake=self._wake,
+            events=events,
+            tasks=self._tasks,
+            clock=self._clock,
+            rng=rng,
+            node_ips=self._settings.node_ips,
+            looks_early=not pretends,
         )
 
     def _made_volumes(
@@ -262,19 +275,6 @@ class Kubelet:
             ("container_state",),
         ).read_from(self._container_counts)  # fmt: skip
         metrics.gauge("kubelet_desired_pods", "The number of pods the kubelet is being instructed "
-    def _made_probes(self, events: PodEvents, rng: random.Random) -> NodeProbes:
-        pretends = self._settings.simulated
-        return NodeProbes(
-            check=ScriptedCheck(self._runtime) if pretends else NodeCheck(self._runtime),
-            wake=self._wake,
-            events=events,
-            tasks=self._tasks,
-            clock=self._clock,
-            rng=rng,
-            node_ips=self._settings.node_ips,
-            looks_early=not pretends,
-        )
-
                       "to run.").read_from(lambda: {(): float(len(self._workers))})  # fmt: skip
 
     def _container_counts(self) -> dict[tuple[str, ...], float]:

@@ -114,6 +114,7 @@ class PodSync:
         actions: Sequence[Action] = ()
         for _ in range(ROUNDS):
             now = self._clock.now()
+            self._probes.follow(pod, observed)
             status = self._report(job, observed, waiting)
             if is_terminal(status):
                 return Outcome(terminal=True, waiting=waiting)
@@ -121,7 +122,6 @@ class PodSync:
                 message = "Pod was active on the node longer than the specified deadline"
                 return Outcome(verdict=Verdict("DeadlineExceeded", message), waiting=waiting)
             actions = plan(pod, observed, now, self._probes.checks(uid))
-            self._probes.follow(pod, observed)
             if not actions:
                 break
             if not self._network_is_ready(pod):
