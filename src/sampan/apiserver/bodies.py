@@ -51,7 +51,7 @@ def _parsed(request: Request, is_yaml: bool, field_validation: str) -> Body:
     if request.body_too_large:
         raise _too_large()
     body = request.body
-    if is_yaml:
+    if is_yaml and not _is_json(body):
         try:
             parsed = strict_json.parse_yaml(body)
         except ValueError as error:
@@ -68,6 +68,17 @@ def _parsed(request: Request, is_yaml: bool, field_validation: str) -> Body:
     except (ValueError, RecursionError):
         return value, ()  # more than the strict reader takes; the lenient one has read it
     return value, tuple(parsed.duplicates)
+
+
+def _is_json(body: bytes) -> bool:
+    """Most YAML that clients send is JSON, which is read a hundred times faster."""
+    if not body.startswith(b"{"):
+        return False
+    try:
+        orjson.loads(body)
+    except ValueError:
+        return False
+    return True
 
 
 def _too_large() -> RequestEntityTooLarge:

@@ -8,7 +8,7 @@ from sampan.api.calls import DEFAULT_OPTIONS
 from sampan.api.errors import BadRequest, Invalid, RequestEntityTooLarge, UnsupportedMediaType
 from sampan.api.protobuf import ProtobufReader
 from sampan.api.schema import Schema
-from sampan.apiserver.bodies import body_of, delete_options
+from sampan.apiserver.bodies import body_of, delete_options, patch_body_of
 from sampan.core.http import Request
 
 
@@ -26,6 +26,19 @@ def test_repeated_fields_are_found_unless_ignored(protobuf):
     twice = request(b'{"a":{"b":1,"b":2}}')
     assert body_of(twice, "Warn", protobuf) == ({"a": {"b": 2}}, ('duplicate field "a.b"',))
     assert body_of(twice, "Ignore", protobuf) == ({"a": {"b": 2}}, ())
+
+
+@pytest.mark.parametrize(
+    ("body", "read"),
+    [
+        (b'{"a":{"b":1}}', ({"a": {"b": 1}}, ())),
+        (b"{a: {b: 1}}", ({"a": {"b": 1}}, ())),
+        (b"a:\n  b: 1\n", ({"a": {"b": 1}}, ())),
+        (b'{"a":1,"a":2}', ({"a": 2}, ('duplicate field "a"',))),
+    ],
+)
+def test_yaml_may_be_json(body, read):
+    assert patch_body_of(request(body), "apply", "Warn") == read
 
 
 JSON_VALUES = st.recursive(
