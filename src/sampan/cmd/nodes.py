@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sampan.kubelet.runtime import ObservedPod, Runtime
     from sampan.kubelet.server import KubeletServer
     from sampan.kubelet.settings import KubeletSettings
+    from sampan.kubelet.volumes.local_volumes import LocalVolumes
     from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
 READY_SECONDS = 60.0
@@ -233,6 +234,7 @@ class RealNode:
                 rng=random.Random(),
             )
             self._tasks.supervise("kubelet", kubelet.run)
+            self._tasks.supervise("local volumes", self._local_volumes(clients).run)
             await _all_ready([kubelet.node_ready])
             step.detail = f"{self._identity.name} ({self._identity.address}), Ready"
 
@@ -306,6 +308,17 @@ class RealNode:
             host_dns=servers,
             host_searches=searches,
             hosts_file=Path("/etc/hosts").read_text(),
+        )
+
+    def _local_volumes(self, clients: ClientMaker) -> "LocalVolumes":
+        from sampan.kubelet.volumes.local_volumes import LocalVolumes
+
+        return LocalVolumes(
+            client=clients("system:serviceaccount:kube-system:local-provisioner"),
+            node_client=clients(f"system:node:{self._identity.name}"),
+            node_name=self._identity.name,
+            root=str(self._data.root / "volumes"),
+            clock=self._clock,
         )
 
     async def _stop_pods(self) -> None:

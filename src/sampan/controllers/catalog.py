@@ -15,8 +15,10 @@ from sampan.controllers.endpoints import endpoints_controller
 from sampan.controllers.endpointslice import endpointslice_controller
 from sampan.controllers.garbage_collector import garbage_collector
 from sampan.controllers.job import job_controller
+from sampan.controllers.local_provisioner import local_provisioner
 from sampan.controllers.namespace import namespace_controller
 from sampan.controllers.node_lifecycle import node_lifecycle_controller
+from sampan.controllers.persistent_volumes import persistent_volume_binder
 from sampan.controllers.pod_gc import pod_gc_controller
 from sampan.controllers.replicaset import replicaset_controller, replication_controller
 from sampan.controllers.root_ca import root_ca_controller
@@ -24,6 +26,10 @@ from sampan.controllers.serviceaccount import serviceaccount_controller
 from sampan.controllers.statefulset import statefulset_controller
 from sampan.controllers.taint_eviction import taint_eviction_controller
 from sampan.controllers.ttl_after_finished import ttl_after_finished_controller
+from sampan.controllers.volume_protection import (
+    claim_protection_controller,
+    volume_protection_controller,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,5 +58,9 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         cronjob_controller(),
         ttl_after_finished_controller(),
         disruption_controller(),
+        persistent_volume_binder(),
+        claim_protection_controller(),
+        volume_protection_controller(),
+        local_provisioner(),
         clusterrole_aggregation_controller(),
     ]

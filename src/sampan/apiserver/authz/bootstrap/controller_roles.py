@@ -199,6 +199,14 @@ def _storage() -> dict[str, Rules]:
             rule("watch", CORE, "events"),
             rule("get", CORE, "services"),
         ),
+        # sampan's own: the class `standard` and the volumes of its claims.
+        "local-provisioner": (
+            rule(f"create delete {READ} update", CORE, "persistentvolumes"),
+            rule(f"{READ} update", CORE, _CLAIMS),
+            rule(f"create {READ}", STORAGE, "storageclasses"),
+            rule(READ, CORE, "nodes namespaces"),
+            events(),
+        ),
         "pvc-protection-controller": (
             rule(f"{READ} update", CORE, _CLAIMS),
             rule(READ, CORE, "pods"),

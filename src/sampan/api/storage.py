@@ -1,0 +1,60 @@
+"""Words of storage that several parts share: classes, claims, and the marks that volumes bear.
+
+Job: read a claim's and a volume's class; name upstream's annotations, and those of the local
+    provisioner and its nodes. Pure.
+"""
+
+from collections.abc import Iterable
+
+from sampan.api.objects import Obj, annotations_of, meta_of, name_of
+
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+PROVISIONER = "volume.kubernetes.io/storage-provisioner"
+BETA_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
+BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+BETA_DEFAULT_CLASS = "storageclass.beta.kubernetes.io/is-default-class"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
+VOLUME_PROTECTION = "kubernetes.io/pv-protection"
+
+# sampan's own: directories of a node as volumes.
+LOCAL_PROVISIONER = "sampan.io/local"
+LOCAL_ROOT = "sampan.io/local-volumes"  # annotation of a Node: where it keeps them
+LOCAL_FINALIZER = "sampan.io/local-volume"  # the node has a directory to remove
+
+
+def class_name_of(obj: Obj) -> str:
+    """Of a claim or of a volume; empty where it has none."""
+    return class_named(obj) or ""
+
+
+def class_named(obj: Obj) -> str | None:
+    """None where nobody said anything; an empty name says: none at all."""
+    beta = annotations_of(obj).get(BETA_CLASS)
+    if beta is not None:
+        return beta
+    named: str | None = (obj.get("spec") or {}).get("storageClassName")
+    return named
+
+
+def is_default_class(storage_class: Obj) -> bool:
+    marks = annotations_of(storage_class)
+    return "true" in (marks.get(DEFAULT_CLASS), marks.get(BETA_DEFAULT_CLASS))
+
+
+def default_class(classes: Iterable[Obj]) -> Obj | None:
+    """The newest of the default ones, the first by name among equals."""
+    defaults = sorted((one for one in classes if is_default_class(one)), key=name_of)
+    return max(
+        defaults, key=lambda one: str(meta_of(one).get("creationTimestamp") or ""), default=None
+    )
+
+
+def waits_for_consumer(storage_class: Obj | None) -> bool:
+    if storage_class is None:
+        return False
+    return storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
