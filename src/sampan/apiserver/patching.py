@@ -25,7 +25,7 @@ def patched(schema: Schema, call: Call, current: Obj, warnings: list[str]) -> Ob
             result = strategic_patch(schema, api_version, kind, current, call.body)
         case _:
             raise UnsupportedMediaType(
-                "server-side apply (application/apply-patch+yaml) is not supported yet: use "
-                "client-side apply, or a merge patch"
+                "server-side apply (application/apply-patch+yaml) of this subresource is not "
+                "supported: use a merge patch"
             )
     return checked(schema, call, api_version, kind, result, warnings)
