@@ -31,6 +31,7 @@ class Change:
 
     name: str
     closed: bool = False  # a writer closed the file: usually its last word
+    moved_in: bool = False  # it came here by a rename, whole
 
 
 LOOK_AGAIN = Change("")
@@ -66,6 +67,7 @@ class Changes:
         return seen
 
     def add(self, change: Change) -> None:
+        self._unseen.pop(change, None)  # what comes again is seen at its last place
         self._unseen[change] = None
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
@@ -146,4 +148,5 @@ class FileEvents:
                     changes.add(LOOK_AGAIN)
         elif not mask & _IGNORED:
             for changes in self._watching.get(watch, ()):
-                changes.add(Change(name, closed=bool(mask & _CLOSE_WRITE)))
+                closed, moved_in = bool(mask & _CLOSE_WRITE), bool(mask & _MOVED_TO)
+                changes.add(Change(name, closed, moved_in))

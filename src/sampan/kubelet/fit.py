@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sampan.api.objects import Obj, labels_of, name_of
+from sampan.api.pods import is_static
 from sampan.api.quantity import ZERO, Quantity, value_of
 from sampan.kubelet.spec import containers, init_containers, is_sidecar, spec_of
 from sampan.kubelet.status import Verdict
@@ -203,6 +204,8 @@ def _host_ports(pod: Obj) -> list[tuple[str, str, int]]:
 
 
 def _taints(pod: Obj, node: NodeRoom) -> Verdict | None:
+    if is_static(pod):
+        return None  # as upstream: what the node's owner put here runs
     tolerations = spec_of(pod).get("tolerations") or []
     for taint in node.taints:
         if taint.get("effect") != "NoExecute":

@@ -51,7 +51,9 @@ class Heartbeat:
         recorder: EventRecorder,
         clock: Clock,
         rng: random.Random,
+        registered: asyncio.Event | None = None,
     ) -> None:
+        """`registered` is set when the node is in the API."""
         self._settings, self._client, self._runtime = settings, client, runtime
         self._machine, self._health, self._recorder = machine, health, recorder
         self._clock, self._rng = clock, rng
@@ -59,7 +61,7 @@ class Heartbeat:
         self._images: list[Image] = []
         self._node: Obj = node_object(self._knowledge())
         self._lease: Obj | None = None
-        self.registered = asyncio.Event()
+        self.registered = registered or asyncio.Event()
         self.node_ready = asyncio.Event()
 
     def poke(self) -> None:

@@ -8,9 +8,11 @@ Owner: cmd/ builds one per node.
 import asyncio
 import random
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from sampan.api.objects import Obj, uid_of
 from sampan.api.resources import SERVICES
+from sampan.api.schema import Schema
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
 from sampan.client.informer import Informer
@@ -21,6 +23,7 @@ from sampan.kubelet.heartbeat import Heartbeat
 from sampan.kubelet.hooks import Hooks
 from sampan.kubelet.images import ImagePuller
 from sampan.kubelet.kill import Killer
+from sampan.kubelet.mirror import Mirrors
 from sampan.kubelet.node_machine import SIMULATED, Machine, read_machine
 from sampan.kubelet.node_status import allocatable_of
 from sampan.kubelet.observed import Observations
@@ -36,6 +39,9 @@ from sampan.kubelet.report import StatusReporter
 from sampan.kubelet.runtime import ObservedPod, Runtime
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
+from sampan.kubelet.sources.files import FileSource
+from sampan.kubelet.sources.http import HttpSource
+from sampan.kubelet.sources.manifests import FILE, HTTP, all_pods, one_pod
 from sampan.kubelet.sync_loop import SyncLoop
 from sampan.kubelet.timed import timed
 from sampan.kubelet.translate import Dns, NodeFacts
@@ -67,6 +73,7 @@ class Kubelet:
         self._tasks = Tasks(f"kubelet {settings.node_name}")
         self._source = source
         self._health = RuntimeHealth()
+        self._registered = asyncio.Event()  # the node is in the API
         self._swept = False  # of what pods that are gone have left
         self._observations = Observations(runtime)
         self._recorder = EventRecorder(
@@ -74,6 +81,16 @@ class Kubelet:
         )
         events = PodEvents(self._recorder)
         self._reporter = StatusReporter(client, tasks=self._tasks, clock=clock, rng=rng)
+        self._mirrors = Mirrors(
+            client,
+            node=lambda: self._heartbeat.node(),
+            registered=self._registered,
+            is_orphaned=lambda name: self._loop.is_orphaned(name),
+            shown=self._reporter.mirrored,
+            tasks=self._tasks,
+            clock=clock,
+            rng=rng,
+        )
         self._services = Informer(client, SERVICES, clock=clock, rng=rng)
         self._hooks = Hooks(runtime, clock)
         self._own_objects: TrackedObjects | None = None
@@ -93,11 +110,13 @@ class Kubelet:
             recorder=self._recorder,
             clock=clock,
             rng=rng,
+            registered=self._registered,
         )
         self._loop = SyncLoop(
-            sources=[API],
+            sources=sources_of(settings),
             workers=self._workers,
             reporter=self._reporter,
+            mirrors=self._mirrors,
             events=events,
             room=self._heartbeat.room,
             clock=clock,
@@ -123,33 +142,66 @@ class Kubelet:
 
     async def run(self) -> None:
         """Until cancelled. What runs on the node keeps running."""
-        source = self._source
         try:
-            if source is None:
-                informer = informer_of_node(
-                    self._client, self._settings.node_name, clock=self._clock
-                )
-                source = ApiserverSource(informer)
-                self._tasks.supervise("pods", informer.run)
-                self._tasks.supervise("source", source.run)
-            source.subscribe(self._settings.node_name, self._deliver)
-            if not self._settings.simulated:
+            if not self._settings.standalone:
+                self._follow_api()
+            self._follow_manifests()
+            if not self._settings.simulated and not self._settings.standalone:
                 self._tasks.supervise("services", self._services.run)
             self._tasks.supervise("events", self._recorder.run)
             self._tasks.supervise("runtime events", self._relist.watch_events)
             self._tasks.supervise("relist", self._relist.run)
+            if self._settings.standalone:
+                await asyncio.Event().wait()
             self._tasks.supervise("lease", self._heartbeat.keep_lease)
             self._tasks.supervise("images", self._heartbeat.watch_images)
             await self._tasks.supervise("node", self._heartbeat.run)
         finally:
-            if source is not None:
-                source.unsubscribe(self._settings.node_name)
+            if self._source is not None:
+                self._source.unsubscribe(self._settings.node_name)
             self._workers.close()
             self._probes.close()
             await self._tasks.stop()
             await self._hooks.close()
             if self._own_objects is not None:
                 await self._own_objects.stop()
+
+    def _follow_api(self) -> None:
+        name = self._settings.node_name
+        if self._source is None:
+            informer = informer_of_node(self._client, name, clock=self._clock)
+            self._source = ApiserverSource(informer)
+            self._tasks.supervise("pods", informer.run)
+            self._tasks.supervise("source", self._source.run)
+        self._source.subscribe(name, partial(self._deliver, API))
+
+    def _follow_manifests(self) -> None:
+        settings, clock = self._settings, self._clock
+        if not settings.manifests and not settings.manifest_url:
+            return
+        schema, name = Schema.load(), settings.node_name
+        if settings.manifests:
+            files = FileSource(
+                settings.manifests,
+                deliver=partial(self._deliver, FILE),
+                decode=lambda data, path: one_pod(
+                    data, schema, source=FILE, place=path, node_name=name
+                ),
+                clock=clock,
+            )
+            self._tasks.supervise("manifests", files.run)
+        if settings.manifest_url:
+            url = HttpSource(
+                settings.manifest_url,
+                deliver=partial(self._deliver, HTTP),
+                decode=lambda data, place: all_pods(
+                    data, schema, source=HTTP, place=place, node_name=name
+                ),
+                clock=clock,
+                headers=settings.manifest_url_headers,
+                interval_seconds=settings.manifest_url_seconds,
+            )
+            self._tasks.supervise("manifest URL", url.run)
 
     # What the node's HTTP server asks.
 
@@ -162,7 +214,8 @@ class Kubelet:
 
     def is_idle(self) -> bool:
         """No step runs and nothing waits to be written: for tests and for the health check."""
-        return self._workers.is_idle() and self._reporter.is_idle() and self._recorder.idle()
+        parts = (self._workers, self._reporter, self._mirrors)
+        return all(part.is_idle() for part in parts) and self._recorder.idle()
 
     def healthy(self) -> str:
         """Empty, or what is wrong with the agent itself."""
@@ -186,7 +239,9 @@ class Kubelet:
             hooks=self._hooks,
             volumes=self._volumes,
             events=events,
-            services=self._no_services if settings.simulated else self._all_services,
+            services=self._no_services
+            if settings.simulated or settings.standalone
+            else self._all_services,
             node=_facts(settings, machine),
             clock=clock,
             metrics=metrics,
@@ -201,6 +256,7 @@ class Kubelet:
             volumes=self._volumes,
             probes=self._probes,
             reporter=self._reporter,
+            mirrors=self._mirrors,
             events=events,
             clock=clock,
             metrics=metrics,
@@ -233,9 +289,9 @@ class Kubelet:
             rng=rng,
         )
 
-    def _deliver(self, pods: Sequence[Obj]) -> None:
+    def _deliver(self, source: str, pods: Sequence[Obj]) -> None:
         first = not self._loop.all_ready()
-        self._loop.deliver(API, pods)
+        self._loop.deliver(source, pods)
         if first:
             self._relist.look_soon()  # only now may orphans be told from pods
 
@@ -258,7 +314,7 @@ class Kubelet:
         return self._services.cache.all()
 
     async def _no_services(self) -> Iterable[Obj]:
-        """Nobody reads the environment of a simulated container."""
+        """Nobody reads the environment of a simulated container; without an API there are none."""
         return ()
 
     def _health_changed(self) -> None:
@@ -279,6 +335,16 @@ class Kubelet:
 
     def _container_counts(self) -> dict[tuple[str, ...], float]:
         return {(state,): float(n) for state, n in self._observations.count().containers.items()}
+
+
+def sources_of(settings: KubeletSettings) -> list[str]:
+    """All of them must have spoken before anything is cleaned up."""
+    there = {
+        API: not settings.standalone,
+        FILE: bool(settings.manifests),
+        HTTP: bool(settings.manifest_url),
+    }
+    return [source for source, wanted in there.items() if wanted]
 
 
 def _machine(settings: KubeletSettings) -> Machine:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, is_deleted, key_of, seconds_of, uid_of
+from sampan.api.pods import is_static
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
@@ -18,6 +19,7 @@ from sampan.core.tasks import all_of
 from sampan.kubelet import garbage
 from sampan.kubelet.container_status import Waiting
 from sampan.kubelet.kill import Killer
+from sampan.kubelet.mirror import Mirrors
 from sampan.kubelet.observed import Observations
 from sampan.kubelet.perform import Performer
 from sampan.kubelet.plan import Action, HoldBack, plan
@@ -53,6 +55,7 @@ class PodSync:
         volumes: Volumes,
         probes: Probes,
         reporter: StatusReporter,
+        mirrors: Mirrors,
         events: PodEvents,
         clock: Clock,
         metrics: Metrics,
@@ -60,7 +63,7 @@ class PodSync:
         self._settings, self._runtime, self._observations = settings, runtime, observations
         self._health, self._performer, self._killer = health, performer, killer
         self._volumes, self._reporter, self._events = volumes, reporter, events
-        self._clock, self._probes = clock, probes
+        self._clock, self._probes, self._mirrors = clock, probes, mirrors
         self._start_seconds = metrics.histogram(
             "kubelet_pod_start_duration_seconds",
             "Duration in seconds from kubelet seeing a pod for the first time to the pod starting "
@@ -95,6 +98,8 @@ class PodSync:
                 self._reporter.delete(pod)
             if job.gone:
                 await self._remove_remains(uid)
+                if is_static(pod):
+                    self._mirrors.unwant(pod)
         except (RuntimeFailure, VolumeFailure) as error:
             return self._failed("pod was not cleaned up, trying again", job, error)
         return Outcome()
@@ -108,6 +113,8 @@ class PodSync:
         waiting = dict(job.waiting)
         if job.first:
             self._containers_per_pod.observe(len(spec_of(pod).get("containers") or ()))
+        if is_static(pod):
+            self._mirrors.want(pod)
         observed: ObservedPod | None = None
         if not (job.first and self._observations.never_had(uid)):
             observed = await self._observe(pod)

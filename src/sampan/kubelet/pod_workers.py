@@ -121,6 +121,9 @@ class PodWorkers:
     def __contains__(self, uid: str) -> bool:
         return uid in self._slots
 
+    def has_name(self, full_name: str) -> bool:
+        return full_name in self._names
+
     def pods(self) -> Iterator[Obj]:
         return (slot.pod for slot in self._slots.values() if slot.known)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from sampan.api.errors import ApiError, Conflict, NotFound
 from sampan.api.objects import Obj, key_of, name_of, namespace_of, revision_of, uid_of
+from sampan.api.pods import is_static
 from sampan.api.resources import PODS
 from sampan.client.contract import Client
 from sampan.core.backoff import Backoff, jittered
@@ -32,6 +33,7 @@ _SCHEDULED = "PodScheduled"
 @dataclass(slots=True)
 class _Entry:
     pod: Obj  # for its names only
+    target: Obj | None  # the pod in the API that shows it; a static pod's is its mirror
     known: Obj  # the status that the API has, as far as we know
     revision: int
     wanted: Obj | None = None
@@ -71,6 +73,18 @@ class StatusReporter:
             entry.known, entry.revision = pod.get("status") or {}, revision_of(pod)
             self._go_on(entry)
 
+    def mirrored(self, pod: Obj, mirror: Obj | None) -> None:
+        """The API shows a static pod by this mirror now; None: not at all."""
+        entry = self._entry(pod)
+        if mirror is None:
+            entry.target = None
+            return
+        if entry.target is None or uid_of(entry.target) != uid_of(mirror):
+            entry.target, entry.revision = mirror, 0
+        if revision_of(mirror) > entry.revision:
+            entry.known, entry.revision = mirror.get("status") or {}, revision_of(mirror)
+            self._go_on(entry)
+
     def delete(self, pod: Obj) -> None:
         """Nothing of the pod is left: remove it from the API, after its last status."""
         entry = self._entry(pod)
@@ -85,7 +99,8 @@ class StatusReporter:
     def _entry(self, pod: Obj) -> _Entry:
         entry = self._entries.get(uid_of(pod))
         if entry is None:
-            entry = _Entry(pod, pod.get("status") or {}, revision_of(pod))
+            target = None if is_static(pod) else pod
+            entry = _Entry(pod, target, pod.get("status") or {}, revision_of(pod))
             self._entries[uid_of(pod)] = entry
         return entry
 
@@ -96,6 +111,8 @@ class StatusReporter:
         self._tasks.start(f"report {key_of(entry.pod)}", self._write_all(entry))
 
     def _has_work(self, entry: _Entry) -> bool:
+        if entry.target is None:
+            return False
         if entry.delete:
             return True
         if entry.wanted is None or entry.wanted is entry.known:
@@ -127,7 +144,8 @@ class StatusReporter:
             entry.writing = False
 
     async def _write(self, entry: _Entry) -> None:
-        pod, uid = entry.pod, uid_of(entry.pod)
+        assert entry.target is not None, "only what the API shows has work"
+        pod, uid = entry.target, uid_of(entry.target)
         try:
             patch = status_patch(entry.known, entry.wanted or entry.known)
             if patch is not None:
@@ -135,7 +153,8 @@ class StatusReporter:
                 answer = await self._client.patch(
                     PODS, namespace_of(pod), name_of(pod), body, subresource="status"
                 )
-                entry.known, entry.revision = answer.get("status") or {}, revision_of(answer)
+                if entry.target is pod:
+                    entry.known, entry.revision = answer.get("status") or {}, revision_of(answer)
             elif entry.delete:
                 await self._client.delete(
                     PODS, namespace_of(pod), name_of(pod), grace_seconds=0, uid=uid
@@ -144,7 +163,10 @@ class StatusReporter:
         except (NotFound, Conflict) as error:
             # The pod is gone, or another one has its name by now: our words are about nobody.
             log.debug("pod is not there any more", pod=key_of(pod), uid=uid, error=error)
-            self._end(entry)
+            if not is_static(entry.pod):
+                self._end(entry)
+            elif entry.target is pod:
+                entry.target = None  # its next mirror will be told everything
 
     def _end(self, entry: _Entry) -> None:
         entry.gone = True

@@ -38,6 +38,11 @@ class KubeletSettings:
     default_seccomp: str = "Unconfined"  # for containers that name no profile
     cgroup_root: str = ""  # pods' cgroups are made below it; empty: the runtime chooses
     register_node: bool = True
+    standalone: bool = False  # there is no API: only what the manifests say
+    manifests: str = ""  # a directory of them, or one file
+    manifest_url: str = ""
+    manifest_url_headers: tuple[tuple[str, str], ...] = ()
+    manifest_url_seconds: float = 20.0
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
     capacity: Capacity | None = None  # read from the machine where None

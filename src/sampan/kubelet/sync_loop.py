@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from sampan.api.objects import (
     Obj,
-    annotations_of,
     is_deleted,
     key_of,
     meta_of,
@@ -19,9 +18,11 @@ from sampan.api.objects import (
     time_text,
     uid_of,
 )
+from sampan.api.pods import is_mirror
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.kubelet import fit
+from sampan.kubelet.mirror import Mirrors
 from sampan.kubelet.pod_state import Cause
 from sampan.kubelet.pod_workers import End, PodWorkers
 from sampan.kubelet.recorder import PodEvents
@@ -29,7 +30,7 @@ from sampan.kubelet.report import StatusReporter
 from sampan.kubelet.runtime import ObservedPod
 from sampan.kubelet.spec import grace_seconds_of, spec_of
 from sampan.kubelet.status import is_terminal
-from sampan.kubelet.wanted import MIRROR_ANNOTATION, Change, Kind, Wanted, merge
+from sampan.kubelet.wanted import Change, Kind, Wanted, merge
 
 log = get_logger(__name__)
 
@@ -44,11 +45,13 @@ class SyncLoop:
         sources: Iterable[str],
         workers: PodWorkers,
         reporter: StatusReporter,
+        mirrors: Mirrors,
         events: PodEvents,
         room: Callable[[], fit.NodeRoom],
         clock: Clock,
     ) -> None:
         self._workers, self._reporter, self._events = workers, reporter, events
+        self._mirrors = mirrors
         self._room, self._clock = room, clock
         self._wanted = {source: Wanted(source) for source in sources}
 
@@ -57,7 +60,7 @@ class SyncLoop:
 
     def deliver(self, source: str, pods: Sequence[Obj]) -> None:
         """A source's whole set, as it is now."""
-        now = self._clock.now()
+        now, was_ready = self._clock.now(), self.all_ready()
         merged = merge(self._wanted[source], pods, time_text(now))
         self._wanted[source] = merged.wanted
         for pod, why in merged.refused:
@@ -65,6 +68,12 @@ class SyncLoop:
             self._events.warning(pod, "FailedValidation", f"Error validating pod: {why}")
         for change in merged.changes:
             self._dispatch(change, now)
+        if self.all_ready() and not was_ready:
+            self._mirrors.sweep()
+
+    def is_orphaned(self, full_name: str) -> bool:
+        """Has every source spoken, and none a pod of that name?"""
+        return self.all_ready() and not self._workers.has_name(full_name)
 
     def look_for_orphans(self, found: Sequence[ObservedPod]) -> None:
         """What the runtime has and no source wants has to go."""
@@ -80,8 +89,8 @@ class SyncLoop:
 
     def _dispatch(self, change: Change, now: float) -> None:
         pod = change.pod
-        if MIRROR_ANNOTATION in annotations_of(pod):
-            self._refuse_mirror(change)
+        if is_mirror(pod):
+            self._dispatch_mirror(change)
             return
         match change.kind:
             case Kind.ADD:
@@ -101,13 +110,12 @@ class SyncLoop:
                 if spec_of(pod).get("readinessGates"):
                     self._workers.wake(uid_of(pod))
 
-    def _refuse_mirror(self, change: Change) -> None:
-        """The reflection of a static pod that this node does not have."""
+    def _dispatch_mirror(self, change: Change) -> None:
+        """The reflection of a static pod."""
         if change.kind is Kind.REMOVE:
-            self._reporter.forget(uid_of(change.pod))
-        elif change.kind is not Kind.RECONCILE:
-            log.info("removing a mirror pod without a static pod", pod=key_of(change.pod))
-            self._reporter.delete(change.pod)
+            self._mirrors.gone(change.pod)
+        else:
+            self._mirrors.seen(change.pod)
 
     def _end_of_new(self, pod: Obj, now: float) -> End | None:
         """Must a pod that was just seen end at once?"""

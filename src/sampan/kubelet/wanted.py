@@ -96,8 +96,7 @@ def _age(change: Change) -> tuple[str, str]:
 def _known(raw: Obj, before: Known | None, source: str, seen: str) -> Known:
     if before is not None:
         seen = annotations_of(before.pod)[SEEN_ANNOTATION]
-    notes = {**annotations_of(raw), SEEN_ANNOTATION: seen}
-    notes.setdefault(SOURCE_ANNOTATION, source)
+    notes = {**annotations_of(raw), SEEN_ANNOTATION: seen, SOURCE_ANNOTATION: source}
     return Known(raw, {**raw, "metadata": {**meta_of(raw), "annotations": notes}})
 
 

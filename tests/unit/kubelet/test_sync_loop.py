@@ -63,6 +63,22 @@ class Recording:
         self.log.append(f"{reason}: {message}")
 
 
+class Mirrored:
+    """Stands for the mirrors."""
+
+    def __init__(self, recording):
+        self._log = recording.log
+
+    def sweep(self):
+        """Asked when every source has spoken."""
+
+    def seen(self, mirror):
+        self._log.append(f"mirror seen {mirror['metadata']['name']}")
+
+    def gone(self, mirror):
+        self._log.append(f"mirror gone {mirror['metadata']['name']}")
+
+
 def pod(name="web", uid="1", **words):
     made = pod_named(name, **words)
     made["metadata"] |= {"uid": uid, "namespace": "default"}
@@ -78,6 +94,7 @@ def told(*sets, found=None):
             sources=["api"],
             workers=recording,
             reporter=recording,
+            mirrors=Mirrored(recording),
             events=recording,
             room=lambda: ROOM,
             clock=LoopClock(),
@@ -145,11 +162,11 @@ def test_what_nobody_wants_is_ended_only_after_the_source_has_spoken():
     assert told([pod(uid=UID)], found=[running]) == ["want web", f"end again {UID}"]
 
 
-def test_a_mirror_pod_is_removed():
+def test_a_mirror_pod_is_not_run_but_told_to_whom_it_concerns():
     """[N5]"""
     mirror = pod(annotations={"kubernetes.io/config.mirror": "x"})
-    assert told([mirror]) == ["delete web"]
-    assert told([mirror], []) == ["forget 1"]
+    assert told([mirror]) == ["mirror seen web"]
+    assert told([mirror], []) == ["mirror gone web"]
 
 
 def test_a_pod_without_a_name_is_refused_with_an_event():
