@@ -51,7 +51,7 @@ class Documents:
             case "/.well-known/openid-configuration" if self._signer is not None:
                 return replies.object_reply(_openid(self._signer))
             case "/openid/v1/jwks" if self._signer is not None:
-                return replies.object_reply({"keys": [self._signer.public_jwk()]})
+                return replies.object_reply({"keys": self._signer.public_jwks()})
         return None
 
     def _discovered(self, request: Request) -> Response | None:

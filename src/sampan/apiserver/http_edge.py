@@ -75,7 +75,7 @@ class HttpEdge:
         return reply
 
     async def _user(self, request: Request) -> User:
-        user = self._chain.parts.authentication.user(request)
+        user = await self._chain.parts.authentication.user(request)
         if not impersonation.is_asked(request.headers):
             return user
         spoken_for = impersonation.impersonated(request.headers)

@@ -14,7 +14,7 @@ from sampan.apiserver.admission import role_escalation
 from sampan.apiserver.admission.chain import Admission
 from sampan.apiserver.admission.plugins import default_plugins
 from sampan.apiserver.authn.chain import Authentication
-from sampan.apiserver.authn.tokens import TokenSigner
+from sampan.apiserver.authn.options import authenticators, token_signer
 from sampan.apiserver.authn.user import User, authenticated
 from sampan.apiserver.authz.bootstrap.objects import rbac_objects, reconciled
 from sampan.apiserver.authz.modes import authorization, followed_rbac
@@ -58,8 +58,9 @@ class ApiServer:
         self._settings = settings
         self._cache = WatchCache(store, clock)
         self._registry = registry = Registry(store, self._cache)
-        key = settings.token_signing_key_pem
-        signer = TokenSigner(key, settings.token_issuer) if key else None
+        signer = token_signer(settings)
+        self._callers: list[Caller] = []
+        self._authenticators = authenticators(settings, signer, self._callers, clock)
         plugins = default_plugins(
             registry.find, registry.find_all, settings.mount_service_account_tokens, rng
         )
@@ -68,18 +69,21 @@ class ApiServer:
             lambda: registry.find_all(SERVICES), rng,
         )  # fmt: skip
         rbac = followed_rbac(registry)
-        hook = settings.authorization_webhook
-        self._callers = [Caller(hook)] if hook is not None else []
+        asked = None
+        if settings.authorization_webhook is not None:
+            self._callers.append(Caller(settings.authorization_webhook))
+            asked = (self._callers[-1], settings.authorization_webhook_settings)
         may = authorization(
-            settings.authorization_modes, registry, rbac, settings.abac_policy,
-            (self._callers[0], settings.authorization_webhook_settings) if hook else None, clock,
-        )  # fmt: skip
+            settings.authorization_modes, registry, rbac, settings.abac_policy, asked, clock
+        )
         plugins.append(role_escalation.plugin(rbac, may))
         parts = Parts(
             registry=registry,
             schema=schema,
             strategies=Strategies(settings),
-            authentication=Authentication(signer, settings.token_audiences, self._bound, clock),
+            authentication=Authentication(
+                self._authenticators, settings.token_audiences, self._bound, clock
+            ),
             authorization=may,
             admission=Admission(plugins),
             allocator=self._allocator,
@@ -136,6 +140,8 @@ class ApiServer:
             await self._to_nodes.close()
         for caller in self._callers:
             await caller.close()
+        if self._authenticators.oidc is not None:
+            await self._authenticators.oidc.close()
 
     def _node_client(self) -> HttpClient | None:
         make = self._settings.kubelet_tls

@@ -7,6 +7,9 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from sampan.apiserver.authn.chain import PUBLIC_PATHS
+from sampan.apiserver.authn.front_proxy import FrontProxySettings
+from sampan.apiserver.authn.oidc import OidcSettings
 from sampan.apiserver.authz.webhook import WebhookAuthorizerSettings
 from sampan.apiserver.outbound import Target
 
@@ -24,9 +27,20 @@ class ApiServerSettings:
     token_issuer: str = "https://kubernetes.default.svc.cluster.local"
     token_audiences: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)
     token_signing_key_pem: bytes = b""
+    token_other_keys_pem: bytes = b""  # keys that signed before; they only verify
+    token_other_issuers: tuple[str, ...] = ()
     token_max_seconds: int = 365 * 24 * 3600
     # The bundle in every namespace's kube-root-ca.crt.
     ca_bundle_pem: str = ""
+    # How callers may say who they are, besides client certificates (docs/authentication.md).
+    token_file: str = ""  # the file's text
+    bootstrap_tokens: bool = False
+    oidc: OidcSettings | None = None
+    token_webhook: Target | None = None
+    token_webhook_seconds: float = 120.0
+    front_proxy: FrontProxySettings | None = None
+    client_ca_pem: bytes = b""  # needed beside front_proxy: who signs users, not proxies
+    anonymous_paths: frozenset[str] | None = PUBLIC_PATHS  # None: everywhere
     # Who decides what is allowed, in this order (authz/modes.py), and what some of them need.
     authorization_modes: tuple[str, ...] = ("Node", "RBAC")
     abac_policy: str = ""  # the file's text

@@ -1,13 +1,23 @@
 """The chain of authenticators: who sent this request?
 
-Job: client certificate, then bearer token, then anonymous where that is allowed.
+Job: proxy headers, client certificate, bearer token (in the order of docs/authentication.md), then
+    anonymous where that is allowed. The first success wins.
 Invariant: a request with bad credentials is 401; it never becomes anonymous.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from sampan.api.errors import Unauthorized
+from sampan.apiserver.authn.bootstrap_tokens import bootstrap_user
 from sampan.apiserver.authn.certificate import CertificateAuthenticator
+from sampan.apiserver.authn.front_proxy import FrontProxy
+from sampan.apiserver.authn.jwt import Parsed, parsed
+from sampan.apiserver.authn.oidc import Oidc
+from sampan.apiserver.authn.token_file import TokenFile
 from sampan.apiserver.authn.tokens import BadToken, Lookup, TokenSigner, checked_user
 from sampan.apiserver.authn.user import ANONYMOUS, User, authenticated
+from sampan.apiserver.authn.webhook import TokenWebhook
 from sampan.core.clock import Clock
 from sampan.core.http import Request
 from sampan.core.log import get_logger
@@ -20,46 +30,104 @@ PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
 ALWAYS_ALLOWED_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
 
 
+@dataclass(frozen=True, slots=True)
+class Authenticators:
+    """What there is to ask, besides certificates; None or False: not this one."""
+
+    signer: TokenSigner | None = None
+    token_file: TokenFile | None = None
+    bootstrap_tokens: bool = False
+    oidc: Oidc | None = None
+    webhook: TokenWebhook | None = None
+    front_proxy: FrontProxy | None = None
+    is_client: Callable[[bytes], bool] | None = None  # None: the TLS layer has one CA only
+    anonymous_paths: frozenset[str] | None = PUBLIC_PATHS  # None: every path; empty: none
+
+
 class Authentication:
     def __init__(
         self,
-        signer: TokenSigner | None,
+        authenticators: Authenticators,
         audiences: tuple[str, ...],
         lookup: Lookup,
         clock: Clock,
     ) -> None:
         self._certificates = CertificateAuthenticator()
-        self._signer = signer
+        self._with = authenticators
         self._audiences = audiences
         self._lookup = lookup
         self._clock = clock
 
-    def user(self, request: Request) -> User:
+    async def user(self, request: Request) -> User:
         """Raises Unauthorized."""
         if request.peer_certificate is not None:
-            user = self._certificates.user(request.peer_certificate)
-            if user.name:
+            user = self._by_certificate(request, request.peer_certificate)
+            if user is not None:
                 return user
         header = request.headers.get("authorization")
         if header is not None:
-            return self._bearer(header)
-        if request.path in PUBLIC_PATHS:
+            return await self._bearer(header)
+        public = self._with.anonymous_paths
+        if public is None or request.path in public:
             return ANONYMOUS
         raise Unauthorized("Unauthorized")
 
-    def token_user(self, token: str, audiences: tuple[str, ...] = ()) -> User:
+    async def token_user(self, token: str, audiences: tuple[str, ...] = ()) -> User:
         """Raises BadToken."""
-        if self._signer is None:
-            raise BadToken("this server issues no tokens")
-        claims = self._signer.claims(token, self._clock.now())
-        return authenticated(checked_user(claims, audiences or self._audiences, self._lookup))
+        wanted = audiences or self._audiences
+        troubles: list[str] = []
+        for ask in (self._local, self._outside):
+            try:
+                user = await ask(token, wanted)
+            except BadToken as error:
+                troubles.append(str(error))
+                continue
+            if user is not None:
+                return authenticated(user)
+        raise BadToken(", ".join(troubles) or "nobody knows the token")
 
-    def _bearer(self, header: str) -> User:
+    def _by_certificate(self, request: Request, certificate: bytes) -> User | None:
+        proxy, is_client = self._with.front_proxy, self._with.is_client
+        if proxy is not None:
+            user = proxy.user(request.headers, certificate)
+            if user is not None:
+                return authenticated(user)
+        if is_client is not None and not is_client(certificate):
+            return None  # a proxy that names nobody is nobody itself
+        user = self._certificates.user(certificate)
+        return user if user.name else None
+
+    async def _local(self, token: str, audiences: tuple[str, ...]) -> User | None:
+        """Static tokens, service accounts, bootstrap tokens: what this server knows itself."""
+        with_ = self._with
+        if with_.token_file is not None:
+            user = with_.token_file.user(token)
+            if user is not None:
+                return user
+        signer, now = with_.signer, self._clock.now()
+        if signer is not None and token.count(".") == 2 and signer.issued(token):
+            claims = signer.claims(token, now)
+            return checked_user(claims, audiences, self._lookup, now, token)
+        if with_.bootstrap_tokens:
+            return bootstrap_user(token, self._lookup, now)
+        return None
+
+    async def _outside(self, token: str, audiences: tuple[str, ...]) -> User | None:
+        with_ = self._with
+        if with_.oidc is not None and token.count(".") == 2:
+            jwt: Parsed = parsed(token)
+            if with_.oidc.issued(jwt):
+                return await with_.oidc.user(jwt)
+        if with_.webhook is not None:
+            return await with_.webhook.user(token, audiences)
+        return None
+
+    async def _bearer(self, header: str) -> User:
         scheme, _, token = header.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise Unauthorized("Unauthorized")
         try:
-            return self.token_user(token.strip())
+            return await self.token_user(token.strip())
         except BadToken as error:
             log.info("token refused", why=str(error))
             raise Unauthorized("Unauthorized") from error

@@ -2,35 +2,45 @@
 
 Job: sign and verify; what the claims mean. Whether the bound objects still exist is asked of the
     caller's `lookup`.
-Invariant: only the algorithm of our own key is accepted; `none` and others never verify.
+Invariant: only the algorithms of our own keys are accepted; `none` and others never verify.
+Invariant: what was verified is remembered by the whole token, at most MOST; its time is checked
+    anew on every request, and what it is bound to as well.
 """
 
-import base64
+import hmac
+from base64 import b64decode
+from binascii import Error as NotBase64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-from cryptography.hazmat.primitives.asymmetric.utils import (
-    decode_dss_signature,
-    encode_dss_signature,
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
+from sampan.api.objects import Obj, meta_of, seconds_of, uid_of
+from sampan.apiserver.authn.jwt import (
+    BadToken,
+    Parsed,
+    VerifyingKey,
+    encoded,
+    parsed,
+    verifying_keys,
 )
+from sampan.apiserver.authn.user import ACCOUNT_PREFIX, ACCOUNTS_GROUP, User
 
-from sampan.api.objects import Obj, uid_of
-from sampan.apiserver.authn.user import User
+__all__ = ["PREFIX", "BadToken", "Claims", "Lookup", "TokenSigner", "checked_user"]
 
-PREFIX = "system:serviceaccount:"
+PREFIX = ACCOUNT_PREFIX
+MOST = 4096
 _EC_BYTES = 32  # P-256: r and s
+_LEGACY_ISSUER = "kubernetes/serviceaccount"
+_DELETED_LEEWAY_SECONDS = 60  # as upstream: a pod that is being deleted may still say goodbye
+_EXTRA = "authentication.kubernetes.io/"
 
 # (plural, namespace, name) → the object, or None where it is gone.
 Lookup = Callable[[str, str, str], Obj | None]
-
-
-class BadToken(Exception):
-    """The token was not made by us, or is no longer good; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,61 +53,105 @@ class Claims:
     bound_kind: str = ""  # pod, secret or node
     bound_name: str = ""
     bound_uid: str = ""
+    # Of a token that is bound to a pod: where that pod runs.
+    node_name: str = ""
+    node_uid: str = ""
+    token_id: str = ""
+    not_before: int = 0
+    legacy_secret: str = ""  # an old token without an end, kept in this secret
 
 
 class TokenSigner:
-    def __init__(self, key_pem: bytes, issuer: str) -> None:
+    def __init__(
+        self, key_pem: bytes, issuer: str, other_keys_pem: bytes = b"",
+        other_issuers: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        """The other keys and issuers only verify: what was signed before they were replaced."""
         key = serialization.load_pem_private_key(key_pem, password=None)
         if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
             raise ValueError("service account tokens need an EC or RSA key")
         self._key = key
         self.issuer = issuer
+        self._issuers = frozenset({issuer, *other_issuers})
         self.algorithm = "ES256" if isinstance(key, ec.EllipticCurvePrivateKey) else "RS256"
-        public = key.public_key().public_bytes(
-            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
-        digest = hashes.Hash(hashes.SHA256())
-        digest.update(public)
-        self.key_id = _encoded(digest.finalize())
+        own = VerifyingKey(key.public_key())
+        self.key_id = own.key_id
+        keys = [own, *verifying_keys(other_keys_pem)]
+        self._keys = {one.key_id: one for one in reversed(keys)}
+        self._known: dict[str, Claims] = {}
 
     def token(self, claims: Claims, now: float, token_id: str) -> str:
-        header = {"alg": self.algorithm, "kid": self.key_id}
-        body = self._body(claims, int(now), token_id)
-        signed = f"{_encoded(orjson.dumps(header))}.{_encoded(orjson.dumps(body))}"
-        return f"{signed}.{_encoded(self._signature(signed.encode()))}"
+        return self._signed(self._body(claims, int(now), token_id))
+
+    def legacy_token(self, namespace: str, account: str, uid: str, secret: str) -> str:
+        """For a secret of type kubernetes.io/service-account-token."""
+        start = "kubernetes.io/serviceaccount/"
+        return self._signed(
+            {
+                "iss": _LEGACY_ISSUER,
+                f"{start}namespace": namespace,
+                f"{start}secret.name": secret,
+                f"{start}service-account.name": account,
+                f"{start}service-account.uid": uid,
+                "sub": f"{PREFIX}{namespace}:{account}",
+            }
+        )
+
+    def issued(self, token: str) -> bool:
+        """Whether it says that it is ours; others may know what it is, if not."""
+        if token in self._known:
+            return True
+        return parsed(token).body.get("iss") in self._issuers | {_LEGACY_ISSUER}
 
     def claims(self, token: str, now: float) -> Claims:
         """What a token of ours says, if its signature and time are good. Raises BadToken."""
-        signed, _, signature = token.rpartition(".")
-        head, _, payload = signed.partition(".")
-        try:
-            header, body = orjson.loads(_decoded(head)), orjson.loads(_decoded(payload))
-            given = _decoded(signature)
-        except ValueError as error:
-            raise BadToken("the token is malformed") from error
-        if not isinstance(header, dict) or header.get("alg") != self.algorithm:
-            raise BadToken("the token is signed with an algorithm that is not ours")
-        self._verify(signed.encode(), given)
-        return _claims_of(body, self.issuer, now)
+        claims = self._known.get(token)
+        if claims is None:
+            claims = self._verified(parsed(token))
+            if len(self._known) >= MOST:
+                self._known.clear()
+            self._known[token] = claims
+        if not claims.legacy_secret:
+            if now >= claims.expires:
+                raise BadToken("service account token has expired")
+            if now + 60 < claims.not_before:
+                raise BadToken("service account token is not valid yet")
+        return claims
 
     def public_jwk(self) -> Obj:
-        """The key as /openid/v1/jwks shows it."""
-        shown = {"use": "sig", "kid": self.key_id, "alg": self.algorithm}
-        public = self._key.public_key()
-        if isinstance(public, ec.EllipticCurvePublicKey):
-            point = public.public_numbers()
-            x, y = (_encoded(n.to_bytes(_EC_BYTES, "big")) for n in (point.x, point.y))
-            return {**shown, "kty": "EC", "crv": "P-256", "x": x, "y": y}
-        numbers = public.public_numbers()
-        n, e = (
-            _encoded(v.to_bytes((v.bit_length() + 7) // 8, "big")) for v in (numbers.n, numbers.e)
-        )
-        return {**shown, "kty": "RSA", "n": n, "e": e}
+        """The key that signs, as /openid/v1/jwks shows it."""
+        return self._keys[self.key_id].jwk()
+
+    def public_jwks(self) -> list[Obj]:
+        return [one.jwk() for one in reversed(self._keys.values())]
+
+    def _verified(self, token: Parsed) -> Claims:
+        named = self._keys.get(str(token.header.get("kid") or ""))
+        candidates = [named] if named is not None else list(self._keys.values())
+        trouble: BadToken | None = None
+        for key in candidates:
+            try:
+                key.verify(token)
+                break
+            except BadToken as error:
+                trouble = error
+        else:
+            raise trouble or BadToken("the token's signature is not good")
+        if token.body.get("iss") == _LEGACY_ISSUER:
+            return _legacy_claims_of(token.body)
+        return _claims_of(token.body, self._issuers)
+
+    def _signed(self, body: Obj) -> str:
+        header = {"alg": self.algorithm, "kid": self.key_id}
+        signed = f"{encoded(orjson.dumps(header))}.{encoded(orjson.dumps(body))}"
+        return f"{signed}.{encoded(self._signature(signed.encode()))}"
 
     def _body(self, claims: Claims, now: int, token_id: str) -> Obj:
         inner: Obj = {"namespace": claims.namespace}
         if claims.bound_kind:
             inner[claims.bound_kind] = {"name": claims.bound_name, "uid": claims.bound_uid}
+        if claims.node_name:
+            inner["node"] = {"name": claims.node_name, "uid": claims.node_uid}
         account = {"name": claims.service_account, "uid": claims.service_account_uid}
         inner["serviceaccount"] = account
         return {
@@ -117,67 +171,91 @@ class TokenSigner:
         r, s = decode_dss_signature(self._key.sign(data, ec.ECDSA(hashes.SHA256())))
         return r.to_bytes(_EC_BYTES, "big") + s.to_bytes(_EC_BYTES, "big")
 
-    def _verify(self, data: bytes, signature: bytes) -> None:
-        public = self._key.public_key()
-        try:
-            if isinstance(public, rsa.RSAPublicKey):
-                public.verify(signature, data, padding.PKCS1v15(), hashes.SHA256())
-                return
-            if len(signature) != 2 * _EC_BYTES:
-                raise BadToken("the token's signature is not good")
-            r, s = (int.from_bytes(part, "big") for part in (signature[:32], signature[32:]))
-            public.verify(encode_dss_signature(r, s), data, ec.ECDSA(hashes.SHA256()))
-        except InvalidSignature as error:
-            raise BadToken("the token's signature is not good") from error
 
-
-def checked_user(claims: Claims, audiences: Sequence[str], lookup: Lookup) -> User:
+def checked_user(
+    claims: Claims, audiences: Sequence[str], lookup: Lookup, now: float, token: str = ""
+) -> User:
     """The service account, if the token is meant for us and what it is bound to still lives."""
-    if not set(audiences) & set(claims.audiences):
+    if claims.legacy_secret:
+        _check_legacy(claims, lookup, token)
+    elif not set(audiences) & set(claims.audiences):
         raise BadToken(f"token audiences {list(claims.audiences)} is invalid for this server")
     account = lookup("serviceaccounts", claims.namespace, claims.service_account)
     if account is None or uid_of(account) != claims.service_account_uid:
         raise BadToken("the service account of the token has been deleted")
-    extra: dict[str, tuple[str, ...]] = {}
     if claims.bound_kind:
-        namespace = "" if claims.bound_kind == "node" else claims.namespace
-        bound = lookup(f"{claims.bound_kind}s", namespace, claims.bound_name)
-        if bound is None or uid_of(bound) != claims.bound_uid:
-            raise BadToken(f"the {claims.bound_kind} that the token is bound to has been deleted")
-        start = f"authentication.kubernetes.io/{claims.bound_kind}"
-        extra = {f"{start}-name": (claims.bound_name,), f"{start}-uid": (claims.bound_uid,)}
-    groups = ("system:serviceaccounts", f"system:serviceaccounts:{claims.namespace}")
+        _check_bound(claims, lookup, now)
+    groups = (ACCOUNTS_GROUP, f"{ACCOUNTS_GROUP}:{claims.namespace}")
     name = f"{PREFIX}{claims.namespace}:{claims.service_account}"
-    return User(name, groups, claims.service_account_uid, extra)
+    return User(name, groups, claims.service_account_uid, _extra(claims))
 
 
-def _claims_of(body: Any, issuer: str, now: float) -> Claims:
-    inner = body.get("kubernetes.io") if isinstance(body, dict) else None
-    if not isinstance(inner, dict) or body.get("iss") != issuer:
+def _check_bound(claims: Claims, lookup: Lookup, now: float) -> None:
+    namespace = "" if claims.bound_kind == "node" else claims.namespace
+    bound = lookup(f"{claims.bound_kind}s", namespace, claims.bound_name)
+    if bound is None or uid_of(bound) != claims.bound_uid:
+        raise BadToken(f"the {claims.bound_kind} that the token is bound to has been deleted")
+    deleted = meta_of(bound).get("deletionTimestamp")
+    if deleted and now > seconds_of(deleted) + _DELETED_LEEWAY_SECONDS:
+        raise BadToken(f"the {claims.bound_kind} that the token is bound to has been deleted")
+
+
+def _check_legacy(claims: Claims, lookup: Lookup, token: str) -> None:
+    secret = lookup("secrets", claims.namespace, claims.legacy_secret)
+    if secret is None or meta_of(secret).get("deletionTimestamp"):
+        raise BadToken("Token has been invalidated")
+    try:
+        kept = b64decode((secret.get("data") or {}).get("token") or "")
+    except NotBase64:
+        kept = b""
+    if not kept or not hmac.compare_digest(kept, token.encode()):
+        raise BadToken("Token does not match server's copy")
+
+
+def _extra(claims: Claims) -> dict[str, tuple[str, ...]]:
+    extra: dict[str, tuple[str, ...]] = {}
+    if claims.bound_kind in ("pod", "node"):
+        extra[f"{_EXTRA}{claims.bound_kind}-name"] = (claims.bound_name,)
+        extra[f"{_EXTRA}{claims.bound_kind}-uid"] = (claims.bound_uid,)
+    if claims.node_name:
+        extra[f"{_EXTRA}node-name"] = (claims.node_name,)
+        extra[f"{_EXTRA}node-uid"] = (claims.node_uid,)
+    if claims.token_id:
+        extra[f"{_EXTRA}credential-id"] = (f"JTI={claims.token_id}",)
+    return extra
+
+
+def _claims_of(body: Any, issuers: frozenset[str]) -> Claims:
+    inner = body.get("kubernetes.io")
+    if not isinstance(inner, dict) or body.get("iss") not in issuers:
         raise BadToken("the token was not issued by this cluster")
-    expires, not_before = int(body.get("exp") or 0), int(body.get("nbf") or 0)
-    if now >= expires:
-        raise BadToken("service account token has expired")
-    if now + 60 < not_before:
-        raise BadToken("service account token is not valid yet")
-    account = inner.get("serviceaccount") or {}
-    bound = next((kind for kind in ("pod", "secret", "node") if inner.get(kind)), "")
-    reference = inner.get(bound) or {}
-    return Claims(
-        audiences=tuple(body.get("aud") or ()),
-        expires=expires,
-        namespace=str(inner.get("namespace") or ""),
-        service_account=str(account.get("name") or ""),
-        service_account_uid=str(account.get("uid") or ""),
-        bound_kind=bound,
-        bound_name=str(reference.get("name") or ""),
-        bound_uid=str(reference.get("uid") or ""),
-    )
+    try:
+        account = inner.get("serviceaccount") or {}
+        bound = next((kind for kind in ("pod", "secret", "node") if inner.get(kind)), "")
+        reference, node = inner.get(bound) or {}, inner.get("node") or {}
+        audiences = body.get("aud") or ()
+        return Claims(
+            audiences=(audiences,) if isinstance(audiences, str) else tuple(audiences),
+            expires=int(body.get("exp") or 0),
+            namespace=str(inner.get("namespace") or ""),
+            service_account=str(account.get("name") or ""),
+            service_account_uid=str(account.get("uid") or ""),
+            bound_kind=bound,
+            bound_name=str(reference.get("name") or ""),
+            bound_uid=str(reference.get("uid") or ""),
+            node_name=str(node.get("name") or "") if bound == "pod" else "",
+            node_uid=str(node.get("uid") or "") if bound == "pod" else "",
+            token_id=str(body.get("jti") or ""),
+            not_before=int(body.get("nbf") or 0),
+        )
+    except (AttributeError, TypeError, ValueError) as error:
+        raise BadToken("the token is malformed") from error
 
 
-def _encoded(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _decoded(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+def _legacy_claims_of(body: Any) -> Claims:
+    start = "kubernetes.io/serviceaccount/"
+    fields = ("namespace", "service-account.name", "service-account.uid", "secret.name")
+    namespace, account, uid, secret = (str(body.get(f"{start}{one}") or "") for one in fields)
+    if not (namespace and account and uid and secret):
+        raise BadToken("the token is malformed")
+    return Claims((), 0, namespace, account, uid, legacy_secret=secret)

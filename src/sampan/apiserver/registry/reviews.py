@@ -29,7 +29,7 @@ async def token_review(chain: Chain, user: User, call: Call) -> Answer:
         raise invalid("TokenReview", "authentication.k8s.io", "", [required("spec.token")])
     audiences = tuple(spec.get("audiences") or ())
     try:
-        found = chain.parts.authentication.token_user(spec["token"], audiences)
+        found = await chain.parts.authentication.token_user(spec["token"], audiences)
     except BadToken as error:
         review["status"] = {"user": {}, "error": str(error)}
         return Answer(review, code=201)

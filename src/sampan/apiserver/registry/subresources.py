@@ -26,12 +26,14 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.resources import NODES, POD_DISRUPTION_BUDGETS, PODS, SECRETS, Resource
+from sampan.apiserver.admission.chain import CREATE, attributes_of
 from sampan.apiserver.authn.tokens import Claims, TokenSigner
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.chain import Chain, check_names, new_uid
+from sampan.apiserver.chain import Chain, check_names
 from sampan.apiserver.decoding import decoded
 from sampan.apiserver.patching import patched
 from sampan.apiserver.registry import namespaces, pods
+from sampan.apiserver.registry.metadata import new_uid
 
 SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 MIN_TOKEN_SECONDS = 600
@@ -240,6 +242,7 @@ class TokenRequests:
             raise not_found("serviceaccounts/token", "", call.name)
         parts = chain.parts
         request = decoded(parts.schema, call, [])
+        await parts.admission.validate(attributes_of(user, CREATE, call, request, None))
         account = (await parts.registry.current(call.resource, call.namespace, call.name)).obj
         spec = request.setdefault("spec", {})
         seconds = int(spec.get("expirationSeconds") or 3600)
@@ -252,9 +255,10 @@ class TokenRequests:
         spec.setdefault("audiences", list(parts.settings.token_audiences))
         now = parts.clock.now()
         bound = self._bound(chain, call, spec.get("boundObjectRef"))
+        kind, name, uid, node, node_uid = (*bound, "", "", "", "", "")[:5]
         claims = Claims(
             tuple(spec["audiences"]), int(now) + seconds, call.namespace, call.name,
-            uid_of(account), *bound,
+            uid_of(account), kind, name, uid, node, node_uid,
         )  # fmt: skip
         token = self._signer.token(claims, now, new_uid(parts.rng))
         request["metadata"] = {
@@ -265,9 +269,10 @@ class TokenRequests:
         request["status"] = {"token": token, "expirationTimestamp": time_text(now + seconds)}
         return Answer(request, code=201)
 
-    def _bound(self, chain: Chain, call: Call, reference: Obj | None) -> tuple[str, str, str]:
+    def _bound(self, chain: Chain, call: Call, reference: Obj | None) -> tuple[str, ...]:
+        """What the token says of the object that it is good for; of a pod, its node as well."""
         if not reference:
-            return "", "", ""
+            return ()
         kinds = {"Pod": PODS, "Secret": SECRETS, "Node": NODES}
         resource = kinds.get(reference.get("kind") or "")
         if resource is None:
@@ -285,4 +290,7 @@ class TokenRequests:
                 f"the UID in the bound object reference ({reference['uid']}) does not match the "
                 f"UID in record. The object might have been deleted and then recreated"
             )
-        return resource.kind.lower(), name, uid_of(found)
+        said = (resource.kind.lower(), name, uid_of(found))
+        node_name = str((found.get("spec") or {}).get("nodeName") or "") if resource is PODS else ""
+        node = chain.parts.registry.find(NODES, "", node_name) if node_name else None
+        return said if node is None else (*said, node_name, uid_of(node))

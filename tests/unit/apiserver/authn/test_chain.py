@@ -1,7 +1,9 @@
+import asyncio
+
 import pytest
 
 from sampan.api.errors import Unauthorized
-from sampan.apiserver.authn.chain import Authentication
+from sampan.apiserver.authn.chain import Authentication, Authenticators
 from sampan.core.clock import SystemClock
 from sampan.core.http import Request
 from sampan.testing.api_requests import client_certificate
@@ -9,7 +11,11 @@ from sampan.testing.api_requests import client_certificate
 
 @pytest.fixture(scope="module")
 def authentication():
-    return Authentication(None, ("api",), lambda *_: None, SystemClock())
+    return Authentication(Authenticators(), ("api",), lambda *_: None, SystemClock())
+
+
+def who(authentication, asked):
+    return asyncio.run(authentication.user(asked))
 
 
 def request(path="/api/v1/pods", headers=None, certificate=None):
@@ -17,23 +23,23 @@ def request(path="/api/v1/pods", headers=None, certificate=None):
 
 
 def test_a_certificate_names_user_and_groups(authentication):
-    user = authentication.user(request(certificate=client_certificate("bob", "dev")))
+    user = who(authentication, request(certificate=client_certificate("bob", "dev")))
     assert user.name == "bob"
     assert user.groups == ("dev", "system:authenticated")
 
 
 def test_nobody_may_look_at_health_and_nothing_else(authentication):
-    assert authentication.user(request("/readyz")).name == "system:anonymous"
+    assert who(authentication, request("/readyz")).name == "system:anonymous"
     with pytest.raises(Unauthorized):
-        authentication.user(request())
+        who(authentication, request())
 
 
 @pytest.mark.parametrize("header", ["Bearer x.y.z", "Bearer ", "Basic abc", "x"])
 def test_bad_credentials_never_become_anonymous(authentication, header):
     with pytest.raises(Unauthorized):
-        authentication.user(request("/readyz", {"authorization": header}))
+        who(authentication, request("/readyz", {"authorization": header}))
 
 
 def test_a_certificate_without_a_name_is_no_user(authentication):
     with pytest.raises(Unauthorized):
-        authentication.user(request(certificate=client_certificate("", "dev")))
+        who(authentication, request(certificate=client_certificate("", "dev")))

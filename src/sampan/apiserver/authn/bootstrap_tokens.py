@@ -1,0 +1,68 @@
+"""Bootstrap tokens: secrets of kube-system with which a new node makes itself known.
+
+Job: a token like abcdef.0123456789abcdef → the user that its secret allows. Pure.
+"""
+
+import hmac
+import re
+from base64 import b64decode
+from binascii import Error as NotBase64
+
+from sampan.api.objects import Obj, meta_of, seconds_of
+from sampan.apiserver.authn.jwt import BadToken
+from sampan.apiserver.authn.tokens import Lookup
+from sampan.apiserver.authn.user import User
+
+NAMESPACE = "kube-system"
+TYPE = "bootstrap.kubernetes.io/token"
+GROUP = "system:bootstrappers"
+_TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
+_EXTRA_GROUP = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]")
+
+
+def bootstrap_user(token: str, lookup: Lookup, now: float) -> User | None:
+    """None: no such token, or not for this. Raises BadToken."""
+    matched = _TOKEN.fullmatch(token)
+    if matched is None:
+        return None
+    token_id, given = matched.groups()
+    secret = lookup("secrets", NAMESPACE, f"bootstrap-token-{token_id}")
+    if secret is None:
+        return None
+    if secret.get("type") != TYPE or meta_of(secret).get("deletionTimestamp"):
+        raise BadToken("the bootstrap token's secret is not of its type, or being deleted")
+    data = _plain(secret)
+    if not hmac.compare_digest(data.get("token-secret", "").encode(), given.encode()):
+        raise BadToken("the bootstrap token has another secret")
+    if data.get("token-id") != token_id or _is_over(data.get("expiration", ""), now):
+        raise BadToken("the bootstrap token has expired")
+    if data.get("usage-bootstrap-authentication") != "true":
+        raise BadToken("the bootstrap token is not for authentication")
+    return User(f"system:bootstrap:{token_id}", _groups(data.get("auth-extra-groups", "")))
+
+
+def _groups(text: str) -> tuple[str, ...]:
+    extra = [one.strip() for one in text.split(",") if one.strip()]
+    for one in extra:
+        if not _EXTRA_GROUP.fullmatch(one):
+            raise BadToken(f"bootstrap group {one!r} is invalid")
+    return (GROUP, *sorted(set(extra)))
+
+
+def _is_over(expiration: str, now: float) -> bool:
+    if not expiration:
+        return False
+    try:
+        return seconds_of(expiration) <= now
+    except ValueError:
+        return True
+
+
+def _plain(secret: Obj) -> dict[str, str]:
+    plain = {}
+    for key, value in (secret.get("data") or {}).items():
+        try:
+            plain[key] = b64decode(value).decode()
+        except (NotBase64, UnicodeDecodeError):
+            continue
+    return plain

@@ -1,0 +1,92 @@
+"""The authenticating proxy: whoever it has authenticated is named in headers.
+
+Job: believe the headers of a proxy, and of nobody else.
+Invariant: a header counts only beside a certificate that the proxies' own CA has signed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+
+from sampan.apiserver.authn.certificate import user_of
+from sampan.apiserver.authn.user import User
+
+MOST = 256
+
+
+@dataclass(frozen=True, slots=True)
+class FrontProxySettings:
+    ca_pem: bytes
+    allowed_names: tuple[str, ...] = ()  # none: any that the CA has signed
+    user_headers: tuple[str, ...] = ("x-remote-user",)
+    uid_headers: tuple[str, ...] = ("x-remote-uid",)
+    group_headers: tuple[str, ...] = ("x-remote-group",)
+    extra_prefixes: tuple[str, ...] = ("x-remote-extra-",)
+
+
+class Issued:
+    """Whether a certificate was signed by one of these CAs; remembered by the whole certificate."""
+
+    def __init__(self, ca_pem: bytes) -> None:
+        self._authorities = x509.load_pem_x509_certificates(ca_pem)
+        self._known: dict[bytes, bool] = {}
+
+    def __call__(self, certificate_der: bytes) -> bool:
+        known = self._known.get(certificate_der)
+        if known is None:
+            if len(self._known) >= MOST:
+                self._known.clear()
+            known = self._known[certificate_der] = self._checked(certificate_der)
+        return known
+
+    def _checked(self, certificate_der: bytes) -> bool:
+        certificate = x509.load_der_x509_certificate(certificate_der)
+        for authority in self._authorities:
+            try:
+                certificate.verify_directly_issued_by(authority)
+            except (ValueError, TypeError, InvalidSignature):
+                continue
+            return True
+        return False
+
+
+class FrontProxy:
+    def __init__(self, settings: FrontProxySettings) -> None:
+        self._settings = settings
+        self._issued = Issued(settings.ca_pem)
+
+    def is_proxy(self, certificate_der: bytes) -> bool:
+        return self._issued(certificate_der)
+
+    def user(self, headers: Mapping[str, str], certificate_der: bytes) -> User | None:
+        """None: no proxy, or it names nobody."""
+        settings = self._settings
+        name = _first(headers, settings.user_headers)
+        if not name or not self._issued(certificate_der):
+            return None
+        allowed = settings.allowed_names
+        if allowed and user_of(certificate_der).name not in allowed:
+            return None
+        groups = [one for header in settings.group_headers for one in _all(headers.get(header))]
+        return User(
+            name, tuple(groups), _first(headers, settings.uid_headers), self._extra(headers)
+        )
+
+    def _extra(self, headers: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+        return {
+            unquote(name[len(prefix) :]): tuple(_all(value))
+            for name, value in headers.items()
+            for prefix in self._settings.extra_prefixes
+            if name.startswith(prefix)
+        }
+
+
+def _first(headers: Mapping[str, str], names: tuple[str, ...]) -> str:
+    return next((headers[one].strip() for one in names if headers.get(one, "").strip()), "")
+
+
+def _all(value: str | None) -> list[str]:
+    return [one.strip() for one in (value or "").split(",") if one.strip()]
