@@ -10,7 +10,7 @@ Invariant: a write is refused whole or stored whole; nothing is stored before ev
 
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from sampan.api import convert
@@ -39,7 +39,12 @@ from sampan.apiserver.ownership import Ownership, check_options, settle
 from sampan.apiserver.patching import patched
 from sampan.apiserver.registry import deletion, names, namespaces
 from sampan.apiserver.registry.generic import Registry, Stale, answer_of
-from sampan.apiserver.registry.metadata import bump_generation, prepare_created, prepare_updated
+from sampan.apiserver.registry.metadata import (
+    bump_generation,
+    new_uid,
+    prepare_created,
+    prepare_updated,
+)
 from sampan.apiserver.registry.reads import list_of, wait_for
 from sampan.apiserver.registry.selection import name_selected, selection_of
 from sampan.apiserver.registry.services import Allocator
@@ -132,7 +137,7 @@ class Chain:
 
     async def get(self, call: Call) -> Answer:
         await wait_for(self.parts.registry, call.options.resource_version)
-        item = await self.parts.registry.current(call.resource, call.namespace, call.name)
+        item = self.parts.registry.cached(call.resource, call.namespace, call.name)
         return answer_of(call.resource, item)
 
     async def list(self, call: Call) -> ListAnswer:
@@ -144,6 +149,9 @@ class Chain:
         parts, resource = self.parts, call.resource
         warnings: list[str] = []
         strategy = parts.strategies.of(resource)
+        if parts.registry.store.shared:
+            # What admission looks up may have been written through another server just now.
+            await parts.registry.cache.fresh()
         obj = decoded(parts.schema, call, warnings)
         self._name_new(call, obj)
         apply_defaults(resource, obj)
@@ -156,7 +164,7 @@ class Chain:
             apply_defaults(resource, obj)
         strategy.prepare_create(obj)
         refuse(resource, obj, validate_create(resource, obj))
-        with self._allocated(resource, obj):
+        async with self._allocated(call, obj, None):
             await parts.admission.validate(attributes)
             item = await self._insert(call, obj)
         if resource is NAMESPACES and not call.options.dry_run:
@@ -247,16 +255,16 @@ class Chain:
                 bump_generation(new, old)
             settle(new, old)
             refuse(resource, new, validate(resource, new, old))
-            with self._allocated(resource, new):
-                await parts.admission.validate(attributes)
-                try:
+            try:
+                async with self._allocated(call, new, old):
+                    await parts.admission.validate(attributes)
                     stored = as_stored(resource, new)
                     if strategy.vanishes(stored):
-                        await parts.registry.remove(resource, item, dry_run)
+                        await self._remove(call, item)
                         return Answer(new, warnings=attributes.warnings)
                     item = await parts.registry.replace(resource, item, stored, strategy, dry_run)
-                except Stale:
-                    continue
+            except Stale:
+                continue
             answer = answer_of(resource, item)
             answer.warnings = attributes.warnings
             return answer
@@ -274,7 +282,7 @@ class Chain:
             try:
                 match self._deletion_plan(call, item):
                     case deletion.Remove():
-                        await parts.registry.remove(resource, item, dry_run)
+                        await self._remove(call, item)
                         if not strategy.returns_deleted:
                             return Answer(deleted_status(resource, item.obj))
                     case deletion.Mark(obj):
@@ -301,6 +309,13 @@ class Chain:
             await self.delete(user, one)
         except NotFound:
             return  # somebody else was faster
+
+    async def _remove(self, call: Call, item: Item) -> None:
+        """Raises Stale."""
+        dry_run = call.options.dry_run
+        await self.parts.registry.remove(call.resource, item, dry_run)
+        if call.resource is SERVICES and not dry_run:
+            await self.parts.allocator.removed(item.obj)
 
     def _deletion_plan(self, call: Call, item: Item) -> deletion.Plan:
         now = self.parts.clock.now()
@@ -355,8 +370,13 @@ class Chain:
             )
             raise conflict(resource.plural, resource.group, call.name, why_not)
 
-    def _allocated(self, resource: Resource, obj: Obj) -> AbstractContextManager[None]:
-        return self.parts.allocator.allocated(obj) if resource is SERVICES else nullcontext()
+    def _allocated(
+        self, call: Call, obj: Obj, old: Obj | None
+    ) -> AbstractAsyncContextManager[None]:
+        """A service's addresses and ports; they are its own when the block ends."""
+        if call.resource is not SERVICES:
+            return nullcontext()
+        return self.parts.allocator.allocated(obj, old, dry_run=call.options.dry_run)
 
     async def _furnish(self, namespace: str) -> None:
         """What every namespace has; the caller's create returns when it is there."""
@@ -456,9 +476,3 @@ def deleted_status(resource: Resource, obj: Obj) -> Obj:
         "status": "Success",
         "details": details,
     }
-
-
-def new_uid(rng: random.Random) -> str:
-    bits = f"{rng.getrandbits(128):032x}"
-    variant = "89ab"[int(bits[16], 16) & 3]
-    return f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-{variant}{bits[17:20]}-{bits[20:]}"

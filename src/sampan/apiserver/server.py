@@ -30,6 +30,8 @@ from sampan.apiserver.outbound import Caller
 from sampan.apiserver.registry.bootstrap import brought_up_to_date, wanted
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.handlers import handlers
+from sampan.apiserver.registry.service_claims import Claims
+from sampan.apiserver.registry.service_repair import Repair
 from sampan.apiserver.registry.services import Allocator
 from sampan.apiserver.registry.strategies import Strategies
 from sampan.apiserver.settings import ApiServerSettings
@@ -64,10 +66,12 @@ class ApiServer:
         plugins = default_plugins(
             registry.find, registry.find_all, settings.mount_service_account_tokens, rng
         )
+        ports = range(settings.node_port_first, settings.node_port_last + 1)
+        claims = Claims(registry, ports, clock, rng)
         self._allocator = Allocator(
-            settings.service_cidr, settings.node_port_first, settings.node_port_last,
-            lambda: registry.find_all(SERVICES), rng,
-        )  # fmt: skip
+            settings.service_cidr, ports, lambda: registry.find_all(SERVICES), claims, rng
+        )
+        self._repair = Repair(registry, claims, clock)
         rbac = followed_rbac(registry)
         asked = None
         if settings.authorization_webhook is not None:
@@ -120,6 +124,7 @@ class ApiServer:
             elif changed := reconciled(found, obj):
                 steps.append(self._chain.overwrite(resource, changed))
         await all_of(steps)
+        await self._repair.at_start()
         self._health.started = True
 
     async def handle_http(self, request: Request) -> Reply:
@@ -128,6 +133,10 @@ class ApiServer:
     def as_user(self, user: User) -> "AsUser":
         """The server as one user sees it from inside this process."""
         return AsUser(self._chain, authenticated(user))
+
+    async def keep_repaired(self) -> None:
+        """Now and then what services have is compared with what is taken; until cancelled."""
+        await self._repair.keep_going()
 
     def wind_down(self) -> None:
         """readyz fails from now on; requests are still answered."""

@@ -116,6 +116,7 @@ class AllInOne:
             self._undo.push_async_callback(server.stop)
             self._undo.push_async_callback(http.stop, HTTP_GRACE_SECONDS)
             self._tasks.supervise("compaction", lambda: keep_compacted(store, self._clock))
+            self._tasks.supervise("service repair", server.keep_repaired)
             step.detail = f"https://{address}:{port}"
         self._write_kubeconfig(f"https://{address}:{port}")
         self._data.remember(port=port)

@@ -13,6 +13,7 @@ from sampan.api.resources import (
     Resource,
 )
 from sampan.apiserver.registry import namespaces
+from sampan.apiserver.registry.service_claims import SERVICE_CIDRS
 from sampan.apiserver.settings import ApiServerSettings
 
 _FOLLOWING = {
@@ -39,6 +40,7 @@ def wanted(settings: ApiServerSettings, service_ip: str) -> list[tuple[Resource,
             for one in namespaces.contents(name, settings.ca_bundle_pem)
         ),
         *((PRIORITY_CLASSES, _priority_class(*one)) for one in _CRITICAL),
+        (SERVICE_CIDRS, _service_cidr(settings)),
         (SERVICES, _service(settings, service_ip)),
         (ENDPOINTS, _endpoints(settings)),
         (ENDPOINT_SLICES, _endpoint_slice(settings)),
@@ -71,6 +73,22 @@ def _priority_class(name: str, value: int, description: str) -> Obj:
         "value": value,
         "description": description,
         "preemptionPolicy": "PreemptLowerPriority",
+    }
+
+
+def _service_cidr(settings: ApiServerSettings) -> Obj:
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "",
+        "message": "Kubernetes default Service CIDR is ready",
+    }
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {"name": "kubernetes"},
+        "spec": {"cidrs": [settings.service_cidr]},
+        "status": {"conditions": [ready]},
     }
 
 

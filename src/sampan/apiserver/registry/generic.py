@@ -81,7 +81,7 @@ class Registry:
             raise already_exists(resource.plural, resource.group, name) from error
         except StoreError as error:
             self.cache.take_back(key, value)
-            raise _translated(error) from error
+            raise translated(error) from error
         return await self._written(resource, inner, value, revision)
 
     async def replace(
@@ -107,7 +107,7 @@ class Registry:
             raise Stale from error
         except StoreError as error:
             self.cache.take_back(key, value)
-            raise _translated(error) from error
+            raise translated(error) from error
         return await self._written(resource, item.key, value, revision)
 
     async def remove(self, resource: Resource, item: Item, dry_run: bool) -> None:
@@ -120,7 +120,7 @@ class Registry:
             await self._caught_up(error)
             raise Stale from error
         except StoreError as error:
-            raise _translated(error) from error
+            raise translated(error) from error
         await self.cache.reached(revision)
 
     async def _caught_up(self, error: RevisionMismatch) -> None:
@@ -143,7 +143,7 @@ def answer_of(resource: Resource, item: Item, code: int = 200) -> Answer:
     return Answer(convert.from_stored(resource, item.obj), None, code)
 
 
-def _translated(error: StoreError) -> ApiError:
+def translated(error: StoreError) -> ApiError:
     if isinstance(error, StoreClosed):
         return ServiceUnavailable("the server's store is closed")
     if isinstance(error, Unavailable):

@@ -4,6 +4,8 @@ Job: rest.BeforeCreate and rest.BeforeUpdate, for every kind. Pure, given time a
 Invariant: uid, creationTimestamp, deletionTimestamp and generation come from the server only.
 """
 
+import random
+
 from sampan.api.objects import Obj, time_text
 
 _NOT_ON_CREATE = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion",
@@ -52,3 +54,9 @@ def _take(meta: Obj, before: Obj, field: str) -> None:
         meta[field] = before[field]
     else:
         meta.pop(field, None)
+
+
+def new_uid(rng: random.Random) -> str:
+    bits = f"{rng.getrandbits(128):032x}"
+    variant = "89ab"[int(bits[16], 16) & 3]
+    return f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-{variant}{bits[17:20]}-{bits[20:]}"

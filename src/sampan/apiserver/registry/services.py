@@ -1,96 +1,146 @@
 """Services: cluster IPs and node ports.
 
-Job: give a service its addresses and ports, and keep them across updates.
-Invariant: an address or port is never given to two services: what services have is read from the
-    cache, what is being given is remembered until that service is stored or refused.
+Job: give a service its addresses and ports, keep them across updates, take them back at its end.
+Invariant: an address or port is never given to two services: who gets it is decided in the store
+    (service_claims.py), so that it holds between several servers too.
+Invariant: what was taken for a write that is then refused is given back; what was taken for a write
+    whose outcome is not known is left to the repair.
 """
 
 import ipaddress
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
-from sampan.api.errors import ApiError, FieldError, invalid, invalid_value
+from sampan.api.errors import (
+    ApiError,
+    FieldError,
+    InternalError,
+    ServiceUnavailable,
+    Timeout,
+    invalid,
+    invalid_value,
+)
 from sampan.api.objects import Obj, key_of, name_of
+from sampan.apiserver.registry.generic import Stale
+from sampan.apiserver.registry.service_claims import Claims
 from sampan.apiserver.registry.strategy import Strategy, path_getter
 
 NODE_PORT_TYPES = ("NodePort", "LoadBalancer")
 
 
+@dataclass(slots=True)
+class Holdings:
+    ips: set[str] = field(default_factory=set)
+    ports: set[int] = field(default_factory=set)
+
+
+def holdings(service: Obj | None) -> Holdings:
+    """The addresses and node ports that a service has."""
+    spec = (service or {}).get("spec") or {}
+    ips = {spec.get("clusterIP"), *(spec.get("clusterIPs") or ())} - {None, "", "None"}
+    ports = [spec.get("healthCheckNodePort")]
+    ports += [port.get("nodePort") for port in spec.get("ports") or ()]
+    return Holdings(ips, {port for port in ports if port})
+
+
 class Allocator:
     def __init__(
-        self,
-        cidr: str,
-        first_port: int,
-        last_port: int,
-        services: Callable[[], list[Obj]],
+        self, cidr: str, ports: range, services: Callable[[], list[Obj]], claims: Claims,
         rng: random.Random,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._network = ipaddress.ip_network(cidr)
-        self._ports = range(first_port, last_port + 1)
+        self._ports = ports
         self._services = services
+        self._claims = claims
         self._rng = rng
-        self._giving_ips: set[str] = set()
-        self._giving_ports: set[int] = set()
 
     @property
     def first_address(self) -> str:
         """The `kubernetes` service's own."""
         return str(self._network[1])
 
-    @contextmanager
-    def allocated(self, service: Obj) -> Iterator[None]:
-        """Fill in what the service needs; it is held for the caller until the block ends."""
-        ips: set[str] = set()
-        ports: set[int] = set()
+    @asynccontextmanager
+    async def allocated(
+        self, service: Obj, old: Obj | None, *, dry_run: bool
+    ) -> AsyncIterator[None]:
+        """Fill in what the service needs. It has it when the block ends, and what only `old` had
+        is free again; where the block refuses the write, everything is as before."""
+        had, taken = holdings(old), Holdings()
         try:
-            self._give(service, ips, ports)
+            await self._give(service, had, taken, dry_run)
             yield
-        finally:
-            self._giving_ips -= ips
-            self._giving_ports -= ports
+        except (ApiError, Stale) as error:
+            doubtful = isinstance(error, Timeout | ServiceUnavailable | InternalError)
+            if not dry_run and not doubtful:
+                await self._give_back(service, taken)
+            raise
+        if not dry_run:
+            has = holdings(service)
+            await self._give_back(service, Holdings(had.ips - has.ips, had.ports - has.ports))
 
-    def _give(self, service: Obj, ips: set[str], ports: set[int]) -> None:
+    async def removed(self, service: Obj) -> None:
+        """The service is no longer stored."""
+        await self._give_back(service, holdings(service))
+
+    async def _give_back(self, service: Obj, what: Holdings) -> None:
+        await self._claims.give_back_addresses(service, sorted(what.ips))
+        await self._claims.give_back_ports(what.ports)
+
+    async def _give(self, service: Obj, had: Holdings, taken: Holdings, dry_run: bool) -> None:
         spec = service.setdefault("spec", {})
-        others = [one for one in self._services() if key_of(one) != key_of(service)]
         if spec.get("type") == "ExternalName":
             return
-        self._give_ip(service, spec, others, ips)
-        if spec.get("type") in NODE_PORT_TYPES and spec.get("allocateLoadBalancerNodePorts", True):
-            self._give_ports(service, spec, others, ports)
+        others = [holdings(one) for one in self._services() if key_of(one) != key_of(service)]
+        await self._give_ip(service, others, had, taken, dry_run)
+        if needs_node_ports(spec) or needs_health_port(spec):
+            await self._give_ports(service, others, had, taken, dry_run)
 
-    def _give_ip(self, service: Obj, spec: Obj, others: list[Obj], ips: set[str]) -> None:
+    async def _give_ip(
+        self, service: Obj, others: list[Holdings], had: Holdings, taken: Holdings, dry_run: bool
+    ) -> None:
+        spec = service["spec"]
         asked = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), "")
-        used = {(one.get("spec") or {}).get("clusterIP") for one in others} | self._giving_ips
+        used = {ip for one in others for ip in one.ips}
         if asked and asked != "None":
-            self._check_ip(service, asked, used)
+            new = asked not in had.ips and self._is_inside(service, asked)
+            if new and (asked in used or not await self._taken(service, asked, taken, dry_run)):
+                why = f"failed to allocate IP {asked}: provided IP is already allocated"
+                raise _invalid(service, invalid_value("spec.clusterIPs", [asked], why))
         elif not asked:
             asked = self._free_ip(service, used)
+            while not await self._taken(service, asked, taken, dry_run):
+                used.add(asked)
+                asked = self._free_ip(service, used)
         spec["clusterIP"], spec["clusterIPs"] = asked, [asked]
-        if asked != "None":
-            ips.add(asked)
-            self._giving_ips.add(asked)
         family = "IPv6" if self._network.version == 6 else "IPv4"
         spec.setdefault("ipFamilies", [family])
         spec.setdefault("ipFamilyPolicy", "SingleStack")
         spec.setdefault("internalTrafficPolicy", "Cluster")
 
-    def _check_ip(self, service: Obj, asked: str, used: set[str | None]) -> None:
+    async def _taken(self, service: Obj, ip: str, taken: Holdings, dry_run: bool) -> bool:
+        if dry_run:
+            return True
+        if not await self._claims.take_address(service, ip):
+            return False
+        taken.ips.add(ip)
+        return True
+
+    def _is_inside(self, service: Obj, asked: str) -> bool:
         try:
             inside = ipaddress.ip_address(asked) in self._network
         except ValueError:
-            return  # validation says what is wrong with it
+            return False  # validation says what is wrong with it
         if not inside:
             why = (
                 f"failed to allocate IP {asked}: the provided IP is not in the valid range. "
                 f"The range of valid IPs is {self._network}"
             )
             raise _invalid(service, invalid_value("spec.clusterIPs", [asked], why))
-        if asked in used:
-            why = f"failed to allocate IP {asked}: provided IP is already allocated"
-            raise _invalid(service, invalid_value("spec.clusterIPs", [asked], why))
+        return True
 
-    def _free_ip(self, service: Obj, used: set[str | None]) -> str:
+    def _free_ip(self, service: Obj, used: Collection[str]) -> str:
         size = self._network.num_addresses
         start = self._rng.randrange(size)
         for step in range(min(size, 1 << 20)):
@@ -104,60 +154,137 @@ class Allocator:
         why = "failed to allocate a serviceIP: range is full"
         raise _invalid(service, invalid_value("spec.clusterIPs", [], why))
 
-    def _give_ports(self, service: Obj, spec: Obj, others: list[Obj], ports: set[int]) -> None:
-        used = {
-            port.get("nodePort")
-            for one in others
-            for port in (one.get("spec") or {}).get("ports") or ()
-        } | self._giving_ports
-        for index, port in enumerate(spec.get("ports") or ()):
-            asked = port.get("nodePort")
-            if asked:
-                self._check_port(service, index, asked, used)
-            else:
-                asked = port["nodePort"] = self._free_port(service, used | ports)
-            ports.add(asked)
-        self._giving_ports |= ports
+    async def _give_ports(
+        self, service: Obj, others: list[Holdings], had: Holdings, taken: Holdings, dry_run: bool
+    ) -> None:
+        """Those that were asked for, else free ones; all are taken at once."""
+        used = {port for one in others for port in one.ports}
+        places = port_places(service["spec"])
+        asked = {place.asked for place in places if place.asked}
+        self._check_ports(service, places, used - had.ports)
+        left = [place for place in places if not place.asked]
+        while True:
+            chosen = self._free_ports(service, left, used | asked | had.ports)
+            wanted = {*asked, *chosen} - had.ports
+            lost = await self._claims.take_ports(wanted) if wanted and not dry_run else set()
+            if not lost:
+                break
+            self._check_ports(service, places, lost)
+            used |= lost
+        taken.ports |= wanted
+        for place, port in zip(left, chosen, strict=True):
+            place.holder[place.field] = port
 
-    def _check_port(self, service: Obj, index: int, asked: int, used: set[int | None]) -> None:
-        field = f"spec.ports[{index}].nodePort"
-        if asked not in self._ports:
-            valid = f"{self._ports.start}-{self._ports.stop - 1}"
-            why = f"provided port is not in the valid range. The range of valid ports is {valid}"
-            raise _invalid(service, invalid_value(field, asked, why))
-        if asked in used:
-            why = "provided port is already allocated"
-            raise _invalid(service, invalid_value(field, asked, why))
+    def _check_ports(self, service: Obj, places: list["Place"], used: set[int]) -> None:
+        for place in places:
+            if place.asked and place.asked not in self._ports:
+                valid = f"{self._ports.start}-{self._ports.stop - 1}"
+                why = (
+                    f"provided port is not in the valid range. The range of valid ports is {valid}"
+                )
+                raise _invalid(service, invalid_value(place.path, place.asked, why))
+            if place.asked in used:
+                why = "provided port is already allocated"
+                raise _invalid(service, invalid_value(place.path, place.asked, why))
 
-    def _free_port(self, service: Obj, used: set[int | None]) -> int:
+    def _free_ports(self, service: Obj, places: list["Place"], used: set[int]) -> list[int]:
         free = [port for port in self._ports if port not in used]
-        if not free:
+        if len(free) < len(places):
             why = "failed to allocate a nodePort: range is full"
-            raise _invalid(service, invalid_value("spec.ports[0].nodePort", 0, why))
-        return self._rng.choice(free)
+            raise _invalid(service, invalid_value(places[0].path, 0, why))
+        return self._rng.sample(free, len(places))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a service names a node port."""
+
+    holder: Obj
+    field: str
+    path: str
+
+    @property
+    def asked(self) -> int:
+        return self.holder.get(self.field) or 0
+
+
+def port_places(spec: Obj) -> list[Place]:
+    places = []
+    if needs_node_ports(spec):
+        places += [
+            Place(port, "nodePort", f"spec.ports[{index}].nodePort")
+            for index, port in enumerate(spec.get("ports") or ())
+        ]
+    if needs_health_port(spec):
+        places.append(Place(spec, "healthCheckNodePort", "spec.healthCheckNodePort"))
+    return places
+
+
+def needs_node_ports(spec: Obj) -> bool:
+    # What asks for ports itself gets them, whether they would be given by themselves or not.
+    return spec.get("type") == "NodePort" or (
+        spec.get("type") == "LoadBalancer"
+        and (
+            spec.get("allocateLoadBalancerNodePorts") is not False
+            or any(port.get("nodePort") for port in spec.get("ports") or ())
+        )
+    )
+
+
+def needs_health_port(spec: Obj) -> bool:
+    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
 def prepare_update(service: Obj, old_service: Obj) -> None:
-    """As patchAllocatedValues: an update that leaves addresses and ports out keeps them."""
+    """As patchAllocatedValues and dropTypeDependentFields: what an update leaves out it keeps, and
+    what the new type has no use for goes, unless the update changed it too."""
     spec, old = service.setdefault("spec", {}), old_service.get("spec") or {}
+    _drop_what_the_type_has_not(spec, old)
     if spec.get("type") == "ExternalName":
         return
     if old.get("type") != "ExternalName" and not spec.get("clusterIP"):
-        for field in ("clusterIP", "clusterIPs"):
-            if old.get(field):
-                spec[field] = old[field]
-    for field in ("ipFamilies", "ipFamilyPolicy"):
-        if old.get(field):
-            spec.setdefault(field, old[field])
+        for name in ("clusterIP", "clusterIPs"):
+            if old.get(name):
+                spec[name] = old[name]
+    for name in ("ipFamilies", "ipFamilyPolicy"):
+        if old.get(name):
+            spec.setdefault(name, old[name])
     if spec.get("type") in NODE_PORT_TYPES and old.get("type") in NODE_PORT_TYPES:
-        before = {
-            (port.get("protocol"), port.get("port")): port.get("nodePort")
-            for port in old.get("ports") or ()
-        }
+        before = _node_ports(old)
         for port in spec.get("ports") or ():
             kept = before.get((port.get("protocol"), port.get("port")))
             if kept and not port.get("nodePort"):
                 port["nodePort"] = kept
+    if needs_health_port(spec) and needs_health_port(old) and old.get("healthCheckNodePort"):
+        spec.setdefault("healthCheckNodePort", old["healthCheckNodePort"])
+
+
+def _drop_what_the_type_has_not(spec: Obj, old: Obj) -> None:
+    if spec.get("type") == "ExternalName" and old.get("type") != "ExternalName":
+        _drop_unchanged(spec, old, "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
+        _drop_unchanged(spec, old, "internalTrafficPolicy")
+    if old.get("type") in NODE_PORT_TYPES and spec.get("type") not in NODE_PORT_TYPES:
+        if _node_ports(spec) == _node_ports(old):
+            for port in spec.get("ports") or ():
+                port.pop("nodePort", None)
+        _drop_unchanged(spec, old, "externalTrafficPolicy")
+    if old.get("type") == "LoadBalancer" and spec.get("type") != "LoadBalancer":
+        _drop_unchanged(spec, old, "allocateLoadBalancerNodePorts", "loadBalancerClass")
+    if needs_health_port(old) and not needs_health_port(spec):
+        _drop_unchanged(spec, old, "healthCheckNodePort")
+
+
+def _drop_unchanged(spec: Obj, old: Obj, *names: str) -> None:
+    for name in names:
+        if name in spec and spec[name] == old.get(name):
+            del spec[name]
+
+
+def _node_ports(spec: Obj) -> dict[tuple[object, object], int | None]:
+    return {
+        (port.get("protocol"), port.get("port")): port.get("nodePort")
+        for port in spec.get("ports") or ()
+    }
 
 
 def _invalid(service: Obj, cause: FieldError) -> ApiError:

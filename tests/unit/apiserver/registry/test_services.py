@@ -1,72 +1,227 @@
 import random
+from contextlib import asynccontextmanager
 
 import pytest
 
-from sampan.api.errors import Invalid
+from sampan.api.errors import Invalid, Timeout
+from sampan.api.objects import name_of
+from sampan.apiserver.registry.generic import Registry
+from sampan.apiserver.registry.service_claims import IP_ADDRESSES, Claims
 from sampan.apiserver.registry.services import Allocator, prepare_update
+from sampan.apiserver.watch_cache import WatchCache
+from sampan.store.memory import MemoryStore
+from sampan.testing import virtual_time
+from sampan.testing.virtual_time import LoopClock
+
+PORTS = range(30000, 30004)
 
 
 def service(name, **spec):
     return {"metadata": {"name": name, "namespace": "d"}, "spec": spec}
 
 
-def allocator(*services, cidr="10.0.0.0/29", first=30000, last=30003):
-    return Allocator(cidr, first, last, lambda: list(services), random.Random(1))
+class Server:
+    """What a server gives addresses with; two of them may share a store."""
+
+    def __init__(self, store, cidr="10.0.0.0/29"):
+        self.cache = WatchCache(store, LoopClock())
+        self.registry = Registry(store, self.cache)
+        self.services, rng = [], random.Random(1)
+        self.claims = Claims(self.registry, PORTS, LoopClock(), rng)
+        self.allocator = Allocator(cidr, PORTS, lambda: self.services, self.claims, rng)
+
+    async def give(self, new, old=None, *, dry_run=False):
+        async with self.allocator.allocated(new, old, dry_run=dry_run):
+            return new["spec"]
+
+    def addresses(self):
+        return {name_of(one) for one in self.registry.find_all(IP_ADDRESSES)}
+
+    async def ports(self):
+        found = []
+        await self.claims.change_ports(lambda bits: found.append(bits) or bits)
+        return self.claims.ports_of(found[-1])
 
 
-def given(existing, new, **settings):
-    with allocator(*existing, **settings).allocated(new):
-        return new["spec"]
+@asynccontextmanager
+async def two_servers():
+    store = MemoryStore(LoopClock())
+    servers = [Server(store), Server(store)]
+    for server in servers:
+        await server.cache.start()
+    try:
+        yield servers
+    finally:
+        for server in servers:
+            await server.cache.stop()
+        await store.close()
 
 
-def test_addresses_are_given_until_there_are_none():
-    services = []
-    for number in range(5):  # eight, less network, kubernetes and broadcast
-        new = service(f"s{number}", type="ClusterIP")
-        given(services, new)
-        services.append(new)
-    ips = {one["spec"]["clusterIP"] for one in services}
-    assert ips == {f"10.0.0.{n}" for n in (2, 3, 4, 5, 6)}
-    with pytest.raises(Invalid, match="range is full"):
-        given(services, service("more", type="ClusterIP"))
+def on_servers(story):
+    async def main():
+        async with two_servers() as (one, two):
+            await story(one, two)
+
+    virtual_time.run(main())
 
 
-def test_what_is_being_given_is_not_given_twice():
-    one = allocator(cidr="10.0.0.0/29")
-    first, second = service("a", type="ClusterIP"), service("b", type="ClusterIP")
-    with one.allocated(first), one.allocated(second):
-        assert first["spec"]["clusterIP"] != second["spec"]["clusterIP"]
-    same = service("c", type="ClusterIP", clusterIP=first["spec"]["clusterIP"])
-    with one.allocated(same):
-        assert same["spec"]["clusterIPs"] == [first["spec"]["clusterIP"]]
+def test_addresses_are_given_until_there_are_none_whichever_server_gives_them():
+    async def story(one, two):
+        specs = []
+        for number in range(5):  # eight, less network, kubernetes and broadcast
+            server = (one, two)[number % 2]
+            specs.append(await server.give(service(f"s{number}", type="ClusterIP")))
+        assert {spec["clusterIP"] for spec in specs} == {f"10.0.0.{n}" for n in (2, 3, 4, 5, 6)}
+        with pytest.raises(Invalid, match="range is full"):
+            await one.give(service("more", type="ClusterIP"))
+
+    on_servers(story)
+
+
+def test_an_address_is_an_object_that_names_its_service():
+    async def story(one, two):
+        await one.give(service("a", type="ClusterIP", clusterIP="10.0.0.3"))
+        found = one.registry.find(IP_ADDRESSES, "", "10.0.0.3")
+        parent = {"group": "", "resource": "services", "namespace": "d", "name": "a"}
+        assert found["spec"] == {"parentRef": parent}
+        assert found["metadata"]["labels"] == {
+            "ipaddress.kubernetes.io/ip-family": "IPv4",
+            "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
+        }
+
+    on_servers(story)
+
+
+def test_what_another_server_gave_is_refused_and_not_given_back_by_mistake():
+    async def story(one, two):
+        ports = [{"port": 80, "nodePort": 30001}]
+        await one.give(service("a", type="NodePort", clusterIP="10.0.0.3", ports=ports))
+        with pytest.raises(Invalid, match="provided IP is already allocated"):
+            await two.give(service("b", clusterIP="10.0.0.3"))
+        with pytest.raises(Invalid, match="provided port is already allocated"):
+            await two.give(service("b", type="NodePort", ports=[dict(ports[0])]))
+        assert two.addresses() == {"10.0.0.3"}
+        assert await two.ports() == {30001}
+
+    on_servers(story)
+
+
+def test_a_refused_write_gives_back_what_was_taken_for_it():
+    async def story(one, two):
+        new = service("a", type="NodePort", ports=[{"port": 80}])
+        with pytest.raises(Invalid):
+            async with one.allocator.allocated(new, None, dry_run=False):
+                raise Invalid("no")
+        assert new["spec"]["clusterIP"]
+        assert one.addresses() == set()
+        assert await one.ports() == set()
+
+    on_servers(story)
+
+
+def test_a_write_of_unknown_outcome_keeps_what_was_taken_for_it():
+    async def story(one, two):
+        new = service("a", type="NodePort", ports=[{"port": 80}])
+        with pytest.raises(Timeout):
+            async with one.allocator.allocated(new, None, dry_run=False):
+                raise Timeout("who knows")
+        assert one.addresses() == {new["spec"]["clusterIP"]}
+        assert len(await one.ports()) == 1
+
+    on_servers(story)
+
+
+def test_a_dry_run_takes_nothing():
+    async def story(one, two):
+        new = service("a", type="NodePort", ports=[{"port": 80}])
+        assert (await one.give(new, dry_run=True))["ports"][0]["nodePort"] in PORTS
+        assert one.addresses() == set()
+        assert await one.ports() == set()
+
+    on_servers(story)
 
 
 def test_wishes_are_checked():
-    taken = service("a", clusterIP="10.0.0.3", ports=[{"nodePort": 30001}])
-    assert given([taken], service("b", clusterIP="10.0.0.4"))["clusterIP"] == "10.0.0.4"
-    with pytest.raises(Invalid, match="provided IP is already allocated"):
-        given([taken], service("b", clusterIP="10.0.0.3"))
-    with pytest.raises(Invalid, match="not in the valid range"):
-        given([taken], service("b", clusterIP="10.9.0.3"))
-    assert given([taken], service("b", clusterIP="None"))["clusterIPs"] == ["None"]
-    ports = [{"port": 80, "nodePort": 30001}]
-    with pytest.raises(Invalid, match="provided port is already allocated"):
-        given([taken], service("b", type="NodePort", ports=ports))
-    ports = [{"port": 80, "nodePort": 80}]
-    with pytest.raises(Invalid, match="30000-30003"):
-        given([taken], service("b", type="NodePort", ports=ports))
+    async def story(one, two):
+        one.services = [service("a", clusterIP="10.0.0.3", ports=[{"nodePort": 30001}])]
+        spec = await one.give(service("b", clusterIP="10.0.0.4"))
+        assert spec["clusterIP"] == "10.0.0.4"
+        with pytest.raises(Invalid, match="provided IP is already allocated"):
+            await one.give(service("c", clusterIP="10.0.0.3"))
+        with pytest.raises(Invalid, match="not in the valid range"):
+            await one.give(service("c", clusterIP="10.9.0.3"))
+        assert (await one.give(service("c", clusterIP="None")))["clusterIPs"] == ["None"]
+        ports = [{"port": 80, "nodePort": 30001}]
+        with pytest.raises(Invalid, match="provided port is already allocated"):
+            await one.give(service("d", type="NodePort", ports=ports))
+        ports = [{"port": 80, "nodePort": 80}]
+        with pytest.raises(Invalid, match="30000-30003"):
+            await one.give(service("e", type="NodePort", ports=ports))
+
+    on_servers(story)
 
 
 def test_node_ports_are_distinct_and_bounded():
-    ports = [{"port": n} for n in range(4)]
-    spec = given([], service("a", type="NodePort", ports=ports))
-    assert {one["nodePort"] for one in spec["ports"]} == {30000, 30001, 30002, 30003}
-    with pytest.raises(Invalid, match="range is full"):
-        given([service("a", **spec)], service("b", type="LoadBalancer", ports=[{"port": 1}]))
+    async def story(one, two):
+        ports = [{"port": n} for n in range(4)]
+        spec = await one.give(service("a", type="NodePort", ports=ports))
+        assert {one["nodePort"] for one in spec["ports"]} == set(PORTS)
+        one.services = [service("a", **spec)]
+        with pytest.raises(Invalid, match="range is full"):
+            await one.give(service("b", type="LoadBalancer", ports=[{"port": 1}]))
+
+    on_servers(story)
+
+
+def test_a_local_load_balancer_has_a_port_for_health_checks():
+    async def story(one, two):
+        new = service("a", type="LoadBalancer", externalTrafficPolicy="Local", ports=[{"port": 1}])
+        spec = await one.give(new)
+        ports = {spec["healthCheckNodePort"], spec["ports"][0]["nodePort"]}
+        assert len(ports) == 2
+        assert await one.ports() == ports
+
+    on_servers(story)
+
+
+def test_a_change_of_type_takes_and_gives_back():
+    async def story(one, two):
+        old = service("a", type="ClusterIP", ports=[{"port": 80, "protocol": "TCP"}])
+        await one.give(old)
+        ip = old["spec"]["clusterIP"]
+        new = service("a", type="NodePort", ports=[{"port": 80, "protocol": "TCP"}])
+        prepare_update(new, old)
+        await two.give(new, old)
+        assert new["spec"]["clusterIP"] == ip
+        assert await one.ports() == {new["spec"]["ports"][0]["nodePort"]}
+        back = service("a", **{**new["spec"], "type": "ClusterIP"})
+        back["spec"]["ports"] = [dict(port) for port in new["spec"]["ports"]]
+        prepare_update(back, new)
+        assert "nodePort" not in back["spec"]["ports"][0]
+        await one.give(back, new)
+        assert await one.ports() == set()
+        name = service("a", **{**back["spec"], "type": "ExternalName", "externalName": "x.y"})
+        prepare_update(name, back)
+        assert "clusterIP" not in name["spec"]
+        await one.give(name, back)
+        assert one.addresses() == set()
+        again = service("a", type="ClusterIP", ports=[{"port": 80}])
+        prepare_update(again, name)
+        await one.give(again, name)
+        assert one.addresses() == {again["spec"]["clusterIP"]}
+        await two.allocator.removed(again)
+        await one.cache.fresh()
+        assert one.addresses() == set()
+
+    on_servers(story)
 
 
 def test_external_names_have_no_address():
-    assert "clusterIP" not in given([], service("a", type="ExternalName", externalName="x.y"))
+    async def story(one, two):
+        spec = await one.give(service("a", type="ExternalName", externalName="x.y"))
+        assert "clusterIP" not in spec
+
+    on_servers(story)
 
 
 def test_an_update_keeps_what_it_does_not_name():
