@@ -32,7 +32,6 @@ from sampan.apiserver.authn.user import User
 from sampan.apiserver.chain import Chain, check_names
 from sampan.apiserver.decoding import decoded
 from sampan.apiserver.patching import patched
-from sampan.apiserver.registry.metadata import new_uid
 from sampan.apiserver.registry import namespaces, pods
 from sampan.apiserver.registry.metadata import new_uid
 
