@@ -19,6 +19,7 @@ FieldSet = dict[str, Any]
 Path = tuple[str, ...]
 
 NOTHING: FieldSet = {}
+MAX_DEPTH = 100  # no type of the API goes that deep
 _ORDER = "fkvi"  # of path elements among each other
 
 
@@ -113,10 +114,10 @@ def path_text(path: Path) -> str:
     return "".join(_element_text(one) for one in path)
 
 
-def normalised(given: object) -> FieldSet:
+def normalised(given: object, depth: int = 0) -> FieldSet:
     """A set that came from outside, in our spelling. Raises ValueError where it is none."""
-    if not isinstance(given, dict):
-        raise ValueError("a set of fields must be an object")
+    if not isinstance(given, dict) or depth > MAX_DEPTH:
+        raise ValueError("a set of fields must be an object, and not too deep")
     out: FieldSet = {}
     for key, inner in given.items():
         if key == ".":
@@ -124,7 +125,7 @@ def normalised(given: object) -> FieldSet:
                 raise ValueError('nothing may be below "."')
             out["."] = {}
             continue
-        below = normalised(inner)
+        below = normalised(inner, depth + 1)
         out[_spelled(key)] = _tidy(below)
     return out
 

@@ -76,7 +76,7 @@ def chosen_entries(new: Obj, live: Obj) -> list[Obj]:
         return []  # how a caller says that it wants none
     try:
         return [_normalised(entry) for entry in given]
-    except (ValueError, RecursionError):
+    except ValueError:
         return own
 
 

@@ -82,6 +82,14 @@ def test_what_is_no_set_is_refused(wrong):
         normalised(wrong)
 
 
+def test_a_set_of_any_depth_is_answered():
+    deep = {}
+    for _ in range(5000):
+        deep = {"f:a": deep}
+    with pytest.raises(ValueError, match="not too deep"):
+        normalised(deep)
+
+
 def test_paths_are_shown_as_upstream_shows_them():
     path = ("f:spec", "f:containers", 'k:{"name":"main"}', "f:ports",
             'k:{"containerPort":80,"protocol":"TCP"}', "f:x", 'v:"y"', "i:3")  # fmt: skip

@@ -1,15 +1,18 @@
 """Who writes through which door. [A7]"""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sampan.api.calls import Call, Options
-from sampan.api.errors import BadRequest, Invalid
+from sampan.api.errors import ApiError, BadRequest, Invalid
 from sampan.api.resources import CONFIG_MAPS, DEPLOYMENTS, PODS
 from sampan.api.schema import Schema
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.ownership import Ownership, check_options, settle
 
-OWNERSHIP = Ownership(Schema.load())
+SCHEMA = Schema.load()
+OWNERSHIP = Ownership(SCHEMA)
 NOW = 1_700_000_000.0
 
 
@@ -143,3 +146,55 @@ def test_options_of_a_patch_are_checked(options, field):
     with pytest.raises(Invalid) as caught:
         check_options(Call("patch", CONFIG_MAPS, options=options))
     assert [cause["field"] for cause in caught.value.details["causes"]] == [field]
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text(st.characters(), max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "image", "ports", "containerPort", "protocol", "x", "a"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+SPECS = st.fixed_dictionaries(
+    {}, optional=dict.fromkeys(("containers", "volumes", "tolerations", "nodeName"), ANYTHING)
+)
+
+
+@pytest.mark.slow
+@given(SPECS, SPECS, st.dictionaries(st.sampled_from(["labels", "finalizers", "name"]), ANYTHING))
+def test_whatever_is_applied_is_taken_or_refused(first, second, meta):
+    live = {}
+    for spec in (first, second):
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+        options = Options(patch_type="apply", field_manager="me", force=True)
+        call = Call("patch", PODS, "x", "a", body=body, options=options)
+        try:
+            live = OWNERSHIP.applied(User("me"), call, live, [], NOW)
+        except ApiError:
+            continue
+
+
+@pytest.mark.slow
+@given(st.lists(st.dictionaries(
+    st.sampled_from(["manager", "operation", "fieldsType", "fieldsV1", "apiVersion"]),
+    st.sampled_from(["Apply", "Update", "FieldsV1", "v1", {"f:data": {"f:a": {}}}, {"k:{": {}}]),
+)))  # fmt: skip
+def test_whatever_is_sent_as_entries_is_answered(entries):
+    old, new = config_map(a="1"), config_map(a="2")
+    OWNERSHIP.created(User("me"), Call("create", CONFIG_MAPS, "x"), old, NOW)
+    new["metadata"]["managedFields"] = entries
+    try:
+        checked = SCHEMA.check("v1", "ConfigMap", new).obj
+    except ApiError:
+        return
+    new = {**checked, "apiVersion": "v1", "kind": "ConfigMap"}
+    assert "you" in written(CONFIG_MAPS, "", old, new) or entries == [{}]
