@@ -39,6 +39,8 @@ READY_SECONDS = 60.0
 CONNECT_SECONDS = 20.0
 STOP_GRACE_SECONDS = 10.0
 SERVER_GRACE_SECONDS = 1.0
+# Upstream has none by default; a fork bomb on a laptop should not take the machine with it.
+POD_PIDS_LIMIT = 4096
 
 ClientMaker = Callable[[str], Client]  # user name → a client that acts as that user
 
@@ -253,6 +255,7 @@ class RealNode:
         if not self._settings.keep_pods:
             await self._stop_pods()
             await self._unmount_volumes()
+            self._remove_cgroups()
         await self._runtime.close()
         if self._containerd is not None:
             await self._containerd.stop()
@@ -295,9 +298,11 @@ class RealNode:
         return f"{info.name} {info.version}"
 
     def _kubelet_settings(self, port: int) -> "KubeletSettings":
+        from sampan.kubelet.cgroup_limits import root_of
         from sampan.kubelet.settings import KubeletSettings
 
         servers, searches = machine.host_name_servers()
+        own = self._containerd is not None
         return KubeletSettings(
             self._identity.name,
             node_ips=(self._identity.address,),
@@ -308,6 +313,10 @@ class RealNode:
             host_dns=servers,
             host_searches=searches,
             hosts_file=Path("/etc/hosts").read_text(),
+            # Somebody else's runtime may have systemd make the cgroups: it chooses the place.
+            cgroup_root=root_of(self._data.root) if own else "",
+            pod_pids_limit=POD_PIDS_LIMIT if own else -1,
+            **chosen(self._settings.node),
         )
 
     def _local_volumes(self, clients: ClientMaker) -> "LocalVolumes":
@@ -345,6 +354,12 @@ class RealNode:
             await asyncio.to_thread(unmount_below, str(self._data.kubelet))
         except OSError as error:
             self._progress.warn(f"some volumes may still be mounted: {error}")
+
+    def _remove_cgroups(self) -> None:
+        from sampan.kubelet.cgroups import remove_root
+
+        if self._containerd is not None:
+            remove_root(self._data.root)
 
     async def _stop_pod(self, pod: "ObservedPod") -> None:
         assert self._runtime is not None

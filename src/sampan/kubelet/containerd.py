@@ -184,6 +184,7 @@ async def reset(data_dir: Path, *, environment: Mapping[str, str], clock: Clock)
     The pod network goes after this (network.cni.tear_down): removing pods still needs it.
     """
     # gRPC costs 80 ms to import, and a machine without containerd may be reset too.
+    from sampan.kubelet.cgroups import remove_root
     from sampan.kubelet.containerd_reset import remove_pods, sweep
 
     paths = layout(data_dir)
@@ -206,6 +207,7 @@ async def reset(data_dir: Path, *, environment: Mapping[str, str], clock: Clock)
             await runtime.close()
             await _terminate(running, child)
     await asyncio.to_thread(sweep, paths, path)
+    await asyncio.to_thread(remove_root, data_dir)
 
 
 def find_running(paths: Layout) -> Process | None:

@@ -19,6 +19,7 @@ from sampan.client.informer import Informer
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.kubelet.cgroups import CgroupFailure, Cgroups, find_hierarchies
 from sampan.kubelet.heartbeat import Heartbeat
 from sampan.kubelet.hooks import Hooks
 from sampan.kubelet.images import ImagePuller
@@ -99,6 +100,7 @@ class Kubelet:
         machine = _machine(settings)
         self._volumes = self._made_volumes(objects, _facts(settings, machine), rng)
         self._probes = self._made_probes(events, rng)
+        self._cgroups = _made_cgroups(settings)
         steps = self._steps(events, machine, metrics)
         self._workers = PodWorkers(steps, tasks=self._tasks, clock=clock, metrics=metrics, rng=rng)
         self._heartbeat = Heartbeat(
@@ -245,6 +247,7 @@ class Kubelet:
             node=_facts(settings, machine),
             clock=clock,
             metrics=metrics,
+            cgroups=self._cgroups,
         )
         return PodSync(
             settings=settings,
@@ -260,6 +263,7 @@ class Kubelet:
             events=events,
             clock=clock,
             metrics=metrics,
+            cgroups=self._cgroups,
         )
 
     def _made_probes(self, events: PodEvents, rng: random.Random) -> NodeProbes:
@@ -302,6 +306,8 @@ class Kubelet:
             self._swept = True
             known = self._workers.__contains__
             self._tasks.start("volumes of gone pods", self._volumes.remove_orphans(known))
+            if self._cgroups is not None:
+                self._cgroups.remove_orphans(known)
 
     def _retry(self, uid: str) -> None:
         self._workers.retry(uid)
@@ -345,6 +351,18 @@ def sources_of(settings: KubeletSettings) -> list[str]:
         HTTP: bool(settings.manifest_url),
     }
     return [source for source, wanted in there.items() if wanted]
+
+
+def _made_cgroups(settings: KubeletSettings) -> Cgroups | None:
+    """None: the runtime puts containers where it likes, and pods have no limits of their own."""
+    if settings.simulated or not settings.cgroup_root:
+        return None
+    hierarchies = find_hierarchies()
+    if hierarchies is None:
+        raise CgroupFailure("this machine has no cgroups for cpu and memory")
+    cgroups = Cgroups(settings.cgroup_root, hierarchies, pids_limit=settings.pod_pids_limit)
+    cgroups.prepare()
+    return cgroups
 
 
 def _machine(settings: KubeletSettings) -> Machine:

@@ -19,6 +19,7 @@ from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
 from sampan.kubelet import translate
+from sampan.kubelet.cgroups import CgroupFailure, Cgroups
 from sampan.kubelet.container_status import Waiting
 from sampan.kubelet.crash_backoff import STREAK_ANNOTATION
 from sampan.kubelet.hooks import HookFailure, Hooks, Subject, handler_of
@@ -120,7 +121,9 @@ class Performer:
         node: translate.NodeFacts,
         clock: Clock,
         metrics: Metrics,
+        cgroups: Cgroups | None = None,
     ) -> None:
+        self._cgroups = cgroups
         self._services, self._hooks = services, hooks
         self._count = _Counts(metrics)
         self._runtime, self._client, self._puller = runtime, client, puller
@@ -191,6 +194,8 @@ class Performer:
         pod = site.pod
         self._count.pods.add()
         try:
+            if self._cgroups is not None:
+                self._cgroups.ensure(pod)
             handler = await self._runtime_handler(pod)
             spec = translate.sandbox_spec(
                 pod, attempt=attempt, node=self._node, runtime_handler=handler
@@ -198,6 +203,10 @@ class Performer:
             site.sandbox_id, site.attempt = await self._runtime.run_sandbox(spec), attempt
             if not spec.security.host_network:
                 site.pod_ips = await self._ips(uid_of(pod), site.sandbox_id)
+        except CgroupFailure as error:
+            site.broken = done.failed = True
+            message = f"unable to ensure pod container exists: {error}"
+            self._events.warning(pod, "FailedToCreatePodContainer", message)
         except (RuntimeFailure, translate.ConfigError, NotFound) as error:
             site.broken = done.failed = True
             self._count.pod_errors.add()

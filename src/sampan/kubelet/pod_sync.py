@@ -17,6 +17,7 @@ from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
 from sampan.kubelet import garbage
+from sampan.kubelet.cgroups import CgroupFailure, Cgroups
 from sampan.kubelet.container_status import Waiting
 from sampan.kubelet.kill import Killer
 from sampan.kubelet.mirror import Mirrors
@@ -59,7 +60,9 @@ class PodSync:
         events: PodEvents,
         clock: Clock,
         metrics: Metrics,
+        cgroups: Cgroups | None = None,
     ) -> None:
+        self._cgroups = cgroups
         self._settings, self._runtime, self._observations = settings, runtime, observations
         self._health, self._performer, self._killer = health, performer, killer
         self._volumes, self._reporter, self._events = volumes, reporter, events
@@ -94,13 +97,15 @@ class PodSync:
         pod, uid = job.pod, uid_of(job.pod)
         try:
             await self._volumes.clean_up(uid)
+            if self._cgroups is not None:
+                self._cgroups.remove(uid)
             if job.known and is_deleted(pod):
                 self._reporter.delete(pod)
             if job.gone:
                 await self._remove_remains(uid)
                 if is_static(pod):
                     self._mirrors.unwant(pod)
-        except (RuntimeFailure, VolumeFailure) as error:
+        except (RuntimeFailure, VolumeFailure, CgroupFailure) as error:
             return self._failed("pod was not cleaned up, trying again", job, error)
         return Outcome()
 

@@ -37,6 +37,7 @@ class KubeletSettings:
     hosts_file: str = ""  # the content of the node's own /etc/hosts
     default_seccomp: str = "Unconfined"  # for containers that name no profile
     cgroup_root: str = ""  # pods' cgroups are made below it; empty: the runtime chooses
+    pod_pids_limit: int = -1  # of each pod; -1: none. Needs cgroup_root
     register_node: bool = True
     standalone: bool = False  # there is no API: only what the manifests say
     manifests: str = ""  # a directory of them, or one file

@@ -19,6 +19,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.quantity import value_of
+from sampan.kubelet.cgroup_limits import pod_cgroup
 from sampan.kubelet.environment import (
     ConfigError,
     Objects,
@@ -111,7 +112,7 @@ def sandbox_spec(
         dns_searches=resolver.searches,
         dns_options=resolver.options,
         port_mappings=() if host_network else tuple(_port_mappings(pod)),
-        cgroup_parent=f"{node.cgroup_root}/pod{uid_of(pod)}" if node.cgroup_root else "",
+        cgroup_parent=pod_cgroup(pod, node.cgroup_root),
         sysctls={one["name"]: one["value"] for one in sysctls},
         security=sandbox_security(pod),
         runtime_handler=runtime_handler,

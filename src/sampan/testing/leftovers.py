@@ -1,15 +1,17 @@
 """What a cluster leaves on a machine: looked at afterwards, it must be nothing.
 
-Job: list the processes, mounts, network interfaces and packet filter tables that belong to one data
+Job: list the processes, mounts, cgroups, network interfaces and packet filter tables of one data
     directory; other clusters on the machine do not count.
 """
 
 import subprocess
 from pathlib import Path
 
+from sampan.kubelet.cgroup_limits import root_of
 from sampan.network.cni import owner_mark
 
 NET = Path("/sys/class/net")
+CGROUPS = Path("/sys/fs/cgroup")
 
 
 def leftovers(data_dir: Path) -> dict[str, list[str]]:
@@ -26,6 +28,11 @@ def leftovers(data_dir: Path) -> dict[str, list[str]]:
             for line in Path("/proc/self/mounts").read_text().splitlines()
             if str(data_dir) in line
         ],
+        "cgroups": sorted(
+            str(path)
+            for pattern in ("", "*/")
+            for path in CGROUPS.glob(f"{pattern}{root_of(data_dir)[1:]}")
+        ),
         "interfaces": sorted(bridges + ports),
         "tables": [line for line in _tables() if any(bridge in line for bridge in bridges)],
     }

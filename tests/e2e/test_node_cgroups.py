@@ -1,0 +1,83 @@
+"""The kernel's limits of real pods, with kubectl as the witness [N16]."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sampan.kubelet.cgroup_limits import root_of
+from sampan.testing.processes import eventually
+
+pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
+
+IMAGE = "localhost/test/busybox:1"
+MOUNT = Path("/sys/fs/cgroup")
+SLEEP = "trap exit TERM; while :; do sleep 0.1; done"
+
+
+def create(kubectl, name, command, resources=None, **spec):
+    container = {"name": "main", "image": IMAGE, "command": ["sh", "-c", command]}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [{**container, "resources": resources or {}}], **spec},
+    }
+    kubectl("create", "-f", "-", stdin=json.dumps(pod))
+
+
+def folders(cluster, uid):
+    """In every hierarchy."""
+    root = root_of(cluster.data_dir)
+    patterns = (f"{root[1:]}/kubepods", f"*{root}/kubepods")
+    found = [path for pattern in patterns for path in MOUNT.glob(f"{pattern}/**/pod{uid}")]
+    return [path for path in found if path.is_dir()]
+
+
+def read(cluster, uid, v1, v2):
+    files = [path / name for path in folders(cluster, uid) for name in (v1, v2)]
+    return next(file.read_text().strip() for file in files if file.exists())
+
+
+def test_a_pod_has_its_limits_in_the_kernel_and_leaves_none_of_it(cluster, kubectl):
+    resources = {"requests": {"cpu": "250m"}, "limits": {"cpu": "500m", "memory": "64Mi"}}
+    create(kubectl, "limited", SLEEP, resources, terminationGracePeriodSeconds=1)
+    kubectl.wait_phase("limited", "Running")
+    uid = kubectl.get("pod", "limited")["metadata"]["uid"]
+    found = folders(cluster, uid)
+    assert found
+    assert all("/kubepods/burstable/" in str(path) for path in found)
+    assert read(cluster, uid, "memory.limit_in_bytes", "memory.max") == str(64 << 20)
+    assert read(cluster, uid, "cpu.shares", "cpu.weight") in ("256", "10")
+    assert read(cluster, uid, "cpu.cfs_quota_us", "cpu.max").split()[0] == "50000"
+    assert read(cluster, uid, "pids.max", "pids.max") == "4096"
+    # The containers are inside: what the pod's folder counts is what they use.
+    assert int(read(cluster, uid, "memory.usage_in_bytes", "memory.current")) > 0
+    kubectl("delete", "pod", "limited")
+    assert folders(cluster, uid) == []  # gone before the API let go of the pod
+
+
+def test_a_container_that_takes_too_much_memory_is_killed_and_says_so(kubectl):
+    create(kubectl, "greedy", "exec tail /dev/zero", {"limits": {"memory": "16Mi"}},
+           restartPolicy="Never")  # fmt: skip
+    kubectl.wait_phase("greedy", "Failed")
+    state = kubectl.get("pod", "greedy")["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (state["exitCode"], state["reason"]) == (137, "OOMKilled")
+    kubectl("delete", "pod", "greedy")
+
+
+def test_a_fork_bomb_is_held_by_the_pods_limit(cluster, kubectl):
+    bomb = "until [ -f /go ]; do sleep 0.1; done; while :; do sleep 30 & done"
+    create(kubectl, "bomb", bomb, restartPolicy="Never", terminationGracePeriodSeconds=0)
+    kubectl.wait_phase("bomb", "Running")
+    uid = kubectl.get("pod", "bomb")["metadata"]["uid"]
+    for path in folders(cluster, uid):
+        if (path / "pids.max").exists():
+            (path / "pids.max").write_text("64")  # the machine of this test is small
+    kubectl("exec", "bomb", "--", "touch", "/go")
+    eventually(lambda: "can't fork" in kubectl("logs", "bomb"))
+    assert int(read(cluster, uid, "pids.current", "pids.current")) <= 64
+    create(kubectl, "neighbour", "exit 0", restartPolicy="Never")
+    kubectl.wait_phase("neighbour", "Succeeded")
+    kubectl("delete", "pod", "bomb", "neighbour")
+    assert folders(cluster, uid) == []
