@@ -119,6 +119,21 @@ def test_a_failed_step_is_repeated_with_growing_pauses():
     told(story)
 
 
+def test_what_a_failing_step_missed_is_looked_at_without_a_pause():
+    """[N15] the config map appears while the step that did not find it still runs"""
+
+    async def story(workers, steps):
+        steps.answers["sync 0"] = [Outcome(failed=True), Outcome()]
+        workers.want(pod(), 0.0)
+        await asyncio.sleep(0.5)
+        workers.wake("1")  # what happened to containers does not make a failing step hurry
+        workers.retry("1")
+        await asyncio.sleep(0.6)
+        assert steps.log == ["sync 0", "sync 0"]
+
+    told(story)
+
+
 def test_a_terminal_sync_ends_the_pod_and_keeps_it_until_it_is_removed():
     async def story(workers, steps):
         steps.answers["sync 0"] = [Outcome(terminal=True)]
