@@ -168,6 +168,10 @@ DAEMON_SETS = _row(
 CONTROLLER_REVISIONS = _row("apps", "v1", "ControllerRevision", "controllerrevisions")
 JOBS = _row("batch", "v1", "Job", "jobs", STATUS, categories=_ALL)
 CRON_JOBS = _row("batch", "v1", "CronJob", "cronjobs", STATUS, short_names=("cj",), categories=_ALL)
+HORIZONTAL_POD_AUTOSCALERS = _row(
+    "autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", STATUS,
+    short_names=("hpa",), categories=_ALL,
+)  # fmt: skip
 LEASES = _row("coordination.k8s.io", "v1", "Lease", "leases")
 ENDPOINT_SLICES = _row("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
 EVENTS_V1 = _row(
@@ -211,8 +215,7 @@ RESOURCES: tuple[Resource, ...] = (
          **_CLUSTER, **_REVIEW),
     _row("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews",
          **_CLUSTER, **_REVIEW),
-    _row("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", STATUS,
-         short_names=("hpa",), categories=_ALL),
+    HORIZONTAL_POD_AUTOSCALERS,
     _row("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", STATUS,
          short_names=("hpa",), categories=_ALL, stored_in=("autoscaling", "v2")),
     CRON_JOBS, JOBS,

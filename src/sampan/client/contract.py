@@ -34,7 +34,9 @@ class WatchEvent:
 
 
 class Client(Protocol):
-    async def get(self, resource: Resource, namespace: str, name: str) -> Obj: ...
+    async def get(
+        self, resource: Resource, namespace: str, name: str, *, subresource: str = ""
+    ) -> Obj: ...
 
     async def list(
         self,

@@ -12,6 +12,7 @@ import random
 from collections import deque
 
 from sampan.api.errors import (
+    AlreadyExists,
     ApiError,
     InternalError,
     NotFound,
@@ -125,8 +126,15 @@ class EventRecorder:
                 return await self._client.patch(EVENTS, namespace, name, counted)
             except NotFound:
                 pass  # it has expired meanwhile: it begins anew under a new name
-            event = {**event, "metadata": {**event["metadata"], "name": self._name(event)}}
-        return await self._client.create(EVENTS, event, namespace)
+            event = self._renamed(event)
+        try:
+            return await self._client.create(EVENTS, event, namespace)
+        except AlreadyExists:
+            # Another kind of object of that name had one in the very same nanosecond.
+            return await self._client.create(EVENTS, self._renamed(event), namespace)
+
+    def _renamed(self, event: Obj) -> Obj:
+        return {**event, "metadata": {**event["metadata"], "name": self._name(event)}}
 
     def _event(
         self,

@@ -37,8 +37,10 @@ class InProcessClient:
         self._write = Options(field_manager=field_manager, field_validation="Ignore")
         self._manager = field_manager
 
-    async def get(self, resource: Resource, namespace: str, name: str) -> Obj:
-        return await self._one(Call("get", resource, namespace, name))
+    async def get(
+        self, resource: Resource, namespace: str, name: str, *, subresource: str = ""
+    ) -> Obj:
+        return await self._one(Call("get", resource, namespace, name, subresource))
 
     async def list(
         self,

@@ -68,8 +68,10 @@ class RestClient:
         self._credentials, self._user_agent = credentials, user_agent
         self._timeout_seconds = timeout_seconds
 
-    async def get(self, resource: Resource, namespace: str, name: str) -> Obj:
-        return await self._asked("GET", path_of(resource, namespace, name))
+    async def get(
+        self, resource: Resource, namespace: str, name: str, *, subresource: str = ""
+    ) -> Obj:
+        return await self._asked("GET", path_of(resource, namespace, name, subresource))
 
     async def list(
         self,

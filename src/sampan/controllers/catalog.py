@@ -5,15 +5,20 @@ Job: build them from the settings that some of them need. To add one: add a line
 
 from dataclasses import dataclass
 
+from sampan.controllers.account_tokens import Sign, account_tokens_controller
 from sampan.controllers.clusterrole_aggregation import clusterrole_aggregation_controller
 from sampan.controllers.controller import Controller
 from sampan.controllers.cronjob import cronjob_controller
+from sampan.controllers.csr_approving import csr_approving_controller
+from sampan.controllers.csr_cleaner import csr_cleaner_controller
+from sampan.controllers.csr_signing import Ca, csr_signing_controller
 from sampan.controllers.daemonset import daemonset_controller
 from sampan.controllers.deployment import deployment_controller
 from sampan.controllers.disruption import disruption_controller
 from sampan.controllers.endpoints import endpoints_controller
 from sampan.controllers.endpointslice import endpointslice_controller
 from sampan.controllers.garbage_collector import garbage_collector
+from sampan.controllers.horizontal_pod_autoscaler import horizontal_pod_autoscaler_controller
 from sampan.controllers.job import job_controller
 from sampan.controllers.local_provisioner import local_provisioner
 from sampan.controllers.namespace import namespace_controller
@@ -35,6 +40,8 @@ from sampan.controllers.volume_protection import (
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
     root_ca: str  # PEM, what pods verify the API server with
+    ca: Ca | None = None  # signs certificates; None: nobody does
+    sign_account_token: Sign | None = None  # for secrets that hold tokens
 
 
 def all_controllers(settings: ControllerSettings) -> list[Controller]:
@@ -62,5 +69,14 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         claim_protection_controller(),
         volume_protection_controller(),
         local_provisioner(),
+        horizontal_pod_autoscaler_controller(),
         clusterrole_aggregation_controller(),
+        csr_approving_controller(),
+        csr_cleaner_controller(),
+        *([csr_signing_controller(settings.ca)] if settings.ca is not None else []),
+        *(
+            [account_tokens_controller(settings.sign_account_token, settings.root_ca)]
+            if settings.sign_account_token is not None
+            else []
+        ),
     ]

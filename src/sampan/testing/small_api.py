@@ -62,7 +62,9 @@ class SmallApi:
 
     # The contract.
 
-    async def get(self, resource: Resource, namespace: str, name: str) -> Obj:
+    async def get(
+        self, resource: Resource, namespace: str, name: str, *, subresource: str = ""
+    ) -> Obj:
         self._called("get", resource)
         return self._found(resource, namespace, name)
 

@@ -1,0 +1,127 @@
+"""Certificate requests: what a CertificateSigningRequest asks for, and what each signer demands.
+
+Job: read the PKCS#10 request; say why a signer would refuse it. Pure.
+Invariant: an answer of None means that upstream's rules for that signer hold.
+"""
+
+from base64 import b64decode
+from binascii import Error as NotBase64
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from sampan.api.objects import Obj
+from sampan.api.resources import by_kind
+
+_found = by_kind("certificates.k8s.io/v1", "CertificateSigningRequest")
+assert _found is not None
+REQUESTS = _found
+CLIENT = "kubernetes.io/kube-apiserver-client"
+KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
+KUBELET_SERVING = "kubernetes.io/kubelet-serving"
+LEGACY = "kubernetes.io/legacy-unknown"
+SIGNERS = (CLIENT, KUBELET_CLIENT, KUBELET_SERVING, LEGACY)
+_NODE_CLIENT = frozenset({"key encipherment", "digital signature", "client auth"})
+_NODE_SERVING = frozenset({"key encipherment", "digital signature", "server auth"})
+
+
+class BadRequest(ValueError):
+    """There is no certificate request in it."""
+
+
+def request_of(csr: Obj) -> x509.CertificateSigningRequest:
+    """Raises BadRequest."""
+    try:
+        pem = b64decode((csr.get("spec") or {}).get("request") or "")
+        request = x509.load_pem_x509_csr(pem)
+        if not request.is_signature_valid:
+            raise BadRequest("the request is not signed with its own key")
+    except (NotBase64, ValueError, TypeError) as error:
+        raise BadRequest(str(error)) from error
+    return request
+
+
+def subject_of(request: x509.CertificateSigningRequest) -> tuple[str, list[str]]:
+    """(common name, organizations)."""
+    names = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    organizations = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    return str(names[0].value) if names else "", [str(one.value) for one in organizations]
+
+
+def alternatives_of(request: x509.CertificateSigningRequest) -> x509.SubjectAlternativeName | None:
+    try:
+        found = request.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return None
+    return found.value
+
+
+def refusal(
+    signer: str, request: x509.CertificateSigningRequest, usages: frozenset[str]
+) -> str | None:
+    """Why the signer does not sign it; None: it does."""
+    name, organizations = subject_of(request)
+    alternatives = alternatives_of(request)
+    match signer:
+        case "kubernetes.io/legacy-unknown":
+            return None
+        case "kubernetes.io/kube-apiserver-client":
+            if "client auth" not in usages or not usages <= _NODE_CLIENT:
+                return "usages did not match"
+            return None
+        case "kubernetes.io/kube-apiserver-client-kubelet":
+            return _of_node(name, organizations) or (
+                "DNS, IP, email and URI names are not allowed"
+                if alternatives is not None and len(list(alternatives))
+                else _usages(usages, _NODE_CLIENT)
+            )
+        case "kubernetes.io/kubelet-serving":
+            return (
+                _of_node(name, organizations)
+                or _serving_names(alternatives)
+                or _usages(usages, _NODE_SERVING)
+            )
+    return f"unrecognized signer {signer}"
+
+
+def _of_node(name: str, organizations: list[str]) -> str | None:
+    if organizations != ["system:nodes"]:
+        return "organization in CSR is not 'system:nodes'"
+    if not name.startswith("system:node:"):
+        return "common name does not have the prefix 'system:node:'"
+    return None
+
+
+def _serving_names(alternatives: x509.SubjectAlternativeName | None) -> str | None:
+    names = list(alternatives) if alternatives is not None else []
+    if any(not isinstance(one, x509.DNSName | x509.IPAddress) for one in names):
+        return "email and URI names are not allowed"
+    return None if names else "at least one DNS or IP name is required"
+
+
+def _usages(usages: frozenset[str], wanted: frozenset[str]) -> str | None:
+    if usages in (wanted, wanted - {"key encipherment"}):
+        return None
+    return "usages did not match"
+
+
+def condition(csr: Obj, kind: str) -> Obj | None:
+    conditions = (csr.get("status") or {}).get("conditions") or ()
+    return next((one for one in conditions if one.get("type") == kind), None)
+
+
+def certificate_of(csr: Obj) -> str:
+    return str((csr.get("status") or {}).get("certificate") or "")
+
+
+def with_condition(csr: Obj, kind: str, reason: str, message: str, now_text: str) -> Obj:
+    status = csr.get("status") or {}
+    added = {
+        "type": kind,
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastUpdateTime": now_text,
+        "lastTransitionTime": now_text,
+    }
+    return {**csr, "status": {**status, "conditions": [*(status.get("conditions") or ()), added]}}
