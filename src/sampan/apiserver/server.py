@@ -5,6 +5,7 @@ Invariant: when it stops, readyz fails first and watches end before the store is
 """
 
 import random
+from collections.abc import Callable
 
 from sampan.api.calls import Answer, Call, ListAnswer
 from sampan.api.objects import Obj, name_of, namespace_of
@@ -126,6 +127,16 @@ class ApiServer:
         await all_of(steps)
         await self._repair.at_start()
         self._health.started = True
+
+    @property
+    def sign_account_token(self) -> Callable[[str, str, str, str], str] | None:
+        """For the controller that fills secrets with tokens; None: this server signs none."""
+        signer = self._authenticators.signer
+        return None if signer is None else signer.legacy_token
+
+    async def token_user(self, token: str) -> User:
+        """Whom a bearer token stands for. Raises BadToken."""
+        return await self._chain.parts.authentication.token_user(token)
 
     async def handle_http(self, request: Request) -> Reply:
         return await self._edge.reply(request)

@@ -176,13 +176,16 @@ class AllInOne:
 
     def _start_controllers(self, server: ApiServer) -> None:
         from sampan.controllers.catalog import ControllerSettings, all_controllers
+        from sampan.controllers.csr_signing import Ca
         from sampan.controllers.identities import user_name
         from sampan.controllers.runner import ControllerRunner
 
         clients = self._client_maker(server)
         client = clients("system:kube-controller-manager")
         informers = Informers(client, clock=self._clock)
-        controllers = all_controllers(ControllerSettings(root_ca=self._pki.ca.read_text()))
+        ca = Ca(self._pki.ca.read_bytes(), self._pki.ca_key.read_bytes())
+        root_ca, sign = self._pki.ca.read_text(), server.sign_account_token
+        controllers = all_controllers(ControllerSettings(root_ca, ca, sign))
         runner = ControllerRunner(
             client, informers, self._clock, self._metrics, controllers,
             acting_as=lambda name: clients(user_name(name)),

@@ -35,6 +35,13 @@ class Authority:
         self.ca_path = directory / f"{name}.crt"
         self.ca_path.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
 
+    def ca_key_pem(self) -> bytes:
+        return self._key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+
     def issue(self, common_name: str, organization: str = "") -> Pair:
         """Good for both ends, on loopback."""
         key = ec.generate_private_key(ec.SECP256R1())

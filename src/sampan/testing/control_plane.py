@@ -60,12 +60,16 @@ def story(
 class ControlPlane:
     """`async with ControlPlane(controllers) as plane: … await plane.settled()`."""
 
-    def __init__(self, controllers: Callable[[], Sequence[Controller]] = tuple) -> None:
+    def __init__(
+        self,
+        controllers: Callable[[], Sequence[Controller]] = tuple,
+        settings: ApiServerSettings | None = None,
+    ) -> None:
         """`controllers` is called at each start: some of them have a memory."""
         self.clock = LoopClock()
         self.store = MemoryStore(self.clock)
         self.metrics = Metrics()
-        settings = ApiServerSettings(ca_bundle_pem="PEM")
+        settings = settings or ApiServerSettings(ca_bundle_pem="PEM")
         self.server = ApiServer(self.store, published_schema(), settings, self.clock, self.metrics)
         self.client = self.as_user("admin")
         self._controllers = controllers

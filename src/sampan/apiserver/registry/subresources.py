@@ -10,6 +10,7 @@ from sampan.api.errors import (
     FieldError,
     InternalError,
     TooManyRequests,
+    conflict,
     invalid,
     invalid_value,
     not_found,
@@ -286,10 +287,11 @@ class TokenRequests:
         if found is None:
             raise not_found(resource.plural, "", name)
         if reference.get("uid") and reference["uid"] != uid_of(found):
-            raise BadRequest(
+            why = (
                 f"the UID in the bound object reference ({reference['uid']}) does not match the "
                 f"UID in record. The object might have been deleted and then recreated"
             )
+            raise conflict(resource.kind, "", name, why)
         said = (resource.kind.lower(), name, uid_of(found))
         node_name = str((found.get("spec") or {}).get("nodeName") or "") if resource is PODS else ""
         node = chain.parts.registry.find(NODES, "", node_name) if node_name else None

@@ -21,6 +21,21 @@ GROUP = "rbac.authorization.k8s.io"
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 _AGGREGATE = f"{GROUP}/aggregate-to-"
 _SYSTEM, _PUBLIC = "kube-system", "kube-public"
+# How a new node comes in, as other installers bind it: with a bootstrap token it asks for a client
+# certificate, with that it asks for the next one.
+_JOINING = (
+    ("sampan:node-bootstrap", "system:node-bootstrapper", "system:bootstrappers"),
+    (
+        "sampan:node-autoapprove-bootstrap",
+        "system:certificates.k8s.io:certificatesigningrequests:nodeclient",
+        "system:bootstrappers",
+    ),
+    (
+        "sampan:node-autoapprove-rotation",
+        "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+        "system:nodes",
+    ),
+)
 _EVERYBODY = ("system:authenticated", "system:unauthenticated")
 
 
@@ -123,12 +138,12 @@ def _account(name: str) -> Obj:
     return {"kind": "ServiceAccount", "name": name, "namespace": _SYSTEM}
 
 
-def _bound(role: str, subjects: list[Obj]) -> Obj:
+def _bound(role: str, subjects: list[Obj], name: str = "") -> Obj:
     reference = {"apiGroup": GROUP, "kind": "ClusterRole", "name": role}
     content: Obj = {"roleRef": reference}
     if subjects:
         content["subjects"] = subjects
-    return _object(CLUSTER_ROLE_BINDINGS, _meta(role), **content)
+    return _object(CLUSTER_ROLE_BINDINGS, _meta(name or role), **content)
 
 
 def _cluster_role_bindings() -> list[Obj]:
@@ -149,6 +164,7 @@ def _cluster_role_bindings() -> list[Obj]:
     return [
         *(_bound(role, [_subject("Group", one) for one in to]) for role, to in groups.items()),
         *(_bound(role, [_subject("User", user)]) for role, user in users.items()),
+        *(_bound(role, [_subject("Group", to)], name) for name, role, to in _JOINING),
         _bound("system:kube-dns", [_account("kube-dns")]),
         _bound("system:node", []),  # the Node authorizer's business; the binding stays empty
     ]

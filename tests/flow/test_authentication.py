@@ -1,0 +1,367 @@
+"""Who somebody is, through the whole server, with the outside parts running on loopback. [A1]"""
+
+import asyncio
+import base64
+from contextlib import asynccontextmanager
+
+import orjson
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import NameOID
+
+from sampan.api.resources import SECRETS, SERVICE_ACCOUNTS
+from sampan.apiserver.authn.jwt import VerifyingKey, encoded
+from sampan.apiserver.authn.oidc import OidcSettings
+from sampan.apiserver.outbound import Target
+from sampan.apiserver.settings import ApiServerSettings
+from sampan.client.inprocess import InProcessClient
+from sampan.controllers import csr_requests
+from sampan.controllers.catalog import ControllerSettings, all_controllers
+from sampan.controllers.csr_signing import Ca
+from sampan.core.clock import SystemClock
+from sampan.core.http import Response
+from sampan.core.http_server import Server
+from sampan.core.tls import client_context, server_context
+from sampan.testing import virtual_time
+from sampan.testing.api_requests import api_server
+from sampan.testing.certificates import Authority
+from sampan.testing.control_plane import ControlPlane, published_schema
+
+WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+def bearer(token):
+    return {"authorization": f"Bearer {token}"}
+
+
+async def who(api, token):
+    """The user's name and groups, or the status."""
+    reply = await api.send("POST", WHO, {}, user="", headers=bearer(token))
+    if reply.status != 201:
+        return reply.status
+    user = reply.obj["status"]["userInfo"]
+    return user["username"], user["groups"]
+
+
+@asynccontextmanager
+async def served(authority, answer):
+    """An HTTPS server on loopback that answers with what `answer` returns."""
+    asked = []
+
+    async def handle(request):
+        asked.append(request)
+        return answer(request)
+
+    pair = authority.issue("outside")
+    server = Server(handle, ssl_context=server_context(pair.cert_path, pair.key_path))
+    port = await server.start("127.0.0.1", 0)
+    try:
+        yield f"https://127.0.0.1:{port}", asked
+    finally:
+        await server.stop(0.1)
+
+
+def json_reply(document, status=200):
+    return Response(status, [("content-type", "application/json")], orjson.dumps(document))
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+class Issuer:
+    """Signs like an identity provider; its keys are what it shows."""
+
+    def __init__(self):
+        self.key = rsa.generate_private_key(65537, 2048)
+        self.url = ""
+
+    def token(self, **changes):
+        from cryptography.hazmat.primitives.asymmetric import padding
+
+        now = int(SystemClock().now())
+        body = {"iss": self.url, "aud": "sampan", "sub": "7", "exp": now + 60, "iat": now,
+                "email": "a@example.com", "groups": ["dev"], **changes}  # fmt: skip
+        header = {"alg": "RS256", "kid": VerifyingKey(self.key.public_key()).key_id}
+        signed = f"{encoded(orjson.dumps(header))}.{encoded(orjson.dumps(body))}"
+        signature = self.key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
+        return f"{signed}.{encoded(signature)}"
+
+    def answer(self, request):
+        if request.path == "/.well-known/openid-configuration":
+            return json_reply({"issuer": self.url, "jwks_uri": f"{self.url}/keys"})
+        return json_reply({"keys": [VerifyingKey(self.key.public_key()).jwk()]})
+
+
+@pytest.mark.slow
+def test_a_user_of_an_openid_issuer(authority):
+    issuer = Issuer()
+
+    async def test():
+        async with served(authority, issuer.answer) as (url, asked):
+            issuer.url = url
+            oidc = OidcSettings(
+                url, "sampan", lambda: client_context(ca_path=authority.ca_path),
+                username_claim="email", groups_claim="groups", groups_prefix="oidc:",
+                required_claims=(("tier", "gold"),),
+            )  # fmt: skip
+            settings = ApiServerSettings(oidc=oidc)
+            async with api_server(
+                published_schema(), settings=settings, clock=SystemClock()
+            ) as api:
+                good = issuer.token(tier="gold")
+                expected = ("a@example.com", ["oidc:dev", "system:authenticated"])
+                assert await who(api, good) == expected
+                assert await who(api, good) == expected
+                assert len(asked) == 2  # discovery and keys, once
+                for wrong in (
+                    {"tier": "tin"},
+                    {"tier": "gold", "aud": "other"},
+                    {"tier": "gold", "exp": 1},
+                    {"tier": "gold", "iss": "https://elsewhere"},
+                    {"tier": "gold", "email_verified": False},
+                    {"tier": "gold", "email": None},
+                ):
+                    assert await who(api, issuer.token(**wrong)) == 401, wrong
+                issuer.key = rsa.generate_private_key(65537, 2048)  # a key it does not show us yet
+                assert await who(api, issuer.token(tier="gold")) == 401  # asked too recently
+                head, body, _ = good.split(".")
+                none = encoded(orjson.dumps({"alg": "none"}))
+                for forged in (f"{none}.{body}.", f"{head}.{body}.AAAA", f"{head}.{body}"):
+                    assert await who(api, forged) == 401
+
+    asyncio.run(test())
+
+
+@pytest.mark.slow
+def test_a_webhook_that_knows_tokens_is_asked_once(authority):
+    def answer(request):
+        review = orjson.loads(request.body)
+        token = review["spec"]["token"]
+        if token == "boom":
+            return Response(302, [("location", "https://127.0.0.1:1/")], b"")
+        user = {"username": "alice", "uid": "7", "groups": ["dev"], "extra": {"k": ["v"]}}
+        known = {"authenticated": True, "user": user}
+        review["status"] = known if token == "known" else {"authenticated": False}
+        return json_reply(review)
+
+    async def test():
+        async with served(authority, answer) as (url, asked):
+            hook = Target(f"{url}/review", lambda: client_context(ca_path=authority.ca_path))
+            settings = ApiServerSettings(token_webhook=hook)
+            async with api_server(
+                published_schema(), settings=settings, clock=SystemClock()
+            ) as api:
+                for _ in range(3):
+                    assert await who(api, "known") == ("alice", ["dev", "system:authenticated"])
+                    assert await who(api, "unknown") == 401
+                assert len(asked) == 2
+                assert await who(api, "boom") == 401  # a redirect is not followed
+
+    asyncio.run(test())
+
+
+def test_a_token_file_names_users():
+    settings = ApiServerSettings(token_file='t1,alice,1,"dev,ops"\n')
+
+    async def test():
+        async with api_server(published_schema(), settings=settings) as api:
+            assert await who(api, "t1") == ("alice", ["dev", "ops", "system:authenticated"])
+            assert await who(api, "t2") == 401
+
+    virtual_time.run(test())
+
+
+@pytest.mark.parametrize(
+    ("paths", "health", "pods"),
+    [
+        (frozenset({"/readyz"}), 200, 401),
+        (frozenset(), 401, 401),
+        (None, 200, 403),
+    ],
+)
+def test_who_shows_nothing_is_anonymous_where_the_settings_say_so(paths, health, pods):
+    async def test():
+        settings = ApiServerSettings(anonymous_paths=paths)
+        async with api_server(published_schema(), settings=settings) as api:
+            assert (await api.send("GET", "/readyz", user="")).status == health
+            reply = await api.send("GET", "/api/v1/pods", user="")
+            assert reply.status == pods
+            if pods == 403:
+                assert 'User "system:anonymous" cannot list' in reply.message
+
+    virtual_time.run(test())
+
+
+def pem_key():
+    return ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def test_the_cluster_is_an_issuer_that_others_can_verify():
+    async def test():
+        settings = ApiServerSettings(
+            token_signing_key_pem=pem_key(), token_other_keys_pem=pem_key()
+        )
+        async with api_server(published_schema(), settings=settings) as api:
+            found = (await api.get("/.well-known/openid-configuration")).obj
+            assert found["issuer"] == settings.token_issuer
+            keys = (await api.get("/openid/v1/jwks")).obj["keys"]
+            assert [one["kty"] for one in keys] == ["EC", "EC"]
+            accounts = "/api/v1/namespaces/default/serviceaccounts"
+            token = (await api.made(f"{accounts}/default/token", {}))["status"]["token"]
+            own = await api.send("GET", "/openid/v1/jwks", user="", headers=bearer(token))
+            assert own.status == 200
+            assert (await api.send("GET", "/openid/v1/jwks", user="bob", group="")).status == 403
+
+    virtual_time.run(test())
+
+
+def test_a_bound_token_dies_with_its_pod():
+    async def test():
+        settings = ApiServerSettings(token_signing_key_pem=pem_key())
+        async with api_server(published_schema(), settings=settings) as api:
+            pods = "/api/v1/namespaces/default/pods"
+            node = {"metadata": {"name": "n1"}}
+            node_uid = (await api.made("/api/v1/nodes", node))["metadata"]["uid"]
+            container = {"name": "c", "image": "i"}
+            body = {
+                "metadata": {"name": "p"},
+                "spec": {"nodeName": "n1", "containers": [container]},
+            }
+            uid = (await api.made(pods, body))["metadata"]["uid"]
+            reference = {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": uid}
+            path = "/api/v1/namespaces/default/serviceaccounts/default/token"
+            asked = {"spec": {"boundObjectRef": reference}}
+            token = (await api.made(path, asked))["status"]["token"]
+            reply = await api.send("POST", WHO, {}, user="", headers=bearer(token))
+            extra = reply.obj["status"]["userInfo"]["extra"]
+            start = "authentication.kubernetes.io/"
+            assert extra[f"{start}pod-uid"] == [uid]
+            assert extra[f"{start}node-name"] == ["n1"]
+            assert extra[f"{start}node-uid"] == [node_uid]
+            assert extra[f"{start}credential-id"][0].startswith("JTI=")
+            stale = {"spec": {"boundObjectRef": {**reference, "uid": "other"}}}
+            assert (await api.post(path, stale)).status == 409
+            await api.delete(f"{pods}/p?gracePeriodSeconds=0")
+            assert await who(api, token) == 401
+            await api.made(pods, body)  # another pod of that name is another pod
+            assert await who(api, token) == 401
+
+    virtual_time.run(test())
+
+
+def request_for(name, organization, key):
+    parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization),
+             x509.NameAttribute(NameOID.COMMON_NAME, name)]  # fmt: skip
+    built = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(parts))
+    pem = built.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    return base64.b64encode(pem).decode()
+
+
+def csr(name, request, signer=csr_requests.KUBELET_CLIENT):
+    return {
+        "apiVersion": "certificates.k8s.io/v1",
+        "kind": "CertificateSigningRequest",
+        "metadata": {"name": name},
+        "spec": {
+            "request": request,
+            "signerName": signer,
+            "usages": ["client auth", "digital signature"],
+            "expirationSeconds": 3600,
+        },
+    }
+
+
+BOOTSTRAP = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "type": "bootstrap.kubernetes.io/token",
+    "metadata": {"name": "bootstrap-token-abcdef", "namespace": "kube-system"},
+    "stringData": {
+        "token-id": "abcdef",
+        "token-secret": "0123456789abcdef",
+        "usage-bootstrap-authentication": "true",
+    },
+}
+
+
+def test_a_new_node_comes_in_with_a_bootstrap_token(authority):
+    """[A1] Token → certificate request → approved and signed → a certificate of its own."""
+    ca = Ca(authority.ca_path.read_bytes(), authority.ca_key_pem())
+    settings = ApiServerSettings(bootstrap_tokens=True, ca_bundle_pem="PEM")
+    names = (
+        "certificatesigningrequest-approving-controller",
+        "certificatesigningrequest-signing-controller",
+    )
+
+    def controllers():
+        all_ = all_controllers(ControllerSettings(root_ca="PEM", ca=ca))
+        return [one for one in all_ if one.name in names]
+
+    async def test():
+        async with ControlPlane(controllers, settings) as plane:
+            await plane.client.create(SECRETS, BOOTSTRAP, "kube-system")
+            user = await plane.server.token_user("abcdef.0123456789abcdef")
+            assert user.name == "system:bootstrap:abcdef"
+            node = InProcessClient(plane.server.as_user(user))
+            key = ec.generate_private_key(ec.SECP256R1())
+            asked = csr("n1", request_for("system:node:n1", "system:nodes", key))
+            await node.create(csr_requests.REQUESTS, asked)
+            greedy = csr("root", request_for("admin", "system:masters", key))
+            await node.create(csr_requests.REQUESTS, greedy)
+            await plane.settled()
+            made = await node.get(csr_requests.REQUESTS, "", "n1")
+            assert made["spec"]["username"] == "system:bootstrap:abcdef"
+            [approved] = made["status"]["conditions"]
+            assert (approved["type"], approved["reason"]) == ("Approved", "AutoApproved")
+            pem = base64.b64decode(made["status"]["certificate"])
+            certificate = x509.load_pem_x509_certificate(pem)
+            certificate.verify_directly_issued_by(
+                x509.load_pem_x509_certificate(authority.ca_path.read_bytes())
+            )
+            lives = certificate.not_valid_after_utc - certificate.not_valid_before_utc
+            assert lives.total_seconds() == 3600 + 300
+            refused = await node.get(csr_requests.REQUESTS, "", "root")
+            assert not refused.get("status", {}).get("certificate")
+
+    virtual_time.run(test())
+
+
+def test_a_secret_for_a_token_is_filled_and_goes_with_its_account():
+    settings = ApiServerSettings(token_signing_key_pem=pem_key(), ca_bundle_pem="PEM")
+    planes = []
+
+    def controllers():
+        sign = planes[0].server.sign_account_token
+        all_ = all_controllers(ControllerSettings(root_ca="PEM", sign_account_token=sign))
+        return [one for one in all_ if one.name == "serviceaccount-token-controller"]
+
+    async def test():
+        plane = ControlPlane(controllers, settings)
+        planes.append(plane)
+        async with plane:
+            meta = {"name": "bot", "namespace": "default"}
+            await plane.client.create(SERVICE_ACCOUNTS, {"metadata": meta}, "default")
+            note = {"kubernetes.io/service-account.name": "bot"}
+            secret = {
+                "type": "kubernetes.io/service-account-token",
+                "metadata": {"name": "bot-token", "namespace": "default", "annotations": note},
+            }
+            await plane.client.create(SECRETS, secret, "default")
+            await plane.settled()
+            filled = await plane.client.get(SECRETS, "default", "bot-token")
+            token = base64.b64decode(filled["data"]["token"]).decode()
+            user = await plane.server.token_user(token)
+            assert user.name == "system:serviceaccount:default:bot"
+            await plane.client.delete(SERVICE_ACCOUNTS, "default", "bot")
+            await plane.settled()
+            assert not (await plane.client.list(SECRETS, "default")).items
+
+    virtual_time.run(test())
