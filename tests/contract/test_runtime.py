@@ -226,6 +226,17 @@ def test_a_container_that_obeys_ends_with_its_own_code(told):
     told(story)
 
 
+def test_a_signal_is_sent_and_its_effect_awaited(told):
+    async def story(world):
+        pod, _, container_id = await world.started("obeys")
+        assert await world.runtime.signal_container(container_id, "SIGTERM", 20.0)
+        await world.runtime.stop_container(container_id, 0.0)
+        assert (await world.container(pod)).exit_code == 7
+        assert await world.runtime.signal_container(container_id, "SIGTERM", 1.0)  # it has ended
+
+    told(story)
+
+
 def test_a_container_that_does_not_obey_is_killed_after_the_grace(told):
     async def story(world):
         pod, _, container_id = await world.started("never obeys")

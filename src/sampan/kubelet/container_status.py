@@ -93,6 +93,9 @@ def _one(pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, tol
     }
     if last is not None and last.state is not ContainerState.CREATED:
         status["containerID"] = f"{told.runtime_name}://{last.id}"
+    signal = (container.get("lifecycle") or {}).get("stopSignal")
+    if signal:
+        status["stopSignal"] = signal
     if role is not Role.EPHEMERAL:
         status["started"] = bool(started)
     resources = container.get("resources") or {}

@@ -59,6 +59,7 @@ _ASK_AGAIN_SECONDS = (0.005, 0.01, 0.02, 0.04, 0.08)
 # How long after its start a container's program may need until it can hear SIGTERM.
 _DEAF_SECONDS = 0.25
 _DEAF_POLL_SECONDS = 0.003
+_END_POLL_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +231,22 @@ class CriRuntime:
         deadline = seconds + REQUEST_SECONDS
         await self._done(self._client.runtime("StopContainer", request, timeout=deadline))
 
+    async def signal_container(self, container_id: str, signal: str, seconds: float) -> bool:
+        """CRI has no call for it that older runtimes heed: the kernel is asked instead."""
+        await self._until_it_hears(container_id)
+        deadline = self._clock.monotonic() + seconds
+        pid = await self._pid(container_id)
+        try:
+            if pid:
+                os.kill(pid, signal_number(signal))
+        except ProcessLookupError:
+            return True  # it ended meanwhile
+        while pid and container_id not in self._ends and _is_there(pid):
+            if self._clock.monotonic() > deadline:
+                return False
+            await self._clock.sleep(_END_POLL_SECONDS)
+        return True
+
     async def remove_container(self, container_id: str) -> None:
         request = cri.RemoveContainerRequest(container_id=container_id)
         await self._done(self._client.runtime("RemoveContainer", request))
@@ -339,14 +356,20 @@ class CriRuntime:
         deadline = self._started.get(container_id, 0.0) + _DEAF_SECONDS
         if self._clock.monotonic() > deadline:
             return
+        pid = await self._pid(container_id)
+        while pid and not _hears_sigterm(pid) and self._clock.monotonic() < deadline:
+            await self._clock.sleep(_DEAF_POLL_SECONDS)
+
+    async def _pid(self, container_id: str) -> int:
+        """Of the first process, while it runs; 0 where the runtime does not say."""
         request = cri.ContainerStatusRequest(container_id=container_id, verbose=True)
         try:
             answer = await self._client.runtime("ContainerStatus", request)
-            pid = json.loads(answer.info.get("info") or "{}").get("pid")
+            if answer.status.state != cri.CONTAINER_RUNNING:
+                return 0
+            return int(json.loads(answer.info.get("info") or "{}").get("pid") or 0)
         except (CriError, ValueError):
-            return  # StopContainer will say what is wrong
-        while pid and not _hears_sigterm(pid) and self._clock.monotonic() < deadline:
-            await self._clock.sleep(_DEAF_POLL_SECONDS)
+            return 0  # the next call will say what is wrong
 
     def _event(self, happened: Happened) -> RuntimeEvent | None:
         """None for what only this node agent causes, by calls that it is waiting for anyway."""
@@ -432,6 +455,19 @@ class CriRuntime:
             answer = await self._client.runtime(method, request)
         url: str = answer.url
         return url
+
+
+def _is_there(pid: int) -> bool:
+    return os.path.exists(f"/proc/{pid}")
+
+
+def signal_number(name: str) -> int:
+    """SIGUSR1, SIGRTMIN+3, SIGRTMAX-2. Raises RuntimeFailure for what the kernel does not have."""
+    base, sign, offset = name.partition("+") if "+" in name else name.partition("-")
+    found = getattr(signal, base, None)
+    if not isinstance(found, signal.Signals) or not (offset or "0").isdigit():
+        raise RuntimeFailure(f"unknown signal {name}")
+    return found + (int(offset or 0) if sign == "+" else -int(offset or 0))
 
 
 def _hears_sigterm(pid: int) -> bool:

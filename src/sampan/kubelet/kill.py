@@ -71,7 +71,12 @@ class Killer:
             message = why or f"Stopping container {container.name}"
             self._events.normal(pod, "Killing", message, container=container.name)
             grace = await self._after_hook(pod, container, grace, address)
-        await self._runtime.stop_container(container.id, max(grace, MINIMUM_GRACE_SECONDS))
+        grace = max(grace, MINIMUM_GRACE_SECONDS)
+        signal = stop_signal(pod, container.name)
+        if signal and container.state is ContainerState.RUNNING:
+            await self._runtime.signal_container(container.id, signal, grace)
+            grace = 0.0  # whatever has not ended by now is killed
+        await self._runtime.stop_container(container.id, grace)
         self._told.discard(container.id)
 
     async def stop_failed(self, pod: Obj, container_id: str, name: str) -> None:
@@ -96,6 +101,12 @@ class Killer:
                 pod, "FailedPreStopHook", "PreStopHook failed", container=container.name
             )
         return max(grace - (self._clock.monotonic() - began), AFTER_HOOK_SECONDS)
+
+
+def stop_signal(pod: Obj, name: str) -> str:
+    """The container's own; empty: the image's, or SIGTERM."""
+    _, spec = find_container(pod, name) or (Role.NORMAL, {})
+    return str((spec.get("lifecycle") or {}).get("stopSignal") or "")
 
 
 def address_of(observed: ObservedPod) -> str:

@@ -262,6 +262,10 @@ class Runtime(Protocol):
     async def stop_container(self, container_id: str, grace_seconds: float) -> None:
         """SIGTERM (or the image's stop signal), SIGKILL after the grace; returns when it ended."""
 
+    async def signal_container(self, container_id: str, signal: str, seconds: float) -> bool:
+        """Send a signal (SIGUSR1, SIGRTMIN+3, …) to its first process and wait, `seconds` at most,
+        for the container's end; did it end? One that does not run has."""
+
     async def remove_container(self, container_id: str) -> None: ...
 
     async def image(self, reference: str) -> Image | None: ...

@@ -260,6 +260,20 @@ class SimulatedRuntime:
         elif container.status.state is ContainerState.CREATED:
             self._end(container_id, container, 0)
 
+    async def signal_container(self, container_id: str, signal: str, seconds: float) -> bool:
+        """Any signal ends it, as its script obeys the usual one."""
+        self._called("signal_container")
+        entry = self._containers.get(container_id)
+        if entry is None or entry[1].status.state is not ContainerState.RUNNING:
+            return True
+        container = entry[1]
+        takes = container.script.stop_seconds()
+        obeys = takes is not None and takes <= seconds
+        if not await self._ends_within(container, takes if obeys else seconds) and obeys:
+            code = int(container.script.number("stop-exit-code") or 0)
+            self._end(container_id, container, code)
+        return container.status.state is ContainerState.EXITED
+
     async def remove_container(self, container_id: str) -> None:
         self._called("remove_container")
         entry = self._containers.get(container_id)

@@ -23,6 +23,10 @@ class Recording:
         await asyncio.sleep(self._stop_seconds)
         self.log.append(f"stopped {container_id}")
 
+    async def signal_container(self, container_id, signal, seconds):
+        self.log.append(f"{signal} {container_id} within {seconds:g}")
+        return True
+
     async def stop_sandbox(self, sandbox_id):
         self.log.append(f"stop {sandbox_id}")
 
@@ -94,3 +98,9 @@ def test_a_hook_that_this_node_cannot_run_is_said():
 def test_what_has_ended_is_left_alone():
     log = killed(pod_named("web"), observed(exited()), 30.0, Recording())
     assert log == ["stop sandbox-0"]
+
+
+def test_a_container_with_a_stop_signal_of_its_own_gets_that_one():
+    main = {"name": "main", "lifecycle": {"stopSignal": "SIGUSR1"}}
+    log = killed(pod_named("web", containers=[main]), observed(container()), 5.0, Recording())
+    assert log[1:3] == ["SIGUSR1 main-0 within 5", "stop main-0 0"]
