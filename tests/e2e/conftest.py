@@ -13,6 +13,14 @@ from sampan.testing.registry import Registry
 from sampan.testing.sampan_process import SampanProcess
 
 
+def pytest_collection_modifyitems(items):
+    """Real containers on a busy machine take their time; what hangs is still found."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(240))
+
+
 @pytest.fixture(scope="session")
 def workspace():
     """Short on purpose: unix sockets allow about 100 characters of path."""

@@ -85,12 +85,11 @@ class Lock:
                 f"{data.root} is in use by process {holder(data)}: "
                 f"stop it with `sampan down --data-dir {data.root}`, or choose another --data-dir"
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        # Always as long, and never cut: whoever finds the lock held finds a whole pid in it.
+        os.pwrite(descriptor, f"{os.getpid():<20}".encode(), 0)
         return cls(descriptor)
 
     def release(self) -> None:
-        os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
 
 
