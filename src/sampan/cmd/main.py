@@ -7,14 +7,23 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from sampan.cmd.settings import DEFAULT_DATA_DIR, DEFAULT_PORT, UpSettings
+from sampan.cmd.settings import (
+    DEFAULT_DATA_DIR,
+    DEFAULT_PORT,
+    NodeChoices,
+    NodeProcessSettings,
+    UpSettings,
+)
 from sampan.version import GIT_VERSION, KUBERNETES_VERSION, VERSION
 
+TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 EXAMPLES = """\
 examples:
   sampan up                                    a one-node cluster in the foreground; Ctrl-C stops it
   sampan up --detach --kubeconfig kubeconfig   in the background; returns when it is ready
   sampan up --runtime simulated --nodes 100    no containers: 100 simulated nodes
+  sampan kubelet --join ./sampan-data --data-dir ./node2 --node-name two    another node
+  sampan kubelet --manifests ./manifests       a node by itself: no API server
   sampan image import app.tar                  give the node an image without a registry
   sampan down                                  stop it
   sampan reset --yes                           remove everything, containers and network included
@@ -38,6 +47,10 @@ def _dispatch(given: argparse.Namespace) -> int:
             from sampan.cmd import up
 
             return up.run(_up_settings(given), detach=given.detach, ready_fd=given.ready_fd)
+        case "kubelet":
+            from sampan.cmd import kubelet
+
+            return kubelet.run(_node_settings(given))
         case "down":
             from sampan.cmd import down
 
@@ -73,6 +86,39 @@ def _up_settings(given: argparse.Namespace) -> UpSettings:
         ready_file=given.ready_file,
         log_level=given.log_level,
         keep_pods=given.keep_pods,
+        node=NodeChoices(manifests=given.manifests),
+    )
+
+
+def _node_settings(given: argparse.Namespace) -> NodeProcessSettings:
+    choices = NodeChoices(
+        manifests=given.manifests,
+        manifest_url=given.manifest_url,
+        manifest_url_headers=tuple(given.manifest_url_header),
+        register=given.register_node,
+        standalone=not (given.kubeconfig or given.join)
+        and bool(given.manifests or given.manifest_url),
+        labels=dict(given.node_labels),
+        taints=tuple(given.register_with_taints),
+        port=given.port,
+    )
+    return NodeProcessSettings(
+        up=UpSettings(
+            data_dir=given.data_dir,
+            runtime=given.runtime,
+            cri_socket=given.cri_socket,
+            node_name=given.node_name,
+            node_ip=given.node_ip,
+            ready_file=given.ready_file,
+            log_level=given.log_level,
+            keep_pods=not given.stop_pods,
+            node=choices,
+        ),
+        kubeconfig=given.kubeconfig,
+        join=given.join,
+        tls_cert_file=given.tls_cert_file,
+        tls_private_key_file=given.tls_private_key_file,
+        client_ca_file=given.client_ca_file,
     )
 
 
@@ -85,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     _add_up(verbs)
+    _add_kubelet(verbs)
     _verb(verbs, "down", "stop a cluster")
     reset = _verb(verbs, "reset", "remove a cluster: data, containers, network")
     reset.add_argument("--yes", action="store_true", help="really do it")
@@ -124,8 +171,7 @@ def _add_up(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> Non
     )
     add("--nodes", metavar="N", type=_count, default=1, help="how many simulated nodes")
     add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")
-    add("--node-name", metavar="NAME", default="", help="default: the host's name")
-    add("--node-ip", metavar="IP", default="", help="default: found by itself")
+    _add_node(up)
     add("--detach", action="store_true", help="go to the background when ready")
     add("--ready-file", metavar="FILE", default="", help="written when the cluster is ready")
     add(
@@ -133,14 +179,50 @@ def _add_up(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> Non
         action="store_true",
         help="leave containers running when sampan stops; the next start adopts them",
     )
-    add(
+    _log_level(up)
+    # For --detach: where the child says that it is ready, or why it is not.
+    add("--ready-fd", type=int, default=-1, help=argparse.SUPPRESS)
+
+
+def _add_kubelet(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    kubelet = _verb(verbs, "kubelet", "run one node, with an API server elsewhere or with none")
+    add = kubelet.add_argument
+    add("--kubeconfig", metavar="FILE", default="", help="the API server to join, and who we are")
+    add("--join", metavar="DIR", default="", help="the data dir of a cluster on this machine")
+    _add_node(kubelet)
+    add("--runtime", choices=("cri", "simulated"), default="cri", help="default: %(default)s")
+    add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")
+    add("--port", type=_port, default=10250, help="of the node's own HTTP server")
+    add("--manifest-url", metavar="URL", default="", help="static pods from here, too")
+    add("--manifest-url-header", metavar="KEY:VALUE", type=_header, action="append", default=[],
+        help="to send with it; may be given again")  # fmt: skip
+    add("--register-node", type=_truth, default=True, metavar="BOOL",
+        help="make the Node object (default: true)")  # fmt: skip
+    add("--node-labels", metavar="K=V,…", type=_labels, default={}, help="of a new node")
+    add("--register-with-taints", metavar="K=V:EFFECT,…", type=_taints, default=[],
+        help="of a new node")  # fmt: skip
+    add("--tls-cert-file", metavar="FILE", default="", help="what the node's HTTP server shows")
+    add("--tls-private-key-file", metavar="FILE", default="", help="its key")
+    add("--client-ca-file", metavar="FILE", default="", help="who may call the node's HTTP server")
+    add("--stop-pods", action="store_true", help="stop containers when the node stops")
+    add("--ready-file", metavar="FILE", default="", help="written when the node is started")
+    _log_level(kubelet)
+
+
+def _add_node(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--node-name", metavar="NAME", default="", help="default: the host's name")
+    add("--node-ip", metavar="IP", default="", help="default: found by itself")
+    add("--manifests", metavar="DIR", default="", help="static pods: a directory, or one file")
+
+
+def _log_level(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--log-level",
         choices=("debug", "info", "warning", "error"),
         default="warning",
         help="default: %(default)s",
     )
-    # For --detach: where the child says that it is ready, or why it is not.
-    add("--ready-fd", type=int, default=-1, help=argparse.SUPPRESS)
 
 
 def _verb(
@@ -167,6 +249,37 @@ def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of nodes (1 or more)")
     return int(text)
+
+
+def _truth(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return text == "true"
+
+
+def _header(text: str) -> tuple[str, str]:
+    key, colon, value = text.partition(":")
+    if not colon or not key.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY:VALUE")
+    return key.strip(), value.strip()
+
+
+def _labels(text: str) -> dict[str, str]:
+    pairs = [one.partition("=") for one in text.split(",") if one]
+    if any(not key or not equals for key, equals, _ in pairs):
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE,…")
+    return {key: value for key, _, value in pairs}
+
+
+def _taints(text: str) -> list[dict[str, str]]:
+    taints = []
+    for one in text.split(","):
+        told, colon, effect = one.rpartition(":")
+        key, _, value = told.partition("=")
+        if not colon or not key or effect not in TAINT_EFFECTS:
+            raise argparse.ArgumentTypeError(f"{one!r} is not KEY=VALUE:EFFECT")
+        taints.append({"key": key, "effect": effect, **({"value": value} if value else {})})
+    return taints
 
 
 if __name__ == "__main__":

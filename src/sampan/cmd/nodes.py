@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sampan.api.resources import PODS
 from sampan.client.contract import Client
@@ -22,7 +22,7 @@ from sampan.cmd import machine
 from sampan.cmd.data_dir import DataDir
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.progress import Progress
-from sampan.cmd.settings import CLUSTER_DOMAIN, UpSettings
+from sampan.cmd.settings import CLUSTER_DOMAIN, NodeChoices, UpSettings
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
@@ -80,7 +80,7 @@ def choose_nodes(
         if not Path(settings.cri_socket).is_socket():
             raise CannotStart(_nobody_at(settings.cri_socket, "there is no such socket"))
         return RealNode(settings, data, identity, progress, clock)
-    missing = _missing()
+    missing = missing_parts()
     if not missing:
         return RealNode(settings, data, identity, progress, clock)
     if settings.runtime == "cri":
@@ -90,7 +90,7 @@ def choose_nodes(
     return SimulatedNodes(settings, identity, progress, clock)
 
 
-def _missing() -> list[str]:
+def missing_parts() -> list[str]:
     if sys.platform != "linux":
         return ["Linux"]
     from sampan.kubelet.containerd_config import what_is_missing
@@ -152,7 +152,10 @@ class SimulatedNodes:
             for number, name in enumerate(self._names()):
                 kubelet = Kubelet(
                     settings=KubeletSettings(
-                        name, node_ips=(_made_up_address(number),), simulated=True
+                        name,
+                        node_ips=(_made_up_address(number),),
+                        simulated=True,
+                        **(chosen(self._settings.node) if number == 0 else {}),
                     ),
                     client=clients(f"system:node:{name}"),
                     runtime=SimulatedRuntime(
@@ -197,8 +200,12 @@ class RealNode:
         identity: NodeIdentity,
         progress: Progress,
         clock: Clock,
+        *,
+        in_cluster: bool = True,
     ) -> None:
+        """`in_cluster`: the API is part of the same process, so the node is Ready soon."""
         self._settings, self._data, self._identity = settings, data, identity
+        self._in_cluster = in_cluster
         self._progress, self._clock = progress, clock
         self._tasks = Tasks("node")
         self._containerd: PrivateContainerd | None = None
@@ -224,8 +231,11 @@ class RealNode:
         with self._progress.step("node") as step:
             kubelet: Kubelet | None = None
             lookup = RuntimeLookup(lambda: kubelet.pods() if kubelet else [], self._runtime)
-            server = KubeletServer(lookup, self._runtime, clock=self._clock, metrics=metrics)
-            port = await server.start(self._identity.address, 0, tls)
+            server = KubeletServer(
+                lookup, self._runtime, clock=self._clock, metrics=metrics,
+                healthy=lambda: kubelet.healthy() if kubelet else "",
+            )  # fmt: skip
+            port = await server.start(self._identity.address, self._settings.node.port, tls)
             self._server = server
             kubelet = Kubelet(
                 settings=self._kubelet_settings(port),
@@ -236,9 +246,11 @@ class RealNode:
                 rng=random.Random(),
             )
             self._tasks.supervise("kubelet", kubelet.run)
-            self._tasks.supervise("local volumes", self._local_volumes(clients).run)
-            await _all_ready([kubelet.node_ready])
-            step.detail = f"{self._identity.name} ({self._identity.address}), Ready"
+            step.detail = f"{self._identity.name} ({self._identity.address})"
+            if self._in_cluster:
+                self._tasks.supervise("local volumes", self._local_volumes(clients).run)
+                await _all_ready([kubelet.node_ready])
+                step.detail += ", Ready"
 
     def hurry(self) -> None:
         self._grace_seconds = 0.0
@@ -378,6 +390,19 @@ class RealNode:
         assert self._runtime is not None
         runtime = self._runtime
         await all_of(runtime.stop_container(one.id, grace_seconds) for one in pod.containers)
+
+
+def chosen(node: NodeChoices) -> dict[str, Any]:
+    """What the user chose, as words for KubeletSettings."""
+    return {
+        "manifests": node.manifests,
+        "manifest_url": node.manifest_url,
+        "manifest_url_headers": node.manifest_url_headers,
+        "register_node": node.register,
+        "standalone": node.standalone,
+        "labels": node.labels,
+        "taints": node.taints,
+    }
 
 
 def _nobody_at(socket_path: str, why: str) -> str:

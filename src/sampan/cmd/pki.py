@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -98,6 +99,30 @@ def ensure(root: Path, wanted: Sequence[Leaf], clock: Clock) -> int:
         for leaf in stale:
             _make_leaf(pki, leaf, ca, ca_key, now)
     return made + len(stale)
+
+
+def ensure_signed_by(authority: Pki, root: Path, wanted: Sequence[Leaf], clock: Clock) -> int:
+    """As `ensure`, for certificates that another cluster's authority has to sign."""
+    root.mkdir(mode=0o700, exist_ok=True)
+    pki = Pki(root)
+    now = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC)
+    ca = x509.load_pem_x509_certificate(authority.ca.read_bytes())
+    stale = [leaf for leaf in wanted if not _good(pki, leaf, now) or not _from(pki, leaf, ca)]
+    if stale:
+        ca_key = serialization.load_pem_private_key(authority.ca_key.read_bytes(), None)
+        assert isinstance(ca_key, ec.EllipticCurvePrivateKey), "the CA's key is ours, so EC"
+        for leaf in stale:
+            _make_leaf(pki, leaf, ca, ca_key, now)
+    return len(stale)
+
+
+def _from(pki: Pki, leaf: Leaf, ca: x509.Certificate) -> bool:
+    certificate = x509.load_pem_x509_certificate(pki.certificate(leaf.file).read_bytes())
+    try:
+        certificate.verify_directly_issued_by(ca)
+    except (ValueError, InvalidSignature):
+        return False
+    return True
 
 
 def _good(pki: Pki, leaf: Leaf, now: datetime.datetime) -> bool:

@@ -1,9 +1,10 @@
-"""What a user can choose about `sampan up`, as one frozen value.
+"""What a user can choose about `sampan up` and `sampan kubelet`, as frozen values.
 
 Job: hold the choices, with their defaults. Flags become this in cmd/main.py and nowhere else.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 RuntimeChoice = Literal["auto", "cri", "simulated", "none"]
@@ -11,6 +12,20 @@ DEFAULT_DATA_DIR = "./sampan-data"
 DEFAULT_PORT = 6443
 SERVICE_CIDR = "10.96.0.0/12"
 CLUSTER_DOMAIN = "cluster.local"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChoices:
+    """What a user can choose about one node, wherever it runs."""
+
+    manifests: str = ""  # a directory of static pods, or one file
+    manifest_url: str = ""
+    manifest_url_headers: tuple[tuple[str, str], ...] = ()
+    register: bool = True
+    standalone: bool = False  # there is no API server
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Mapping[str, str], ...] = ()
+    port: int = 0  # of the node's own HTTP server; 0: any that is free
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +43,16 @@ class UpSettings:
     ready_file: str = ""
     log_level: str = "warning"
     keep_pods: bool = False
+    node: NodeChoices = NodeChoices()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeProcessSettings:
+    """`sampan kubelet`: a node as a process of its own."""
+
+    up: UpSettings  # what it shares with the node of an all-in-one cluster
+    kubeconfig: str = ""  # how it reaches the API; empty: by `join`, or not at all
+    join: str = ""  # the data directory of a cluster on this machine
+    tls_cert_file: str = ""
+    tls_private_key_file: str = ""
+    client_ca_file: str = ""  # who may call the node's HTTP server

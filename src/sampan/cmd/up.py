@@ -5,10 +5,8 @@ Invariant: every failure that a user can cause ends as one sentence and exit cod
 """
 
 import asyncio
-import contextlib
 import os
 import shlex
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import TextIO
 from sampan.cmd.all_in_one import AllInOne
 from sampan.cmd.data_dir import DataDir, DataDirError, Lock, open_data_dir
 from sampan.cmd.errors import CannotStart
+from sampan.cmd.process import loop_factory, run_until_signal
 from sampan.cmd.progress import Progress
 from sampan.cmd.settings import UpSettings
 from sampan.core import log
@@ -43,7 +42,7 @@ def _in_foreground(settings: UpSettings, data: DataDir, ready_fd: int) -> int:
     progress = Progress(sys.stdout, SystemClock())
     progress.say(f"sampan {VERSION} (Kubernetes {KUBERNETES_VERSION})")
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(settings, data, progress, ready_fd))
     except (CannotStart, DataDirError) as error:
         return _failed(str(error), ready_fd)
@@ -51,29 +50,8 @@ def _in_foreground(settings: UpSettings, data: DataDir, ready_fd: int) -> int:
 
 
 async def _serve(settings: UpSettings, data: DataDir, progress: Progress, ready_fd: int) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
     cluster = AllInOne(settings, data, progress, SystemClock())
-    try:
-        starting = loop.create_task(cluster.start())  # the root of all tasks
-        stopping = loop.create_task(stop.wait())  # the root of all tasks
-        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if not starting.done():
-            starting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await starting
-            return
-        await starting
-        _announce(settings, data, progress, ready_fd)
-        await stopping
-        progress.say("\nstopping (once more to stop at once)")
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, cluster.hurry)
-    finally:
-        stopping.cancel()
-        await cluster.stop()
+    await run_until_signal(cluster, progress, lambda: _announce(settings, data, progress, ready_fd))
 
 
 def _announce(settings: UpSettings, data: DataDir, progress: Progress, ready_fd: int) -> None:
@@ -124,12 +102,3 @@ def _failed(sentence: str, ready_fd: int, stream: TextIO = sys.stderr) -> int:
     if ready_fd >= 0:
         os.close(ready_fd)
     return 1
-
-
-def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    factory: type[asyncio.AbstractEventLoop] = uvloop.Loop
-    return factory

@@ -34,7 +34,7 @@ from sampan.kubelet.pod_workers import PodWorkers
 from sampan.kubelet.probes.check import NodeCheck
 from sampan.kubelet.probes.node_probes import NodeProbes
 from sampan.kubelet.probes.scripted import ScriptedCheck
-from sampan.kubelet.recorder import PodEvents
+from sampan.kubelet.recorder import EventLog, PodEvents
 from sampan.kubelet.relist import Relist, RuntimeHealth
 from sampan.kubelet.report import StatusReporter
 from sampan.kubelet.runtime import ObservedPod, Runtime
@@ -77,7 +77,8 @@ class Kubelet:
         self._registered = asyncio.Event()  # the node is in the API
         self._swept = False  # of what pods that are gone have left
         self._observations = Observations(runtime)
-        self._recorder = EventRecorder(
+        make_recorder = EventLog if settings.standalone else EventRecorder
+        self._recorder = make_recorder(
             client, "kubelet", clock=clock, host=settings.node_name, rng=rng
         )
         events = PodEvents(self._recorder)

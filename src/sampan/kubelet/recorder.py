@@ -5,7 +5,26 @@ Job: name the pod, or one of its containers, as the subject, and hand the event 
 
 from sampan.api.objects import Obj
 from sampan.client.events import EventRecorder, reference
+from sampan.core.log import get_logger
 from sampan.kubelet.spec import field_path
+
+log = get_logger(__name__)
+
+
+class EventLog(EventRecorder):
+    """For a node without an API: its events are lines of the log."""
+
+    def record(
+        self,
+        about: Obj,
+        type: str,  # noqa: A002  # the field's own name
+        reason: str,
+        message: str,
+        *,
+        annotations: dict[str, str] | None = None,
+    ) -> None:
+        say = log.info if type == "Normal" else log.warning
+        say("event", about=about.get("name"), reason=reason, message=message)
 
 
 class PodEvents:

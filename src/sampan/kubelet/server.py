@@ -41,12 +41,13 @@ class KubeletServer:
         clock: Clock,
         metrics: Metrics,
         config: Obj | None = None,
+        healthy: Callable[[], str] = lambda: "",
         allowed_groups: frozenset[str] = ALLOWED_GROUPS,
     ) -> None:
-        """`config`: what /configz shows."""
+        """`config`: what /configz shows. `healthy`: what is wrong with the agent, or nothing."""
         self._lookup, self._runtime = lookup, runtime
         self._clock, self._metrics = clock, metrics
-        self._config = config or {}
+        self._config, self._healthy = config or {}, healthy
         self._allowed_groups = allowed_groups
         self._events = FileEvents()
         self._streams = Streams(lookup, runtime)
@@ -80,8 +81,10 @@ class KubeletServer:
     async def _routed(self, parts: list[str], request: Request) -> Reply:
         reading = request.method in ("GET", "HEAD")
         match parts:
-            case ["healthz"] | ["healthz", "ping" | "log" | "syncloop"] if reading:
+            case ["healthz", "ping" | "log"] if reading:
                 return Response(200, _TEXT, b"ok")
+            case ["healthz"] | ["healthz", "syncloop"] if reading:
+                return self._health()
             case ["metrics"] if reading:
                 shown = self._metrics.render().encode()
                 return Response(200, (("content-type", "text/plain; version=0.0.4"),), shown)
@@ -102,6 +105,13 @@ class KubeletServer:
                 target = Target(namespace, pod, uid="".join(uid))
                 return await self._streams.port_forward(target, request)
         return Response(404, _TEXT, b"404 page not found\n")
+
+    def _health(self) -> Response:
+        wrong = self._healthy()
+        if not wrong:
+            return Response(200, _TEXT, b"ok")
+        told = f"[+]ping ok\n[+]log ok\n[-]syncloop failed: {wrong}\nhealthz check failed\n"
+        return Response(500, _TEXT, told.encode())
 
     async def _stream(self, verb: str, target: Target, request: Request) -> Reply:
         if request.method not in ("GET", "POST"):

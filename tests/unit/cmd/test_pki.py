@@ -61,3 +61,15 @@ def test_the_admin_is_in_system_masters_and_openssl_accepts_the_chain(tmp_path):
     assert [attribute.value for attribute in organization] == ["system:masters"]
     context = ssl.create_default_context(cafile=str(paths.ca))
     context.load_cert_chain(paths.certificate("apiserver"), paths.key("apiserver"))
+
+
+def test_another_clusters_authority_signs_the_certificates_of_a_node_that_joins(tmp_path):
+    clock = SystemClock()
+    leaf = pki.Leaf("kubelet", "system:node:n", ("system:nodes",), ("n", "127.0.0.1"))
+    for name in ("one", "two"):
+        pki.ensure(tmp_path / name, wanted(), clock)
+    one, two = pki.Pki(tmp_path / "one"), pki.Pki(tmp_path / "two")
+    assert pki.ensure_signed_by(one, tmp_path / "node", [leaf], clock) == 1
+    assert pki.ensure_signed_by(one, tmp_path / "node", [leaf], clock) == 0
+    assert pki.ensure_signed_by(two, tmp_path / "node", [leaf], clock) == 1, "it joins another now"
+    assert not pki.Pki(tmp_path / "node").ca_key.exists()

@@ -85,7 +85,7 @@ class Node:
 
 
 @asynccontextmanager
-async def node(directory: Path) -> AsyncIterator[Node]:
+async def node(directory: Path, unhealthy: str = "") -> AsyncIterator[Node]:
     authority = Authority(directory)
     pair = authority.issue("system:node:n1", "system:nodes")
     runtime = StreamingRuntime(clock=SystemClock())
@@ -94,7 +94,9 @@ async def node(directory: Path) -> AsyncIterator[Node]:
     metrics = Metrics()
     metrics.counter("kubelet_things_total", "Things.").add()
     lookup = RuntimeLookup(lambda: [POD], runtime)
-    server = KubeletServer(lookup, runtime, clock=SystemClock(), metrics=metrics)
+    server = KubeletServer(
+        lookup, runtime, clock=SystemClock(), metrics=metrics, healthy=lambda: unhealthy
+    )
     context = tls.server_context(pair.cert_path, pair.key_path, authority.ca_path)
     port = await server.start("127.0.0.1", 0, context)
     made = Node(f"https://127.0.0.1:{port}", runtime, authority)
@@ -127,6 +129,21 @@ def test_only_the_clusters_masters_are_let_in(tmp_path):
             assert other.body.startswith(b"Forbidden (user=someone, verb=get, resource=nodes")
             master = await made.client().request("GET", f"{made.url}/healthz")
             assert (master.status, master.body) == (200, b"ok")
+
+    asyncio.run(story())
+
+
+def test_health_fails_when_the_agent_is_stuck(tmp_path):
+    """[N4] [N19]"""
+
+    async def story():
+        async with node(tmp_path, unhealthy="pleg was last seen active 200s ago") as made:
+            client = made.client()
+            sick = await client.request("GET", f"{made.url}/healthz")
+            assert sick.status == 500
+            assert b"[-]syncloop failed: pleg was last seen active 200s ago" in sick.body
+            assert (await client.request("GET", f"{made.url}/healthz/syncloop")).status == 500
+            assert (await client.request("GET", f"{made.url}/healthz/ping")).status == 200
 
     asyncio.run(story())
 

@@ -1,0 +1,58 @@
+"""A process that runs until it is told to stop.
+
+Job: start the parts, wait for SIGINT or SIGTERM, stop the parts; a second signal hurries.
+Invariant: whatever was started is stopped, also when the start failed or was interrupted.
+"""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable
+from typing import Protocol
+
+from sampan.cmd.progress import Progress
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Parts(Protocol):
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def hurry(self) -> None:
+        """The user asked twice: give containers no more time."""
+
+
+async def run_until_signal(parts: Parts, progress: Progress, started: Callable[[], None]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop.set)
+    try:
+        starting = loop.create_task(parts.start())  # the root of all tasks
+        stopping = loop.create_task(stop.wait())  # the root of all tasks
+        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await starting
+            return
+        await starting
+        started()
+        await stopping
+        progress.say("\nstopping (once more to stop at once)")
+        for number in SIGNALS:
+            loop.add_signal_handler(number, parts.hurry)
+    finally:
+        stopping.cancel()
+        await parts.stop()
+
+
+def loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: type[asyncio.AbstractEventLoop] = uvloop.Loop
+    return factory

@@ -1,0 +1,150 @@
+"""`sampan kubelet`: a node as a process of its own, with an API server elsewhere, or with none."""
+
+import shutil
+import ssl
+import tempfile
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sampan.testing.leftovers import leftovers
+from sampan.testing.processes import Program, eventually
+from sampan.testing.sampan_process import SampanProcess, environment, sampan_command
+
+pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
+
+WEB = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: IMAGE, command: [sleep, "1000"]}]
+"""
+
+
+LATE = "apiVersion: v1\nkind: Node\nmetadata: {name: late}\n"
+
+
+@contextmanager
+def kubelet(data_dir, *flags):
+    ready = data_dir.with_suffix(".ready")
+    ready.unlink(missing_ok=True)
+    program = Program(
+        [
+            *sampan_command("kubelet"), "--data-dir", str(data_dir), "--port", "0",
+            "--ready-file", str(ready), *flags,
+        ],
+        data_dir.with_suffix(".out"),
+        environment(),
+    )  # fmt: skip
+    try:
+        program.wait_until(ready.exists)
+        yield program
+    finally:
+        assert program.stop() == 0, program.tail()
+
+
+def test_a_node_joins_a_cluster_over_https_and_is_tolerant_of_its_absence(own_cluster, tmp_path):
+    """[N17] [N22] labels and taints, its own static pods, and the cluster may go and come back"""
+    manifests = tmp_path / "manifests"
+    manifests.mkdir()
+    (manifests / "web.yaml").write_text(WEB.replace("IMAGE", "app:1"))
+    own_cluster.up("--runtime", "none")
+    kubectl = own_cluster.kubectl
+    flags = (
+        "--join", str(own_cluster.data_dir), "--node-name", "two", "--runtime", "simulated",
+        "--node-labels", "disk=ssd,a=b", "--register-with-taints", "own=yes:NoSchedule",
+        "--manifests", str(manifests),
+    )  # fmt: skip
+    with kubelet(tmp_path / "two", *flags):
+        eventually(lambda: " Ready " in kubectl("get", "nodes"))
+        node = kubectl.get("node", "two")
+        assert node["metadata"]["labels"]["disk"] == "ssd"
+        assert {"key": "own", "value": "yes", "effect": "NoSchedule"} in node["spec"]["taints"]
+        eventually(lambda: "Running" in kubectl("get", "pods"))
+        assert kubectl.get("pods")["items"][0]["metadata"]["name"] == "web-two"
+        own_cluster.stop()
+        (manifests / "other.yaml").write_text(WEB.replace("IMAGE", "app:1").replace("web", "more"))
+        own_cluster.up("--runtime", "none")
+        eventually(lambda: kubectl("get", "pods").count("Running") == 2)
+        kubectl("delete", "pod", "web-two", "--wait=false")
+        eventually(lambda: kubectl("get", "pods").count("Running") == 2)
+
+
+def test_a_node_that_may_not_register_waits_for_its_object(own_cluster, tmp_path):
+    """[N17] --register-node=false, with an administrator's kubeconfig"""
+    own_cluster.up("--runtime", "none")
+    kubectl = own_cluster.kubectl
+    flags = ("--kubeconfig", str(own_cluster.kubeconfig), "--node-name", "late",
+             "--runtime", "simulated", "--register-node", "false")  # fmt: skip
+    with kubelet(tmp_path / "late", *flags):
+        assert kubectl.get("nodes")["items"] == []
+        kubectl("create", "-f", "-", stdin=LATE)
+        eventually(lambda: " Ready " in kubectl("get", "nodes"))
+
+
+def test_without_any_api_the_node_says_what_it_runs(tmp_path):
+    """[N19] [N22] and its health is there for a supervisor to ask"""
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "web.yaml").write_text(WEB.replace("IMAGE", "app:1"))
+    flags = ("--node-name", "alone", "--runtime", "simulated", "--manifests", str(tmp_path / "m"),
+             "--node-ip", "127.0.0.1", "--port", "0")  # fmt: skip
+    with kubelet(tmp_path / "alone", *flags) as program:
+        certificates = tmp_path / "alone" / "pki"
+        context = ssl.create_default_context(cafile=str(certificates / "ca.crt"))
+        context.load_cert_chain(certificates / "admin.crt", certificates / "admin.key")
+        port = _listening_port(program.process.pid)
+
+        def asked(path):
+            url = f"https://127.0.0.1:{port}{path}"
+            with urllib.request.urlopen(url, context=context, timeout=5) as answer:
+                return answer.read()
+
+        assert asked("/healthz") == b"ok"
+        eventually(lambda: b'"phase":"Running"' in asked("/pods"))
+        assert b"web-alone" in asked("/pods")
+
+
+def test_what_is_missing_is_said(tmp_path, capfd):
+    from sampan.cmd.main import main
+
+    assert main(["kubelet", "--data-dir", str(tmp_path / "x")]) == 1
+    assert "--kubeconfig or --join" in capfd.readouterr().err
+
+
+@pytest.mark.containerd
+def test_a_real_node_without_an_api_runs_its_manifests(archive, tmp_path):
+    """[N1] [N22] a container from a file, and nothing is left of it"""
+    root = Path(tempfile.mkdtemp(prefix="sampan-alone-"))
+    (root / "m").mkdir()
+    data = root / "node"
+    flags = ("--node-name", "alone", "--manifests", str(root / "m"), "--stop-pods")
+    helper = SampanProcess(root)
+    helper.data_dir = data
+    try:
+        with kubelet(data, *flags):
+            helper.run("image", "import", str(archive))
+            (root / "m" / "web.yaml").write_text(WEB.replace("IMAGE", "localhost/test/busybox:1"))
+            logs = data / "logs" / "pods"
+            eventually(lambda: list(logs.glob("default_web-alone_*/main/0.log")))
+    finally:
+        helper.run("reset", "--yes")
+    assert leftovers(data) == {}
+    shutil.rmtree(root)
+
+
+def _listening_port(pid):
+    """Of the process: the inode of its listening socket, looked up in the kernel's table."""
+    inodes = set()
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        target = path.readlink().name if path.is_symlink() else ""
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        words = line.split()
+        if words[9] in inodes and words[3] == "0A":
+            return int(words[1].split(":")[1], 16)
+    raise AssertionError("it does not listen")
