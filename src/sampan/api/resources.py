@@ -186,6 +186,13 @@ PRIORITY_CLASSES = _row(
 STORAGE_CLASSES = _row(
     "storage.k8s.io", "v1", "StorageClass", "storageclasses", short_names=("sc",), **_CLUSTER
 )
+SERVICE_CIDRS = _row(
+    "networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", STATUS, **_CLUSTER
+)  # fmt: skip
+VALIDATING_ADMISSION_POLICIES = _row(
+    "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicies", STATUS, categories=_EXTENSIONS, **_CLUSTER,
+)  # fmt: skip
 CSI_NODES = _row("storage.k8s.io", "v1", "CSINode", "csinodes", **_CLUSTER)
 RUNTIME_CLASSES = _row("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", **_CLUSTER)
 CUSTOM_RESOURCE_DEFINITIONS = _row(
@@ -225,7 +232,7 @@ RESOURCES: tuple[Resource, ...] = (
     _row("networking.k8s.io", "v1", "Ingress", "ingresses", STATUS, short_names=("ing",)),
     _row("networking.k8s.io", "v1", "IPAddress", "ipaddresses", short_names=("ip",), **_CLUSTER),
     _row("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", short_names=("netpol",)),
-    _row("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", STATUS, **_CLUSTER),
+    SERVICE_CIDRS,
     POD_DISRUPTION_BUDGETS,
     _row("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings",
          **_CLUSTER),
@@ -241,8 +248,7 @@ RESOURCES: tuple[Resource, ...] = (
          short_names=("vac",), **_CLUSTER),
     _row("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration",
          "mutatingwebhookconfigurations", categories=_EXTENSIONS, **_CLUSTER),
-    _row("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy",
-         "validatingadmissionpolicies", STATUS, categories=_EXTENSIONS, **_CLUSTER),
+    VALIDATING_ADMISSION_POLICIES,
     _row("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding",
          "validatingadmissionpolicybindings", categories=_EXTENSIONS, **_CLUSTER),
     _row("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration",

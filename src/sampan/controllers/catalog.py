@@ -17,17 +17,25 @@ from sampan.controllers.deployment import deployment_controller
 from sampan.controllers.disruption import disruption_controller
 from sampan.controllers.endpoints import endpoints_controller
 from sampan.controllers.endpointslice import endpointslice_controller
+from sampan.controllers.endpointslice_mirroring import endpointslice_mirroring_controller
+from sampan.controllers.ephemeral_volumes import ephemeral_volume_controller
 from sampan.controllers.garbage_collector import garbage_collector
 from sampan.controllers.horizontal_pod_autoscaler import horizontal_pod_autoscaler_controller
 from sampan.controllers.job import job_controller
 from sampan.controllers.local_provisioner import local_provisioner
 from sampan.controllers.namespace import namespace_controller
+from sampan.controllers.node_ipam import node_ipam_controller
 from sampan.controllers.node_lifecycle import node_lifecycle_controller
 from sampan.controllers.persistent_volumes import persistent_volume_binder
 from sampan.controllers.pod_gc import pod_gc_controller
 from sampan.controllers.replicaset import replicaset_controller, replication_controller
+from sampan.controllers.resource_quota import resource_quota_controller
 from sampan.controllers.root_ca import root_ca_controller
 from sampan.controllers.serviceaccount import serviceaccount_controller
+from sampan.controllers.small_statuses import (
+    service_cidr_controller,
+    validating_admission_policy_status_controller,
+)
 from sampan.controllers.statefulset import statefulset_controller
 from sampan.controllers.taint_eviction import taint_eviction_controller
 from sampan.controllers.ttl_after_finished import ttl_after_finished_controller
@@ -40,6 +48,7 @@ from sampan.controllers.volume_protection import (
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
     root_ca: str  # PEM, what pods verify the API server with
+    cluster_cidrs: tuple[str, ...] = ()  # nodes get their podCIDR from here; empty: from nobody
     ca: Ca | None = None  # signs certificates; None: nobody does
     sign_account_token: Sign | None = None  # for secrets that hold tokens
 
@@ -70,6 +79,12 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         volume_protection_controller(),
         local_provisioner(),
         horizontal_pod_autoscaler_controller(),
+        resource_quota_controller(),
+        endpointslice_mirroring_controller(),
+        ephemeral_volume_controller(),
+        validating_admission_policy_status_controller(),
+        service_cidr_controller(),
+        node_ipam_controller(settings.cluster_cidrs),
         clusterrole_aggregation_controller(),
         csr_approving_controller(),
         csr_cleaner_controller(),

@@ -7,8 +7,10 @@ Job: a controller's name → its user name. Pure.
 _ACCOUNTS = {
     "daemonset-controller": "daemon-set-controller",
     "endpoints-controller": "endpoint-controller",
+    "endpointslice-mirroring-controller": "endpointslicemirroring-controller",
     "garbage-collector-controller": "generic-garbage-collector",
     "horizontal-pod-autoscaler-controller": "horizontal-pod-autoscaler",
+    "node-ipam-controller": "node-controller",
     "node-lifecycle-controller": "node-controller",
     "persistentvolume-binder-controller": "persistent-volume-binder",
     "persistentvolumeclaim-protection-controller": "pvc-protection-controller",
@@ -18,6 +20,7 @@ _ACCOUNTS = {
     "resourceclaim-controller": "resource-claim-controller",
     "root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
     "serviceaccount-controller": "service-account-controller",
+    "service-cidr-controller": "service-cidrs-controller",
     "service-lb-controller": "service-controller",
     "persistentvolume-expander-controller": "expand-controller",
     "persistentvolume-attach-detach-controller": "attachdetach-controller",

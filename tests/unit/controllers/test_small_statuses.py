@@ -1,0 +1,34 @@
+from sampan.controllers.actions import NOTHING
+from sampan.controllers.small_statuses import CIDR_FINALIZER, plan_cidr, plan_policy
+
+
+def cidr(name="kubernetes", *finalizers, deleted=False, network="10.96.0.0/12"):
+    meta = {"name": name, "uid": name, "finalizers": list(finalizers)}
+    if deleted:
+        meta["deletionTimestamp"] = "now"
+    return {"metadata": meta, "spec": {"cidrs": [network]}}
+
+
+def test_a_policy_that_was_seen_says_so():
+    policy = {"metadata": {"name": "p", "uid": "u", "generation": 3}}
+    [patch] = plan_policy(policy).actions
+    assert patch.patch["status"]["observedGeneration"] == 3
+    seen = {**policy, "status": {"observedGeneration": 3, "typeChecking": {}}}
+    assert plan_policy(seen) == NOTHING
+
+
+def test_a_range_is_protected_and_then_ready():
+    [patch] = plan_cidr(cidr(), [], [], 0.0).actions
+    assert patch.patch["metadata"]["finalizers"] == [CIDR_FINALIZER]
+    [patch] = plan_cidr(cidr("k", CIDR_FINALIZER), [], [], 0.0).actions
+    assert patch.patch["status"]["conditions"][0]["status"] == "True"
+
+
+def test_a_range_in_use_stays_until_another_holds_its_addresses():
+    going = cidr("k", CIDR_FINALIZER, deleted=True)
+    [patch] = plan_cidr(going, [], ["10.96.0.1"], 0.0).actions
+    assert patch.patch["status"]["conditions"][0]["reason"] == "Terminating"
+    [freed] = plan_cidr(going, [cidr("other")], ["10.96.0.1"], 0.0).actions
+    assert freed.patch["metadata"]["finalizers"] is None
+    [freed] = plan_cidr(going, [], ["192.168.0.1"], 0.0).actions
+    assert freed.patch["metadata"]["finalizers"] is None
