@@ -51,7 +51,10 @@ bench: setup-test ## figures against a floor measured in the same run; appends t
 bench-api: setup-test ## the API server over TLS, beside a bare HTTP server and the bare store
 	$(VENV)/bin/python -m tests.bench.api
 
-proto: setup-test ## generate src/sampan/cri/gen from src/sampan/cri/protos
+bench-store: setup-test ## a million updates of a thousand objects in SQLite: rate and size of the file
+	$(VENV)/bin/python -m tests.bench.store
+
+proto: setup-test ## generate the message classes of the container runtime's and etcd's wire formats
 	tools/generate-protos
 
 clean: ## forget the virtual environment and build products (not run/)

@@ -9,6 +9,7 @@ import errno
 import random
 import socket
 import ssl
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -16,9 +17,11 @@ from sampan.api.schema import Schema
 from sampan.apiserver.authn.user import component
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
+from sampan.client.contract import Client
 from sampan.client.informer import Informers
 from sampan.client.inprocess import InProcessClient
 from sampan.client.kubeconfig import write_kubeconfig
+from sampan.client.lease import Elector, LeaseSettings
 from sampan.cmd import machine, pki
 from sampan.cmd.data_dir import DataDir
 from sampan.cmd.errors import CannotStart
@@ -50,6 +53,7 @@ class AllInOne:
         self._pki = pki.Pki(data.pki)
         self._nodes: Nodes | None = None
         self._server: ApiServer | None = None
+        self._shared = False  # other processes use the same store
 
     async def start(self) -> None:
         """Returns when the API answers and every node is Ready; raises CannotStart."""
@@ -103,6 +107,7 @@ class AllInOne:
             except StoreError as error:
                 raise CannotStart(str(error)) from error
             self._undo.push_async_callback(store.close)
+            self._shared = store.shared
             step.detail = f"{url.split(':')[0]}, revision {store.revision}"
         with self._progress.step("API server") as step:
             listening = _listen(self._settings, self._data)
@@ -172,15 +177,19 @@ class AllInOne:
 
         client = self._client_maker(server)("system:kube-scheduler")
         scheduler = Scheduler(client, clock=self._clock, rng=random.Random(), metrics=self._metrics)
-        self._tasks.supervise("scheduler", scheduler.run)
+        self._work("kube-scheduler", client, scheduler.run)
 
     def _start_controllers(self, server: ApiServer) -> None:
+        clients = self._client_maker(server)
+        client = clients("system:kube-controller-manager")
+        self._work("kube-controller-manager", client, lambda: self._control(server, clients))
+
+    async def _control(self, server: ApiServer, clients: ClientMaker) -> None:
         from sampan.controllers.catalog import ControllerSettings, all_controllers
         from sampan.controllers.csr_signing import Ca
         from sampan.controllers.identities import user_name
         from sampan.controllers.runner import ControllerRunner
 
-        clients = self._client_maker(server)
         client = clients("system:kube-controller-manager")
         informers = Informers(client, clock=self._clock)
         ca = Ca(self._pki.ca.read_bytes(), self._pki.ca_key.read_bytes())
@@ -190,8 +199,26 @@ class AllInOne:
             client, informers, self._clock, self._metrics, controllers,
             acting_as=lambda name: clients(user_name(name)),
         )  # fmt: skip
-        self._undo.push_async_callback(informers.stop)
-        self._tasks.supervise("controllers", runner.run)
+        try:
+            await runner.run()
+        finally:
+            await informers.stop()
+
+    def _work(self, name: str, client: Client, work: Callable[[], Awaitable[None]]) -> None:
+        """In a store of our own at once; else while no other process does the same."""
+        if not self._shared:
+            self._tasks.supervise(name, work)
+            return
+        rng = random.Random()
+        identity = f"{socket.gethostname()}_{rng.getrandbits(64):016x}"
+        lease = LeaseSettings("kube-system", name, identity)
+        elector = Elector(client, lease, clock=self._clock, rng=rng)
+        self._tasks.supervise(name, lambda: _again_and_again(elector, work))
+
+
+async def _again_and_again(elector: Elector, work: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await elector.run(work)
 
 
 def server_names(bind_address: str, identity: NodeIdentity) -> list[str]:

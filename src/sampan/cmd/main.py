@@ -160,7 +160,8 @@ def _add_up(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> Non
         "--store",
         metavar="URL",
         default="",
-        help="sqlite:////absolute/path or memory: (default: SQLite in the data dir)",
+        help="memory:, sqlite:////absolute/path or etcd://host:port,host:port/prefix (with TLS: "
+        "?cacert=FILE&cert=FILE&key=FILE); default: SQLite in the data dir",
     )
     add(
         "--runtime",
