@@ -200,3 +200,19 @@ async def test_deleting_the_set_deletes_its_pods(plane):
     await plane.settled(seconds=5)
     assert (await plane.client.list(PODS, "default")).items == []
     assert (await plane.client.list(DAEMON_SETS, "default")).items == []
+
+
+@with_daemons
+async def test_pods_that_were_orphaned_are_adopted_by_the_next_set(plane):
+    await add_node(plane, "a")
+    await create(plane)
+    [before] = (await plane.client.list(PODS, "default")).items
+    await plane.client.delete(DAEMON_SETS, "default", "agent", propagation="Orphan")
+    await plane.settled()
+    [orphan] = (await plane.client.list(PODS, "default")).items
+    assert "ownerReferences" not in orphan["metadata"]
+    await create(plane)
+    [adopted] = (await plane.client.list(PODS, "default")).items
+    assert adopted["metadata"]["uid"] == before["metadata"]["uid"]
+    owner = await plane.client.get(DAEMON_SETS, "default", "agent")
+    assert adopted["metadata"]["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]

@@ -277,3 +277,30 @@ async def test_nothing_is_lost_or_counted_twice_across_restarts(plane):
     found = await status(plane)
     assert found["succeeded"] == 20
     assert len(await pods(plane)) == 20
+
+
+@with_jobs
+async def test_a_pod_without_an_owner_that_matches_is_adopted_and_counted(plane):
+    stray = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "stray", "namespace": "default", "labels": {"run": "mine"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"},
+    }
+    await plane.client.create(PODS, stray)
+    template = {
+        "metadata": {"labels": {"run": "mine"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"},
+    }
+    await create(
+        plane,
+        template=template,
+        manualSelector=True,
+        selector={"matchLabels": {"run": "mine"}},
+    )
+    [adopted] = await pods(plane)
+    assert adopted["metadata"]["name"] == "stray"
+    assert adopted["metadata"]["finalizers"] == ["batch.kubernetes.io/job-tracking"]
+    await finish(plane, adopted)
+    job = await plane.client.get(JOBS, "default", "work")
+    assert job["status"]["succeeded"] == 1

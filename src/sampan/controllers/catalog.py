@@ -48,9 +48,9 @@ from sampan.controllers.volume_protection import (
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
     root_ca: str  # PEM, what pods verify the API server with
-    cluster_cidrs: tuple[str, ...] = ()  # nodes get their podCIDR from here; empty: from nobody
     ca: Ca | None = None  # signs certificates; None: nobody does
     sign_account_token: Sign | None = None  # for secrets that hold tokens
+    cluster_cidrs: tuple[str, ...] = ()  # nodes get their podCIDR from here; empty: from nobody
 
 
 def all_controllers(settings: ControllerSettings) -> list[Controller]:

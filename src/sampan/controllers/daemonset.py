@@ -36,10 +36,16 @@ from sampan.controllers.actions import (
     deletion,
     status_patch,
 )
+from sampan.controllers.adoption import claims, may_adopt
 from sampan.controllers.controller import Caches, Controller, View, own_key
 from sampan.controllers.daemon_pods import new_pod, target_node, with_tolerations
 from sampan.controllers.job_tally import finished_at
-from sampan.controllers.pod_control import available_at, controller_reference, pod_events
+from sampan.controllers.pod_control import (
+    available_at,
+    by_orphan_namespace,
+    controller_reference,
+    pod_events,
+)
 from sampan.controllers.revisions import HASH, current_revision, hash_of, surplus_revisions
 from sampan.controllers.rollout import scaled
 from sampan.core.backoff import Backoff
@@ -68,7 +74,7 @@ def daemonset_controller() -> Controller:
         planned=_planner(failures),
         indices={
             DAEMON_SETS: {"namespace": by_namespace},
-            PODS: {"controller": by_controller_uid},
+            PODS: {"controller": by_controller_uid, "orphans": by_orphan_namespace},
             CONTROLLER_REVISIONS: {"controller": by_controller_uid},
         },
         workers=2,
@@ -323,6 +329,8 @@ def _planner(failures: Counter[tuple[str, str]]) -> Callable[[View, str], Awaita
             return NOTHING
         uid = uid_of(owner)
         pods = view.cache(PODS).by("controller", uid)
+        if _selects_something(owner) and (claimed := await claims(view, DAEMON_SETS, owner, pods)):
+            return Plan(claimed)
         pauses = _pauses(failures, uid, pods, view.now)
         history = view.cache(CONTROLLER_REVISIONS).by("controller", uid)
         nodes = list(view.cache(NODES).all())
@@ -367,8 +375,8 @@ def _place_facts(node: Obj) -> tuple[object, ...]:
     return labels_of(node), taints, (node.get("spec") or {}).get("unschedulable")
 
 
-def _set_of_pod(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    keys: set[str] = set()
+def _set_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    keys = set(may_adopt(caches, DAEMON_SETS, new))
     for pod in (old, new):
         controller = controller_of(pod) if pod is not None else None
         if pod is not None and controller is not None and controller.get("kind") == "DaemonSet":

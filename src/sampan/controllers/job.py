@@ -24,6 +24,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.resources import JOBS, PODS
+from sampan.client.cache import by_namespace
 from sampan.client.events import reference as reference_to
 from sampan.controllers.actions import (
     NOTHING,
@@ -37,6 +38,7 @@ from sampan.controllers.actions import (
     deletion,
     status_patch,
 )
+from sampan.controllers.adoption import claims, may_adopt
 from sampan.controllers.controller import Caches, Controller, View, own_key
 from sampan.controllers.job_indexes import indexes_text
 from sampan.controllers.job_pods import Wanted, wanted_pods
@@ -49,7 +51,7 @@ from sampan.controllers.job_tally import (
     is_indexed,
     tally,
 )
-from sampan.controllers.pod_control import pod_events
+from sampan.controllers.pod_control import by_orphan_namespace, pod_events
 
 CONTROLLER = "kubernetes.io/job-controller"
 
@@ -70,7 +72,10 @@ def job_controller() -> Controller:
         aliases=("job",),
         wakes={JOBS: own_key, PODS: _job_of_pod},
         planned=_planned,
-        indices={PODS: {"job": _by_job}},
+        indices={
+            PODS: {"job": _by_job, "orphans": by_orphan_namespace},
+            JOBS: {"namespace": by_namespace},
+        },
     )
 
 
@@ -293,6 +298,10 @@ async def _planned(view: View, key: str) -> Plan:
     strangers = [pod for pod in pods if pod not in mine and has_finalizer(pod)]
     if strangers:
         return Plan([released(pod) for pod in strangers], again_seconds=0.0)
+    if not is_finished(job):
+        claimed = await claims(view, JOBS, job, (), (FINALIZER,))
+        if claimed:
+            return Plan(claimed)
     return plan(job, mine, view.now)
 
 
@@ -311,5 +320,6 @@ def _by_job(pod: Obj) -> Iterable[str]:
         yield f"{namespace_of(pod)}/{controller.get('name', '')}"
 
 
-def _job_of_pod(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    return {key for pod in (old, new) if pod is not None for key in _by_job(pod)}
+def _job_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    keys = {key for pod in (old, new) if pod is not None for key in _by_job(pod)}
+    return keys | set(may_adopt(caches, JOBS, new))
