@@ -6,7 +6,7 @@ SEED ?= 1
 MINUTES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix flow e2e robust bench bench-api proto setup-run setup-test clean
+.PHONY: help run test check fix flow e2e robust bench bench-api bench-store proto setup-run setup-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'

@@ -150,7 +150,8 @@ def _check_format(data: DataDir) -> None:
     try:
         text = data.format_file.read_text()
     except FileNotFoundError:
-        if any(entry.name not in {"lock"} for entry in data.root.iterdir()):
+        # Keys and certificates may be there first: of another process of the same cluster.
+        if any(entry.name not in {"lock", "pki"} for entry in data.root.iterdir()):
             raise DataDirError(
                 f"{data.root} is not empty and holds no sampan cluster: choose another --data-dir"
             ) from None

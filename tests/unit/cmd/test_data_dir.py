@@ -29,6 +29,12 @@ def test_a_directory_with_something_else_in_it_is_left_alone(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+def test_the_keys_of_another_process_of_the_cluster_may_be_there_first(tmp_path):
+    (tmp_path / "pki").mkdir()
+    (tmp_path / "pki" / "ca.crt").write_text("x")
+    assert open_data_dir(str(tmp_path)).format_file.exists()
+
+
 def test_a_newer_format_is_refused(tmp_path):
     data = open_data_dir(str(tmp_path / "d"))
     data.format_file.write_text("99\n")
