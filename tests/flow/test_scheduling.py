@@ -4,7 +4,13 @@ import random
 from contextlib import asynccontextmanager
 
 from sampan.api.objects import key_of
-from sampan.api.resources import EVENTS, NODES, PODS
+from sampan.api.resources import (
+    EVENTS,
+    NODES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    PRIORITY_CLASSES,
+)
 from sampan.core.tasks import Tasks
 from sampan.scheduler.loop import Scheduler
 from sampan.testing import virtual_time
@@ -133,5 +139,44 @@ def test_a_changed_node_takes_the_pods_that_waited_for_it():
             )
             await plane.clock.sleep(0.1)
             assert await placed(plane) == {"default/web": "a", "default/ssd": "a"}
+
+    virtual_time.run(story())
+
+
+def test_a_more_important_pod_makes_room_within_the_budgets():
+    """[S5] Preemption through the real API: of two nodes, the one whose pod has no budget."""
+
+    async def story():
+        async with scheduling() as plane:
+            high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000}
+            await plane.client.create(PRIORITY_CLASSES, {**high, "metadata": {"name": "high"}})
+            for name in "ab":
+                await ready_node(plane, node(name, cpu="2"))
+            for name, where in (("kept", "a"), ("lesser", "b")):
+                made = pod(name, cpu="2", nodeName=where)
+                made["metadata"]["labels"] = {"app": name}
+                await plane.client.create(PODS, made, "default")
+            budget = {
+                "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+                "metadata": {"name": "b"},
+                "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "kept"}}},
+            }  # fmt: skip
+            await plane.client.create(POD_DISRUPTION_BUDGETS, budget, "default")
+            await plane.clock.sleep(1)
+            important = pod("important", cpu="2", priorityClassName="high")
+            await plane.client.create(PODS, important, "default")
+            await plane.clock.sleep(1)
+            made = await plane.client.get(PODS, "default", "important")
+            assert made["status"]["nominatedNodeName"] == "b"
+            victim = await plane.client.get(PODS, "default", "lesser")
+            assert victim["metadata"]["deletionTimestamp"]
+            [told] = [
+                one for one in victim["status"]["conditions"] if one["type"] == "DisruptionTarget"
+            ]
+            assert told["reason"] == "PreemptionByScheduler"
+            await plane.client.delete(PODS, "default", "lesser", grace_seconds=0)
+            await plane.clock.sleep(5)
+            assert (await placed(plane))["default/important"] == "b"
+            assert (await placed(plane))["default/kept"] == "a"
 
     virtual_time.run(story())

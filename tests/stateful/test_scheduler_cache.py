@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sampan.scheduler.cache_state import CacheState
 from sampan.scheduler.node_terms import Requirement
-from sampan.scheduler.pod_columns import Resident
+from sampan.scheduler.resident import Resident
 from sampan.scheduler.pod_terms import Carried, Kind, PodSelector, PodTerm
 from sampan.scheduler.requests import HostPort, Usage
 from sampan.scheduler.rows import NodeRow

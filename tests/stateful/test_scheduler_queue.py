@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from sampan.scheduler.pod_columns import Resident
+from sampan.scheduler.resident import Resident
 from sampan.scheduler.queue_state import BACKOFF, LONGEST_UNSCHEDULABLE_SECONDS, Place, QueueState
 from sampan.scheduler.requests import Usage
 from sampan.scheduler.requeue import NodeAdded, PodGone, may_help

@@ -14,6 +14,7 @@ import numpy as np
 from sampan.scheduler.columns import Columns
 from sampan.scheduler.decide import Chosen, Decision, Refused, filtered
 from sampan.scheduler.depends import Depends
+from sampan.scheduler.expected import NOBODY, Expected, refused_with, with_room_for
 from sampan.scheduler.profile import Profile
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
@@ -29,15 +30,23 @@ class Batches:
         self._columns, self._profile = columns, profile
         self._kept: dict[Hashable, _Kept] = {}  # the least recently used first
 
-    def decide(self, pod: PodShape, rng: random.Random) -> Decision:
+    def decide(
+        self, pod: PodShape, rng: random.Random, expected: Expected = NOBODY, first: str = ""
+    ) -> Decision:
+        """`expected`: pods that will come to a node and must still fit there; `first`: the node to
+        take without looking further, where it will do."""
         nodes = self._columns.snapshot()
         if pod.unsupported:
             return Refused(len(nodes), (), pod.unsupported)
         kept = self._kept_for(pod)
         feasible = kept.feasible(pod, nodes)
+        if expected:
+            feasible = with_room_for(expected, pod, feasible, self._columns, self._profile)
         count = int(np.count_nonzero(feasible))
         if not count:
-            return self._refused(pod, nodes, kept)
+            return self._refused(pod, nodes, kept, expected)
+        if first and (at := nodes.at.get(first)) is not None and feasible[at]:
+            return Chosen(first, 0, 1)
         ranked = kept.ranked(pod, nodes, feasible)
         best = np.flatnonzero(ranked == ranked.max())
         at = int(best[rng.randrange(len(best))])
@@ -56,7 +65,11 @@ class Batches:
         self._kept[key] = kept
         return kept
 
-    def _refused(self, pod: PodShape, nodes: Snapshot, kept: "_Kept") -> Refused:
+    def _refused(
+        self, pod: PodShape, nodes: Snapshot, kept: "_Kept", expected: Expected
+    ) -> Refused:
+        if expected:
+            return refused_with(expected, pod, self._columns, self._profile)
         last = kept.refusal
         if last is not None and last[:2] == (self._columns.generation, pod):
             return last[2]

@@ -23,14 +23,20 @@ async def bind(client: Client, pod: Obj, node: str) -> None:
     await client.create(PODS, binding, namespace_of(pod), subresource="binding", name=name_of(pod))
 
 
-def not_scheduled(pod: Obj, reason: str, message: str, now: float) -> Obj | None:
-    """The patch that sets PodScheduled=False; None where the pod already says so. Pure."""
+def not_scheduled(
+    pod: Obj, reason: str, message: str, now: float, nominated: str | None = None
+) -> Obj | None:
+    """The patch that sets PodScheduled=False, and where room is made for the pod (None: as it is;
+    empty: nowhere any more); None where the pod already says so. Pure."""
+    known = (pod.get("status") or {}).get("nominatedNodeName") or ""
+    moved = nominated is not None and nominated != known
     condition: Obj = {"type": "PodScheduled", "status": "False", "reason": reason}
     condition["message"] = message
     if generation := meta_of(pod).get("generation"):
         condition["observedGeneration"] = generation
     before = _condition(pod)
-    if before and all(before.get(field) == value for field, value in condition.items()):
+    same = before and all(before.get(field) == value for field, value in condition.items())
+    if same and not moved:
         return None
     if before and before.get("status") == "False" and before.get("lastTransitionTime"):
         condition["lastTransitionTime"] = before["lastTransitionTime"]
@@ -38,7 +44,14 @@ def not_scheduled(pod: Obj, reason: str, message: str, now: float) -> Obj | None
         condition["lastTransitionTime"] = time_text(now)
     condition["lastProbeTime"] = None
     # With the uid, a patch for a pod that was replaced meanwhile is refused.
-    return {"metadata": {"uid": uid_of(pod)}, "status": {"conditions": [condition]}}
+    status: Obj = {"conditions": [condition]}
+    if moved:
+        status["nominatedNodeName"] = nominated or None
+    return {"metadata": {"uid": uid_of(pod)}, "status": status}
+
+
+def not_nominated(pod: Obj) -> Obj:
+    return {"metadata": {"uid": uid_of(pod)}, "status": {"nominatedNodeName": None}}
 
 
 async def write_status(client: Client, pod: Obj, patch: Obj) -> None:

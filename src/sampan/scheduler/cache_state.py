@@ -8,10 +8,9 @@ Owner: the scheduler's loop.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sampan.scheduler.columns import Columns
-from sampan.scheduler.pod_columns import Resident
 from sampan.scheduler.requeue import (
     Event,
     NamespaceChanged,
@@ -21,6 +20,7 @@ from sampan.scheduler.requeue import (
     PodGone,
     PodPlaced,
 )
+from sampan.scheduler.resident import Resident
 from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.snapshot import Snapshot
 
@@ -94,6 +94,13 @@ class CacheState:
         placed = self._placed.get(uid)
         return placed.node if placed is not None else None
 
+    def pod(self, uid: str) -> Resident | None:
+        placed = self._placed.get(uid)
+        return placed.pod if placed is not None else None
+
+    def on(self, node: str) -> list[Resident]:
+        return list(self._on_node.get(node, {}).values())
+
     def any_below(self, priority: int) -> bool:
         """Whether a pod of a lower priority is on some node."""
         return any(one < priority for one in self._priorities)
@@ -103,8 +110,12 @@ class CacheState:
 
     def _put(self, uid: str, placed: Placed) -> list[Event]:
         before = self._placed.get(uid)
+        if placed.pod.uid != uid:
+            placed = replace(placed, pod=replace(placed.pod, uid=uid))
         if before is not None and (before.node, before.pod) == (placed.node, placed.pod):
             self._placed[uid] = placed
+            self._on_node[placed.node][uid] = placed.pod
+            self.columns.table.refresh(placed.pod)
             return [PodPlaced(placed.pod, placed.node)] if before.assumed else []
         gone = self.remove_pod(uid)
         self._placed[uid] = placed
@@ -112,9 +123,16 @@ class CacheState:
         self._count(placed.pod.priority, 1)
         self.columns.add(placed.node, placed.pod)
         new = PodPlaced(placed.pod, placed.node)
-        return [new] if gone is None else [gone, new]
+        if before is None or gone is None or _only_terminates(before, placed):
+            return [new]  # one that begins to terminate frees nothing yet
+        return [gone, new]
 
     def _count(self, priority: int, by: int) -> None:
         self._priorities[priority] += by
         if not self._priorities[priority]:
             del self._priorities[priority]
+
+
+def _only_terminates(before: Placed, after: Placed) -> bool:
+    changed = replace(before.pod, terminating=after.pod.terminating)
+    return (before.node, changed) == (after.node, after.pod)

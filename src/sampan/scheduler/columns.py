@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
-from sampan.scheduler.pod_columns import PodColumns, Resident
+from sampan.scheduler.pod_columns import PodColumns
+from sampan.scheduler.pod_table import PodTable
+from sampan.scheduler.resident import Resident
 from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.snapshot import ABSENT, BoolArray, IntArray, Snapshot
 from sampan.scheduler.tolerations import Taint
@@ -26,6 +28,7 @@ class Columns:
         self.generation = 0  # grows with every change
         self.structure = 0  # grows when nodes or namespaces change, not when pods come and go
         self.touched = Touched()
+        self.table = PodTable()
         self._rows: list[NodeRow] = []
         self._at: dict[str, int] = {}
         self._capacity = _FIRST_CAPACITY
@@ -79,6 +82,7 @@ class Columns:
         if at != last:
             self._rows[at] = self._rows[last]
             self._at[self._rows[at].name] = at
+            self.table.moved(last, at)
         for column in self._all_columns():
             column[at] = column[last]
             column[last] = 0
@@ -173,6 +177,10 @@ class Columns:
         for port in usage.ports:
             self._hold((port.protocol, port.port), self._rows[at].name, port.address, sign)
         self._pod_columns.take(at, resident, sign)
+        if sign > 0:
+            self.table.put(at, resident)
+        else:
+            self.table.remove(resident)
 
     def _hold(self, port: tuple[str, int], node: str, address: str, sign: int) -> None:
         nodes = self._ports.setdefault(port, {})

@@ -40,11 +40,16 @@ class Refused:
     refusals: tuple[Refusal, ...]
     # Set where no node was looked at: the pod asks for what no rule here looks after.
     unsupported: tuple[str, ...] = ()
+    # Set where one rule refused the pod before any node was looked at: its words, and its name.
+    beforehand: str = ""
+    beforehand_rule: str = ""
 
     @property
     def rules(self) -> frozenset[str]:
         if self.unsupported:
             return frozenset({UNSUPPORTED})
+        if self.beforehand:
+            return frozenset({self.beforehand_rule})
         return frozenset(refusal.rule for refusal in self.refusals)
 
 
@@ -63,8 +68,13 @@ def decide(pod: PodShape, nodes: Snapshot, profile: Profile, rng: random.Random)
     return Chosen(nodes.rows[at].name, int(points[at]), count)
 
 
-def filtered(pod: PodShape, nodes: Snapshot, profile: Profile) -> tuple[BoolArray, list[Refusal]]:
-    feasible: BoolArray = np.ones(len(nodes), np.bool_)
+def filtered(
+    pod: PodShape, nodes: Snapshot, profile: Profile, only: int | None = None
+) -> tuple[BoolArray, list[Refusal]]:
+    """Of all nodes, or of one only, those that pass, and why the others do not."""
+    feasible: BoolArray = np.full(len(nodes), only is None, np.bool_)
+    if only is not None:
+        feasible[only] = True
     refusals = []
     for rule in profile.filters:
         allowed = rule.mask(pod, nodes)
@@ -80,6 +90,19 @@ def filtered(pod: PodShape, nodes: Snapshot, profile: Profile) -> tuple[BoolArra
             Refusal(rule.name, tuple(reasons.items()), int(refused.sum()), int(hopeless.sum()))
         )
     return feasible, refusals
+
+
+def hopeful(pod: PodShape, nodes: Snapshot, profile: Profile) -> BoolArray:
+    """Where the pod could go if others were removed, as far as the rules can tell."""
+    feasible: BoolArray = np.ones(len(nodes), np.bool_)
+    hopeful = feasible.copy()
+    for rule in profile.filters:
+        allowed = rule.mask(pod, nodes)
+        if allowed is not None:
+            refused = feasible & ~allowed
+            feasible &= allowed
+            hopeful &= ~rule.unresolvable(pod, nodes, refused)
+    return hopeful
 
 
 def scored(pod: PodShape, nodes: Snapshot, profile: Profile, feasible: BoolArray) -> IntArray:

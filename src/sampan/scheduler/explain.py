@@ -4,19 +4,18 @@ Job: a Refused decision → the message of the FailedScheduling event and of the
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 from sampan.scheduler.decide import Refused
+from sampan.scheduler.preempt import NO_VICTIMS, NOT_HELPFUL
 
 NO_NODES = "no nodes available to schedule pods"
 # What upstream's PostFilter plugins add: dynamic resources first, then preemption.
 NO_CLAIMS = "no new claims to deallocate"
-NOT_HELPFUL = "Preemption is not helpful for scheduling"
-NO_VICTIMS = "No preemption victims found for incoming pod"
-NOT_ELIGIBLE = "not eligible due to preemptionPolicy=Never."
-NOT_YET = "not supported by this scheduler yet."
 
 
-def message(refused: Refused, *, may_preempt: bool, lower_priority_pods: bool) -> str:
+def message(refused: Refused, preemption: str = "") -> str:
+    """`preemption`: what became of it; empty where it was not tried, or makes room now."""
     if refused.all_nodes == 0:
         return NO_NODES
     start = f"0/{refused.all_nodes} nodes are available:"
@@ -25,21 +24,24 @@ def message(refused: Refused, *, may_preempt: bool, lower_priority_pods: bool) -
     counts: Counter[str] = Counter()
     for refusal in refused.refusals:
         counts.update(dict(refusal.reasons))
-    after = _preemption(refused, may_preempt=may_preempt, lower_priority_pods=lower_priority_pods)
-    return f"{start} {_listed(counts)}. {NO_CLAIMS}, preemption: {after}"
+    why = f"{start} {refused.beforehand or listed(counts.items())}."
+    return f"{why} {NO_CLAIMS}, preemption: {preemption}" if preemption else why
 
 
-def _preemption(refused: Refused, *, may_preempt: bool, lower_priority_pods: bool) -> str:
-    if not may_preempt:
-        return NOT_ELIGIBLE
+def nobody_to_preempt(refused: Refused) -> str:
+    """Where no pod anywhere is less important."""
     hopeless = sum(refusal.unresolvable for refusal in refused.refusals)
-    others = refused.all_nodes - hopeless
-    if others and lower_priority_pods:
-        return NOT_YET
-    counts = Counter({NOT_HELPFUL: hopeless, NO_VICTIMS: others})
-    return f"0/{refused.all_nodes} nodes are available: {_listed(counts)}."
+    if refused.beforehand:
+        hopeless = refused.all_nodes
+    return not_preempted(
+        refused.all_nodes, ((NOT_HELPFUL, hopeless), (NO_VICTIMS, refused.all_nodes - hopeless))
+    )
 
 
-def _listed(counts: Counter[str]) -> str:
+def not_preempted(all_nodes: int, reasons: Iterable[tuple[str, int]]) -> str:
+    return f"0/{all_nodes} nodes are available: {listed(reasons)}."
+
+
+def listed(reasons: Iterable[tuple[str, int]]) -> str:
     """Sorted as text, numbers included, as upstream sorts them."""
-    return ", ".join(sorted(f"{count} {text}" for text, count in counts.items() if count))
+    return ", ".join(sorted(f"{count} {text}" for text, count in reasons if count))

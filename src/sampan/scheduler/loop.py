@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 
 from sampan.api.errors import ApiError, Conflict, NotFound
 from sampan.api.objects import Obj, is_deleted, key_of, labels_of, name_of, uid_of
-from sampan.api.resources import NAMESPACES, NODES, PODS
+from sampan.api.resources import NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder, reference
 from sampan.client.informer import Informers
@@ -27,21 +27,35 @@ from sampan.scheduler.bind import (
     GATED_MESSAGE,
     UNSCHEDULABLE,
     bind,
+    not_nominated,
     not_scheduled,
     write_status,
 )
+from sampan.scheduler.budgets import Budget, budget_of
 from sampan.scheduler.cache_state import CacheState
 from sampan.scheduler.decide import Chosen, Refused
-from sampan.scheduler.explain import message
+from sampan.scheduler.evict import evict, tell
+from sampan.scheduler.expected import Nominations
+from sampan.scheduler.explain import message, nobody_to_preempt, not_preempted
 from sampan.scheduler.measures import ERROR, SCHEDULED, UNSCHEDULED, Measures
-from sampan.scheduler.pod_columns import resident, resident_of
+from sampan.scheduler.preempt import (
+    WAITING,
+    Candidate,
+    Hopeless,
+    Preemptor,
+    not_eligible,
+    preempt,
+)
 from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
 from sampan.scheduler.queue_state import Place, QueueState, Waiting
-from sampan.scheduler.requeue import Event
+from sampan.scheduler.requeue import Event, PodGone
+from sampan.scheduler.resident import resident, resident_of
 from sampan.scheduler.rows import (
+    PodRow,
     is_finished,
     node_of,
     node_row,
+    nominated_of,
     pod_row,
     scheduler_of,
 )
@@ -72,6 +86,9 @@ class Scheduler:
         self._cache = CacheState()
         self._batches = Batches(self._cache.columns, self._profile)
         self._queue = QueueState()
+        self._nominations = Nominations()
+        self._budgets: dict[str, Budget] = {}  # by namespace/name
+        self._evicting: set[str] = set()  # pods whose victims are being told
         self._pods: dict[str, Obj] = {}  # the pods of the queue, by uid
         name = self._profile.scheduler_name
         self._measures = Measures(self._metrics, self._queue, name)
@@ -89,6 +106,7 @@ class Scheduler:
             informers.of(NAMESPACES).on_change(self.namespace_changed)
             informers.of(NODES).on_change(self.node_changed)
             informers.of(PODS).on_change(self.pod_changed)
+            informers.of(POD_DISRUPTION_BUDGETS).on_change(self.budget_changed)
             informers.start()
             await informers.synced()
             self._tasks.supervise("events", self._events.run)
@@ -112,6 +130,12 @@ class Scheduler:
         elif old is not None:
             self._happened(self._cache.put_namespace(name_of(old), None))
 
+    def budget_changed(self, old: Obj | None, new: Obj | None) -> None:
+        if new is not None:
+            self._budgets[key_of(new)] = budget_of(new)
+        elif old is not None:
+            self._budgets.pop(key_of(old), None)
+
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
         if old is not None and (new is None or uid_of(new) != uid_of(old)):
             self._pod_gone(uid_of(old))
@@ -128,26 +152,39 @@ class Scheduler:
             self._pod_waits(new)
 
     def _pod_gone(self, uid: str) -> None:
-        self._unqueue(uid)
+        self._withdrawn(uid)
         self._happened(self._cache.remove_pod(uid))
 
     def _pod_waits(self, pod: Obj) -> None:
         uid = uid_of(pod)
         if is_deleted(pod):
-            self._unqueue(uid)
+            self._withdrawn(uid)
             return
         if uid not in self._queue and self._cache.node_of(uid) is not None:
             return  # bound by us, and this is from before: the confirmation is on its way
+        row, before = pod_row(pod), self._pods.get(uid)
         self._pods[uid] = pod
-        self._queue.put(pod_row(pod), self._clock.monotonic())
+        if row.nominated:
+            self._nominations.put(resident(row), row.nominated)
+        elif before is not None and nominated_of(before):
+            self._nominations.remove(uid)  # somebody took it back
+        self._queue.put(row, self._clock.monotonic())
         waiting = self._queue.get(uid)
         if waiting is not None and waiting.place is Place.GATED:
             self._say_not_scheduled(pod, GATED, GATED_MESSAGE)
         self._wake.set()
 
+    def _withdrawn(self, uid: str) -> None:
+        """A pod that waited is gone; who was kept off the room that was made for it may have it."""
+        waiting, node = self._queue.get(uid), self._nominations.node_of(uid)
+        self._unqueue(uid)
+        if node and waiting is not None:
+            self._happened(PodGone(resident(waiting.pod), node))
+
     def _unqueue(self, uid: str) -> None:
         self._queue.remove(uid)
         self._pods.pop(uid, None)
+        self._nominations.remove(uid)
 
     def _happened(self, event: Event | None) -> None:
         if event is not None:
@@ -175,8 +212,11 @@ class Scheduler:
         waiting = self._queue.pop(started)
         if waiting is None:
             return False
-        pod = self._pods[waiting.pod.uid]
-        decision = self._batches.decide(waiting.pod.shape, self._rng)
+        row = waiting.pod
+        pod = self._pods[row.uid]
+        expected = self._nominations.for_others(row.uid, row.priority)
+        first = self._nominations.node_of(row.uid)
+        decision = self._batches.decide(row.shape, self._rng, expected, first)
         match decision:
             case Chosen(node):
                 self._place(pod, waiting, node, started)
@@ -187,6 +227,7 @@ class Scheduler:
     def _place(self, pod: Obj, waiting: Waiting, node: str, started: float) -> None:
         row = waiting.pod
         self._cache.assume(row.uid, node, resident(row))
+        self._nominations.remove(row.uid)
         self._call("bind", self._bound(pod, waiting, node, started))
 
     def _refuse(self, pod: Obj, waiting: Waiting, refused: Refused, started: float) -> None:
@@ -194,14 +235,71 @@ class Scheduler:
         now = self._clock.monotonic()
         self._queue.refused(row.uid, refused.rules, now)
         self._measures.attempted(UNSCHEDULED, now - started)
-        why = message(
-            refused,
-            may_preempt=row.may_preempt,
-            lower_priority_pods=self._cache.any_below(row.priority),
-        )
+        nominated, preemption = self._make_room(row, refused)
+        why = message(refused, preemption)
         log.debug("pod cannot be scheduled", pod=row.key, why=why)
         self._events.record(reference(pod), "Warning", "FailedScheduling", why)
-        self._say_not_scheduled(pod, UNSCHEDULABLE, why)
+        self._say_not_scheduled(pod, UNSCHEDULABLE, why, nominated)
+
+    # Preemption.
+
+    def _make_room(self, row: PodRow, refused: Refused) -> tuple[str | None, str]:
+        """The node that is being cleared (None: nothing changes; empty: none any more), and what
+        there is to say about it."""
+        if refused.unsupported or not refused.all_nodes:
+            return None, ""
+        if row.uid in self._evicting:
+            return None, WAITING
+        if why_not := not_eligible(row, self._nominations, self._cache):
+            return None, why_not
+        if refused.beforehand or not self._cache.any_below(row.priority):
+            self._measures.preempted(0)
+            self._nominations.remove(row.uid)
+            return "", nobody_to_preempt(refused)
+        asked = Preemptor(
+            self._cache, self._profile, tuple(self._budgets.values()), self._nominations
+        )
+        found = preempt(row, asked, self._rng)
+        if isinstance(found, Hopeless):
+            self._measures.preempted(0)
+            self._nominations.remove(row.uid)
+            return "", not_preempted(refused.all_nodes, found.reasons)
+        self._clear(row, found)
+        return found.node, ""
+
+    def _clear(self, row: PodRow, found: Candidate) -> None:
+        self._measures.preempted(len(found.victims))
+        log.info("room is made", pod=row.key, node=found.node, victims=len(found.victims))
+        for one in self._nominations.on(found.node):
+            if one.priority < row.priority:
+                self._not_expected_any_more(one.uid)
+        self._nominations.put(resident(row), found.node)
+        self._evicting.add(row.uid)
+        self._call("evict", self._evicted(row, found))
+
+    def _not_expected_any_more(self, uid: str) -> None:
+        self._nominations.remove(uid)
+        pod = self._pods.get(uid)
+        if pod is not None:
+            self._call("status", self._status_written(pod, not_nominated(pod)))
+            self._queue.activate(uid, self._clock.monotonic())
+
+    async def _evicted(self, row: PodRow, found: Candidate) -> None:
+        name = self._profile.scheduler_name
+        try:
+            for victim in found.victims:
+                if victim.terminating:
+                    continue
+                async with asyncio.timeout(CALL_SECONDS):
+                    if await evict(self._client, victim, name, self._clock.now()):
+                        tell(self._events, victim, row.uid, found.node)
+        except (ApiError, OSError) as error:
+            log.warning("room was not made", pod=row.key, node=found.node, error=error)
+            # As upstream: there may be no event to wait for, so the pod tries again.
+            self._queue.activate(row.uid, self._clock.monotonic())
+            self._wake.set()
+        finally:
+            self._evicting.discard(row.uid)
 
     # Writing.
 
@@ -237,8 +335,10 @@ class Scheduler:
         why = f"running Bind plugin DefaultBinder: {error}"
         self._events.record(reference(pod), "Warning", "FailedScheduling", why)
 
-    def _say_not_scheduled(self, pod: Obj, reason: str, why: str) -> None:
-        patch = not_scheduled(pod, reason, why, self._clock.now())
+    def _say_not_scheduled(
+        self, pod: Obj, reason: str, why: str, nominated: str | None = None
+    ) -> None:
+        patch = not_scheduled(pod, reason, why, self._clock.now(), nominated)
         if patch is not None:
             self._call("status", self._status_written(pod, patch))
 

@@ -41,6 +41,14 @@ class Measures:
             "Number of attempts until a pod was scheduled.",
             buckets=[1, 2, 4, 8, 16],
         )
+        self._preemptions = metrics.counter(
+            "scheduler_preemption_attempts_total", "Number of attempts to make room by preemption."
+        )
+        self._victims = metrics.histogram(
+            "scheduler_preemption_victims",
+            "Number of pods that a preemption removes.",
+            buckets=[1, 2, 4, 8, 16, 32, 64],
+        )
         metrics.gauge(
             "scheduler_pending_pods", "Number of pending pods, by the queue.", ("queue",)
         ).read_from(lambda: {(name,): float(queue.count(place)) for name, place in _QUEUES.items()})
@@ -48,6 +56,12 @@ class Measures:
     def attempted(self, result: str, seconds: float) -> None:
         self._attempts.add(result, self._profile)
         self._attempt_seconds.observe(seconds, result, self._profile)
+
+    def preempted(self, victims: int) -> None:
+        """One attempt to make room; none were found where `victims` is 0."""
+        self._preemptions.add()
+        if victims:
+            self._victims.observe(victims)
 
     def scheduled(self, waiting: Waiting, now: float) -> None:
         attempts = waiting.attempts

@@ -6,48 +6,14 @@ Owner: Columns.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
-from sampan.api.objects import Obj, is_deleted, labels_of, namespace_of
-from sampan.scheduler.pod_terms import Carried, Kind, carried_by, demands_of
-from sampan.scheduler.requests import Usage, usage_of
-from sampan.scheduler.rows import PodRow, priority_of
+from sampan.scheduler.pod_terms import Carried, Kind
+from sampan.scheduler.resident import Resident
 from sampan.scheduler.snapshot import IntArray
 
 MOST_COUNTS = 1024  # selectors that are counted only because a pod once asked
-
-
-@dataclass(frozen=True, slots=True)
-class Resident:
-    """A pod on a node, as far as others care."""
-
-    usage: Usage
-    priority: int = 0
-    namespace: str = ""
-    labels: tuple[tuple[str, str], ...] = ()
-    terminating: bool = False
-    carried: tuple[Carried, ...] = ()
-
-
-def resident_of(pod: Obj) -> Resident:
-    return Resident(
-        usage=usage_of(pod),
-        priority=priority_of(pod),
-        namespace=namespace_of(pod),
-        labels=tuple(sorted(labels_of(pod).items())),
-        terminating=is_deleted(pod),
-        carried=carried_by(demands_of(pod)),
-    )
-
-
-def resident(row: PodRow) -> Resident:
-    """What a pod will be once it is placed."""
-    shape = row.shape
-    return Resident(
-        shape.usage, row.priority, shape.namespace, shape.labels, False, carried_by(shape.demands)
-    )
 
 
 Residents = Callable[[], Iterable[tuple[int, Resident]]]  # (node's index, pod)

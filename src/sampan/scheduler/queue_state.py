@@ -142,6 +142,12 @@ class QueueState:
         known = replace(known, errors=known.errors + 1, rules=frozenset(), since=now)
         self._place(replace(known, place=Place.BACKOFF))
 
+    def activate(self, uid: str, now: float) -> None:
+        """Try it again at once, whatever it waits for."""
+        known = self._pods.get(uid)
+        if known is not None and known.place in (Place.UNSCHEDULABLE, Place.BACKOFF):
+            self._place(replace(known, place=Place.ACTIVE, since=now))
+
     def event(self, event: Event, now: float) -> None:
         if self._in[Place.IN_FLIGHT]:
             self._events.append(event)

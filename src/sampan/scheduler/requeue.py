@@ -12,7 +12,7 @@ from sampan.scheduler.filters.node_ports import NODE_PORTS, conflicts
 from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT
 from sampan.scheduler.filters.pod_topology_spread import POD_TOPOLOGY_SPREAD
 from sampan.scheduler.node_terms import any_matches, holds
-from sampan.scheduler.pod_columns import Resident
+from sampan.scheduler.resident import Resident
 from sampan.scheduler.rows import NodeRow, PodShape
 from sampan.scheduler.tolerations import UNSCHEDULABLE, keeps_away, tolerated
 

@@ -42,6 +42,7 @@ class PodRow:
     gates: tuple[str, ...]
     may_preempt: bool
     shape: PodShape
+    nominated: str = ""  # the node that was cleared for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ def pod_row(pod: Obj) -> PodRow:
         gates=tuple(gate.get("name") or "" for gate in spec.get("schedulingGates") or ()),
         may_preempt=spec.get("preemptionPolicy") != "Never",
         shape=_shape(pod),
+        nominated=nominated_of(pod),
     )
 
 
@@ -95,6 +97,10 @@ def priority_of(pod: Obj) -> int:
 
 def node_of(pod: Obj) -> str:
     return (pod.get("spec") or {}).get("nodeName") or ""
+
+
+def nominated_of(pod: Obj) -> str:
+    return (pod.get("status") or {}).get("nominatedNodeName") or ""
 
 
 def is_finished(pod: Obj) -> bool:

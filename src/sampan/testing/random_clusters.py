@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sampan.api.objects import Obj
 from sampan.scheduler.cache_state import CacheState
-from sampan.scheduler.pod_columns import resident_of
+from sampan.scheduler.resident import resident_of
 from sampan.scheduler.rows import node_row
 from sampan.scheduler.snapshot import Snapshot
 

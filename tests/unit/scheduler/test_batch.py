@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from sampan.scheduler.batch import MOST_ROWS, MOST_SHAPES, Batches
 from sampan.scheduler.decide import Chosen, decide
 from sampan.scheduler.depends import Depends
-from sampan.scheduler.pod_columns import resident
 from sampan.scheduler.profile import DEFAULT_PROFILE
+from sampan.scheduler.resident import resident
 from sampan.scheduler.rows import node_row, pod_row
 from sampan.testing.random_clusters import (
     cache_of,
@@ -29,18 +29,62 @@ SHAPES = st.lists(
 )
 
 
+def small_node(number, cpu, taint):
+    disliked = [{"key": "k", "effect": "PreferNoSchedule"}] if taint else []
+    amounts = {"cpu": str(cpu), "memory": "8Gi", "pods": "110"}
+    return {
+        "metadata": {"name": f"n{number}", "labels": {"zone": "ab"[number % 2]}},
+        "spec": {"taints": disliked}, "status": {"allocatable": amounts},
+    }  # fmt: skip
+
+
+SMALL = st.lists(st.tuples(st.integers(1, 4), st.booleans()), min_size=2, max_size=4).map(
+    lambda those: ([small_node(at, cpu, taint) for at, (cpu, taint) in enumerate(those)], {})
+)
+
+
+def liking(cpu, zone):
+    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}
+    preferred = [{"weight": 7, "preference": term}]
+    affinity = {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "metadata": {"name": "p", "namespace": "default", "labels": {"app": "a"}},
+        "spec": {"containers": [container], "affinity": {"nodeAffinity": affinity} if zone else {}},
+    }  # fmt: skip
+
+
+LIKING = st.lists(
+    st.builds(liking, st.sampled_from(("500m", "1")), st.sampled_from(("", "a"))),
+    min_size=1,
+    max_size=2,
+)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=150)
+@given(SMALL, LIKING, st.data())
+def test_a_batch_that_fills_its_nodes_decides_as_one_by_one(cluster, shapes, data):
+    """[S3] Where nodes drop out, the points of the others change too."""
+    decide_both_ways(cluster, shapes, data)
+
+
 @pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(ROOMY, SHAPES, st.data())
 def test_a_batch_decides_as_one_by_one(cluster, shapes, data):
     """[S3] The same nodes, the same points, the same draws, whatever happens in between."""
+    decide_both_ways(cluster, shapes, data)
+
+
+def decide_both_ways(cluster, shapes, data):
     there, placed = cluster
     cache = cache_of(there, placed)
     batches = Batches(cache.columns, DEFAULT_PROFILE)
     seed = data.draw(st.integers(0, 9))
     here, there_rng = random.Random(seed), random.Random(seed)
     assumed = []
-    for number in range(data.draw(st.integers(1, 12))):
+    for number in range(data.draw(st.integers(1, 14))):
         pod = pod_row(data.draw(st.sampled_from(shapes)))
         found = batches.decide(pod.shape, here)
         assert found == decide(pod.shape, cache.snapshot(), DEFAULT_PROFILE, there_rng)

@@ -1,9 +1,9 @@
 from dataclasses import replace
 
 from sampan.scheduler.cache_state import CacheState
-from sampan.scheduler.pod_columns import Resident
 from sampan.scheduler.requests import Usage
 from sampan.scheduler.requeue import NodeAdded, NodeChanged, NodeGone, PodGone, PodPlaced
+from sampan.scheduler.resident import Resident
 from sampan.scheduler.rows import NodeRow
 
 POD = Resident(Usage((("cpu", 100),), 100, 0))
@@ -73,3 +73,20 @@ def test_lower_priorities_are_known_while_their_pods_are_there():
     assert not cache.any_below(6)
     cache.remove_pod("p")
     assert not cache.any_below(100)
+
+
+def test_a_pod_that_begins_to_terminate_frees_nothing_yet():
+    cache = CacheState()
+    cache.put_pod("a", "n", Resident(Usage((), 0, 0)))
+    [event] = cache.put_pod("a", "n", Resident(Usage((), 0, 0), terminating=True))
+    assert isinstance(event, PodPlaced)
+
+
+def test_what_no_rule_looks_at_is_kept_without_an_event():
+    cache = CacheState()
+    cache.put_node(NodeRow("n", {}, 110, {}, frozenset(), False, {}))
+    cache.put_pod("a", "n", Resident(Usage((), 0, 0)))
+    assert cache.put_pod("a", "n", Resident(Usage((), 0, 0), started=7.0)) == []
+    assert [one.started for one in cache.on("n")] == [7.0]
+    assert cache.pod("a").started == 7.0
+    assert cache.columns.table.started[0] == 7.0

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from sampan.scheduler.columns import MOST_LAZY, MOST_TOUCHED, Columns, Touched
-from sampan.scheduler.pod_columns import Resident
 from sampan.scheduler.requests import Usage
+from sampan.scheduler.resident import Resident
 from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.snapshot import ABSENT
 

@@ -1,9 +1,9 @@
 from sampan.scheduler.decide import Refusal, Refused
-from sampan.scheduler.explain import message
+from sampan.scheduler.explain import message, nobody_to_preempt, not_preempted
 
 
-def said(refused, may_preempt=True, lower=False):
-    return message(refused, may_preempt=may_preempt, lower_priority_pods=lower)
+def said(refused):
+    return message(refused, nobody_to_preempt(refused))
 
 
 FULL = Refused(
@@ -30,14 +30,25 @@ def test_reasons_are_sorted_as_text():
     assert said(refused).startswith("0/12 nodes are available: 10 b, 2 Too many pods. ")
 
 
-def test_a_pod_that_never_preempts_says_so():
-    assert said(FULL, may_preempt=False).endswith(
-        "preemption: not eligible due to preemptionPolicy=Never."
+def test_what_became_of_preemption_is_added():
+    why = not_preempted(5, (("Insufficient cpu", 2), ("none", 0), ("a", 3)))
+    assert message(FULL, why).endswith(
+        ". no new claims to deallocate, preemption: 0/5 nodes are available: "
+        "2 Insufficient cpu, 3 a."
     )
 
 
-def test_where_preemption_could_help_it_is_not_denied_in_silence():
-    assert said(FULL, lower=True).endswith("preemption: not supported by this scheduler yet.")
+def test_a_pod_for_which_room_is_made_says_only_why():
+    assert message(FULL).endswith("3 Insufficient cpu.")
+
+
+def test_a_refusal_of_the_pod_itself_counts_no_nodes():
+    refused = Refused(3, (), beforehand='persistentvolumeclaim "c" not found')
+    assert said(refused) == (
+        '0/3 nodes are available: persistentvolumeclaim "c" not found. no new claims to '
+        "deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for "
+        "scheduling."
+    )
 
 
 def test_without_nodes_there_is_not_much_to_say():

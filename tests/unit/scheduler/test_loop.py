@@ -18,7 +18,16 @@ class Api(SmallApi):
     def __init__(self, clock):
         super().__init__(clock)
         self.bound, self.failures, self.bind_seconds = [], [], 0.0
-        self.binding = self.most_binding = 0
+        self.binding = self.most_binding = self.delete_failures = 0
+
+    async def delete(self, resource, namespace, name, **options):
+        if self.delete_failures:
+            self.delete_failures -= 1
+            raise ServiceUnavailable("not now")
+        if resource is PODS and "grace_seconds" not in options:
+            grace = self._found(PODS, namespace, name)["spec"].get("terminationGracePeriodSeconds")
+            options["grace_seconds"] = 30 if grace is None else grace
+        return await super().delete(resource, namespace, name, **options)
 
     async def create(self, resource, obj, namespace="", *, subresource="", name=""):
         if subresource != "binding":
@@ -299,6 +308,90 @@ def test_a_demand_that_no_rule_looks_after_is_not_passed_over():
             await world.clock.sleep(5)
         assert world.node_of() is None
         assert "persistent volume claims not supported" in world.condition()["message"]
+
+    story(test)
+
+
+def test_a_more_important_pod_takes_the_place_of_a_lesser_one():
+    """[S5] The victim is told why, goes gracefully, and the room is kept for who made it."""
+
+    async def test(world):
+        await world.node(cpu="2")
+        async with running(world):
+            victim = await world.pod("low", cpu="2", priority=0, terminationGracePeriodSeconds=5)
+            await world.clock.sleep(1)
+            high = await world.pod("high", cpu="2", priority=10)
+            await world.clock.sleep(1)
+            made = world.api.find(PODS, "default", "high")
+            assert made["status"]["nominatedNodeName"] == "n"
+            assert world.condition("high")["message"] == (
+                "0/1 nodes are available: 1 Insufficient cpu."
+            )
+            going = world.api.find(PODS, "default", "low")
+            assert going["metadata"]["deletionTimestamp"]
+            told = going["status"]["conditions"][-1]
+            assert told["type"] == "DisruptionTarget"
+            assert told["reason"] == "PreemptionByScheduler"
+            assert told["message"] == (
+                "default-scheduler: preempting to accommodate a higher priority pod"
+            )
+            uid = high["metadata"]["uid"]
+            assert ("Preempted", f"Preempted by pod {uid} on node n") in world.events()
+            await world.pod("late", cpu="2", priority=5)  # must not take the room
+            await world.clock.sleep(2)
+            await world.api.delete(PODS, "default", "low", grace_seconds=0)
+            await world.clock.sleep(3)
+            assert (world.node_of("high"), world.node_of("late")) == ("n", None)
+            assert victim["metadata"]["uid"] not in [name for name, _ in world.api.bound]
+
+    story(test)
+
+
+def test_a_nominated_pod_that_is_deleted_leaves_the_room_to_others():
+    async def test(world):
+        await world.node(cpu="2")
+        async with running(world):
+            await world.pod("low", cpu="2", priority=0)
+            await world.clock.sleep(1)
+            await world.pod("high", cpu="2", priority=10)
+            await world.clock.sleep(1)
+            await world.pod("middle", cpu="1", priority=5)
+            await world.api.delete(PODS, "default", "low", grace_seconds=0)
+            await world.api.delete(PODS, "default", "high", grace_seconds=0)
+            await world.clock.sleep(5)
+            assert world.node_of("middle") == "n"
+
+    story(test)
+
+
+def test_pods_that_never_preempt_wait():
+    async def test(world):
+        await world.node(cpu="2")
+        async with running(world):
+            await world.pod("low", cpu="2", priority=0)
+            await world.clock.sleep(1)
+            await world.pod("high", cpu="2", priority=10, preemptionPolicy="Never")
+            await world.clock.sleep(5)
+            assert (
+                world.api.find(PODS, "default", "low")["metadata"].get("deletionTimestamp") is None
+            )
+            assert world.condition("high")["message"].endswith(
+                "preemption: not eligible due to preemptionPolicy=Never."
+            )
+
+    story(test)
+
+
+def test_a_victim_that_cannot_be_removed_now_is_removed_later():
+    async def test(world):
+        await world.node(cpu="2")
+        async with running(world):
+            await world.pod("low", cpu="2", priority=0, terminationGracePeriodSeconds=0)
+            await world.clock.sleep(1)
+            world.api.delete_failures = 2
+            await world.pod("high", cpu="2", priority=10)
+            await world.clock.sleep(30)
+            assert world.node_of("high") == "n"
 
     story(test)
 

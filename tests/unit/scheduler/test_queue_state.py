@@ -1,9 +1,9 @@
 from dataclasses import replace
 
-from sampan.scheduler.pod_columns import Resident
 from sampan.scheduler.queue_state import Place, QueueState
 from sampan.scheduler.requests import Usage
 from sampan.scheduler.requeue import NodeAdded, PodGone
+from sampan.scheduler.resident import Resident
 from sampan.scheduler.rows import NodeRow, pod_row
 
 FIT = frozenset({"NodeResourcesFit"})

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.scheduler.decide import Chosen, decide
-from sampan.scheduler.pod_columns import Resident, resident_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.requests import HostPort, Usage
 from sampan.scheduler.requeue import (
@@ -18,6 +17,7 @@ from sampan.scheduler.requeue import (
     PodPlaced,
     may_help,
 )
+from sampan.scheduler.resident import Resident, resident_of
 from sampan.scheduler.rows import node_row, pod_row
 from sampan.testing.random_clusters import cache_of, clusters, crowds, neighbours, nodes, pods
 
