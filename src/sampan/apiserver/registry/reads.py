@@ -14,11 +14,11 @@ import orjson
 from sampan.api.calls import Call, Item, ListAnswer
 from sampan.api.errors import BadRequest, Expired, Timeout
 from sampan.api.objects import Obj
-from sampan.apiserver.registry.generic import Registry
+from sampan.apiserver.registry.generic import Registry, translated
 from sampan.apiserver.registry.selection import Selection
 from sampan.apiserver.request import check_list_options, revision_number
 from sampan.apiserver.stored import item_from
-from sampan.store.contract import Compacted, FutureRevision
+from sampan.store.contract import Compacted, FutureRevision, StoreError
 
 FUTURE_WAIT_SECONDS = 3.0  # as upstream's cacher
 _TOO_OLD = (
@@ -121,6 +121,8 @@ async def _page(registry: Registry, call: Call, selection: Selection, token: _To
         ) from error
     except FutureRevision as error:
         raise _future(token.revision, registry.cache.revision) from error
+    except StoreError as error:
+        raise translated(error) from error
     known = kind.items
     items = []
     for entry in page.entries:
