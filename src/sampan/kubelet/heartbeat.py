@@ -224,6 +224,10 @@ class Heartbeat:
             "spec": spec,
         }
 
+    def warn(self, reason: str, message: str) -> None:
+        """An event about the node itself."""
+        self._event("Warning", reason, message)
+
     def _event(self, kind: str, reason: str, message: str) -> None:
         name = self._settings.node_name
         # As upstream: the uid of a node's events is its name.

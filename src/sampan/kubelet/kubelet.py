@@ -22,8 +22,10 @@ from sampan.core.tasks import Tasks
 from sampan.kubelet.cgroups import CgroupFailure, Cgroups, find_hierarchies
 from sampan.kubelet.heartbeat import Heartbeat
 from sampan.kubelet.hooks import Hooks
+from sampan.kubelet.image_garbage import ImageGarbage
 from sampan.kubelet.images import ImagePuller
 from sampan.kubelet.kill import Killer
+from sampan.kubelet.log_rotation import LogRotation
 from sampan.kubelet.mirror import Mirrors
 from sampan.kubelet.node_machine import SIMULATED, Machine, read_machine
 from sampan.kubelet.node_status import allocatable_of
@@ -101,6 +103,13 @@ class Kubelet:
         machine = _machine(settings)
         self._volumes = self._made_volumes(objects, _facts(settings, machine), rng)
         self._probes = self._made_probes(events, rng)
+        self._rotation = LogRotation(
+            runtime,
+            settings.log_dir,
+            most_bytes=settings.container_log_max_bytes,
+            most_files=settings.container_log_max_files,
+            clock=clock,
+        )
         self._cgroups = _made_cgroups(settings)
         steps = self._steps(events, machine, metrics)
         self._workers = PodWorkers(steps, tasks=self._tasks, clock=clock, metrics=metrics, rng=rng)
@@ -114,6 +123,13 @@ class Kubelet:
             clock=clock,
             rng=rng,
             registered=self._registered,
+        )
+        self._image_garbage = ImageGarbage(
+            runtime,
+            settings.image_directory or settings.root_dir,
+            settings=settings.image_garbage,
+            clock=clock,
+            warn=self._heartbeat.warn,
         )
         self._loop = SyncLoop(
             sources=sources_of(settings),
@@ -156,6 +172,8 @@ class Kubelet:
             self._tasks.supervise("relist", self._relist.run)
             if self._settings.standalone:
                 await asyncio.Event().wait()
+            if not self._settings.simulated:
+                self._tasks.supervise("image garbage", self._image_garbage.run)
             self._tasks.supervise("lease", self._heartbeat.keep_lease)
             self._tasks.supervise("images", self._heartbeat.watch_images)
             await self._tasks.supervise("node", self._heartbeat.run)
@@ -309,6 +327,10 @@ class Kubelet:
             self._tasks.start("volumes of gone pods", self._volumes.remove_orphans(known))
             if self._cgroups is not None:
                 self._cgroups.remove_orphans(known)
+
+        too_large = self._rotation.too_large(pods)
+        if too_large:
+            self._tasks.start("log rotation", self._rotation.rotate(too_large))
 
     def _retry(self, uid: str) -> None:
         self._workers.retry(uid)

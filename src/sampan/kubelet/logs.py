@@ -7,7 +7,7 @@ Invariant: with `follow`, every line of the log is seen once, across a rotation 
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -126,7 +126,7 @@ async def read_log(
     now: float,
     events: FileEvents,
     is_running: Callable[[], Awaitable[bool]],
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """The log as the client sees it, in blocks; FileNotFoundError where there is none."""
     formatter = LogFormatter(options, now)
     file = _open(path)
@@ -161,7 +161,7 @@ async def read_log(
 
 async def _blocks(
     file: BinaryIO, formatter: LogFormatter, until: int | None
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """Everything up to `until` (or, for now, to the end of the file)."""
     while not formatter.full:
         room = BLOCK_BYTES if until is None else min(BLOCK_BYTES, until - file.tell())

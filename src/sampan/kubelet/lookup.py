@@ -10,7 +10,7 @@ from typing import Protocol
 
 from sampan.api.objects import Obj, is_deleted, name_of, namespace_of, uid_of
 from sampan.kubelet.runtime import ContainerState, ContainerStatus, Runtime
-from sampan.kubelet.spec import find_container, restarts_after_exit
+from sampan.kubelet.spec import Role, find_container, restart_policy, restarts_after_exit
 
 
 class NotAvailable(Exception):
@@ -39,6 +39,12 @@ class PodLookup(Protocol):
     ) -> FoundContainer:
         """Raises NotAvailable."""
 
+    async def next_instance(
+        self, namespace: str, pod: str, container: str, after_id: str
+    ) -> FoundContainer | None:
+        """What runs instead of a container that ended; None: not yet. Raises NotAvailable when
+        nothing will."""
+
     async def sandbox_id(self, namespace: str, pod: str, uid: str = "") -> str:
         """Of the sandbox that is ready. Raises NotAvailable."""
 
@@ -61,6 +67,21 @@ class RuntimeLookup:
         same = [one for one in instances if one.name == container]
         chosen = choose_for_logs(wanted, container, same, previous)
         return FoundContainer(chosen.id, chosen.log_path, chosen.state is ContainerState.RUNNING)
+
+    async def next_instance(
+        self, namespace: str, pod: str, container: str, after_id: str
+    ) -> FoundContainer | None:
+        wanted = self._pod(namespace, pod, "")
+        observed = await self._runtime.pod(uid_of(wanted))
+        instances = [] if observed is None else observed.containers
+        same = [one for one in instances if one.name == container]
+        started = [one for one in same if one.state is not ContainerState.CREATED]
+        if started and started[0].id != after_id:
+            one = started[0]
+            return FoundContainer(one.id, one.log_path, one.state is ContainerState.RUNNING)
+        if not started or not will_run_again(wanted, container, started[0]):
+            raise NotAvailable(f'container "{container}" will not run again')
+        return None
 
     async def sandbox_id(self, namespace: str, pod: str, uid: str = "") -> str:
         wanted = self._pod(namespace, pod, uid)
@@ -103,6 +124,17 @@ def choose_for_logs(
     if started:
         return started[0]
     raise NotAvailable(f'container "{container}" in pod "{name}" {_why_not(pod, container)}')
+
+
+def will_run_again(pod: Obj, container: str, ended: ContainerStatus) -> bool:
+    found = find_container(pod, container)
+    phase = (pod.get("status") or {}).get("phase")
+    if found is None or is_deleted(pod) or phase in ("Succeeded", "Failed"):
+        return False
+    role, spec = found
+    if role is Role.INIT:
+        return ended.exit_code != 0 and restart_policy(pod) != "Never"
+    return role is not Role.EPHEMERAL and restarts_after_exit(pod, spec, ended.exit_code)
 
 
 def _ended_before_the_current(

@@ -6,14 +6,17 @@ Owner: the node agent starts and stops it.
 """
 
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
 from urllib.parse import parse_qs, unquote
 
 import orjson
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from sampan.api.log_options import options_from_query
+from sampan.api.log_options import LogOptions, options_from_query
 from sampan.api.objects import Obj
 from sampan.core.clock import Clock
 from sampan.core.file_events import FileEvents
@@ -129,14 +132,41 @@ class KubeletServer:
         found = await self._found(target, options.previous)
         if not has_log(found.log_path):
             raise NotAvailable(f"no log file of container {found.id}", status=500)
-        chunks = read_log(
-            found.log_path,
-            options,
-            now=self._clock.now(),
-            events=self._events,
-            is_running=lambda: self._still_runs(target, found.id),
-        )
-        return Stream(200, _TEXT, chunks)
+        return Stream(200, _TEXT, self._log_of_all(target, found, options))
+
+    async def _log_of_all(
+        self, target: Target, found: FoundContainer | None, options: LogOptions
+    ) -> AsyncIterator[bytes]:
+        """With `follow`, the log goes on with the container's next instance: upstream's ends."""
+        while found is not None:
+            chunks = read_log(
+                found.log_path,
+                options,
+                now=self._clock.now(),
+                events=self._events,
+                is_running=partial(self._still_runs, target, found.id),
+            )
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    yield chunk
+            if not options.follow or options.previous or options.limit_bytes is not None:
+                return
+            found = await self._next_instance(target, found.id)
+            options = replace(options, tail_lines=None, since_seconds=None, since_time=None)
+
+    async def _next_instance(self, target: Target, after_id: str) -> FoundContainer | None:
+        while True:
+            try:
+                found = await self._lookup.next_instance(
+                    target.namespace, target.pod, target.container, after_id
+                )
+                if found is not None and has_log(found.log_path):
+                    return found
+            except NotAvailable:
+                return None
+            except RuntimeFailure:
+                pass  # nobody can say: ask again
+            await self._clock.sleep(NEXT_INSTANCE_SECONDS)
 
     async def _found(self, target: Target, previous: bool) -> FoundContainer:
         return await self._lookup.find_container(

@@ -6,6 +6,7 @@ Job: names, addresses, directories, capacity and timing of one node.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sampan.kubelet.image_garbage import ImageGarbageSettings
 from sampan.version import GIT_VERSION
 
 
@@ -56,3 +57,7 @@ class KubeletSettings:
     relist_seconds: float = 10.0
     relist_blind_seconds: float = 2.0  # while there is no event stream
     images_in_status: int = 50
+    container_log_max_bytes: int = 10 * 1024 * 1024
+    container_log_max_files: int = 5
+    image_directory: str = ""  # on the disk of the images; root_dir where empty
+    image_garbage: ImageGarbageSettings = field(default_factory=ImageGarbageSettings)

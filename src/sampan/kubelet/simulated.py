@@ -308,7 +308,8 @@ class SimulatedRuntime:
 
     async def remove_image(self, reference: str) -> None:
         self._called("remove_image")
-        self._images.pop(reference, None)
+        for name in [name for name, one in self._images.items() if reference in (name, one.id)]:
+            del self._images[name]
 
     async def exec_sync(
         self, container_id: str, command: Sequence[str], timeout_seconds: float

@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
-from sampan.kubelet.lookup import NotAvailable, RuntimeLookup, choose_for_logs
+from sampan.kubelet.lookup import NotAvailable, RuntimeLookup, choose_for_logs, will_run_again
 from sampan.kubelet.runtime import ContainerSpec, ContainerState, ContainerStatus, SandboxSpec
 from sampan.kubelet.simulated import SimulatedRuntime
+from sampan.testing.observed_pods import exited
 from sampan.testing.virtual_time import LoopClock
 
 
@@ -105,3 +106,14 @@ def test_the_runtime_says_what_runs():
             await lookup.sandbox_id("default", "web")
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "again"),
+    [("Always", 0, True), ("OnFailure", 0, False), ("OnFailure", 1, True), ("Never", 1, False)],
+)
+def test_whether_a_container_runs_again_is_told_by_its_policy(policy, code, again):
+    pod = {"metadata": {}, "spec": {"restartPolicy": policy, "containers": [{"name": "main"}]}}
+    assert will_run_again(pod, "main", exited(exit_code=code)) is again
+    assert not will_run_again({**pod, "status": {"phase": "Failed"}}, "main", exited())
+    assert not will_run_again(pod, "another", exited())

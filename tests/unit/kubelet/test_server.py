@@ -23,7 +23,7 @@ from sampan.testing.certificates import Authority
 
 POD: Obj = {
     "metadata": {"name": "web", "namespace": "default", "uid": "u1"},
-    "spec": {"containers": [{"name": "main", "image": "i"}]},
+    "spec": {"containers": [{"name": "main", "image": "i"}], "restartPolicy": "Never"},
 }
 UPGRADE = [
     ("connection", "Upgrade"),

@@ -1,0 +1,55 @@
+"""Logs that are rotated, and that go on when their container does not [N18] [N19]."""
+
+import json
+
+import pytest
+
+from sampan.testing.processes import eventually
+
+pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
+
+IMAGE = "localhost/test/busybox:1"
+FLOOD_LINES = 160_000
+FLOOD = (
+    f"seq 1 {FLOOD_LINES} | sed s/^/a-line-that-is-long-enough-to-fill-the-file-soon-/;"
+    " until [ -f /go ]; do sleep 0.2; done; echo last; trap exit TERM; while :; do sleep 0.1; done"
+)
+
+
+def create(kubectl, name, command, **spec):
+    container = {"name": "main", "image": IMAGE, "command": ["sh", "-c", command]}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 1, **spec},
+    }
+    kubectl("create", "-f", "-", stdin=json.dumps(pod))
+
+
+def test_a_flood_is_rotated_and_a_follower_misses_nothing(cluster, kubectl, tmp_path):
+    create(kubectl, "flood", FLOOD)
+    kubectl.wait_phase("flood", "Running")
+    uid = kubectl.get("pod", "flood")["metadata"]["uid"]
+    follower = kubectl.background("logs", "-f", "flood", output=tmp_path / "log")
+    folder = cluster.data_dir / "logs" / "pods" / f"default_flood_{uid}" / "main"
+    eventually(lambda: list(folder.glob("0.log.*")), 30)
+    kubectl("exec", "flood", "--", "touch", "/go")
+    eventually(lambda: kubectl("logs", "flood", "--tail=1") == "last\n")
+    kubectl("delete", "pod", "flood")
+    follower.wait(20)
+    lines = (tmp_path / "log").read_text().splitlines()
+    numbers = [int(line.rsplit("-", 1)[1]) for line in lines[:-1]]
+    assert numbers == list(range(1, FLOOD_LINES + 1))
+    assert lines[-1] == "last"
+    assert not folder.exists()
+
+
+def test_a_follower_sees_the_next_instance_of_a_restarted_container(kubectl, tmp_path):
+    create(kubectl, "again", "echo begin; sleep 1; echo end")
+    eventually(lambda: kubectl.phase("again") == "Running")
+    follower = kubectl.background("logs", "-f", "again", output=tmp_path / "log")
+    eventually(lambda: (tmp_path / "log").read_text().startswith("begin\nend\nbegin\n"), 20)
+    assert follower.poll() is None
+    kubectl("delete", "pod", "again")
+    assert follower.wait(20) == 0
