@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import all_of
 from sampan.testing.api_requests import api_server
@@ -202,6 +203,33 @@ def test_what_a_service_had_is_free_again_after_its_end_at_either_server():
             assert "10.97.0.9" not in (await maker.get(ADDRESSES)).items
 
     on_servers(story)
+
+
+def test_the_kubernetes_service_leads_to_every_server_that_is_there():
+    endpoints = "/api/v1/namespaces/default/endpoints/kubernetes"
+
+    async def addresses(api):
+        found = (await api.get(endpoints)).obj
+        return {one["ip"] for subset in found["subsets"] for one in subset["addresses"]}
+
+    async def main(url):
+        async with asyncio.timeout(40), AsyncExitStack() as undo:
+            made = [
+                undo.enter_async_context(
+                    api_server(published_schema(), url, at(ip), clock=SystemClock())
+                )
+                for ip in ("10.0.0.1", "10.0.0.2")
+            ]
+            one, two = await all_of(made)
+            assert await addresses(one) == await addresses(two) == {"10.0.0.1", "10.0.0.2"}
+            await two.server.stop()
+            assert await addresses(one) == {"10.0.0.1"}
+
+    def at(ip):
+        return ApiServerSettings(advertise_address=ip)
+
+    with etcd_url() as url:
+        asyncio.run(main(url))
 
 
 def test_the_loss_of_a_server_is_not_noticed_by_who_retries_at_the_other():

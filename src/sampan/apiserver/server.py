@@ -9,7 +9,16 @@ from collections.abc import Callable
 
 from sampan.api.calls import Answer, Call, ListAnswer
 from sampan.api.objects import Obj, name_of, namespace_of
-from sampan.api.resources import NODES, PODS, RESOURCES, SECRETS, SERVICE_ACCOUNTS, SERVICES
+from sampan.api.resources import (
+    ENDPOINT_SLICES,
+    ENDPOINTS,
+    NODES,
+    PODS,
+    RESOURCES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+)
 from sampan.api.schema import Schema
 from sampan.apiserver.admission import role_escalation
 from sampan.apiserver.admission.chain import Admission
@@ -31,6 +40,7 @@ from sampan.apiserver.outbound import Caller
 from sampan.apiserver.registry.bootstrap import brought_up_to_date, wanted
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.handlers import handlers
+from sampan.apiserver.registry.masters import Masters
 from sampan.apiserver.registry.service_claims import Claims
 from sampan.apiserver.registry.service_repair import Repair
 from sampan.apiserver.registry.services import Allocator
@@ -96,7 +106,9 @@ class ApiServer:
             clock=clock,
             rng=rng,
         )
-        self._chain = Chain(parts, handlers(signer))
+        self._chain = chain = Chain(parts, handlers(signer))
+        self._store = store
+        self._masters = Masters(registry, settings, chain.overwrite, clock)
         self._health = Health({"etcd": self._cache_trouble, "informer-sync": self._cache_trouble})
         documents = Documents(
             self._health, metrics, Discovery(RESOURCES), OpenApi(schema, RESOURCES), signer
@@ -116,6 +128,8 @@ class ApiServer:
             found = self._registry.find(resource, namespace_of(obj), name_of(obj))
             if found is None:
                 steps.append(self._chain.ensure(resource, obj))
+            elif self._store.shared and resource in (ENDPOINTS, ENDPOINT_SLICES):
+                continue  # other servers are in there too
             elif changed := brought_up_to_date(resource, found, obj):
                 steps.append(self._chain.overwrite(resource, changed))
         for resource, obj in rbac_objects():
@@ -126,6 +140,8 @@ class ApiServer:
                 steps.append(self._chain.overwrite(resource, changed))
         await all_of(steps)
         await self._repair.at_start()
+        if self._store.shared:
+            await self._masters.once()
         self._health.started = True
 
     @property
@@ -146,8 +162,12 @@ class ApiServer:
         return AsUser(self._chain, authenticated(user))
 
     async def keep_repaired(self) -> None:
-        """Now and then what services have is compared with what is taken; until cancelled."""
-        await self._repair.keep_going()
+        """Now and then what services have is compared with what is taken, and the servers that
+        there are with the endpoints of `kubernetes`; until cancelled."""
+        works = [self._repair.keep_going()]
+        if self._store.shared:
+            works.append(self._masters.keep_going())
+        await all_of(works)
 
     def wind_down(self) -> None:
         """readyz fails from now on; requests are still answered."""
@@ -155,6 +175,8 @@ class ApiServer:
 
     async def stop(self) -> None:
         self.wind_down()
+        if self._store.shared and not self._cache.stopped:
+            await self._masters.leave()
         await self._cache.stop()
         if self._to_nodes is not None:
             await self._to_nodes.close()
