@@ -210,7 +210,7 @@ async def test_pods_that_were_orphaned_are_adopted_by_the_next_set(plane):
     await plane.client.delete(DAEMON_SETS, "default", "agent", propagation="Orphan")
     await plane.settled()
     [orphan] = (await plane.client.list(PODS, "default")).items
-    assert "ownerReferences" not in orphan["metadata"]
+    assert not orphan["metadata"].get("ownerReferences")
     await create(plane)
     [adopted] = (await plane.client.list(PODS, "default")).items
     assert adopted["metadata"]["uid"] == before["metadata"]["uid"]

@@ -302,5 +302,6 @@ async def test_a_pod_without_an_owner_that_matches_is_adopted_and_counted(plane)
     assert adopted["metadata"]["name"] == "stray"
     assert adopted["metadata"]["finalizers"] == ["batch.kubernetes.io/job-tracking"]
     await finish(plane, adopted)
+    await plane.settled()
     job = await plane.client.get(JOBS, "default", "work")
-    assert job["status"]["succeeded"] == 1
+    assert job["status"]["succeeded"] == 1, job["status"]

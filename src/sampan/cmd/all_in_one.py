@@ -58,6 +58,7 @@ class AllInOne:
     async def start(self) -> None:
         """Returns when the API answers and every node is Ready; raises CannotStart."""
         settings = self._settings
+        self._check_controllers()
         identity = NodeIdentity(
             name=settings.node_name or machine.node_name(socket.gethostname()),
             address=settings.node_ip or machine.primary_address(),
@@ -184,8 +185,18 @@ class AllInOne:
         client = clients("system:kube-controller-manager")
         self._work("kube-controller-manager", client, lambda: self._control(server, clients))
 
+    def _check_controllers(self) -> None:
+        from sampan.controllers.catalog import ControllerSettings, all_controllers
+        from sampan.controllers.controller import UnknownController, selected
+
+        try:
+            selected(all_controllers(ControllerSettings("")), self._settings.controllers)
+        except UnknownController as error:
+            raise CannotStart(f"--controllers: {error}") from error
+
     async def _control(self, server: ApiServer, clients: ClientMaker) -> None:
         from sampan.controllers.catalog import ControllerSettings, all_controllers
+        from sampan.controllers.controller import selected
         from sampan.controllers.csr_signing import Ca
         from sampan.controllers.identities import user_name
         from sampan.controllers.runner import ControllerRunner
@@ -194,7 +205,8 @@ class AllInOne:
         informers = Informers(client, clock=self._clock)
         ca = Ca(self._pki.ca.read_bytes(), self._pki.ca_key.read_bytes())
         root_ca, sign = self._pki.ca.read_text(), server.sign_account_token
-        controllers = all_controllers(ControllerSettings(root_ca, ca, sign))
+        offered = all_controllers(ControllerSettings(root_ca, ca, sign))
+        controllers = selected(offered, self._settings.controllers)
         runner = ControllerRunner(
             client, informers, self._clock, self._metrics, controllers,
             acting_as=lambda name: clients(user_name(name)),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from sampan.cmd.settings import (
     DEFAULT_DATA_DIR,
     DEFAULT_PORT,
+    ControllersSettings,
     NodeChoices,
     NodeProcessSettings,
     UpSettings,
@@ -24,6 +25,8 @@ examples:
   sampan up --runtime simulated --nodes 100    no containers: 100 simulated nodes
   sampan kubelet --join ./sampan-data --data-dir ./node2 --node-name two    another node
   sampan kubelet --manifests ./manifests       a node by itself: no API server
+  sampan up --controllers '*,-job'             without one of the controllers: yours takes its place
+  sampan controllers --kubeconfig kubeconfig   the controllers as a process of their own
   sampan image import app.tar                  give the node an image without a registry
   sampan down                                  stop it
   sampan reset --yes                           remove everything, containers and network included
@@ -51,6 +54,10 @@ def _dispatch(given: argparse.Namespace) -> int:
             from sampan.cmd import kubelet
 
             return kubelet.run(_node_settings(given))
+        case "controllers":
+            from sampan.cmd import controllers
+
+            return controllers.run(_controllers_settings(given))
         case "down":
             from sampan.cmd import down
 
@@ -87,6 +94,17 @@ def _up_settings(given: argparse.Namespace) -> UpSettings:
         log_level=given.log_level,
         keep_pods=given.keep_pods,
         node=NodeChoices(manifests=given.manifests),
+        controllers=given.controllers,
+    )
+
+
+def _controllers_settings(given: argparse.Namespace) -> ControllersSettings:
+    return ControllersSettings(
+        kubeconfig=given.kubeconfig,
+        controllers=given.controllers,
+        leader_elect=given.leader_elect,
+        ready_file=given.ready_file,
+        log_level=given.log_level,
     )
 
 
@@ -132,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     _add_up(verbs)
     _add_kubelet(verbs)
+    _add_controllers(verbs)
     _verb(verbs, "down", "stop a cluster")
     reset = _verb(verbs, "reset", "remove a cluster: data, containers, network")
     reset.add_argument("--yes", action="store_true", help="really do it")
@@ -180,6 +199,7 @@ def _add_up(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> Non
         action="store_true",
         help="leave containers running when sampan stops; the next start adopts them",
     )
+    _controllers(up)
     _log_level(up)
     # For --detach: where the child says that it is ready, or why it is not.
     add("--ready-fd", type=int, default=-1, help=argparse.SUPPRESS)
@@ -208,6 +228,28 @@ def _add_kubelet(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     add("--stop-pods", action="store_true", help="stop containers when the node stops")
     add("--ready-file", metavar="FILE", default="", help="written when the node is started")
     _log_level(kubelet)
+
+
+def _add_controllers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "run the controllers, with an API server elsewhere"
+    controllers = verbs.add_parser("controllers", help=text, description=text)
+    add = controllers.add_argument
+    add("--kubeconfig", metavar="FILE", default="", help="the API server, and who we are")
+    _controllers(controllers)
+    add("--leader-elect", type=_truth, default=True, metavar="BOOL",
+        help="work only while no other process does (default: true)")  # fmt: skip
+    add("--ready-file", metavar="FILE", default="", help="written when it is started")
+    _log_level(controllers)
+
+
+def _controllers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--controllers",
+        metavar="NAMES",
+        type=lambda text: tuple(one.strip() for one in text.split(",") if one.strip()),
+        default=("*",),
+        help="which ones: * is all, foo that one, -foo all but that one (default: *)",
+    )
 
 
 def _add_node(parser: argparse.ArgumentParser) -> None:

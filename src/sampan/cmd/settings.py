@@ -44,6 +44,7 @@ class UpSettings:
     log_level: str = "warning"
     keep_pods: bool = False
     node: NodeChoices = NodeChoices()
+    controllers: tuple[str, ...] = ("*",)  # `*` is all, `-job` all but that one
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +57,14 @@ class NodeProcessSettings:
     tls_cert_file: str = ""
     tls_private_key_file: str = ""
     client_ca_file: str = ""  # who may call the node's HTTP server
+
+
+@dataclass(frozen=True, slots=True)
+class ControllersSettings:
+    """`sampan controllers`: the controllers as a process of their own."""
+
+    kubeconfig: str
+    controllers: tuple[str, ...] = ("*",)
+    leader_elect: bool = True
+    ready_file: str = ""
+    log_level: str = "warning"

@@ -1,0 +1,105 @@
+"""`sampan controllers`: the controllers as a process of their own, with an API server elsewhere.
+
+Job: settings → client, lease, runner; lead while the lease is ours, wait for it while it is not.
+Invariant: of several such processes at most one works; who lost the lease stands in line again.
+"""
+
+import asyncio
+import os
+import random
+import socket
+import sys
+from pathlib import Path
+
+from sampan.client import kubeconfig
+from sampan.client.informer import Informers
+from sampan.client.lease import Elector, LeaseSettings
+from sampan.client.rest import RestClient, connect
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.process import loop_factory, run_until_signal
+from sampan.cmd.progress import Progress
+from sampan.cmd.settings import ControllersSettings
+from sampan.controllers.catalog import ControllerSettings, all_controllers
+from sampan.controllers.controller import UnknownController, selected
+from sampan.controllers.runner import ControllerRunner
+from sampan.core import log
+from sampan.core.clock import Clock, SystemClock
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+
+LEASE = ("kube-system", "kube-controller-manager")  # as upstream: both never work at once
+
+
+def run(settings: ControllersSettings) -> int:
+    log.set_up(settings.log_level)
+    progress = Progress(sys.stdout, SystemClock())
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_serve(settings, progress))
+    except CannotStart as error:
+        print(f"sampan: {error}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+async def _serve(settings: ControllersSettings, progress: Progress) -> None:
+    def started() -> None:
+        progress.say("waiting for the lease" if settings.leader_elect else "working")
+        if settings.ready_file:
+            Path(settings.ready_file).write_text("ready\n")
+
+    await run_until_signal(ControllersProcess(settings, progress, SystemClock()), progress, started)
+
+
+class ControllersProcess:
+    def __init__(self, settings: ControllersSettings, progress: Progress, clock: Clock) -> None:
+        self._settings, self._progress, self._clock = settings, progress, clock
+        self._tasks = Tasks("controllers")
+        self._client: RestClient | None = None
+        self._root_ca = ""
+
+    async def start(self) -> None:
+        """Returns at once: whether the API answers yet is the lease's affair."""
+        try:
+            selected(all_controllers(ControllerSettings("")), self._settings.controllers)
+            connection = kubeconfig.load(
+                self._settings.kubeconfig, os.environ, str(Path.home())
+            ).connection()
+        except (UnknownController, kubeconfig.KubeconfigError) as error:
+            raise CannotStart(str(error)) from error
+        self._root_ca = (connection.ca or b"").decode()
+        self._client = connect(connection, clock=self._clock, user_agent="sampan-controllers")
+        self._tasks.supervise("lead", self._stand_in_line)
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+        if self._client is not None:
+            await self._client.close()
+
+    def hurry(self) -> None:
+        """Nothing takes long here."""
+
+    async def _stand_in_line(self) -> None:
+        if not self._settings.leader_elect:
+            await self._work()
+            return
+        assert self._client is not None
+        rng = random.Random()
+        identity = f"{socket.gethostname()}_{rng.getrandbits(64):016x}"
+        lease = LeaseSettings(*LEASE, identity)
+        while True:
+            elector = Elector(self._client, lease, clock=self._clock, rng=rng)
+            await elector.run(self._work)
+
+    async def _work(self) -> None:
+        """While leading. New each time: some controllers have a memory, and caches grow old."""
+        assert self._client is not None
+        self._progress.say("working")
+        informers = Informers(self._client, clock=self._clock)
+        offered = all_controllers(ControllerSettings(self._root_ca))
+        chosen = selected(offered, self._settings.controllers)
+        runner = ControllerRunner(self._client, informers, self._clock, Metrics(), chosen)
+        try:
+            await runner.run()
+        finally:
+            await informers.stop()
