@@ -30,6 +30,7 @@ from sampan.kubelet.streams import Streams, Target
 
 ALLOWED_GROUPS = frozenset({"system:masters"})
 RUN_SECONDS = 120.0
+NEXT_INSTANCE_SECONDS = 0.3  # asked only while somebody follows the log of a container that ended
 _TEXT: Headers = (("content-type", "text/plain; charset=utf-8"),)
 _JSON: Headers = (("content-type", "application/json"),)
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "DELETE": "delete"}
