@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 from sampan.kubelet import translate
-from sampan.kubelet.runtime import ContainerState, ImageNotFound, RuntimeFailure
+from sampan.kubelet.runtime import (
+    ContainerState,
+    ImageNotFound,
+    LinuxResources,
+    RuntimeFailure,
+)
 from sampan.kubelet.simulated import SimulatedRuntime
 from sampan.testing.images import busybox_archive
 from sampan.testing.private_runtime import private_runtime, why_not
@@ -233,6 +238,23 @@ def test_a_signal_is_sent_and_its_effect_awaited(told):
         await world.runtime.stop_container(container_id, 0.0)
         assert (await world.container(pod)).exit_code == 7
         assert await world.runtime.signal_container(container_id, "SIGTERM", 1.0)  # it has ended
+
+    told(story)
+
+
+def test_a_running_container_gets_other_limits_and_goes_on(told):
+    """[N6]"""
+
+    async def story(world):
+        pod, _, container_id = await world.started("obeys")
+        more = LinuxResources(
+            cpu_shares=512, cpu_quota=50_000, cpu_period=100_000, memory_limit_bytes=64 * 1024**2
+        )
+        await world.runtime.update_container(container_id, more)
+        one = await world.container(pod)
+        assert (one.id, one.state) == (container_id, ContainerState.RUNNING)
+        with pytest.raises(RuntimeFailure):
+            await world.runtime.update_container("0" * 64, more)
 
     told(story)
 

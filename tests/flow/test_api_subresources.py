@@ -192,13 +192,79 @@ def test_what_a_node_must_answer_is_refused_where_there_is_no_way_to_nodes(schem
     run(schema, story)
 
 
+def asking(name, cpu):
+    made = pod(name)
+    made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    return made
+
+
+def test_a_resize_changes_resources_and_nothing_else(schema):
+    """[A5] [N6]"""
+
+    async def story(api):
+        made = await api.made(PODS, asking("web", "1"))
+        container = made["spec"]["containers"][0]
+        container["resources"], container["image"] = {"requests": {"cpu": "2"}}, "other"
+        made["metadata"]["labels"] = {"not": "taken"}
+        answer = await api.put(f"{PODS}/web/resize", made)
+        assert answer.status == 200, answer.obj
+        spec, meta = answer.obj["spec"], answer.obj["metadata"]
+        assert spec["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
+        assert spec["containers"][0]["image"] != "other"
+        assert "labels" not in meta
+        assert meta["generation"] == 2
+        patch = {"spec": {"containers": [{"name": container["name"], "resources": {
+            "requests": {"cpu": "3"}}}]}}  # fmt: skip
+        answer = await api.patch(f"{PODS}/web/resize", patch)
+        assert answer.obj["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "3"}}
+        assert answer.obj["metadata"]["generation"] == 3
+
+    run(schema, story)
+
+
+def test_a_resize_may_not_change_the_quality_of_service_or_the_containers(schema):
+    """[A5]"""
+
+    async def story(api):
+        made = await api.made(PODS, asking("web", "1"))
+        made["spec"]["containers"][0]["resources"] = {}
+        assert (await api.put(f"{PODS}/web/resize", made)).status == 422
+        made["spec"]["containers"][0]["name"] = "renamed"
+        assert (await api.put(f"{PODS}/web/resize", made)).status == 422
+
+    run(schema, story)
+
+
+def test_ephemeral_containers_are_added_to_a_pod_and_stay(schema):
+    """[A5] [C6] as `kubectl debug` does it"""
+
+    async def story(api):
+        made = await api.made(PODS, pod("web"))
+        debugger = {"name": "debugger", "image": "busybox"}
+        made["spec"]["ephemeralContainers"] = [debugger]
+        made["spec"]["containers"][0]["image"] = "other"
+        answer = await api.put(f"{PODS}/web/ephemeralcontainers", made)
+        assert answer.status == 200, answer.obj
+        [added] = answer.obj["spec"]["ephemeralContainers"]
+        assert added["terminationMessagePath"] == "/dev/termination-log"
+        assert answer.obj["spec"]["containers"][0]["image"] != "other"
+        assert answer.obj["metadata"]["generation"] == 2
+        patch = {"spec": {"ephemeralContainers": [{"name": "second", "image": "busybox"}]}}
+        answer = await api.patch(f"{PODS}/web/ephemeralcontainers", patch)
+        names = [one["name"] for one in answer.obj["spec"]["ephemeralContainers"]]
+        assert sorted(names) == ["debugger", "second"]
+        empty = {**answer.obj, "spec": {**answer.obj["spec"], "ephemeralContainers": []}}
+        refused = await api.put(f"{PODS}/web/ephemeralcontainers", empty)
+        assert refused.status == 422
+        assert "may not be removed" in refused.obj["message"]
+
+    run(schema, story)
+
+
 def test_what_is_not_there_yet_is_refused(schema):
     """[X6]"""
 
     async def story(api):
-        made = await api.made(PODS, pod("web"))
-        assert (await api.put(f"{PODS}/web/resize", made)).status == 405
-        assert (await api.put(f"{PODS}/web/ephemeralcontainers", made)).status == 405
         assert (await api.get("/api/v1/watch/pods")).status == 404
 
     run(schema, story)

@@ -328,6 +328,7 @@ class RealNode:
             # Somebody else's runtime may have systemd make the cgroups: it chooses the place.
             cgroup_root=root_of(self._data.root) if own else "",
             pod_pids_limit=POD_PIDS_LIMIT if own else -1,
+            checkpoint=str(self._data.kubelet / "allocated_pods_state"),
             **chosen(self._settings.node),
         )
 

@@ -40,6 +40,7 @@ from sampan.kubelet.runtime import (
     ExecResult,
     Image,
     ImageNotFound,
+    LinuxResources,
     ObservedPod,
     RuntimeEvent,
     RuntimeFailure,
@@ -246,6 +247,13 @@ class CriRuntime:
                 return False
             await self._clock.sleep(_END_POLL_SECONDS)
         return True
+
+    async def update_container(self, container_id: str, resources: LinuxResources) -> None:
+        with _translated():
+            request = cri.UpdateContainerResourcesRequest(
+                container_id=container_id, linux=messages.resources(resources)
+            )
+            await self._client.runtime("UpdateContainerResources", request)
 
     async def remove_container(self, container_id: str) -> None:
         request = cri.RemoveContainerRequest(container_id=container_id)

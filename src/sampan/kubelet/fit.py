@@ -31,7 +31,7 @@ def refusal(pod: Obj, others: Iterable[Obj], node: NodeRoom) -> Verdict | None:
     """Why the pod cannot run here; `others` are the pods that hold resources already."""
     holding = list(others)
     found = (
-        _os(pod, node) or _resources(pod, holding, node) or _selector(pod, node)
+        _os(pod, node) or lacking(pod, holding, node) or _selector(pod, node)
         or _ports(pod, holding) or _taints(pod, node)
     )  # fmt: skip
     if found is None:
@@ -83,7 +83,8 @@ def _raise(total: dict[str, Quantity], floor: Mapping[str, Quantity]) -> None:
             total[name] = amount
 
 
-def _resources(pod: Obj, others: list[Obj], node: NodeRoom) -> Verdict | None:
+def lacking(pod: Obj, others: list[Obj], node: NodeRoom) -> Verdict | None:
+    """Is there not enough of something?"""
     room = value_of(node.allocatable.get("pods", "110")).value()
     if len(others) + 1 > room:
         return _out_of("pods", 1, len(others), room)
@@ -97,11 +98,11 @@ def _resources(pod: Obj, others: list[Obj], node: NodeRoom) -> Verdict | None:
         capacity = value_of(node.allocatable.get(name, "0"))
         taken = used.get(name, ZERO)
         if amount and capacity < taken + amount:
-            return _out_of(name, *(_counted(name, one) for one in (amount, taken, capacity)))
+            return _out_of(name, *(counted(name, one) for one in (amount, taken, capacity)))
     return None
 
 
-def _counted(name: str, amount: Quantity) -> int:
+def counted(name: str, amount: Quantity) -> int:
     return amount.milli() if name == "cpu" else amount.value()
 
 

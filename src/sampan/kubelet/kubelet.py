@@ -19,6 +19,7 @@ from sampan.client.informer import Informer
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.kubelet.allocation import Allocations
 from sampan.kubelet.cgroups import CgroupFailure, Cgroups, find_hierarchies
 from sampan.kubelet.heartbeat import Heartbeat
 from sampan.kubelet.hooks import Hooks
@@ -76,6 +77,7 @@ class Kubelet:
         self._tasks = Tasks(f"kubelet {settings.node_name}")
         self._source = source
         self._health = RuntimeHealth()
+        self._allocations = Allocations(settings.checkpoint)
         self._registered = asyncio.Event()  # the node is in the API
         self._swept = False  # of what pods that are gone have left
         self._observations = Observations(runtime)
@@ -139,6 +141,7 @@ class Kubelet:
             events=events,
             room=self._heartbeat.room,
             clock=clock,
+            allocations=self._allocations,
         )
         self._relist = Relist(
             settings=settings,
@@ -279,6 +282,7 @@ class Kubelet:
             probes=self._probes,
             reporter=self._reporter,
             mirrors=self._mirrors,
+            allocations=self._allocations,
             events=events,
             clock=clock,
             metrics=metrics,

@@ -7,6 +7,7 @@ Invariant: containers start in the order of the plan; pulling images goes on bes
 Owner: PodSync, one call at a time per pod.
 """
 
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
@@ -32,6 +33,7 @@ from sampan.kubelet.plan import (
     KillContainer,
     KillPod,
     RemoveContainer,
+    Resize,
     StartContainer,
     newest_sandbox,
     ready_sandbox,
@@ -39,7 +41,14 @@ from sampan.kubelet.plan import (
 from sampan.kubelet.recorder import PodEvents
 from sampan.kubelet.runtime import Image, ObservedPod, Runtime, RuntimeFailure
 from sampan.kubelet.service_environment import service_variables
-from sampan.kubelet.spec import HASH_ANNOTATION, Role, container_hash, find_container, spec_of
+from sampan.kubelet.spec import (
+    HASH_ANNOTATION,
+    Role,
+    container_hash,
+    find_container,
+    resources_of,
+    spec_of,
+)
 from sampan.kubelet.volumes_hook import (
     MountedVolume,
     Objects,
@@ -66,6 +75,8 @@ class Performed:
     failed: bool = False
     waiting: dict[str, Waiting] = field(default_factory=dict)
     started: list[str] = field(default_factory=list)
+    resized: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)  # by container id
+    resize_error: str = ""
 
 
 @dataclass(slots=True)
@@ -169,10 +180,30 @@ class Performer:
                 case StartContainer():
                     if not site.broken:
                         await self._start(site, action, done)
+                case Resize(container_id, name):
+                    await self._resize(site, container_id, name, done)
                 case HoldBack(name, delay_seconds):
                     self._hold_back(site, name, delay_seconds, done)
                 case _:
                     assert_never(action)
+
+    async def _resize(self, site: _Site, container_id: str, name: str, done: Performed) -> None:
+        found = find_container(site.pod, name)
+        assert found is not None, name
+        wanted = translate.linux_resources(site.pod, found[1], self._node.memory_bytes)
+        try:
+            if self._cgroups is not None:
+                # A limit that grows must find room around it. One that shrinks may be refused here,
+                # until the container's own has shrunk.
+                with contextlib.suppress(CgroupFailure):
+                    self._cgroups.ensure(site.pod)
+            await self._runtime.update_container(container_id, wanted)
+            if self._cgroups is not None:
+                self._cgroups.ensure(site.pod)
+        except (RuntimeFailure, CgroupFailure) as error:
+            done.failed, done.resize_error = True, f"{name}: {error}"
+        else:
+            done.resized[container_id] = resources_of(found[1])
 
     async def _kill_pod(self, site: _Site, why: str) -> None:
         if site.observed is None:

@@ -7,8 +7,10 @@ Invariant: init containers run one after the other, and no normal container star
 Invariant: nothing is planned for a pod whose restart policy says that it is done.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeAlias
 
 from sampan.api.objects import Obj
@@ -16,6 +18,8 @@ from sampan.kubelet import crash_backoff
 from sampan.kubelet.runtime import ContainerState, ContainerStatus, ObservedPod, SandboxStatus
 from sampan.kubelet.spec import (
     HASH_ANNOTATION,
+    RESIZABLE,
+    RESOURCES_ANNOTATION,
     Role,
     container_hash,
     containers,
@@ -24,6 +28,7 @@ from sampan.kubelet.spec import (
     is_host_network,
     is_sidecar,
     latest,
+    resources_of,
     restart_policy,
     should_restart,
     with_roles,
@@ -64,6 +69,14 @@ class StartContainer:
 
 
 @dataclass(frozen=True, slots=True)
+class Resize:
+    """Other limits for a container that goes on running."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class HoldBack:
     """The container crashed too often: not before `until`."""
 
@@ -73,7 +86,7 @@ class HoldBack:
 
 
 Action: TypeAlias = (
-    KillPod | KillContainer | RemoveContainer | CreateSandbox | StartContainer | HoldBack
+    KillPod | KillContainer | RemoveContainer | CreateSandbox | StartContainer | Resize | HoldBack
 )
 
 
@@ -87,11 +100,17 @@ class Checks:
 
 
 NO_CHECKS = Checks({}, {}, {})
+Applied: TypeAlias = Mapping[str, Mapping[str, Mapping[str, str]]]
 
 
 def plan(
-    pod: Obj, observed: ObservedPod | None, now: float, checks: Checks = NO_CHECKS
+    pod: Obj,
+    observed: ObservedPod | None,
+    now: float,
+    checks: Checks = NO_CHECKS,
+    applied: Applied = MappingProxyType({}),
 ) -> list[Action]:
+    """`applied`: resources that containers got after they were created, by container id."""
     sandbox = newest_sandbox(observed)
     if observed is None or sandbox is None or _sandbox_changed(pod, observed, sandbox):
         return _with_new_sandbox(pod, observed, sandbox, now)
@@ -108,7 +127,52 @@ def plan(
     if not alive:
         # Sidecars must not keep a finished pod alive.
         return [KillPod("all containers ended")] if _runs_anything(observed) else []
-    return actions + inits + normals
+    resizes = [] if inits or normals else _resizes(pod, observed, applied)
+    return actions + inits + normals + resizes
+
+
+def _resizes(pod: Obj, observed: ObservedPod, applied: Applied) -> list[Action]:
+    """Running containers that were given other resources than they have."""
+    actions: list[Action] = []
+    for role, container in with_roles(pod):
+        running = latest(observed, container["name"])
+        if role in (Role.INIT, Role.EPHEMERAL) or not _is_running(running) or running is None:
+            continue
+        changed = changed_resources(container, running, applied)
+        if not changed:
+            continue
+        if changed & _needing_restart(container):
+            said = f"Container {running.name} resize requires restart"
+            actions.append(KillContainer(running.id, running.name, said))
+            actions.append(_next_start(container, role, running))
+        else:
+            actions.append(Resize(running.id, running.name))
+    return actions
+
+
+def changed_resources(container: Obj, running: ContainerStatus, applied: Applied) -> set[str]:
+    """The names (cpu, memory) of which the container has not what it was given."""
+    made_with = running.annotations.get(RESOURCES_ANNOTATION)
+    if made_with is None:
+        return set()  # created without any, which no resize can change
+    has = applied.get(running.id)
+    if has is None:
+        has = json.loads(made_with)
+    wants = resources_of(container)
+    return {
+        name
+        for name in RESIZABLE
+        for kind in ("requests", "limits")
+        if (wants.get(kind) or {}).get(name) != (has.get(kind) or {}).get(name)
+    }
+
+
+def _needing_restart(container: Obj) -> set[str]:
+    return {
+        one.get("resourceName", "")
+        for one in container.get("resizePolicy") or ()
+        if one.get("restartPolicy") == "RestartContainer"
+    }
 
 
 def newest_sandbox(observed: ObservedPod | None) -> SandboxStatus | None:

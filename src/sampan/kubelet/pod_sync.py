@@ -7,6 +7,7 @@ Owner: PodWorkers calls it, one step at a time per pod.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sampan.api.errors import ApiError
@@ -17,12 +18,13 @@ from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
 from sampan.kubelet import garbage
+from sampan.kubelet.allocation import Allocations, told
 from sampan.kubelet.cgroups import CgroupFailure, Cgroups
 from sampan.kubelet.container_status import Waiting
 from sampan.kubelet.kill import Killer
 from sampan.kubelet.mirror import Mirrors
 from sampan.kubelet.observed import Observations
-from sampan.kubelet.perform import Performer
+from sampan.kubelet.perform import Performed, Performer
 from sampan.kubelet.plan import Action, HoldBack, plan
 from sampan.kubelet.pod_workers import Job, Outcome
 from sampan.kubelet.probes_hook import Probes
@@ -61,8 +63,10 @@ class PodSync:
         clock: Clock,
         metrics: Metrics,
         cgroups: Cgroups | None = None,
+        allocations: Allocations | None = None,
     ) -> None:
-        self._cgroups = cgroups
+        self._cgroups, self._allocations = cgroups, allocations or Allocations()
+        self._applied: dict[str, dict[str, Mapping[str, Mapping[str, str]]]] = {}  # uid, container
         self._settings, self._runtime, self._observations = settings, runtime, observations
         self._health, self._performer, self._killer = health, performer, killer
         self._volumes, self._reporter, self._events = volumes, reporter, events
@@ -81,7 +85,8 @@ class PodSync:
 
     async def sync(self, job: Job) -> Outcome:
         try:
-            return await self._sync(job)
+            # It runs with what it was given, whatever it asks for by now.
+            return await self._sync(replace(job, pod=self._allocations.applied(job.pod)))
         except (RuntimeFailure, ApiError) as error:
             return self._failed("pod was not synced, trying again", job, error)
 
@@ -133,13 +138,16 @@ class PodSync:
             if self._is_overdue(pod, status, now):
                 message = "Pod was active on the node longer than the specified deadline"
                 return Outcome(verdict=Verdict("DeadlineExceeded", message), waiting=waiting)
-            actions = plan(pod, observed, now, self._probes.checks(uid))
+            applied = self._applied.get(uid) or {}
+            actions = plan(pod, observed, now, self._probes.checks(uid), applied)
             if not actions:
+                self._complete_resize(job, observed, waiting)
                 break
             if not self._network_is_ready(pod):
                 return Outcome(failed=True, waiting=waiting)
             done = await self._performer.perform(pod, actions, observed)
             waiting |= done.waiting
+            self._note_resize(pod, done)
             for name in done.started:
                 waiting.pop(name, None)
             if all(isinstance(one, HoldBack) for one in actions):
@@ -152,6 +160,27 @@ class PodSync:
         await self._refresh_volumes(pod)
         await self._discard(observed)
         return Outcome(waiting=waiting, wake_after=self._wake_after(pod, actions))
+
+    def _note_resize(self, pod: Obj, done: Performed) -> None:
+        uid = uid_of(pod)
+        if done.resized:
+            self._applied.setdefault(uid, {}).update(done.resized)
+        resizing = self._allocations.in_progress.get(uid)
+        if resizing is not None and resizing.error != done.resize_error:
+            self._allocations.in_progress[uid] = replace(resizing, error=done.resize_error)
+            if done.resize_error:
+                text = told(pod, resizing.generation, done.resize_error)
+                self._events.warning(pod, "ResizeError", f"Pod resize error: {text}")
+
+    def _complete_resize(
+        self, job: Job, observed: ObservedPod | None, waiting: Mapping[str, Waiting]
+    ) -> None:
+        """Nothing is left to do: every container has what it was given."""
+        resizing = self._allocations.in_progress.pop(uid_of(job.pod), None)
+        if resizing is not None:
+            text = told(job.pod, resizing.generation)
+            self._events.normal(job.pod, "ResizeCompleted", f"Pod resize completed: {text}")
+            self._report(job, observed, waiting)
 
     async def _refresh_volumes(self, pod: Obj) -> None:
         try:
@@ -218,6 +247,7 @@ class PodSync:
             await garbage.remove_directories([logs])
         await garbage.remove_directories([Path(pod_directory(uid, self._settings.root_dir))])
         self._observations.forget(uid)
+        self._applied.pop(uid, None)
         self._probes.forget(uid)
 
     async def _discard(self, observed: ObservedPod | None) -> None:
@@ -250,6 +280,8 @@ class PodSync:
             checks=self._probes.checks(uid),
             verdict=job.verdict,
             ending=ending,
+            pending=self._allocations.pending.get(uid),
+            resizing=self._allocations.in_progress.get(uid),
         )
         before = pod["status"].get("phase")
         status = pod_status(pod, observed, facts)

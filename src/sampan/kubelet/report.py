@@ -20,7 +20,7 @@ from sampan.core.backoff import Backoff, jittered
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
-from sampan.kubelet.status import OWNED, TERMINAL
+from sampan.kubelet.status import OWNED, RESIZE, TERMINAL
 
 log = get_logger(__name__)
 
@@ -201,7 +201,9 @@ def _changed_conditions(known: list[Obj], wanted: list[Obj]) -> list[Obj]:
         if ours and not _same(old, one):
             # A merge keeps what it is not told of: a reason that went must be named.
             changed.append({**{field: None for field in old if field not in one}, **one})
-    return changed
+    there = {one["type"] for one in wanted}
+    gone = [name for name in RESIZE if name in before and name not in there]
+    return changed + [{"$patch": "delete", "type": name} for name in gone]
 
 
 def _same(known: object, wanted: object) -> bool:

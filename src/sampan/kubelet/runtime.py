@@ -266,6 +266,9 @@ class Runtime(Protocol):
         """Send a signal (SIGUSR1, SIGRTMIN+3, …) to its first process and wait, `seconds` at most,
         for the container's end; did it end? One that does not run has."""
 
+    async def update_container(self, container_id: str, resources: LinuxResources) -> None:
+        """Other limits from now on, without a restart. Raises RuntimeFailure where it cannot be."""
+
     async def remove_container(self, container_id: str) -> None: ...
 
     async def image(self, reference: str) -> Image | None: ...

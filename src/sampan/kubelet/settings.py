@@ -40,6 +40,7 @@ class KubeletSettings:
     cgroup_root: str = ""  # pods' cgroups are made below it; empty: the runtime chooses
     pod_pids_limit: int = -1  # of each pod; -1: none. Needs cgroup_root
     register_node: bool = True
+    checkpoint: str = ""  # the file that remembers what pods were given; empty: none
     standalone: bool = False  # there is no API: only what the manifests say
     manifests: str = ""  # a directory of them, or one file
     manifest_url: str = ""

@@ -21,7 +21,8 @@ container only:
     readiness-probe *    (ok; an exec probe without a script of its own asks exec-exit-code)
     startup-probe *
     fail                 `STEP:TIMES:MESSAGE`, several with `;`: STEP (run_sandbox,
-                         create_container, start_container, stop_container) fails that many times;
+                         create_container, start_container, stop_container, update_container)
+                         fails that many times;
                          no TIMES: always
 Images: every reference can be pulled, except those whose tag is `missing` (the registry has none)
 or `broken` (the pull fails). Pulling takes `pull_seconds`.
@@ -44,6 +45,7 @@ from sampan.kubelet.runtime import (
     ExecResult,
     Image,
     ImageNotFound,
+    LinuxResources,
     ObservedPod,
     RuntimeEvent,
     RuntimeFailure,
@@ -96,6 +98,7 @@ class SimulatedRuntime:
         self._failed: dict[tuple[str, str], int] = {}
         self._made = 0
         self._down = ""
+        self.updated: dict[str, LinuxResources] = {}  # containers that were resized: for tests
         self.calls: dict[str, int] = {}  # how often each call was made: for tests and metrics
         for reference in images:
             self._keep_image(reference)
@@ -273,6 +276,13 @@ class SimulatedRuntime:
             code = int(container.script.number("stop-exit-code") or 0)
             self._end(container_id, container, code)
         return container.status.state is ContainerState.EXITED
+
+    async def update_container(self, container_id: str, resources: LinuxResources) -> None:
+        self._called("update_container")
+        sandbox, container = self._found(container_id)
+        about = f"{sandbox.status.uid}/{container.status.name}"
+        self._fail_if_scripted("update_container", about, container.script)
+        self.updated[container_id] = resources
 
     async def remove_container(self, container_id: str) -> None:
         self._called("remove_container")

@@ -13,6 +13,9 @@ from sampan.api.objects import Obj, is_deleted, meta_of
 from sampan.kubelet.runtime import ContainerState, ContainerStatus, ObservedPod
 
 HASH_ANNOTATION = "io.kubernetes.container.hash"
+# With which cpu and memory a container was created.
+RESOURCES_ANNOTATION = "sampan.dev/container.resources"
+RESIZABLE = ("cpu", "memory")
 DEFAULT_GRACE_SECONDS = 30.0
 
 
@@ -77,6 +80,18 @@ def container_hash(container: Obj) -> str:
     """Changes when the container must be replaced: as upstream since 1.31, name and image only."""
     told = orjson.dumps([container.get("name"), container.get("image")])
     return f"{zlib.crc32(told):08x}"
+
+
+def resources_of(container: Obj) -> dict[str, dict[str, str]]:
+    """The part of its resources that can change while it runs."""
+    given = container.get("resources")
+    if not given:
+        return {}
+    picked = {
+        kind: {name: given[kind][name] for name in RESIZABLE if name in (given.get(kind) or {})}
+        for kind in ("requests", "limits")
+    }
+    return {kind: amounts for kind, amounts in picked.items() if amounts}
 
 
 def latest(observed: ObservedPod | None, name: str) -> ContainerStatus | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from sampan.api.objects import Obj, meta_of, time_text
 from sampan.kubelet.container_status import Waiting, container_statuses, ephemeral_statuses
 from sampan.kubelet.plan import NO_CHECKS, Checks, ready_sandbox
+from sampan.kubelet.resize_state import InProgress, Pending
 from sampan.kubelet.runtime import ObservedPod
 from sampan.kubelet.spec import (
     containers,
@@ -24,7 +25,8 @@ from sampan.kubelet.spec import (
 
 TERMINAL = ("Succeeded", "Failed")
 # Written by the node; everything else in `conditions` belongs to others.
-OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
+RESIZE = ("PodResizePending", "PodResizeInProgress")  # there only while they hold
+OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", *RESIZE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Facts:
     checks: Checks = NO_CHECKS
     verdict: Verdict | None = None
     ending: bool = False  # terminating, and every container has ended
+    pending: Pending | None = None  # a resize that was not granted
+    resizing: InProgress | None = None
 
 
 def pod_status(pod: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
@@ -180,19 +184,34 @@ def _conditions(
     ]
     if "PodScheduled" not in old:
         made.append({"type": "PodScheduled", "status": "True"})
+    made += _resize_conditions(facts)
     generation = meta_of(pod).get("generation")
     result = [
         _dated(condition, old.get(condition["type"]), generation, facts.now) for condition in made
     ]
-    names = {condition["type"] for condition in made}
+    names = {*RESIZE, *(condition["type"] for condition in made)}
     return result + [one for name, one in old.items() if name not in names]
+
+
+def _resize_conditions(facts: Facts) -> list[Obj]:
+    made: list[Obj] = []
+    if facts.pending is not None:
+        made.append({"type": "PodResizePending", "status": "True", "reason": facts.pending.reason,
+                     "message": facts.pending.message,
+                     "observedGeneration": facts.pending.generation})  # fmt: skip
+    if facts.resizing is not None:
+        made.append({"type": "PodResizeInProgress", "status": "True",
+                     "observedGeneration": facts.resizing.generation})  # fmt: skip
+        if facts.resizing.error:
+            made[-1] |= {"reason": "Error", "message": facts.resizing.error}
+    return made
 
 
 def _dated(condition: Obj, old: Obj | None, generation: int | None, now: float) -> Obj:
     unchanged = old is not None and old.get("status") == condition["status"]
     since = old.get("lastTransitionTime") if old is not None and unchanged else None
     if generation:
-        condition["observedGeneration"] = generation
+        condition.setdefault("observedGeneration", generation)
     return {**condition, "lastTransitionTime": since or time_text(now)}
 
 

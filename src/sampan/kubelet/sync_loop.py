@@ -18,18 +18,21 @@ from sampan.api.objects import (
     time_text,
     uid_of,
 )
-from sampan.api.pods import is_mirror
+from sampan.api.pods import is_critical, is_mirror
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
-from sampan.kubelet import fit
+from sampan.kubelet import fit, preempt
+from sampan.kubelet.allocation import DEFERRED, Allocations, told, why_not
 from sampan.kubelet.mirror import Mirrors
 from sampan.kubelet.pod_state import Cause
 from sampan.kubelet.pod_workers import End, PodWorkers
+from sampan.kubelet.preempt import PREEMPTED
 from sampan.kubelet.recorder import PodEvents
 from sampan.kubelet.report import StatusReporter
+from sampan.kubelet.resize_state import InProgress
 from sampan.kubelet.runtime import ObservedPod
 from sampan.kubelet.spec import grace_seconds_of, spec_of
-from sampan.kubelet.status import is_terminal
+from sampan.kubelet.status import Verdict, is_terminal
 from sampan.kubelet.wanted import Change, Kind, Wanted, merge
 
 log = get_logger(__name__)
@@ -49,9 +52,10 @@ class SyncLoop:
         events: PodEvents,
         room: Callable[[], fit.NodeRoom],
         clock: Clock,
+        allocations: Allocations | None = None,
     ) -> None:
         self._workers, self._reporter, self._events = workers, reporter, events
-        self._mirrors = mirrors
+        self._mirrors, self._allocations = mirrors, allocations or Allocations()
         self._room, self._clock = room, clock
         self._wanted = {source: Wanted(source) for source in sources}
 
@@ -70,6 +74,10 @@ class SyncLoop:
             self._dispatch(change, now)
         if self.all_ready() and not was_ready:
             self._mirrors.sweep()
+            known = (uid for wanted in self._wanted.values() for uid in wanted.pods)
+            self._allocations.keep_only(known)
+        if self._allocations.pending and merged.changes:
+            self._retry_resizes()
 
     def is_orphaned(self, full_name: str) -> bool:
         """Has every source spoken, and none a pod of that name?"""
@@ -94,15 +102,20 @@ class SyncLoop:
             return
         match change.kind:
             case Kind.ADD:
-                self._workers.want(pod, now, self._end_of_new(pod, now))
+                end = self._end_of_new(pod, now)
+                if end is None:
+                    self._consider_resize(pod)
+                self._workers.want(pod, now, end)
             case Kind.UPDATE:
                 self._reporter.seen(pod)
+                self._consider_resize(pod)
                 self._workers.want(pod, now)
             case Kind.DELETE:
                 self._reporter.seen(pod)
                 self._workers.want(pod, now, End(Cause.DELETED, grace_seconds_of(pod)))
             case Kind.REMOVE:
                 self._reporter.forget(uid_of(pod))
+                self._allocations.forget(uid_of(pod))
                 self._workers.remove(uid_of(pod), grace_seconds_of(pod))
             case Kind.RECONCILE:
                 self._reporter.seen(pod)
@@ -123,12 +136,69 @@ class SyncLoop:
             return End(Cause.DELETED, _grace_left(pod, now))
         if is_terminal(pod.get("status") or {}):
             return End(Cause.COMPLETED, grace_seconds_of(pod))
-        verdict = fit.refusal(pod, self._workers.active_pods(), self._room())
+        # After a restart of the agent, what it was given before is the truth.
+        admitted = self._allocations.applied(pod)
+        verdict = self._refusal(admitted)
         if verdict is None:
+            self._allocations.give(admitted)
             return None
         message = verdict.message.removeprefix("Pod was rejected: ")
         self._events.warning(pod, verdict.reason, message)
         return End(Cause.REJECTED, grace_seconds_of(pod), verdict)
+
+    def _refusal(self, pod: Obj) -> Verdict | None:
+        """A critical pod may make room for itself."""
+        others, room = self._holding(), self._room()
+        verdict = fit.refusal(pod, others, room)
+        if verdict is None or not is_critical(pod) or fit.lacking(pod, others, room) is None:
+            return verdict
+        chosen = preempt.victims(pod, others, room)
+        if chosen is None:
+            return verdict
+        gone = {uid_of(one) for one in chosen}
+        verdict = fit.refusal(pod, [one for one in others if uid_of(one) not in gone], room)
+        if verdict is None:
+            for victim in chosen:
+                self._events.warning(victim, PREEMPTED.reason, PREEMPTED.message)
+                grace = grace_seconds_of(victim)
+                self._workers.kill(uid_of(victim), grace, Cause.EVICTED, PREEMPTED)
+        return verdict
+
+    def _holding(self) -> list[Obj]:
+        """The pods that hold resources, with what they were given."""
+        return [self._allocations.applied(pod) for pod in self._workers.active_pods()]
+
+    # In-place resize.
+
+    def _consider_resize(self, pod: Obj) -> None:
+        """Does the pod ask for something else than it was given, and may it have that?"""
+        uid, allocations = uid_of(pod), self._allocations
+        if allocations.applied(pod) is pod:
+            allocations.pending.pop(uid, None)
+            return
+        others = [one for one in self._holding() if uid_of(one) != uid]
+        pending = why_not(pod, others, self._room())
+        if pending is None:
+            allocations.give(pod)
+            allocations.pending.pop(uid, None)
+            generation = int(meta_of(pod).get("generation") or 0)
+            allocations.in_progress[uid] = InProgress(generation)
+            started = f"Pod resize started: {told(pod, generation)}"
+            self._events.normal(pod, "ResizeStarted", started)
+        elif allocations.pending.get(uid) != pending:
+            allocations.pending[uid] = pending
+            text = told(pod, pending.generation, pending.message)
+            message = f"Pod resize {pending.reason}: {text}"
+            self._events.warning(pod, f"Resize{pending.reason}", message)
+
+    def _retry_resizes(self) -> None:
+        """Something changed on the node: what was deferred may be possible by now."""
+        for uid, pending in list(self._allocations.pending.items()):
+            pod = self._workers.pod(uid)
+            if pending.reason == DEFERRED and pod is not None:
+                self._consider_resize(pod)
+                if uid not in self._allocations.pending:
+                    self._workers.wake(uid)
 
 
 def _grace_left(pod: Obj, now: float) -> float:

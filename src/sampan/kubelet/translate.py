@@ -40,8 +40,10 @@ from sampan.kubelet.runtime import (
 from sampan.kubelet.security import container_security, sandbox_security
 from sampan.kubelet.spec import (
     HASH_ANNOTATION,
+    RESOURCES_ANNOTATION,
     container_hash,
     is_host_network,
+    resources_of,
     spec_of,
     with_roles,
 )
@@ -174,7 +176,7 @@ def container_spec(
         stdin=bool(container.get("stdin")),
         stdin_once=bool(container.get("stdinOnce")),
         tty=bool(container.get("tty")),
-        resources=_resources(pod, container, node.memory_bytes),
+        resources=linux_resources(pod, container, node.memory_bytes),
         security=container_security(
             pod,
             container,
@@ -315,12 +317,15 @@ def _container_annotations(pod: Obj, container: Obj, attempt: int) -> dict[str, 
     pre_stop = (container.get("lifecycle") or {}).get("preStop")
     if pre_stop:
         annotations["io.kubernetes.container.preStopHandler"] = json.dumps(pre_stop)
+    resources = resources_of(container)
+    if resources:
+        annotations[RESOURCES_ANNOTATION] = json.dumps(resources)
     if container.get("ports"):
         annotations["io.kubernetes.container.ports"] = json.dumps(container["ports"])
     return annotations
 
 
-def _resources(pod: Obj, container: Obj, memory_bytes: int) -> LinuxResources:
+def linux_resources(pod: Obj, container: Obj, memory_bytes: int) -> LinuxResources:
     resources = container.get("resources") or {}
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     cpu = requests.get("cpu", limits.get("cpu"))

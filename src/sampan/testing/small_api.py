@@ -272,6 +272,9 @@ def _merge(before: object, patch: object) -> object:
 def _merge_conditions(before: "list[Obj]", patch: "list[Obj]") -> "list[Obj]":
     merged = {one["type"]: one for one in before}
     for one in patch:
+        if one.get("$patch") == "delete":
+            merged.pop(one["type"], None)
+            continue
         changed = _merge(merged.get(one["type"]), one)
         assert isinstance(changed, dict)
         merged[one["type"]] = changed

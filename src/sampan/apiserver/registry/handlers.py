@@ -5,7 +5,7 @@ Job: the table from (resource, subresource, verb) to a handler.
 
 from sampan.apiserver.authn.tokens import TokenSigner
 from sampan.apiserver.chain import Handler
-from sampan.apiserver.registry import reviews, subresources
+from sampan.apiserver.registry import pod_changes, reviews, subresources
 
 _SCALED = ("deployments.apps", "replicasets.apps", "replicationcontrollers", "statefulsets.apps")
 
@@ -25,6 +25,9 @@ def handlers(signer: TokenSigner | None) -> dict[tuple[str, str, str], Handler]:
         (f"localsubjectaccessreviews.{authorization}", "", "create"): reviews.local_access_review,
         (f"selfsubjectrulesreviews.{authorization}", "", "create"): reviews.self_rules_review,
     }
+    for verb in ("update", "patch"):
+        table["pods", "ephemeralcontainers", verb] = pod_changes.set_ephemeral_containers
+        table["pods", "resize", verb] = pod_changes.resize
     for scaled in _SCALED:
         table[scaled, "scale", "get"] = subresources.get_scale
         table[scaled, "scale", "update"] = subresources.set_scale

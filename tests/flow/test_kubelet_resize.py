@@ -1,0 +1,203 @@
+"""In-place resize and preemption on a simulated node. Virtual time."""
+
+import asyncio
+
+from sampan.api.objects import copy_of
+from sampan.api.resources import PODS
+from sampan.testing import virtual_time
+from sampan.testing.simulated_node import SimulatedNode
+
+
+def asking(cpu, **words):
+    resources = {"requests": {"cpu": cpu}, "limits": {"cpu": "4"}}
+    return [{"name": "main", "image": "app:1", "resources": resources, **words}]
+
+
+async def resize(node, cpu, name="web"):
+    pod = copy_of(node.pod(name))
+    pod["spec"]["containers"][0]["resources"]["requests"] = {"cpu": cpu}
+    pod["metadata"]["generation"] = int(pod["metadata"].get("generation") or 1) + 1
+    await node.api.update(PODS, pod)
+
+
+def given(node, name="web"):
+    return (node.container(name).get("allocatedResources") or {}).get("cpu")
+
+
+def condition(node, kind, name="web"):
+    found = [one for one in node.status(name)["conditions"] if one["type"] == kind]
+    return found[0] if found else None
+
+
+def reasons(node, name="web"):
+    return [reason for reason, _ in node.events(name) if reason.startswith("Resize")]
+
+
+def test_a_resize_changes_a_running_container_without_a_restart():
+    """[N6]"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make(containers=asking("1"))
+            await node.until_phase("Running")
+            container = node.container()["containerID"]
+            await resize(node, "2")
+            await node.until(lambda: given(node) == "2")
+            await node.settle()
+            assert node.container()["containerID"] == container
+            assert node.container()["restartCount"] == 0
+            [updated] = node.runtime.updated.values()
+            assert updated.cpu_shares == 2048
+            assert condition(node, "PodResizeInProgress") is None
+            assert condition(node, "PodResizePending") is None
+            assert reasons(node) == ["ResizeStarted", "ResizeCompleted"]
+            assert node.status()["observedGeneration"] == 2
+
+    virtual_time.run(story())
+
+
+def test_a_policy_may_ask_for_a_restart():
+    """[N6] [N9]"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+            await node.make(containers=asking("1", resizePolicy=policy))
+            await node.until_phase("Running")
+            await resize(node, "2")
+            await node.until(lambda: node.container()["restartCount"] == 1 and given(node) == "2")
+            await node.settle()
+            assert node.runtime.updated == {}
+            assert (
+                "Killing",
+                "Container main resize requires restart",
+            ) in node.events()
+
+    virtual_time.run(story())
+
+
+def test_a_resize_that_does_not_fit_now_is_deferred_until_it_does():
+    """[N6]"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make("other", containers=asking("2"))
+            await node.make(containers=asking("1"))
+            await node.until_phase("Running")
+            await node.until_phase("Running", "other")
+            await resize(node, "3")
+            await node.until(lambda: condition(node, "PodResizePending") is not None)
+            pending = condition(node, "PodResizePending")
+            assert (pending["status"], pending["reason"]) == ("True", "Deferred")
+            assert "Node didn't have enough resource: cpu" in pending["message"]
+            assert given(node) == "1"
+            await node.delete("other")
+            await node.until(lambda: given(node) == "3")
+            await node.settle()
+            assert condition(node, "PodResizePending") is None
+            assert reasons(node) == ["ResizeDeferred", "ResizeStarted", "ResizeCompleted"]
+
+    virtual_time.run(story())
+
+
+def test_a_resize_that_can_never_fit_is_infeasible_and_can_be_taken_back():
+    """[N6]"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make(containers=asking("1"))
+            await node.until_phase("Running")
+            await resize(node, "5")
+            await node.until(lambda: condition(node, "PodResizePending") is not None)
+            assert condition(node, "PodResizePending")["reason"] == "Infeasible"
+            await resize(node, "1")
+            await node.until(lambda: condition(node, "PodResizePending") is None)
+            assert node.runtime.updated == {}
+
+    virtual_time.run(story())
+
+
+def test_a_runtime_that_refuses_is_asked_again_and_the_status_says_why():
+    """[N6]"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            script = {"fail": "update_container:2:not now"}
+            await node.make(containers=asking("1"), script=script)
+            await node.until_phase("Running")
+            await resize(node, "2")
+            await node.until(
+                lambda: (condition(node, "PodResizeInProgress") or {}).get("reason") == "Error"
+            )
+            await node.until(lambda: condition(node, "PodResizeInProgress") is None)
+            await node.settle()
+            assert len(node.runtime.updated) == 1
+            assert reasons(node)[-1] == "ResizeCompleted"
+
+    virtual_time.run(story())
+
+
+def test_a_restart_in_the_middle_of_a_resize_loses_nothing(tmp_path):
+    """[N6] [N21] neither what was given nor what was asked for"""
+
+    async def story():
+        checkpoint = str(tmp_path / "state")
+        async with SimulatedNode(checkpoint=checkpoint) as node:
+            await node.make("other", containers=asking("2"))
+            await node.make(containers=asking("1"))
+            await node.until_phase("Running")
+            await resize(node, "3")
+            await node.until(lambda: condition(node, "PodResizePending") is not None)
+            container = node.container()["containerID"]
+            await node.stop()
+            await node.start()
+            await asyncio.sleep(20)
+            assert node.status()["phase"] == "Running", "it is admitted with what it was given"
+            assert condition(node, "PodResizePending")["reason"] == "Deferred"
+            await node.stop()
+            await resize(node, "2")
+            await node.start()
+            await node.until(lambda: given(node) == "2")
+            await node.until(lambda: condition(node, "PodResizePending") is None)
+            assert node.container()["containerID"] == container
+
+    virtual_time.run(story())
+
+
+def test_a_critical_pod_takes_the_place_of_an_ordinary_one():
+    """[N5]"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make("ordinary", containers=asking("3"))
+            await node.until_phase("Running", "ordinary")
+            await node.make("critical", containers=asking("2"), priority=2_000_001_000)
+            await node.until_phase("Running", "critical")
+            await node.until_phase("Failed", "ordinary")
+            assert node.status("ordinary")["reason"] == "Preempting"
+            message = "Preempted in order to admit critical pod"
+            assert node.status("ordinary")["message"] == message
+            assert ("Preempting", message) in node.events("ordinary")
+
+    virtual_time.run(story())
+
+
+def test_a_container_is_added_to_a_pod_that_runs():
+    """[N9] as `kubectl debug` does it"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make()
+            await node.until_phase("Running")
+            pod = copy_of(node.pod())
+            pod["spec"]["ephemeralContainers"] = [{"name": "debugger", "image": "busybox:1"}]
+            await node.api.update(PODS, pod)
+            await node.until(
+                lambda: any(
+                    "running" in one["state"]
+                    for one in node.status().get("ephemeralContainerStatuses") or ()
+                )
+            )
+            assert node.container()["restartCount"] == 0
+
+    virtual_time.run(story())
