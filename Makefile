@@ -9,7 +9,7 @@ MINUTES ?= 2
 .PHONY: help run test check fix flow e2e robust bench bench-api bench-store proto setup-run setup-test clean
 
 help: ## what there is
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup-run:
 	@tools/setup run
@@ -50,6 +50,9 @@ bench: setup-test ## figures against a floor measured in the same run; appends t
 
 bench-api: setup-test ## the API server over TLS, beside a bare HTTP server and the bare store
 	$(VENV)/bin/python -m tests.bench.api
+
+bench-scheduler: setup-test ## pods per second, decisions alone and end to end; appends to docs/bench.csv
+	$(VENV)/bin/python -m tests.bench.scheduler
 
 bench-store: setup-test ## a million updates of a thousand objects in SQLite: rate and size of the file
 	$(VENV)/bin/python -m tests.bench.store

@@ -69,12 +69,10 @@ def decide(pod: PodShape, nodes: Snapshot, profile: Profile, rng: random.Random)
 
 
 def filtered(
-    pod: PodShape, nodes: Snapshot, profile: Profile, only: int | None = None
+    pod: PodShape, nodes: Snapshot, profile: Profile, among: BoolArray | None = None
 ) -> tuple[BoolArray, list[Refusal]]:
-    """Of all nodes, or of one only, those that pass, and why the others do not."""
-    feasible: BoolArray = np.full(len(nodes), only is None, np.bool_)
-    if only is not None:
-        feasible[only] = True
+    """Of all nodes, or of some only, those that pass, and why the others do not."""
+    feasible: BoolArray = np.ones(len(nodes), np.bool_) if among is None else among.copy()
     refusals = []
     for rule in profile.filters:
         allowed = rule.mask(pod, nodes)

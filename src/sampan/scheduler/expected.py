@@ -6,7 +6,9 @@ Owner: Nominations belongs to the scheduler's loop.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
 
 from sampan.scheduler.columns import Columns
 from sampan.scheduler.decide import Refusal, Refused, filtered
@@ -93,13 +95,19 @@ def refused_with(expected: Expected, pod: PodShape, columns: Columns, profile: P
     nodes = columns.snapshot()
     feasible, refusals = filtered(pod, nodes, profile)
     found = list(refusals)
-    for node, pods in expected.items():
-        at = nodes.at.get(node)
-        if at is None or not feasible[at]:
-            continue
-        with added(columns, node, pods):
-            _, now = filtered(pod, columns.snapshot(), profile, only=at)
-            found += now
+    short = [node for node in expected if node in nodes.at and feasible[nodes.at[node]]]
+    with ExitStack() as everywhere:
+        for node in short:
+            everywhere.enter_context(added(columns, node, expected[node]))
+        left, now = filtered(pod, columns.snapshot(), profile, among=feasible)
+    if not left.any():
+        return Refused(len(nodes), _merged([*found, *now]))
+    # Those who are expected elsewhere would be of help: each node by itself.
+    for node in short:
+        alone = np.zeros(len(nodes), np.bool_)
+        alone[nodes.at[node]] = True
+        with added(columns, node, expected[node]):
+            found += filtered(pod, columns.snapshot(), profile, among=alone)[1]
     return Refused(len(nodes), _merged(found))
 
 

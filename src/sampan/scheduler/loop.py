@@ -37,6 +37,7 @@ from sampan.scheduler.decide import Chosen, Refused
 from sampan.scheduler.evict import evict, tell
 from sampan.scheduler.expected import Nominations
 from sampan.scheduler.explain import message, nobody_to_preempt, not_preempted
+from sampan.scheduler.hints import Hints
 from sampan.scheduler.measures import ERROR, SCHEDULED, UNSCHEDULED, Measures
 from sampan.scheduler.preempt import (
     WAITING,
@@ -85,8 +86,9 @@ class Scheduler:
         """Everything that is known comes from the API, so a new run starts with nothing."""
         self._cache = CacheState()
         self._batches = Batches(self._cache.columns, self._profile)
-        self._queue = QueueState()
         self._nominations = Nominations()
+        hints = Hints(self._cache, self._nominations, self._profile)
+        self._queue = QueueState(hints.helped)
         self._budgets: dict[str, Budget] = {}  # by namespace/name
         self._evicting: set[str] = set()  # pods whose victims are being told
         self._pods: dict[str, Obj] = {}  # the pods of the queue, by uid

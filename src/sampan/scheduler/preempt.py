@@ -190,8 +190,10 @@ def _reasons(pod: PodRow, asked: Preemptor, may_help: BoolArray) -> tuple[tuple[
     for at in np.flatnonzero(may_help & with_lower).tolist()[:LEAST_CANDIDATES]:
         node = nodes.rows[at].name
         lower = [one for one in asked.cache.on(node) if one.priority < pod.priority]
+        alone: BoolArray = np.zeros(len(nodes), np.bool_)
+        alone[at] = True
         with removed(columns, node, lower):
-            _, refusals = filtered(pod.shape, columns.snapshot(), asked.profile, only=at)
+            _, refusals = filtered(pod.shape, columns.snapshot(), asked.profile, alone)
         for refusal in refusals:
             counts.update(dict(refusal.reasons))
     return tuple((text, count) for text, count in counts.items() if count)

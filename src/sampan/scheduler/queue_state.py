@@ -9,7 +9,7 @@ Owner: the scheduler's loop.
 
 import heapq
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain, count
@@ -46,13 +46,31 @@ class Waiting:
     events_before: int = 0  # in flight: how many events had been seen when it left
 
 
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """What refused pods have in common that an event helps all alike."""
+
+    shape: PodShape
+    rules: frozenset[str]
+    priority: int
+
+
+Helped = Callable[[Event, Alike, Collection[str]], Collection[str]]
+
+
+def all_or_none(event: Event, alike: Alike, uids: Collection[str]) -> Collection[str]:
+    return uids if may_help(event, alike.shape, alike.rules) else ()
+
+
 class QueueState:
-    def __init__(self) -> None:
+    def __init__(self, helped: Helped = all_or_none) -> None:
+        """`helped`: of pods that wait alike, those for whom an event is worth another attempt."""
+        self._helped = helped
         self._pods: dict[str, Waiting] = {}
         # In the order of their coming: of those in flight, the first has missed the most events.
         self._in: dict[Place, dict[str, None]] = {place: {} for place in Place}
         # Unschedulable pods that an event helps all alike, or not at all.
-        self._alike: dict[tuple[PodShape, frozenset[str]], set[str]] = {}
+        self._alike: dict[Alike, set[str]] = {}
         self._number: dict[str, int] = {}  # grows with each placement
         self._numbers = count()
         self._active = _Heap(self._number)  # by priority and age
@@ -88,7 +106,7 @@ class QueueState:
                 self._place(replace(known, place=Place.ACTIVE, since=now, first_seen=now))
             case Place.UNSCHEDULABLE if changed:
                 self._retry(known, now)
-            case Place.ACTIVE:
+            case Place.ACTIVE | Place.UNSCHEDULABLE:
                 self._place(known)  # its priority may be another
             case Place.IN_FLIGHT if changed:
                 # Another attempt is due, whatever this one finds.
@@ -124,9 +142,10 @@ class QueueState:
         known = self._pods.get(uid)
         if known is None or known.place is not Place.IN_FLIGHT:
             return
-        shape, changed = known.pod.shape, _CHANGED in known.rules
+        changed = _CHANGED in known.rules
+        alike = Alike(known.pod.shape, rules, known.pod.priority)
         missed = changed or any(
-            may_help(event, shape, rules) for event in self._events_since(known)
+            self._helped(event, alike, (uid,)) for event in self._events_since(known)
         )
         known = replace(known, refusals=known.refusals + 1, errors=0, rules=rules, since=now)
         if missed:
@@ -152,9 +171,8 @@ class QueueState:
         if self._in[Place.IN_FLIGHT]:
             self._events.append(event)
         helped = [
-            sorted(uids, key=self._number.__getitem__)
-            for (shape, rules), uids in self._alike.items()
-            if may_help(event, shape, rules)
+            sorted(self._helped(event, alike, uids), key=self._number.__getitem__)
+            for alike, uids in self._alike.items()
         ]
         for uid in chain.from_iterable(helped):
             self._retry(self._pods[uid], now)
@@ -209,7 +227,7 @@ class QueueState:
                     self._called_back.push((_until(known),), uid)
             case Place.UNSCHEDULABLE:
                 self._unschedulable.push((known.since + LONGEST_UNSCHEDULABLE_SECONDS,), uid)
-                self._alike.setdefault((known.pod.shape, known.rules), set()).add(uid)
+                self._alike.setdefault(_alike(known), set()).add(uid)
             case _:
                 pass
         if before is not None and before.place is Place.IN_FLIGHT:
@@ -219,7 +237,7 @@ class QueueState:
         uid = known.pod.uid
         del self._in[known.place][uid]
         if known.place is Place.UNSCHEDULABLE:
-            key = (known.pod.shape, known.rules)
+            key = _alike(known)
             self._alike[key].discard(uid)
             if not self._alike[key]:
                 del self._alike[key]
@@ -268,6 +286,10 @@ class _Heap:
 
 
 _CHANGED = "the pod itself changed"
+
+
+def _alike(known: Waiting) -> Alike:
+    return Alike(known.pod.shape, known.rules, known.pod.priority)
 
 
 def _until(known: Waiting) -> float:
