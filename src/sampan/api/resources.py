@@ -199,6 +199,11 @@ CUSTOM_RESOURCE_DEFINITIONS = _row(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", STATUS,
     short_names=("crd", "crds"), categories=_EXTENSIONS, **_CLUSTER,
 )  # fmt: skip
+# Answered from what the nodes say at that moment; nothing of them is stored.
+_MEASURED = ("get", "list")
+NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", False, verbs=_MEASURED)
+POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", verbs=_MEASURED)
+MEASURED = (NODE_METRICS, POD_METRICS)
 API_SERVICES = _row(
     "apiregistration.k8s.io", "v1", "APIService", "apiservices", STATUS,
     categories=_EXTENSIONS, **_CLUSTER,
@@ -264,9 +269,11 @@ RESOURCES: tuple[Resource, ...] = (
     _row("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", **_CLUSTER),
 )  # fmt: skip
 
-_BY_PLURAL = {(row.group, row.version, row.plural): row for row in RESOURCES}
+_BY_PLURAL = {(row.group, row.version, row.plural): row for row in (*RESOURCES, *MEASURED)}
 _BY_KIND = {(row.group, row.version, row.kind): row for row in RESOURCES}
-assert len(_BY_PLURAL) == len(RESOURCES), "two rows with one group, version and plural"
+assert len(_BY_PLURAL) == len(RESOURCES) + len(MEASURED), (
+    "two rows with one group, version and plural"
+)
 
 
 def by_plural(group: str, version: str, plural: str) -> Resource | None:

@@ -69,7 +69,7 @@ MODIFIED = (
 Change = Callable[[Obj], Obj]  # the object as it is → as it shall be; a new one
 Prepare = Callable[[Obj, Obj], None]
 Validate = Callable[[Resource, Obj, Obj], list[FieldError]]
-Handler = Callable[["Chain", User, Call], Awaitable[Answer]]
+Handler = Callable[["Chain", User, Call], Awaitable[Answer | ListAnswer]]
 Warnings = list[str]
 
 

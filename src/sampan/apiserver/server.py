@@ -12,6 +12,8 @@ from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import (
     ENDPOINT_SLICES,
     ENDPOINTS,
+    MEASURED,
+    NAMESPACES,
     NODES,
     PODS,
     RESOURCES,
@@ -34,6 +36,7 @@ from sampan.apiserver.documents import Documents
 from sampan.apiserver.health import Health
 from sampan.apiserver.http_edge import HttpEdge
 from sampan.apiserver.measure import Measure
+from sampan.apiserver.metrics_api import MetricsApi
 from sampan.apiserver.node_proxy import NodeProxy
 from sampan.apiserver.openapi import OpenApi
 from sampan.apiserver.outbound import Caller
@@ -106,14 +109,19 @@ class ApiServer:
             clock=clock,
             rng=rng,
         )
-        self._chain = chain = Chain(parts, handlers(signer))
+        self._to_nodes = self._node_client()
+        measured = MetricsApi(registry.find_all, self._to_nodes, clock)
+        self._chain = chain = Chain(parts, {**handlers(signer), **measured.handlers()})
         self._store = store
         self._masters = Masters(registry, settings, chain.overwrite, clock)
         self._health = Health({"etcd": self._cache_trouble, "informer-sync": self._cache_trouble})
         documents = Documents(
-            self._health, metrics, Discovery(RESOURCES), OpenApi(schema, RESOURCES), signer
+            self._health,
+            metrics,
+            Discovery((*RESOURCES, *MEASURED)),
+            OpenApi(schema, RESOURCES),
+            signer,
         )
-        self._to_nodes = self._node_client()
         nodes = None if self._to_nodes is None else self._node_proxy(self._to_nodes)
         self._edge = HttpEdge(self._chain, documents, nodes, Measure(metrics), clock)
         metrics.gauge(

@@ -233,7 +233,7 @@ class RealNode:
             lookup = RuntimeLookup(lambda: kubelet.pods() if kubelet else [], self._runtime)
             server = KubeletServer(
                 lookup, self._runtime, clock=self._clock, metrics=metrics,
-                healthy=lambda: kubelet.healthy() if kubelet else "",
+                healthy=lambda: kubelet.healthy() if kubelet else "", agent=lambda: kubelet,
             )  # fmt: skip
             port = await server.start(self._identity.address, self._settings.node.port, tls)
             self._server = server

@@ -135,7 +135,7 @@ class Metrics:
 
 def _line(name: str, labels: Sequence[str], at: Sequence[str], value: float) -> str:
     pairs = ",".join(f'{label}="{_escaped(v)}"' for label, v in zip(labels, at, strict=True))
-    return f"{name}{{{pairs}}} {value:g}" if pairs else f"{name} {value:g}"
+    return f"{name}{{{pairs}}} {value:.15g}" if pairs else f"{name} {value:.15g}"
 
 
 def _escaped(value: str) -> str:

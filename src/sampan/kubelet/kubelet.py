@@ -29,6 +29,7 @@ from sampan.kubelet.kill import Killer
 from sampan.kubelet.log_rotation import LogRotation
 from sampan.kubelet.mirror import Mirrors
 from sampan.kubelet.node_machine import SIMULATED, Machine, read_machine
+from sampan.kubelet.node_stats import NodeStats
 from sampan.kubelet.node_status import allocatable_of
 from sampan.kubelet.observed import Observations
 from sampan.kubelet.perform import Performer
@@ -154,6 +155,15 @@ class Kubelet:
             clock=clock,
             metrics=metrics,
         )
+        self._stats = NodeStats(
+            node_name=settings.node_name,
+            cgroups=self._cgroups,
+            pods=lambda: list(self._workers.pods()),
+            observed=self._observations.last_seen,
+            machine=machine,
+            root_dir=settings.root_dir,
+            clock=clock,
+        )
         if not settings.simulated:
             self._declare(metrics)  # a process has one real node; simulated ones are too many
 
@@ -247,6 +257,9 @@ class Kubelet:
         if self._health.ready and silent > 180.0:  # as upstream's relist threshold
             return f"pleg was last seen active {silent:.0f}s ago; threshold is 3m0s"
         return ""
+
+    def stats(self) -> NodeStats:
+        return self._stats
 
     def probe_metrics(self) -> str:
         return self._probes.render()

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 from urllib.parse import parse_qs, unquote
 
 import orjson
@@ -25,6 +26,7 @@ from sampan.core.http_server import Server
 from sampan.core.metrics import Metrics
 from sampan.kubelet.logs import has_log, read_log
 from sampan.kubelet.lookup import FoundContainer, NotAvailable, PodLookup
+from sampan.kubelet.node_stats import NodeStats
 from sampan.kubelet.runtime import Runtime, RuntimeFailure
 from sampan.kubelet.streams import Streams, Target
 
@@ -34,6 +36,14 @@ NEXT_INSTANCE_SECONDS = 0.3  # asked only while somebody follows the log of a co
 _TEXT: Headers = (("content-type", "text/plain; charset=utf-8"),)
 _JSON: Headers = (("content-type", "application/json"),)
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "DELETE": "delete"}
+
+
+class Measured(Protocol):
+    """What the server asks of the agent when somebody wants figures."""
+
+    def stats(self) -> NodeStats: ...
+
+    def probe_metrics(self) -> str: ...
 
 
 class KubeletServer:
@@ -46,12 +56,14 @@ class KubeletServer:
         metrics: Metrics,
         config: Obj | None = None,
         healthy: Callable[[], str] = lambda: "",
+        agent: Callable[[], "Measured | None"] = lambda: None,
         allowed_groups: frozenset[str] = ALLOWED_GROUPS,
     ) -> None:
-        """`config`: what /configz shows. `healthy`: what is wrong with the agent, or nothing."""
+        """`config`: what /configz shows. `healthy`: what is wrong with the agent, or nothing.
+        `agent`: who answers for figures, once it is there."""
         self._lookup, self._runtime = lookup, runtime
         self._clock, self._metrics = clock, metrics
-        self._config, self._healthy = config or {}, healthy
+        self._config, self._healthy, self._agent = config or {}, healthy, agent
         self._allowed_groups = allowed_groups
         self._events = FileEvents()
         self._streams = Streams(lookup, runtime)
@@ -92,6 +104,11 @@ class KubeletServer:
             case ["metrics"] if reading:
                 shown = self._metrics.render().encode()
                 return Response(200, (("content-type", "text/plain; version=0.0.4"),), shown)
+            case ["metrics", ("resource" | "cadvisor" | "probes") as what] if reading:
+                return self._measured(what)
+            case ["stats", "summary"] if reading:
+                agent = self._agent()
+                return Response(503, _TEXT) if agent is None else _json(agent.stats().summary())
             case ["configz"] if reading:
                 return _json({"kubeletconfig": self._config})
             case ["pods"] | ["pods", ""] if reading:
@@ -109,6 +126,19 @@ class KubeletServer:
                 target = Target(namespace, pod, uid="".join(uid))
                 return await self._streams.port_forward(target, request)
         return Response(404, _TEXT, b"404 page not found\n")
+
+    def _measured(self, what: str) -> Response:
+        agent = self._agent()
+        if agent is None:
+            return Response(503, _TEXT, b"the node agent is starting")
+        match what:
+            case "resource":
+                text = agent.stats().resource_metrics()
+            case "cadvisor":
+                text = agent.stats().cadvisor()
+            case _:
+                text = agent.probe_metrics()
+        return Response(200, (("content-type", "text/plain; version=0.0.4"),), text.encode())
 
     def _health(self) -> Response:
         wrong = self._healthy()

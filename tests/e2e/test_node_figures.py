@@ -1,0 +1,62 @@
+"""What a real node says about usage, with kubectl as the witness [N19] [C6]."""
+
+import json
+
+import pytest
+
+from sampan.testing.processes import eventually
+
+pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
+
+IMAGE = "localhost/test/busybox:1"
+
+
+@pytest.fixture(scope="module")
+def busy(cluster):
+    kubectl = cluster.kubectl
+    limits = {"requests": {"cpu": "100m"}, "limits": {"cpu": "300m", "memory": "64Mi"}}
+    container = {
+        "name": "main", "image": IMAGE, "resources": limits,
+        "command": ["sh", "-c", "while :; do :; done"],
+        "readinessProbe": {"exec": {"command": ["true"]}},
+    }  # fmt: skip
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "busy"},
+           "spec": {"containers": [container], "terminationGracePeriodSeconds": 0}}  # fmt: skip
+    kubectl("create", "-f", "-", stdin=json.dumps(pod))
+    kubectl("wait", "--for=condition=Ready", "pod/busy", "--timeout=30s")
+    yield kubectl
+    kubectl("delete", "pod", "busy", "--wait=false")
+
+
+def node(kubectl):
+    return kubectl.get("nodes")["items"][0]["metadata"]["name"]
+
+
+def test_kubectl_top_shows_pods_and_nodes(busy):
+    def cores():
+        lines = busy("top", "pods", "--no-headers").splitlines()
+        found = [line.split() for line in lines if line.startswith("busy")]
+        return found and int(found[0][1].removesuffix("m"))
+
+    used = eventually(cores, 20, every=0.5)
+    assert 100 < used < 400  # held by its limit
+    name, cpu, _, memory, _ = busy("top", "nodes", "--no-headers").split()
+    assert name == node(busy)
+    assert int(cpu.removesuffix("m")) > 100
+    assert memory.endswith("Mi")
+    assert "main" in busy("top", "pod", "busy", "--containers")
+
+
+def test_the_node_has_the_figures_that_dashboards_read(busy):
+    base = f"/api/v1/nodes/{node(busy)}/proxy"
+    cadvisor = busy("get", "--raw", f"{base}/metrics/cadvisor")
+    assert 'container_memory_working_set_bytes{container="main"' in cadvisor
+    assert "machine_cpu_cores" in cadvisor
+    probes = busy("get", "--raw", f"{base}/metrics/probes")
+    assert (
+        'prober_probe_total{probe_type="Readiness",result="successful",container="main"' in probes
+    )
+    summary = json.loads(busy("get", "--raw", f"{base}/stats/summary"))
+    pod = next(one for one in summary["pods"] if one["podRef"]["name"] == "busy")
+    assert pod["containers"][0]["memory"]["workingSetBytes"] > 0
+    assert pod["cpu"]["usageCoreNanoSeconds"] > 0
