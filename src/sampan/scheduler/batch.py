@@ -12,7 +12,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from sampan.scheduler.columns import Columns
-from sampan.scheduler.decide import Chosen, Decision, Refused, filtered
+from sampan.scheduler.decide import Chosen, Decision, Refused, filtered, refused_beforehand
 from sampan.scheduler.depends import Depends
 from sampan.scheduler.expected import NOBODY, Expected, refused_with, with_room_for
 from sampan.scheduler.profile import Profile
@@ -38,6 +38,8 @@ class Batches:
         nodes = self._columns.snapshot()
         if pod.unsupported:
             return Refused(len(nodes), (), pod.unsupported)
+        if (early := refused_beforehand(pod, nodes, self._profile)) is not None:
+            return early
         kept = self._kept_for(pod)
         feasible = kept.feasible(pod, nodes)
         if expected:

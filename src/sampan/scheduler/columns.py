@@ -16,6 +16,7 @@ from sampan.scheduler.resident import Resident
 from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.snapshot import ABSENT, BoolArray, IntArray, Snapshot
 from sampan.scheduler.tolerations import Taint
+from sampan.scheduler.volumes import Volumes
 
 MOST_LAZY = 256  # columns that are kept only because a pod once asked for them
 MOST_TOUCHED = 4096
@@ -29,6 +30,7 @@ class Columns:
         self.structure = 0  # grows when nodes or namespaces change, not when pods come and go
         self.touched = Touched()
         self.table = PodTable()
+        self.volumes = Volumes()
         self._rows: list[NodeRow] = []
         self._at: dict[str, int] = {}
         self._capacity = _FIRST_CAPACITY
@@ -139,6 +141,9 @@ class Columns:
             carried=self._pod_columns.carried.keys(),
             carriers=lambda term: _view(self._pod_columns.carried[term], count),
             namespaces=self._pod_columns.namespaces,
+            volumes=self.volumes,
+            claim_uses=self._pod_columns.claim_uses,
+            claims_on=self._pod_columns.claims_on,
         )
 
     def _known(self, residents: Iterable[tuple[str, Resident]]) -> Iterator[tuple[int, Resident]]:
@@ -177,6 +182,8 @@ class Columns:
         for port in usage.ports:
             self._hold((port.protocol, port.port), self._rows[at].name, port.address, sign)
         self._pod_columns.take(at, resident, sign)
+        if resident.claims:
+            self._pod_columns.mount(self._rows[at].name, resident.claims, sign)
         if sign > 0:
             self.table.put(at, resident)
         else:

@@ -59,6 +59,8 @@ Decision = Chosen | Refused
 def decide(pod: PodShape, nodes: Snapshot, profile: Profile, rng: random.Random) -> Decision:
     if pod.unsupported:
         return Refused(len(nodes), (), pod.unsupported)
+    if (early := refused_beforehand(pod, nodes, profile)) is not None:
+        return early
     feasible, refusals = filtered(pod, nodes, profile)
     count = int(feasible.sum())
     if count == 0:
@@ -66,6 +68,15 @@ def decide(pod: PodShape, nodes: Snapshot, profile: Profile, rng: random.Random)
     points = scored(pod, nodes, profile, feasible)
     at = picked(points, feasible, rng)
     return Chosen(nodes.rows[at].name, int(points[at]), count)
+
+
+def refused_beforehand(pod: PodShape, nodes: Snapshot, profile: Profile) -> Refused | None:
+    if len(nodes):
+        for rule in profile.filters:
+            why = rule.beforehand(pod, nodes) if rule.beforehand is not None else None
+            if why is not None:
+                return Refused(len(nodes), (), beforehand=why, beforehand_rule=rule.name)
+    return None
 
 
 def filtered(

@@ -13,7 +13,16 @@ from collections.abc import Callable, Coroutine
 
 from sampan.api.errors import ApiError, Conflict, NotFound
 from sampan.api.objects import Obj, is_deleted, key_of, labels_of, name_of, uid_of
-from sampan.api.resources import NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
+from sampan.api.resources import (
+    CSI_NODES,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    STORAGE_CLASSES,
+)
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder, reference
 from sampan.client.informer import Informers
@@ -31,6 +40,7 @@ from sampan.scheduler.bind import (
     not_scheduled,
     write_status,
 )
+from sampan.scheduler.bind_volumes import BIND_SECONDS, Promise, VolumeBinder, VolumesNotBound
 from sampan.scheduler.budgets import Budget, budget_of
 from sampan.scheduler.cache_state import CacheState
 from sampan.scheduler.decide import Chosen, Refused
@@ -49,7 +59,7 @@ from sampan.scheduler.preempt import (
 )
 from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
 from sampan.scheduler.queue_state import Place, QueueState, Waiting
-from sampan.scheduler.requeue import Event, PodGone
+from sampan.scheduler.requeue import Event, PodGone, StorageChanged
 from sampan.scheduler.resident import resident, resident_of
 from sampan.scheduler.rows import (
     PodRow,
@@ -86,6 +96,7 @@ class Scheduler:
         """Everything that is known comes from the API, so a new run starts with nothing."""
         self._cache = CacheState()
         self._batches = Batches(self._cache.columns, self._profile)
+        self._binder = VolumeBinder(self._client, self._cache.columns.volumes)
         self._nominations = Nominations()
         hints = Hints(self._cache, self._nominations, self._profile)
         self._queue = QueueState(hints.helped)
@@ -109,6 +120,14 @@ class Scheduler:
             informers.of(NODES).on_change(self.node_changed)
             informers.of(PODS).on_change(self.pod_changed)
             informers.of(POD_DISRUPTION_BUDGETS).on_change(self.budget_changed)
+            volumes = self._cache.columns.volumes
+            for resource, put in (
+                (PERSISTENT_VOLUME_CLAIMS, volumes.put_claim),
+                (PERSISTENT_VOLUMES, volumes.put_volume),
+                (STORAGE_CLASSES, volumes.put_class),
+                (CSI_NODES, volumes.put_limits),
+            ):
+                informers.of(resource).on_change(self._storage_changes(put))
             informers.start()
             await informers.synced()
             self._tasks.supervise("events", self._events.run)
@@ -137,6 +156,18 @@ class Scheduler:
             self._budgets[key_of(new)] = budget_of(new)
         elif old is not None:
             self._budgets.pop(key_of(old), None)
+
+    def _storage_changes(
+        self, put: Callable[[str, Obj | None], None]
+    ) -> Callable[[Obj | None, Obj | None], None]:
+        def changed(old: Obj | None, new: Obj | None) -> None:
+            obj = new if new is not None else old
+            assert obj is not None
+            put(key_of(obj), new)
+            self._binder.changed()
+            self._happened(StorageChanged(key_of(obj)))
+
+        return changed
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
         if old is not None and (new is None or uid_of(new) != uid_of(old)):
@@ -228,9 +259,10 @@ class Scheduler:
 
     def _place(self, pod: Obj, waiting: Waiting, node: str, started: float) -> None:
         row = waiting.pod
+        promise = self._binder.promise(row.shape, self._cache.snapshot(), node)
         self._cache.assume(row.uid, node, resident(row))
         self._nominations.remove(row.uid)
-        self._call("bind", self._bound(pod, waiting, node, started))
+        self._call("bind", self._bound(pod, waiting, node, promise, started))
 
     def _refuse(self, pod: Obj, waiting: Waiting, refused: Refused, started: float) -> None:
         row = waiting.pod
@@ -305,12 +337,17 @@ class Scheduler:
 
     # Writing.
 
-    async def _bound(self, pod: Obj, waiting: Waiting, node: str, started: float) -> None:
+    async def _bound(
+        self, pod: Obj, waiting: Waiting, node: str, promise: Promise, started: float
+    ) -> None:
         uid = waiting.pod.uid
         try:
+            if promise.claims:
+                await self._volumes_bound(promise)
             async with asyncio.timeout(CALL_SECONDS):
                 await bind(self._client, pod, node)
-        except (ApiError, OSError) as error:
+        except (ApiError, OSError, VolumesNotBound) as error:
+            self._binder.take_back(promise)
             self._not_bound(pod, node, error, started)
             return
         now = self._clock.monotonic()
@@ -320,6 +357,16 @@ class Scheduler:
         log.info("pod bound", pod=waiting.pod.key, node=node, took_seconds=now - started)
         where = f"Successfully assigned {waiting.pod.key} to {node}"
         self._events.record(reference(pod), "Normal", "Scheduled", where)
+
+    async def _volumes_bound(self, promise: Promise) -> None:
+        async with asyncio.timeout(CALL_SECONDS):
+            await self._binder.write(promise)
+        self._calls -= 1  # waiting is no call
+        try:
+            async with asyncio.timeout(BIND_SECONDS):
+                await self._binder.bound(promise)
+        finally:
+            self._calls += 1
 
     def _not_bound(self, pod: Obj, node: str, error: Exception, started: float) -> None:
         uid = uid_of(pod)
@@ -334,7 +381,7 @@ class Scheduler:
             log.debug("pod was not bound", pod=key_of(pod), node=node, error=error)
             return
         log.warning("pod was not bound", pod=key_of(pod), node=node, error=error)
-        why = f"running Bind plugin DefaultBinder: {error}"
+        why = f"running {_step_of(error)}: {error}"
         self._events.record(reference(pod), "Warning", "FailedScheduling", why)
 
     def _say_not_scheduled(
@@ -363,6 +410,12 @@ class Scheduler:
             if self._calls == MOST_CALLS:
                 self._wake.set()
             self._calls -= 1
+
+
+def _step_of(error: Exception) -> str:
+    if isinstance(error, VolumesNotBound):
+        return "PreBind plugin VolumeBinding"
+    return "Bind plugin DefaultBinder"
 
 
 class _Alarm:

@@ -5,6 +5,7 @@ Invariant: a count is what counting all pods anew would give.
 Owner: Columns.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
@@ -27,6 +28,8 @@ class PodColumns:
         self.carried: dict[Carried, IntArray] = {}
         self._carriers: dict[Carried, int] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.claim_uses: Counter[str] = Counter()
+        self.claims_on: dict[str, Counter[str]] = {}  # by node's name
 
     def count(self, kind: Kind) -> IntArray:
         column = self._counts.get(kind)
@@ -38,6 +41,16 @@ class PodColumns:
                 if self._includes(kind, resident):
                     column[at] += 1
         return column
+
+    def mount(self, node: str, claims: tuple[str, ...], sign: int) -> None:
+        on_node = self.claims_on.setdefault(node, Counter())
+        for claim in claims:
+            for uses in (self.claim_uses, on_node):
+                uses[claim] += sign
+                if not uses[claim]:
+                    del uses[claim]
+        if not on_node:
+            del self.claims_on[node]
 
     def take(self, at: int, resident: Resident, sign: int) -> None:
         for kind, column in self._counts.items():

@@ -12,9 +12,13 @@ from sampan.scheduler.filters.node_name import NODE_NAME
 from sampan.scheduler.filters.node_ports import NODE_PORTS
 from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT
 from sampan.scheduler.filters.node_unschedulable import NODE_UNSCHEDULABLE
+from sampan.scheduler.filters.node_volume_limits import NODE_VOLUME_LIMITS
 from sampan.scheduler.filters.pod_topology_spread import POD_TOPOLOGY_SPREAD
 from sampan.scheduler.filters.rule import Filter
 from sampan.scheduler.filters.taint_toleration import TAINT_TOLERATION
+from sampan.scheduler.filters.volume_binding import VOLUME_BINDING
+from sampan.scheduler.filters.volume_restrictions import VOLUME_RESTRICTIONS
+from sampan.scheduler.filters.volume_zone import VOLUME_ZONE
 from sampan.scheduler.rows import DEFAULT_SCHEDULER
 from sampan.scheduler.scores.balanced_allocation import BALANCED_ALLOCATION
 from sampan.scheduler.scores.image_locality import IMAGE_LOCALITY
@@ -42,6 +46,10 @@ DEFAULT_PROFILE = Profile(
         NODE_AFFINITY,
         NODE_PORTS,
         NODE_RESOURCES_FIT,
+        VOLUME_RESTRICTIONS,
+        NODE_VOLUME_LIMITS,
+        VOLUME_BINDING,
+        VOLUME_ZONE,
         POD_TOPOLOGY_SPREAD,
         INTER_POD_AFFINITY,
     ),

@@ -10,7 +10,11 @@ from sampan.scheduler.decide import UNSUPPORTED
 from sampan.scheduler.filters.inter_pod_affinity import INTER_POD_AFFINITY
 from sampan.scheduler.filters.node_ports import NODE_PORTS, conflicts
 from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT
+from sampan.scheduler.filters.node_volume_limits import NODE_VOLUME_LIMITS
 from sampan.scheduler.filters.pod_topology_spread import POD_TOPOLOGY_SPREAD
+from sampan.scheduler.filters.volume_binding import VOLUME_BINDING
+from sampan.scheduler.filters.volume_restrictions import VOLUME_RESTRICTIONS
+from sampan.scheduler.filters.volume_zone import VOLUME_ZONE
 from sampan.scheduler.node_terms import any_matches, holds
 from sampan.scheduler.resident import Resident
 from sampan.scheduler.rows import NodeRow, PodShape
@@ -54,8 +58,18 @@ class NamespaceChanged:
     name: str
 
 
-Event = NodeAdded | NodeChanged | NodeGone | PodGone | PodPlaced | NamespaceChanged
+@dataclass(frozen=True, slots=True)
+class StorageChanged:
+    """A claim, a volume, a class or a node's limits."""
 
+    name: str
+
+
+Event = NodeAdded | NodeChanged | NodeGone | PodGone | PodPlaced | NamespaceChanged | StorageChanged
+
+_STORAGE = frozenset(
+    rule.name for rule in (VOLUME_BINDING, VOLUME_ZONE, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS)
+)
 _SPREAD, _AFFINITY = POD_TOPOLOGY_SPREAD.name, INTER_POD_AFFINITY.name
 
 
@@ -79,6 +93,8 @@ def may_help(event: Event, pod: PodShape, rules: frozenset[str]) -> bool:
             return _AFFINITY in rules or (_SPREAD in rules and placed.namespace == pod.namespace)
         case NamespaceChanged():
             return _AFFINITY in rules
+        case StorageChanged():
+            return bool(rules & _STORAGE)
 
 
 def could_take(node: NodeRow, pod: PodShape) -> bool:
@@ -127,6 +143,8 @@ def _frees(rule: str, gone: Resident, pod: PodShape) -> bool:
         )
     if rule == _SPREAD:
         return gone.namespace == pod.namespace
+    if rule in _STORAGE:
+        return bool(gone.claims)
     # Affinity too: the last of a kind that goes makes room for the first of its kind. The other
     # rules look at the node alone.
     return rule == _AFFINITY

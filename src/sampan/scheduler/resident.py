@@ -19,6 +19,7 @@ from sampan.api.objects import (
 from sampan.scheduler.pod_terms import Carried, carried_by, demands_of
 from sampan.scheduler.requests import Usage, usage_of
 from sampan.scheduler.rows import PodRow, priority_of
+from sampan.scheduler.volumes import claims_of
 
 BY_SCHEDULER = "PreemptionByScheduler"
 
@@ -31,6 +32,7 @@ class Resident:
     labels: tuple[tuple[str, str], ...] = ()
     terminating: bool = False
     carried: tuple[Carried, ...] = ()
+    claims: tuple[str, ...] = ()  # keys of PersistentVolumeClaims
     uid: str = field(default="", compare=False)
     name: str = field(default="", compare=False)
     # As upstream, one that has not started counts as just started: it loses least.
@@ -46,6 +48,7 @@ def resident_of(pod: Obj) -> Resident:
         labels=tuple(sorted(labels_of(pod).items())),
         terminating=is_deleted(pod),
         carried=carried_by(demands_of(pod)),
+        claims=claims_of(pod),
         uid=uid_of(pod),
         name=name_of(pod),
         started=_started(pod),
@@ -63,6 +66,7 @@ def resident(row: PodRow) -> Resident:
         shape.labels,
         False,
         carried_by(shape.demands),
+        shape.claims,
         uid=row.uid,
         name=row.key.rpartition("/")[2],
     )

@@ -12,6 +12,7 @@ from sampan.scheduler.node_terms import Requirement, Term, selected, term_of
 from sampan.scheduler.pod_terms import PodDemands, demands_of
 from sampan.scheduler.requests import MOST, PODS, Usage, amounts, usage_of
 from sampan.scheduler.tolerations import Taint, Toleration, taints_of, tolerations_of
+from sampan.scheduler.volumes import claims_of
 
 DEFAULT_SCHEDULER = "default-scheduler"
 FINISHED = ("Succeeded", "Failed")
@@ -31,6 +32,7 @@ class PodShape:
     namespace: str
     labels: tuple[tuple[str, str], ...]
     demands: PodDemands  # of other pods
+    claims: tuple[str, ...]  # keys of PersistentVolumeClaims
     unsupported: tuple[str, ...]  # what it asks for that no rule here looks after yet
 
 
@@ -135,6 +137,7 @@ def _shape(pod: Obj) -> PodShape:
         namespace=namespace_of(pod),
         labels=tuple(sorted(labels_of(pod).items())),
         demands=demands_of(pod),
+        claims=claims_of(pod),
         unsupported=_unsupported(spec),
     )
 
@@ -142,9 +145,6 @@ def _shape(pod: Obj) -> PodShape:
 def _unsupported(spec: Obj) -> tuple[str, ...]:
     """Hard demands that must not be passed over: the pod stays Pending and is told why."""
     found = []
-    volumes = spec.get("volumes") or ()
-    if any("persistentVolumeClaim" in one or "ephemeral" in one for one in volumes):
-        found.append("persistent volume claims")
     if spec.get("resourceClaims"):
         found.append("resource claims")
     return tuple(found)

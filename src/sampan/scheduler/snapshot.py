@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sampan.scheduler.pod_terms import Carried, Kind
 from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.tolerations import Taint
+from sampan.scheduler.volumes import Volumes
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -46,6 +47,9 @@ class Snapshot:
     carried: Collection[Carried]  # every term that some pod carries
     carriers: Callable[[Carried], IntArray]  # pods that carry a term
     namespaces: Mapping[str, Mapping[str, str]]  # their labels
+    volumes: Volumes
+    claim_uses: Mapping[str, int]  # claim → pods that mount it
+    claims_on: Mapping[str, Mapping[str, int]]  # the same by node
 
     def __len__(self) -> int:
         return len(self.rows)

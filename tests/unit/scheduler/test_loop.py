@@ -3,7 +3,14 @@ from contextlib import asynccontextmanager
 
 from sampan.api.errors import ServiceUnavailable, conflict
 from sampan.api.objects import copy_of
-from sampan.api.resources import EVENTS, NODES, PODS
+from sampan.api.resources import (
+    EVENTS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    STORAGE_CLASSES,
+)
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.scheduler.loop import MOST_CALLS, Scheduler
@@ -73,6 +80,13 @@ class World:
             "spec": {"containers": [container], **spec},
         }  # fmt: skip
         return await self.api.create(PODS, pod, "default")
+
+    async def bind_claim(self, name, volume):
+        """What the controller of volumes does."""
+        spec, status = {"spec": {"volumeName": volume}}, {"status": {"phase": "Bound"}}
+        of_claims = (PERSISTENT_VOLUME_CLAIMS, "default", name)
+        await self.api.patch(*of_claims, spec, patch_type="merge")
+        await self.api.patch(*of_claims, status, patch_type="merge", subresource="status")
 
     def node_of(self, name="p"):
         return self.api.find(PODS, "default", name)["spec"].get("nodeName")
@@ -302,12 +316,92 @@ def test_gated_pods_wait_and_say_so_until_the_gate_is_gone():
 def test_a_demand_that_no_rule_looks_after_is_not_passed_over():
     async def test(world):
         await world.node()
-        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
         async with running(world):
-            await world.pod(volumes=volumes)
+            await world.pod(resourceClaims=[{"name": "r", "resourceClaimName": "x"}])
             await world.clock.sleep(5)
         assert world.node_of() is None
-        assert "persistent volume claims not supported" in world.condition()["message"]
+        assert "resource claims not supported" in world.condition()["message"]
+
+    story(test)
+
+
+def claim(name="c", storage="fast"):
+    return {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
+        "spec": {
+            "storageClassName": storage, "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+        "status": {"phase": "Pending"},
+    }  # fmt: skip
+
+
+def storage_class(provisioner="example.com/disks"):
+    return {
+        "kind": "StorageClass", "metadata": {"name": "fast"}, "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }  # fmt: skip
+
+
+MOUNTED = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+
+
+def test_a_pod_waits_for_its_claim_and_then_for_its_volume():
+    """[S4] Provisioning for the first consumer: the node is told to the claim, then waited for."""
+
+    async def test(world):
+        await world.node()
+        async with running(world):
+            await world.pod(volumes=MOUNTED)
+            await world.clock.sleep(1)
+            assert world.condition()["message"].startswith(
+                '0/1 nodes are available: persistentvolumeclaim "c" not found. '
+            )
+            await world.api.create(STORAGE_CLASSES, storage_class())
+            await world.api.create(PERSISTENT_VOLUME_CLAIMS, claim(), "default")
+            await world.clock.sleep(5)
+            waiting = world.api.find(PERSISTENT_VOLUME_CLAIMS, "default", "c")
+            assert waiting["metadata"]["annotations"] == {"volume.kubernetes.io/selected-node": "n"}
+            assert world.node_of() is None
+            await world.bind_claim("c", "pv")
+            await world.clock.sleep(0.1)
+            assert world.node_of() == "n"
+
+    story(test)
+
+
+def test_a_volume_that_exists_is_given_to_one_claim_only():
+    async def test(world):
+        for name in "ab":
+            await world.node(name)
+        await world.api.create(STORAGE_CLASSES, storage_class("kubernetes.io/no-provisioner"))
+        term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}
+        volume = {
+            "kind": "PersistentVolume", "metadata": {"name": "pv"},
+            "spec": {
+                "storageClassName": "fast", "capacity": {"storage": "2Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+            },
+            "status": {"phase": "Available"},
+        }  # fmt: skip
+        await world.api.create(PERSISTENT_VOLUMES, volume)
+        await world.api.create(PERSISTENT_VOLUME_CLAIMS, claim(), "default")
+        await world.api.create(PERSISTENT_VOLUME_CLAIMS, claim("d"), "default")
+        async with running(world):
+            await world.pod(volumes=MOUNTED)
+            other = [{"name": "v", "persistentVolumeClaim": {"claimName": "d"}}]
+            await world.pod("second", volumes=other)
+            await world.clock.sleep(1)
+            made = world.api.find(PERSISTENT_VOLUMES, "", "pv")
+            assert made["spec"]["claimRef"]["name"] == "c"
+            assert (
+                "2 node(s) didn't find available persistent volumes to bind"
+                in (world.condition("second")["message"])
+            )
+            await world.bind_claim("c", "pv")
+            await world.clock.sleep(1)
+            assert world.node_of() == "b"
 
     story(test)
 

@@ -21,9 +21,6 @@ def test_pods_that_differ_only_in_name_have_equal_shapes():
 @pytest.mark.parametrize(
     ("spec", "word"),
     [
-        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
-         "persistent volume claims"),
-        ({"volumes": [{"name": "v", "ephemeral": {}}]}, "persistent volume claims"),
         ({"resourceClaims": [{"name": "r"}]}, "resource claims"),
     ],
 )  # fmt: skip
@@ -52,3 +49,13 @@ def test_an_image_without_a_tag_is_the_latest(written, full):
 def test_a_pod_that_names_no_scheduler_is_for_the_default_one():
     assert scheduler_of({"spec": {}}) == "default-scheduler"
     assert scheduler_of({"spec": {"schedulerName": "mine"}}) == "mine"
+
+
+def test_the_claims_of_a_pod_are_named_ephemeral_ones_after_the_pod():
+    volumes = [
+        {"name": "a", "persistentVolumeClaim": {"claimName": "c"}},
+        {"name": "b", "ephemeral": {}},
+        {"name": "again", "persistentVolumeClaim": {"claimName": "c"}},
+    ]
+    pod = {"metadata": {"name": "p", "namespace": "x"}, "spec": {"volumes": volumes}}
+    assert pod_row(pod).shape.claims == ("x/c", "x/p-b")

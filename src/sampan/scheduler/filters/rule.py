@@ -23,6 +23,8 @@ class Filter:
     depends: Depends = Depends.EVERYTHING
     # For Depends.PLACE: the mask's entry of one node.
     at: Callable[[PodShape, Snapshot, int], bool] | None = None
+    # Why the pod can go nowhere, before any node is looked at (upstream: PreFilter).
+    beforehand: Callable[[PodShape, Snapshot], str | None] | None = None
 
 
 def one_reason(text: str) -> Callable[[PodShape, Snapshot, BoolArray], dict[str, int]]:

@@ -1,0 +1,142 @@
+"""VolumeBinding: bound volumes must be within reach; claims that wait for a pod must find one."""
+
+import numpy as np
+
+from sampan.scheduler.filters.rule import Filter
+from sampan.scheduler.node_masks import term_mask
+from sampan.scheduler.node_terms import Term
+from sampan.scheduler.rows import PodShape
+from sampan.scheduler.snapshot import BoolArray, Snapshot
+from sampan.scheduler.volumes import Claim, Volume
+
+NOT_REACHED = "node(s) didn't match PersistentVolume's node affinity"
+NOTHING_TO_BIND = "node(s) didn't find available persistent volumes to bind"
+NO_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+
+
+def beforehand(pod: PodShape, nodes: Snapshot) -> str | None:
+    """What is wrong with the claims themselves, whatever the node."""
+    known = nodes.volumes
+    for key in pod.claims:
+        claim, name = known.claims.get(key), key.partition("/")[2]
+        if claim is None:
+            return f'persistentvolumeclaim "{name}" not found'
+        if claim.lost:
+            return (
+                f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume '
+                f'"{claim.volume}"'
+            )
+        if claim.deleted:
+            return f'persistentvolumeclaim "{name}" is being deleted'
+    for claim in _unbound(pod, nodes):
+        wanted = known.classes.get(claim.storage_class)
+        if wanted is None or not wanted.waits:
+            return UNBOUND
+    return None
+
+
+def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
+    if not pod.claims:
+        return None
+    return _reached(pod, nodes) & _existing(pod, nodes) & _bindable(pod, nodes)
+
+
+def reasons(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> dict[str, int]:
+    """A node may be refused for several of these, and then counts for each."""
+    parts = (
+        (NOT_REACHED, _reached(pod, nodes)),
+        (NO_VOLUME, _existing(pod, nodes)),
+        (NOTHING_TO_BIND, _bindable(pod, nodes)),
+    )
+    found = {text: int((refused & ~part).sum()) for text, part in parts}
+    return {text: count for text, count in found.items() if count}
+
+
+def unresolvable(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> BoolArray:
+    return refused
+
+
+def bindings(pod: PodShape, nodes: Snapshot, at: int) -> list[tuple[Claim, Volume | None]]:
+    """For one node: which volume each claim that waits is to have; None: one is provisioned."""
+    taken: set[str] = set()
+    found: list[tuple[Claim, Volume | None]] = []
+    for claim in _unbound(pod, nodes):
+        choice = None
+        for volume in nodes.volumes.offered_to(claim):
+            if volume.name not in taken and _within(volume.terms, nodes)[at]:
+                choice = volume
+                taken.add(volume.name)
+                break
+        found.append((claim, choice))
+    return found
+
+
+def _unbound(pod: PodShape, nodes: Snapshot) -> list[Claim]:
+    """The smallest first, as upstream: large volumes are left to large claims."""
+    known = (nodes.volumes.claims.get(key) for key in pod.claims)
+    waiting = [one for one in known if one is not None and not nodes.volumes.is_bound(one)]
+    return sorted(waiting, key=lambda one: one.size)
+
+
+def _reached(pod: PodShape, nodes: Snapshot) -> BoolArray:
+    reached: BoolArray = np.ones(len(nodes), np.bool_)
+    for key in pod.claims:
+        claim = nodes.volumes.claims.get(key)
+        volume = nodes.volumes.volumes.get(claim.volume) if claim is not None else None
+        if volume is not None:
+            reached &= _within(volume.terms, nodes)
+    return reached
+
+
+def _existing(pod: PodShape, nodes: Snapshot) -> BoolArray:
+    known = nodes.volumes
+    for key in pod.claims:
+        claim = known.claims.get(key)
+        if claim is not None and known.is_bound(claim) and claim.volume not in known.volumes:
+            return np.zeros(len(nodes), np.bool_)
+    return np.ones(len(nodes), np.bool_)
+
+
+def _bindable(pod: PodShape, nodes: Snapshot) -> BoolArray:
+    """Claim by claim, each node takes the smallest volume that it can reach and has not taken."""
+    good: BoolArray = np.ones(len(nodes), np.bool_)
+    taken: dict[str, BoolArray] = {}
+    for claim in _unbound(pod, nodes):
+        if claim.selected_node:
+            good &= _named(claim.selected_node, nodes)
+        left: BoolArray = np.ones(len(nodes), np.bool_)
+        for volume in nodes.volumes.offered_to(claim):
+            free = left & _within(volume.terms, nodes)
+            if volume.name in taken:
+                free &= ~taken[volume.name]
+            taken[volume.name] = taken.get(volume.name, np.zeros(len(nodes), np.bool_)) | free
+            left &= ~free
+        good &= ~left | _provisioned(claim, nodes)
+    return good
+
+
+def _named(name: str, nodes: Snapshot) -> BoolArray:
+    named: BoolArray = np.zeros(len(nodes), np.bool_)
+    if name in nodes.at:
+        named[nodes.at[name]] = True
+    return named
+
+
+def _provisioned(claim: Claim, nodes: Snapshot) -> BoolArray:
+    wanted = nodes.volumes.classes.get(claim.storage_class)
+    if wanted is None or not wanted.provisions:
+        return np.zeros(len(nodes), np.bool_)
+    return _within(wanted.topologies or None, nodes)
+
+
+def _within(terms: tuple[Term, ...] | None, nodes: Snapshot) -> BoolArray:
+    if terms is None:
+        return np.ones(len(nodes), np.bool_)
+    one_of: BoolArray = np.zeros(len(nodes), np.bool_)
+    for term in terms:
+        one_of |= term_mask(term, nodes)
+    return one_of
+
+
+VOLUME_BINDING = Filter("VolumeBinding", mask, reasons, unresolvable, beforehand=beforehand)

@@ -1,0 +1,52 @@
+"""VolumeZone: a volume that is labelled with a zone or region is used there."""
+
+import numpy as np
+
+from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
+from sampan.scheduler.node_masks import label_mask
+from sampan.scheduler.node_terms import Requirement
+from sampan.scheduler.rows import PodShape
+from sampan.scheduler.snapshot import BoolArray, Snapshot
+from sampan.scheduler.topology import in_domain
+from sampan.scheduler.volumes import ZONE_LABELS
+
+_BETWEEN = "__"  # several zones in one label
+_BETA = "failure-domain.beta.kubernetes.io/"
+_STABLE = "topology.kubernetes.io/"
+
+
+def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
+    wanted = _wanted(pod, nodes)
+    if not wanted:
+        return None
+    # A cluster whose nodes have no zones has one.
+    labelled: BoolArray = np.zeros(len(nodes), np.bool_)
+    for key in ZONE_LABELS:
+        labelled |= in_domain(nodes.label(key))
+    allowed: BoolArray = np.ones(len(nodes), np.bool_)
+    for key, values in wanted:
+        there = label_mask(Requirement(key, "In", values), nodes)
+        if key.startswith(_BETA):
+            stable = key.replace(_BETA, _STABLE)
+            there |= label_mask(Requirement(stable, "In", values), nodes)
+        allowed &= there
+    return allowed | ~labelled
+
+
+def _wanted(pod: PodShape, nodes: Snapshot) -> list[tuple[str, tuple[str, ...]]]:
+    found = []
+    for key in pod.claims:
+        claim = nodes.volumes.claims.get(key)
+        volume = nodes.volumes.volumes.get(claim.volume) if claim is not None else None
+        if volume is not None:
+            found += [
+                (label, tuple(value.split(_BETWEEN)))
+                for label, value in volume.labels
+                if label in ZONE_LABELS
+            ]
+    return found
+
+
+VOLUME_ZONE = Filter(
+    "VolumeZone", mask, one_reason("node(s) had no available volume zone"), never_resolvable
+)
