@@ -98,16 +98,12 @@ class _Bench:
 
     async def jobs(self, count: int) -> dict[str, float]:
         _say(f"{count} Jobs of 4 completions")
-        began = time.perf_counter()
-        before = await self._revision()
-        await at_once(self._client.create(JOBS, _job(number)) for number in range(count))
-        complete = lambda job: job["status"].get("succeeded", 0) == 4  # noqa: E731
-        await self._until(JOBS, lambda found: sum(map(complete, found.values())) == count)
-        writes = await self._revision() - before
-        return {
-            f"{count} jobs of 4 complete, s": time.perf_counter() - began,
-            f"{count} jobs of 4, writes per pod": writes / count / 4,
-        }
+
+        async def complete() -> None:
+            await at_once(self._client.create(JOBS, _job(number)) for number in range(count))
+            await self._until(JOBS, lambda found: sum(map(_is_complete, found.values())) == count)
+
+        return await self._measured(f"{count} jobs of 4 complete", 4 * count, complete)
 
     async def namespace(self, count: int) -> dict[str, float]:
         _say(f"a namespace of {count} objects")
@@ -197,6 +193,10 @@ class _Bench:
                 if done(found):
                     return
         raise NotFound("the watch ended")
+
+
+def _is_complete(job: Obj) -> bool:
+    return bool((job.get("status") or {}).get("succeeded") == 4)
 
 
 def _template(labels: Obj, **spec: object) -> Obj:

