@@ -14,6 +14,7 @@ import yaml
 
 from sampan.api.decode import Path, path_text
 
+_DEEPEST_DOCUMENT = 200  # levels
 _LARGEST_DOCUMENT = 1_000_000  # values; a body of 3 MiB without aliases stays well below
 
 
@@ -52,6 +53,7 @@ def parse(body: bytes) -> Parsed:
 
 def parse_yaml(body: bytes | str) -> Parsed:
     """One YAML document as JSON data; ValueError where it is none."""
+    _check_depth(body.encode() if isinstance(body, str) else body)
     loader = _Loader(body)
     try:
         value = loader.get_single_data()
@@ -67,6 +69,26 @@ def parse_yaml(body: bytes | str) -> Parsed:
         return Parsed(value, [])
     lines = "".join(f"\n  {line}" for line in loader.repeated)
     return Parsed(value, [f"yaml: unmarshal errors:{lines}"])
+
+
+def _check_depth(body: bytes) -> None:
+    """libyaml builds nodes by recursion in C, and a deep document ends the process: so where one
+    may be deep, its events, which come without recursion, are counted first."""
+    longest = max((len(line) for line in body.splitlines()), default=0)
+    # Each block collection starts further right than the one around it, or is the list in a map.
+    if 2 * longest + body.count(b"[") + body.count(b"{") <= _DEEPEST_DOCUMENT:
+        return
+    depth = 0
+    try:
+        for event in yaml.parse(body, Loader=_Loader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > _DEEPEST_DOCUMENT:
+                    raise ValueError("error converting YAML to JSON: yaml: exceeded max depth")
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+    except yaml.YAMLError as error:
+        raise ValueError(f"error converting YAML to JSON: {_one_line(error)}") from error
 
 
 def _size(value: Any, known: dict[int, int]) -> int:

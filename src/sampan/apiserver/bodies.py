@@ -13,6 +13,7 @@ from sampan.api.errors import (
     BadRequest,
     RequestEntityTooLarge,
     invalid_value,
+    not_supported,
 )
 from sampan.api.errors import invalid as invalid_object
 from sampan.api.objects import Obj
@@ -21,6 +22,9 @@ from sampan.apiserver.negotiate import PROTOBUF, YAML, body_media
 from sampan.core.http import Request
 
 LIMIT = 3 * 1024 * 1024
+# Nothing real is nested half as deep; what walks over objects (copies, patches, validation) calls
+# itself once per level, so a body without end must not reach it.
+DEPTH = 200
 _SPACED = (b'" :', b'"\t:', b'"\n:', b'"\r:')
 
 
@@ -40,6 +44,7 @@ def body_of(request: Request, field_validation: str, protobuf: ProtobufReader) -
         obj, problems = protobuf.object_in(request.body)
     except ProtobufError as error:
         raise BadRequest(f"the body cannot be decoded: {error}") from error
+    _check_depth(obj)
     return obj, tuple(problems)
 
 
@@ -56,11 +61,14 @@ def _parsed(request: Request, is_yaml: bool, field_validation: str) -> Body:
             parsed = strict_json.parse_yaml(body)
         except ValueError as error:
             raise BadRequest(str(error)) from error
+        _check_depth(parsed.value)
         return parsed.value, tuple(parsed.duplicates)
     try:
         value = orjson.loads(body)
     except ValueError as error:
         raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from error
+    if body.count(b"{") + body.count(b"[") > DEPTH:
+        _check_depth(value)
     if field_validation == "Ignore" or not _may_repeat(body, value):
         return value, ()
     try:
@@ -79,6 +87,22 @@ def _is_json(body: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _check_depth(value: Any) -> None:
+    """Level by level, so that depth costs no stack. Raises BadRequest."""
+    level = [value]
+    for _ in range(DEPTH):
+        deeper: list[Any] = []
+        for one in level:
+            if type(one) is dict:
+                deeper.extend(one.values())
+            elif type(one) is list:
+                deeper.extend(one)
+        if not deeper:
+            return
+        level = deeper
+    raise BadRequest(f"the body is nested too deeply: at most {DEPTH} levels")
 
 
 def _too_large() -> RequestEntityTooLarge:
@@ -121,6 +145,7 @@ def delete_options(request: Request, options: Options, protobuf: ProtobufReader)
 
 
 def _options_from(body: Obj, options: Options) -> Options:
+    _check_delete_options(body)
     preconditions = body.get("preconditions") or {}
     propagation = body.get("propagationPolicy") or ""
     if propagation not in ("", "Orphan", "Background", "Foreground"):
@@ -131,8 +156,6 @@ def _options_from(body: Obj, options: Options) -> Options:
     if not propagation and body.get("orphanDependents") is not None:
         propagation = "Orphan" if body["orphanDependents"] else "Background"
     grace = body.get("gracePeriodSeconds")
-    if grace is not None and (type(grace) is not int):
-        raise BadRequest("gracePeriodSeconds must be a number")
     return Options(
         label_selector=options.label_selector,
         field_selector=options.field_selector,
@@ -143,3 +166,33 @@ def _options_from(body: Obj, options: Options) -> Options:
         precondition_resource_version=str(preconditions.get("resourceVersion") or ""),
         propagation=propagation or options.propagation,
     )
+
+
+_DELETE_OPTIONS: dict[str, tuple[type, str]] = {
+    "preconditions": (dict, "v1.Preconditions"),
+    "gracePeriodSeconds": (int, "int64"),
+    "orphanDependents": (bool, "bool"),
+    "propagationPolicy": (str, "v1.DeletionPropagation"),
+    "dryRun": (list, "[]string"),
+}
+
+
+def _check_delete_options(body: Obj) -> None:
+    """Raises BadRequest, worded as Go's decoder does."""
+    for key, (wanted, go_type) in _DELETE_OPTIONS.items():
+        value = body.get(key)
+        if value is not None and type(value) is not wanted:
+            raise BadRequest(
+                f"json: cannot unmarshal {_json_type(value)} into Go struct field "
+                f"DeleteOptions.{key} of type {go_type}"
+            )
+    dry_run = body.get("dryRun") or []
+    if any(one != "All" for one in dry_run):
+        shown = [str(one) for one in dry_run]
+        wrong = not_supported("dryRun", shown, ["All"])
+        raise invalid_object("DeleteOptions", "meta.k8s.io", "", [wrong])
+
+
+def _json_type(value: Any) -> str:
+    names = {dict: "object", list: "array", str: "string", bool: "bool"}
+    return names.get(type(value), "number")

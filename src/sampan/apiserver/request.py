@@ -26,6 +26,7 @@ from sampan.api.resources import Resource, by_plural
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch",
           "DELETE": "delete"}  # fmt: skip
+LARGEST_REVISION = 2**64 - 1
 _COLLECTION = {"get": "list", "delete": "deletecollection"}
 
 
@@ -160,7 +161,7 @@ def options_of(query: str) -> Options:
         resource_version_match=given.get("resourceVersionMatch", ""),
         label_selector=given.get("labelSelector", ""),
         field_selector=given.get("fieldSelector", ""),
-        limit=_number("limit", given.get("limit")),
+        limit=max(0, _number("limit", given.get("limit"))),  # as upstream: negative is none
         continue_token=given.get("continue", ""),
         timeout_seconds=_number("timeoutSeconds", given.get("timeoutSeconds")),
         allow_bookmarks=_truth(given.get("allowWatchBookmarks", "false")),
@@ -231,6 +232,9 @@ def revision_number(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
         raise _bad_options([invalid_value("resourceVersion", text, why)])
+    if len(text) > 20 or int(text) > LARGEST_REVISION:
+        why = f'strconv.ParseUint: parsing "{text}": value out of range'
+        raise _bad_options([invalid_value("resourceVersion", text, why)])
     return int(text)
 
 
@@ -256,7 +260,9 @@ def _truth(text: str) -> bool:
 def _number(name: str, text: str | None) -> int:
     if not text:
         return 0
-    try:
-        return int(text)
-    except ValueError as error:
-        raise BadRequest(f'{name}: strconv.ParseInt: parsing "{text}": invalid syntax') from error
+    # What int() takes besides (spaces, underscores, other scripts' digits) is none of these.
+    if not (text.isascii() and text.removeprefix("-").isdigit()):
+        raise BadRequest(f'{name}: strconv.ParseInt: parsing "{text}": invalid syntax')
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+        raise BadRequest(f'{name}: strconv.ParseInt: parsing "{text}": value out of range')
+    return int(text)

@@ -78,3 +78,22 @@ def test_yaml_that_explodes_through_aliases_is_refused():
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     with pytest.raises(ValueError, match="excessive aliasing"):
         parse_yaml("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    "deep",
+    [
+        "[" * 300,
+        "- " * 100_000 + "a",
+        "{a: " * 50_000,
+        "\n".join(" " * n + "a:" for n in range(300)),
+    ],
+)
+def test_a_deep_yaml_document_is_refused_before_it_is_built(deep):
+    with pytest.raises(ValueError, match="exceeded max depth"):
+        parse_yaml(deep)
+
+
+def test_a_long_but_flat_yaml_document_is_read():
+    lines = "\n".join(f"k{number}: [{{a: 1}}]" for number in range(400))
+    assert len(parse_yaml(lines).value) == 400

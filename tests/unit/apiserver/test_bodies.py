@@ -95,3 +95,34 @@ def test_delete_options_overrule_the_query(protobuf):
         delete_options(request(b'{"propagationPolicy":"x"}'), DEFAULT_OPTIONS, protobuf)
     with pytest.raises(BadRequest):
         delete_options(request(b'{"kind":"Pod"}'), DEFAULT_OPTIONS, protobuf)
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/yaml"])
+def test_a_body_has_a_depth(protobuf, content_type):
+    def nested(depth):
+        return request(b'{"a":' * depth + b"1" + b"}" * depth, content_type)
+
+    assert body_of(nested(199), "Warn", protobuf)
+    for depth in (201, 2_000, 200_000):
+        with pytest.raises(BadRequest):
+            body_of(nested(depth), "Warn", protobuf)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"preconditions":[]}', "array into Go struct field DeleteOptions.preconditions"),
+        (b'{"gracePeriodSeconds":"x"}', "string into Go struct field"),
+        (b'{"orphanDependents":1}', "number into Go struct field"),
+        (b'{"propagationPolicy":{}}', "object into Go struct field"),
+        (b'{"dryRun":true}', "bool into Go struct field"),
+    ],
+)
+def test_delete_options_of_the_wrong_type_are_refused(protobuf, body, said):
+    with pytest.raises(BadRequest, match=said):
+        delete_options(request(body), DEFAULT_OPTIONS, protobuf)
+
+
+def test_an_unknown_dry_run_in_delete_options_is_refused(protobuf):
+    with pytest.raises(Invalid, match="Unsupported value"):
+        delete_options(request(b'{"dryRun":["Some"]}'), DEFAULT_OPTIONS, protobuf)

@@ -157,3 +157,19 @@ def test_a_resource_version_is_a_number():
     assert revision_number("12") == 12
     with pytest.raises(Invalid):
         revision_number("12a")
+
+
+@pytest.mark.parametrize("text", ["1_0", " 1", "१", "9" * 30, "1.5", "x", "--1"])
+def test_a_number_is_written_as_go_writes_it(text):
+    with pytest.raises(BadRequest, match=r"strconv\.ParseInt"):
+        options_of(f"timeoutSeconds={text}")
+
+
+def test_a_negative_limit_is_none():
+    assert options_of("limit=-5").limit == 0
+
+
+def test_a_revision_has_64_bits():
+    assert revision_number(str(2**64 - 1)) == 2**64 - 1
+    with pytest.raises(Invalid, match="value out of range"):
+        revision_number(str(2**64))

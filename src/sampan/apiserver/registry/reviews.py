@@ -80,7 +80,8 @@ def _fields(rule: Obj, names: tuple[str, ...]) -> Obj:
 
 async def local_access_review(chain: Chain, user: User, call: Call) -> Answer:
     """Like a SubjectAccessReview, but about the request's own namespace."""
-    asked = ((call.body or {}).get("spec") or {}).get("resourceAttributes")
+    review = decoded(chain.parts.schema, call, [])
+    asked = (review.get("spec") or {}).get("resourceAttributes")
     if not isinstance(asked, dict):
         why = "disallowed on this kind of request"
         wrong = invalid_value("spec.nonResourceAttributes", "", why)
