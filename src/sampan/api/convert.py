@@ -9,11 +9,11 @@ from typing import Any
 
 import orjson
 
+from sampan.api.defaults.autoscaling import METRICS_ANNOTATION as _METRICS
 from sampan.api.objects import Obj, annotations_of
 from sampan.api.resources import Resource
 
 # What autoscaling/v1 has no field for travels in these annotations.
-_METRICS = "autoscaling.alpha.kubernetes.io/metrics"
 _CURRENT_METRICS = "autoscaling.alpha.kubernetes.io/current-metrics"
 _BEHAVIOUR = "autoscaling.alpha.kubernetes.io/behavior"
 _CONDITIONS = "autoscaling.alpha.kubernetes.io/conditions"

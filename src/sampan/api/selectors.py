@@ -360,6 +360,8 @@ class _Parser:
         opening = self._take()
         if opening != "(":
             raise SelectorError(f"found '{opening}' expected: '('")
+        if self._peek() not in (",", ")") and not _is_value(self._peek()):
+            raise SelectorError(f"found '{self._peek()}', expected: ',', ')' or identifier")
         values: list[str] = []
         while True:
             word = self._take()

@@ -160,3 +160,8 @@ def test_not_in_and_absent_are_the_opposites(requirement, labels):
     other = selectors.Requirement(requirement.key, opposite, requirement.values)
     one = LabelSelector((requirement,)).matches(labels)
     assert LabelSelector((other,)).matches(labels) is not one
+
+
+def test_an_open_parenthesis_says_what_may_follow():
+    with pytest.raises(SelectorError, match=r"found '', expected: ',', '\)' or identifier"):
+        parse_label_selector("a in (")

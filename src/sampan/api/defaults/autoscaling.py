@@ -5,7 +5,10 @@ Invariant: without a metric, CPU at 80 % is the goal.
 """
 
 from sampan.api.defaults.fill import filled, spec_of
-from sampan.api.objects import Obj, copy_of
+from sampan.api.objects import Obj, annotations_of, copy_of
+
+# Where autoscaling/v1 keeps the metrics that it has no field for.
+METRICS_ANNOTATION = "autoscaling.alpha.kubernetes.io/metrics"
 
 _CPU_METRIC: Obj = {
     "type": "Resource",
@@ -22,7 +25,10 @@ _DOWN = [{"type": "Percent", "value": 100, "periodSeconds": 15}]
 
 
 def default_autoscaler_v1(obj: Obj) -> None:
-    filled(spec_of(obj), minReplicas=1)
+    spec = spec_of(obj)
+    filled(spec, minReplicas=1)
+    if not annotations_of(obj).get(METRICS_ANNOTATION):
+        filled(spec, targetCPUUtilizationPercentage=80)
 
 
 def default_autoscaler(obj: Obj) -> None:

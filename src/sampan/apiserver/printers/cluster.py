@@ -121,7 +121,7 @@ def _resource_quota(obj: Obj, now: float) -> list[Any]:
     texts = {key: f"{key}: {used.get(key) or '0'}/{hard[key]}" for key in sorted(hard)}
     limits = [text for key, text in texts.items() if key.startswith("limits.")]
     requests = [text for key, text in texts.items() if not key.startswith("limits.")]
-    return [name_of(obj), age(obj, now), ", ".join(requests), ", ".join(limits)]
+    return [name_of(obj), ", ".join(requests), ", ".join(limits), age(obj, now)]
 
 
 def _lease(obj: Obj, now: float) -> list[Any]:
@@ -152,7 +152,7 @@ SECRETS = Printer(columns(NAME, "Type", "Data", AGE), _secret)
 CONFIG_MAPS = Printer(columns(NAME, "Data", AGE), _config_map)
 SERVICE_ACCOUNTS = Printer(columns(NAME, "Secrets", AGE), _service_account)
 COMPONENT_STATUSES = Printer(columns(NAME, "Status", "Message", "Error"), _component_status)
-RESOURCE_QUOTAS = Printer(columns(NAME, AGE, "Request", "Limit"), _resource_quota)
+RESOURCE_QUOTAS = Printer(columns(NAME, "Request", "Limit", AGE), _resource_quota)
 LEASES = Printer(columns(NAME, "Holder", AGE), _lease)
 PRIORITY_CLASSES = Printer(
     columns(NAME, integer("Value"), boolean("Global-Default"), AGE, "PreemptionPolicy"),
