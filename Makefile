@@ -4,9 +4,10 @@ export VENV
 PYTEST = $(VENV)/bin/python -m pytest --import-mode=importlib
 SEED ?= 1
 MINUTES ?= 2
+REQUESTS ?= 20000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix flow e2e robust bench bench-api bench-store proto setup-run setup-test clean
+.PHONY: help run test check fix flow e2e robust fuzz-api bench bench-api bench-store proto setup-run setup-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -44,6 +45,9 @@ e2e: setup-test ## kubectl and containerd as judges
 
 robust: setup-test ## seeded faults; SEED= and MINUTES= bound it
 	SAMPAN_SEED=$(SEED) SAMPAN_MINUTES=$(MINUTES) $(PYTEST) -q tests/robustness
+
+fuzz-api: setup-test ## odd requests to the API server; REQUESTS= and SEED= choose how many and which
+	SAMPAN_SEED=$(SEED) SAMPAN_REQUESTS=$(REQUESTS) $(PYTEST) -q -s tests/robustness/test_api_fuzz.py
 
 bench: setup-test ## figures against a floor measured in the same run; appends to docs/bench.csv
 	$(VENV)/bin/python -m tests.bench.run
