@@ -21,6 +21,7 @@ with_all = story(
         "validatingadmissionpolicy-status-controller",
         "service-cidr-controller",
         "garbage-collector-controller",
+        "persistentvolumeclaim-protection-controller",
     ]
 )
 

@@ -1,7 +1,13 @@
 from sampan.api.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from sampan.testing.control_plane import story
 
-with_sets = story(["statefulset-controller", "garbage-collector-controller"])
+with_sets = story(
+    [
+        "statefulset-controller",
+        "garbage-collector-controller",
+        "persistentvolumeclaim-protection-controller",
+    ]
+)
 
 
 def stateful_set(replicas, **spec):

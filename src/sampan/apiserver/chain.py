@@ -9,8 +9,8 @@ Invariant: a write is refused whole or stored whole; nothing is stored before ev
 """
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from sampan.api import convert
@@ -31,6 +31,7 @@ from sampan.api.resources import NAMESPACES, SERVICES, Resource
 from sampan.api.schema import Schema
 from sampan.api.validation import validate_create, validate_status_update, validate_update
 from sampan.apiserver.admission.chain import CREATE, DELETE, UPDATE, Admission, attributes_of
+from sampan.apiserver.admission.chain import Attributes as Admitted
 from sampan.apiserver.authn.chain import Authentication
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes, Authorization
@@ -164,8 +165,7 @@ class Chain:
             apply_defaults(resource, obj)
         strategy.prepare_create(obj)
         refuse(resource, obj, validate_create(resource, obj))
-        async with self._allocated(call, obj, None):
-            await parts.admission.validate(attributes)
+        async with self._allocated(call, obj, None), self._admitted(attributes):
             item = await self._insert(call, obj)
         if resource is NAMESPACES and not call.options.dry_run:
             await self._furnish(name_of(item.obj))
@@ -256,8 +256,7 @@ class Chain:
             settle(new, old)
             refuse(resource, new, validate(resource, new, old))
             try:
-                async with self._allocated(call, new, old):
-                    await parts.admission.validate(attributes)
+                async with self._allocated(call, new, old), self._admitted(attributes):
                     stored = as_stored(resource, new)
                     if strategy.vanishes(stored):
                         await self._remove(call, item)
@@ -369,6 +368,18 @@ class Chain:
                 f"UID in object meta: {uid_of(old)}"
             )
             raise conflict(resource.plural, resource.group, call.name, why_not)
+
+    @asynccontextmanager
+    async def _admitted(self, attributes: Admitted) -> AsyncIterator[None]:
+        """Validated; what plugins took for the write (quota) is let go when it is over."""
+        stored = False
+        try:
+            await self.parts.admission.validate(attributes)
+            yield
+            stored = True
+        finally:
+            if attributes.releases:
+                await self.parts.admission.settle(attributes, stored)
 
     def _allocated(
         self, call: Call, obj: Obj, old: Obj | None

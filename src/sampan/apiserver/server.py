@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable
 
 from sampan.api.calls import Answer, Call, ListAnswer
+from sampan.api.errors import AlreadyExists
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import (
     ENDPOINT_SLICES,
@@ -22,12 +23,11 @@ from sampan.api.resources import (
     SERVICES,
 )
 from sampan.api.schema import Schema
-from sampan.apiserver.admission import role_escalation
 from sampan.apiserver.admission.chain import Admission
-from sampan.apiserver.admission.plugins import default_plugins
+from sampan.apiserver.admission.plugins import PluginParts, chosen
 from sampan.apiserver.authn.chain import Authentication
 from sampan.apiserver.authn.options import authenticators, token_signer
-from sampan.apiserver.authn.user import User, authenticated
+from sampan.apiserver.authn.user import MASTERS, User, authenticated
 from sampan.apiserver.authz.bootstrap.objects import rbac_objects, reconciled
 from sampan.apiserver.authz.modes import authorization, followed_rbac
 from sampan.apiserver.chain import Chain, Parts
@@ -77,9 +77,6 @@ class ApiServer:
         signer = token_signer(settings)
         self._callers: list[Caller] = []
         self._authenticators = authenticators(settings, signer, self._callers, clock)
-        plugins = default_plugins(
-            registry.find, registry.find_all, settings.mount_service_account_tokens, rng
-        )
         ports = range(settings.node_port_first, settings.node_port_last + 1)
         claims = Claims(registry, ports, clock, rng)
         self._allocator = Allocator(
@@ -94,7 +91,13 @@ class ApiServer:
         may = authorization(
             settings.authorization_modes, registry, rbac, settings.abac_policy, asked, clock
         )
-        plugins.append(role_escalation.plugin(rbac, may))
+        admitted = chosen(
+            PluginParts(
+                registry, may, rbac, settings.mount_service_account_tokens, settings.admission,
+                self._make_namespace, metrics, clock, rng,
+            )
+        )  # fmt: skip
+        self._hooks = admitted.hooks
         parts = Parts(
             registry=registry,
             schema=schema,
@@ -103,7 +106,7 @@ class ApiServer:
                 self._authenticators, settings.token_audiences, self._bound, clock
             ),
             authorization=may,
-            admission=Admission(plugins),
+            admission=Admission(admitted.plugins),
             allocator=self._allocator,
             settings=settings,
             clock=clock,
@@ -190,8 +193,19 @@ class ApiServer:
             await self._to_nodes.close()
         for caller in self._callers:
             await caller.close()
+        for hooks in self._hooks:
+            await hooks.close()
         if self._authenticators.oidc is not None:
             await self._authenticators.oidc.close()
+
+    async def _make_namespace(self, name: str) -> None:
+        """For NamespaceAutoProvision: as the server itself."""
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        system = authenticated(User("system:apiserver", (MASTERS,)))
+        try:
+            await self._chain.create(system, Call("create", NAMESPACES, body=body))
+        except AlreadyExists:
+            return
 
     def _node_client(self) -> HttpClient | None:
         make = self._settings.kubelet_tls

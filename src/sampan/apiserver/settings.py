@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from sampan.apiserver.admission.plugins import AdmissionSettings
 from sampan.apiserver.authn.chain import PUBLIC_PATHS
 from sampan.apiserver.authn.front_proxy import FrontProxySettings
 from sampan.apiserver.authn.oidc import OidcSettings
@@ -48,6 +49,7 @@ class ApiServerSettings:
     authorization_webhook_settings: WebhookAuthorizerSettings = field(
         default_factory=WebhookAuthorizerSettings
     )
+    admission: AdmissionSettings = field(default_factory=AdmissionSettings)
     # Admission: mount a token into every pod. Off until nodes can mount projected volumes.
     mount_service_account_tokens: bool = False
     # How the server speaks to kubelets (logs, exec); None where there are none.

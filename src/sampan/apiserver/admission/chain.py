@@ -2,7 +2,7 @@
 
 Job: run the mutating plugins in order, and later the validating ones; any of them may refuse.
 Invariant: plugins see the object after defaults; validating ones never change it.
-To add a plugin: a file beside this one, and a line in `default_plugins`.
+To add a plugin: a file beside this one, and a line in plugins.py.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -35,6 +35,12 @@ class Attributes:
     old: Obj | None
     dry_run: bool
     warnings: list[str] = field(default_factory=list)
+    # For the audit log: what a plugin found worth noting.
+    audit: dict[str, str] = field(default_factory=dict)
+    options: Obj = field(default_factory=dict)  # CreateOptions and the like, as webhooks see them
+    reinvoke: bool = False  # a webhook has changed it: the plugins before it look once more
+    # What a plugin took for this write, to be let go: (stored) → awaitable.
+    releases: list[Callable[[bool], Awaitable[None]]] = field(default_factory=list)
 
     def is_main(self, resource: Resource) -> bool:
         """This resource itself, in whatever version, not one of its subresources."""
@@ -76,10 +82,24 @@ class Plugin:
 
 
 class Admission:
+    """In two rounds, as upstream: a mutating webhook that asks for it is called once more when
+    another one has changed the object after it (see webhooks.py)."""
+
     def __init__(self, plugins: Sequence[Plugin]) -> None:
+        self.names = [one.name for one in plugins]
         operations = (CREATE, UPDATE, DELETE, CONNECT)
         self._mutating = {
             one: [p.mutate for p in plugins if p.mutate is not None and one in p.operations]
+            for one in operations
+        }
+        # Those that come before the webhooks' last word, to be run again after it.
+        outside = ("MutatingAdmissionWebhook", "MutatingAdmissionPolicy")
+        self._again = {
+            one: [
+                p.mutate
+                for p in plugins
+                if p.mutate is not None and one in p.operations and p.name not in outside
+            ]
             for one in operations
         }
         self._validating = {
@@ -92,9 +112,19 @@ class Admission:
             waiting = step(attributes)
             if waiting is not None:
                 await waiting
+        if attributes.reinvoke:
+            for step in self._again[attributes.operation]:
+                waiting = step(attributes)
+                if waiting is not None:
+                    await waiting
 
     async def validate(self, attributes: Attributes) -> None:
         for step in self._validating[attributes.operation]:
             waiting = step(attributes)
             if waiting is not None:
                 await waiting
+
+    async def settle(self, attributes: Attributes, stored: bool) -> None:
+        """The write is over, well or badly."""
+        while attributes.releases:
+            await attributes.releases.pop()(stored)

@@ -4,28 +4,55 @@ import random
 
 import pytest
 
+from sampan.api.calls import Item
 from sampan.api.errors import Forbidden
+from sampan.api.objects import key_of
 from sampan.api.resources import NODES, PODS, PRIORITY_CLASSES, SERVICE_ACCOUNTS, by_kind
 from sampan.apiserver.admission.chain import CREATE, UPDATE, Admission, Attributes
-from sampan.apiserver.admission.plugins import default_plugins
+from sampan.apiserver.admission.plugins import AdmissionSettings, PluginParts, chosen
 from sampan.apiserver.authn.user import User
+from sampan.apiserver.authz.chain import Authorization
+from sampan.apiserver.authz.rbac import Rbac
+from sampan.apiserver.watch_cache import KindCache
+from sampan.core.metrics import Metrics
 from sampan.testing import virtual_time
+from sampan.testing.virtual_time import LoopClock
 
 USER = User("jane", ("dev",), "u1", {"scope": ("a",)})
 NAMESPACE = {"metadata": {"name": "team"}, "status": {"phase": "Active"}}
 ACCOUNT = {"metadata": {"name": "default"}}
 
 
+class KnownObjects:
+    """What plugins ask of the registry, over objects that are simply there."""
+
+    def __init__(self, objects):
+        self._objects = objects
+
+    def find_all(self, wanted):
+        return self._objects.get(wanted.plural, [])
+
+    def find(self, wanted, _namespace, name):
+        found = self.find_all(wanted)
+        return next((one for one in found if one["metadata"]["name"] == name), None)
+
+    def kind(self, resource):
+        cache = KindCache(0)
+        items = [Item(key_of(one), 1, one, b"") for one in self.find_all(resource)]
+        cache.load(items, 1)
+        return cache
+
+
 def admitted(obj, resource=PODS, operation=CREATE, old=None, mount_tokens=False, **found):
     objects = {"namespaces": [NAMESPACE], "serviceaccounts": [ACCOUNT], **found}
 
-    def find_all(wanted):
-        return objects.get(wanted.plural, [])
-
-    def find(wanted, _namespace, name):
-        return next((o for o in find_all(wanted) if o["metadata"]["name"] == name), None)
-
-    chain = Admission(default_plugins(find, find_all, mount_tokens, random.Random(1)))
+    registry = KnownObjects(objects)
+    rbac = Rbac(registry.find, registry.find_all)
+    parts = PluginParts(
+        registry, Authorization([]), rbac, mount_tokens, AdmissionSettings(), None, Metrics(),
+        LoopClock(), random.Random(1),
+    )  # fmt: skip
+    chain = Admission(chosen(parts).plugins)
     namespace = "team" if resource.namespaced else ""
     attributes = Attributes(USER, operation, resource, namespace, "x", "", obj, old, False)
 

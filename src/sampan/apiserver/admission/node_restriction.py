@@ -1,0 +1,203 @@
+"""NodeRestriction: a kubelet writes what is its own, and nothing that would make it more.
+
+Job: refuse a node's writes to other nodes, to pods that are not its, to labels that others trust.
+"""
+
+from sampan.api.errors import ApiError, forbidden
+from sampan.api.objects import Obj, labels_of, meta_of, name_of
+from sampan.api.resources import LEASES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, by_plural
+from sampan.apiserver.admission.chain import CREATE, DELETE, UPDATE, Attributes, Find, Plugin
+from sampan.apiserver.authz.node import node_of
+
+MIRROR = "kubernetes.io/config.mirror"
+_LEASES = "kube-node-lease"
+# Labels of Kubernetes' own that a kubelet may set on its node.
+_KUBELET_LABELS = frozenset({
+    "kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch",
+    "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+    "node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type",
+    "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
+    "node.kubernetes.io/windows-build", "kubernetes.io/instance-type",
+})  # fmt: skip
+_KUBELET_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
+_csi_nodes = by_plural("storage.k8s.io", "v1", "csinodes")
+_slices = by_plural("resource.k8s.io", "v1", "resourceslices")
+
+
+def plugin(find: Find) -> Plugin:
+    def validate(attributes: Attributes) -> None:
+        node = node_of(attributes.user)
+        if node is None:
+            return
+        if not node:
+            raise _refused(
+                attributes, f"could not determine node from user {attributes.user.name!r}"
+            )
+        resource = attributes.resource
+        if resource is PODS:
+            _pod(attributes, node, find)
+        elif resource is NODES:
+            _node(attributes, node)
+        elif resource is PERSISTENT_VOLUME_CLAIMS:
+            _claim(attributes)
+        elif resource.plural == "serviceaccounts" and attributes.subresource == "token":
+            _token(attributes, node, find)
+        elif resource is LEASES:
+            _lease(attributes, node)
+        elif resource is _csi_nodes and attributes.name != node:
+            raise _refused(attributes, "can only access CSINode with the same name as the "
+                                       "requesting node")  # fmt: skip
+        elif resource is _slices:
+            _slice(attributes, node)
+
+    return Plugin("NodeRestriction", frozenset({CREATE, UPDATE, DELETE}), validate=validate)
+
+
+def _refused(attributes: Attributes, why: str) -> ApiError:
+    resource = attributes.resource
+    return forbidden(resource.plural, resource.group, attributes.name, why)
+
+
+def _node_name(pod: Obj | None) -> str:
+    return str(((pod or {}).get("spec") or {}).get("nodeName") or "")
+
+
+def _pod(attributes: Attributes, node: str, find: Find) -> None:
+    sub, operation = attributes.subresource, attributes.operation
+    if sub == "" and operation == CREATE:
+        _mirror(attributes, node)
+    elif (sub == "" and operation == DELETE) or (sub == "status" and operation == UPDATE):
+        if _node_name(attributes.old) != node:
+            what = "delete pods" if operation == DELETE else "update pod status for pods"
+            raise _refused(
+                attributes, f'node "{node}" can only {what} with spec.nodeName set to itself'
+            )
+        if sub == "status" and labels_of(attributes.obj or {}) != labels_of(attributes.old or {}):
+            raise _refused(attributes, f'node "{node}" cannot update labels through pod status')
+    elif sub == "eviction":
+        found = find(PODS, attributes.namespace, attributes.name)
+        if found is None or _node_name(found) != node:
+            raise _refused(
+                attributes, f"node {node} can only evict pods with spec.nodeName set to itself"
+            )
+    elif sub != "eviction":
+        raise _refused(attributes, f"unexpected operation {operation!r} on pods/{sub} by a node")
+
+
+def _mirror(attributes: Attributes, node: str) -> None:
+    pod = attributes.obj or {}
+    spec, meta = pod.get("spec") or {}, meta_of(pod)
+    if MIRROR not in (meta.get("annotations") or {}):
+        raise _refused(attributes, f'pod does not have "{MIRROR}" annotation, node "{node}" can '
+                                   "only create mirror pods")  # fmt: skip
+    if spec.get("nodeName") != node:
+        raise _refused(attributes, f'node "{node}" can only create pods with spec.nodeName set to '
+                                   "itself")  # fmt: skip
+    owners = meta.get("ownerReferences") or ()
+    if len(owners) > 1 or any(
+        one.get("kind") != "Node" or one.get("name") != node or one.get("blockOwnerDeletion")
+        for one in owners
+    ):
+        raise _refused(attributes, f'node "{node}" can only create pods with an owner reference '
+                                   "set to itself")  # fmt: skip
+    wrong = ""
+    if spec.get("serviceAccountName"):
+        wrong = "a service account"
+    for volume in spec.get("volumes") or ():
+        for field, word in (("secret", "secrets"), ("configMap", "configmaps"),
+                            ("persistentVolumeClaim", "persistentvolumeclaims"),
+                            ("projected", "projected volumes")):  # fmt: skip
+            wrong = word if volume.get(field) else wrong
+    if wrong:
+        raise _refused(attributes, f'node "{node}" can not create pods that reference {wrong}')
+
+
+def _node(attributes: Attributes, node: str) -> None:
+    if attributes.name != node:
+        raise _refused(
+            attributes, f'node "{node}" is not allowed to modify node "{attributes.name}"'
+        )
+    new, old = attributes.obj, attributes.old
+    if new is None:
+        return
+    spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
+    if spec.get("configSource") and spec.get("configSource") != before.get("configSource"):
+        raise _refused(attributes, f'node "{node}" cannot update configSource to a new value')
+    if old is not None and (spec.get("taints") or []) != (before.get("taints") or []):
+        raise _refused(attributes, f'node "{node}" is not allowed to modify taints')
+    if old is not None and meta_of(new).get("ownerReferences") != meta_of(old).get(
+        "ownerReferences"
+    ):
+        raise _refused(attributes, f'node "{node}" is not allowed to modify ownerReferences')
+    changed = sorted(
+        key
+        for key in {**labels_of(new), **labels_of(old or {})}
+        if labels_of(new).get(key) != labels_of(old or {}).get(key) and not _may_set(key)
+    )
+    if changed:
+        word = "set" if old is None else "modify"
+        raise _refused(
+            attributes, f"is not allowed to {word} the following labels: {', '.join(changed)}"
+        )
+
+
+def _may_set(label: str) -> bool:
+    """As kubeletapis.IsKubeletLabel, and whatever is not Kubernetes' own."""
+    domain = label.partition("/")[0] if "/" in label else ""
+    if domain == "node-restriction.kubernetes.io" or domain.endswith(
+        ".node-restriction.kubernetes.io"
+    ):
+        return False
+    own = any(domain == one or domain.endswith(f".{one}") for one in ("kubernetes.io", "k8s.io"))
+    if not own:
+        return True
+    return label in _KUBELET_LABELS or any(
+        domain == one or domain.endswith(f".{one}") for one in _KUBELET_DOMAINS
+    )
+
+
+def _claim(attributes: Attributes) -> None:
+    if attributes.subresource != "status" or attributes.operation != UPDATE:
+        raise _refused(attributes, "may only update PVC status")
+    new, old = attributes.obj or {}, attributes.old or {}
+    if new.get("spec") != old.get("spec"):
+        raise _refused(attributes, "is not allowed to update fields other than status")
+
+
+def _token(attributes: Attributes, node: str, find: Find) -> None:
+    reference = ((attributes.obj or {}).get("spec") or {}).get("boundObjectRef") or {}
+    if reference.get("kind") != "Pod" or reference.get("apiVersion") not in ("v1", None, ""):
+        raise _refused(attributes, f'node "{node}" can only create tokens for individual service '
+                                   "accounts bound to a pod")  # fmt: skip
+    if not reference.get("uid"):
+        raise _refused(attributes, "pod binding without a uid")
+    pod = find(PODS, attributes.namespace, reference.get("name") or "")
+    if pod is None or meta_of(pod).get("uid") != reference["uid"]:
+        raise _refused(attributes, f'the UID in the bound object reference ({reference["uid"]}) '
+                                   "does not match the UID in record")  # fmt: skip
+    if _node_name(pod) != node:
+        raise _refused(attributes, f'node "{node}" can only create tokens bound to pods scheduled '
+                                   "to it")  # fmt: skip
+    if (pod.get("spec") or {}).get("serviceAccountName") != attributes.name:
+        raise _refused(attributes, f'node "{node}" can only create tokens for the service account '
+                                   "of the pod")  # fmt: skip
+
+
+def _lease(attributes: Attributes, node: str) -> None:
+    if attributes.namespace != _LEASES:
+        raise _refused(attributes, f'can only access leases in the "{_LEASES}" system namespace')
+    name = name_of(attributes.obj or {}) if attributes.operation == CREATE else attributes.name
+    if name != node:
+        raise _refused(
+            attributes, "can only access node lease with the same name as the requesting node"
+        )
+
+
+def _slice(attributes: Attributes, node: str) -> None:
+    shown = attributes.obj or attributes.old or {}
+    if (shown.get("spec") or {}).get("nodeName") != node:
+        raise _refused(
+            attributes, "can only create/delete ResourceSlice with the same NodeName as the "
+            "requesting node",
+        )  # fmt: skip

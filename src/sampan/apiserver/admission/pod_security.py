@@ -1,0 +1,223 @@
+"""PodSecurity: the namespace's labels say which pod security standard its pods must meet.
+
+Job: enforce refuses pods; audit notes and warn tells, of pods and of what makes pods.
+Invariant: a label that cannot be read counts as restricted, and is refused when it is written.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from sampan.api.errors import FieldError, forbidden, invalid, invalid_value
+from sampan.api.objects import Obj, labels_of, meta_of, name_of
+from sampan.api.resources import NAMESPACES, PODS
+from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Find, Plugin
+from sampan.apiserver.admission.pod_security_checks import (
+    LATEST,
+    LEVELS,
+    PRIVILEGED,
+    RESTRICTED,
+    Pod,
+    Version,
+    violations,
+)
+from sampan.apiserver.registry.generic import Registry
+
+_LABEL = "pod-security.kubernetes.io/"
+_MODES = ("enforce", "audit", "warn")
+_VERSION = re.compile(r"v1\.([0-9]|[1-9][0-9]*)")
+MOST_PODS = 3000  # looked at when a namespace's label changes, as upstream
+# Where the pod template of a kind that makes pods lies.
+_TEMPLATES = {
+    ("", "PodTemplate"): ("template",),
+    ("", "ReplicationController"): ("spec", "template"),
+    ("apps", "ReplicaSet"): ("spec", "template"),
+    ("apps", "Deployment"): ("spec", "template"),
+    ("apps", "StatefulSet"): ("spec", "template"),
+    ("apps", "DaemonSet"): ("spec", "template"),
+    ("batch", "Job"): ("spec", "template"),
+    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Standard:
+    level: str = PRIVILEGED
+    version: Version = LATEST
+    latest: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.level}:{'latest' if self.latest else f'v1.{self.version[1]}'}"
+
+
+@dataclass(frozen=True, slots=True)
+class PodSecuritySettings:
+    """What holds where a namespace says nothing, and who is not asked."""
+
+    defaults: dict[str, Standard] = field(default_factory=dict)  # by mode
+    exempt_users: frozenset[str] = frozenset()
+    exempt_namespaces: frozenset[str] = frozenset()
+    exempt_runtime_classes: frozenset[str] = frozenset()
+
+
+def plugin(registry: Registry, settings: PodSecuritySettings) -> Plugin:
+    find: Find = registry.find
+
+    def validate(attributes: Attributes) -> None:
+        obj, resource = attributes.obj, attributes.resource
+        if obj is None:
+            return
+        if resource is NAMESPACES and not attributes.subresource:
+            _namespace(attributes, obj, registry, settings)
+        elif resource is PODS:
+            if attributes.subresource in ("", "ephemeralcontainers", "resize"):
+                _pod(attributes, obj, find(NAMESPACES, "", attributes.namespace), settings)
+        elif not attributes.subresource and (resource.group, resource.kind) in _TEMPLATES:
+            _template(attributes, obj, find(NAMESPACES, "", attributes.namespace), settings)
+
+    return Plugin("PodSecurity", frozenset({CREATE, UPDATE}), validate=validate)
+
+
+def standards(labels: dict[str, str], settings: PodSecuritySettings) -> dict[str, Standard]:
+    """Per mode; what cannot be read is restricted:latest."""
+    found = {}
+    for mode in _MODES:
+        default = settings.defaults.get(mode, Standard())
+        level = labels.get(f"{_LABEL}{mode}")
+        version = labels.get(f"{_LABEL}{mode}-version")
+        if level is None and version is None:
+            found[mode] = default
+            continue
+        numbers = _version(version) if version is not None else None
+        if (level is not None and level not in LEVELS) or (version is not None and numbers is None):
+            found[mode] = Standard(RESTRICTED if mode == "enforce" else level or RESTRICTED)
+            continue
+        is_latest = version in (None, "latest")
+        found[mode] = Standard(level or default.level, numbers or LATEST, is_latest)
+    return found
+
+
+def _version(text: str) -> Version | None:
+    if text == "latest":
+        return LATEST
+    matched = _VERSION.fullmatch(text)
+    return (1, int(matched.group(1))) if matched else None
+
+
+def _is_exempt(attributes: Attributes, spec: Obj, settings: PodSecuritySettings) -> bool:
+    return (
+        attributes.user.name in settings.exempt_users
+        or attributes.namespace in settings.exempt_namespaces
+        or (spec.get("runtimeClassName") or "") in settings.exempt_runtime_classes
+    )
+
+
+def _pod(
+    attributes: Attributes, pod: Obj, namespace: Obj | None, settings: PodSecuritySettings
+) -> None:
+    spec = pod.get("spec") or {}
+    if attributes.operation == UPDATE and not attributes.subresource:
+        old = attributes.old or {}
+        if _as_seen(pod) == _as_seen(old):
+            return  # nothing that a standard looks at has changed
+    if _is_exempt(attributes, spec, settings):
+        return
+    wanted = standards(labels_of(namespace or {}), settings)
+    seen = Pod(meta_of(pod), spec)
+    enforced = wanted["enforce"]
+    wrong = violations(seen, enforced.level, min(enforced.version, LATEST))
+    attributes.audit["pod-security.kubernetes.io/enforce-policy"] = str(enforced)
+    _tell(attributes, seen, wanted, without=("warn",) if wrong else ())
+    if wrong:
+        raise forbidden(
+            "pods", "", attributes.name or meta_of(pod).get("generateName", ""),
+            f'violates PodSecurity "{enforced}": {", ".join(wrong)}',
+        )  # fmt: skip
+
+
+def _as_seen(pod: Obj) -> tuple[Obj, Obj]:
+    notes = meta_of(pod).get("annotations") or {}
+    return pod.get("spec") or {}, {key: notes[key] for key in notes if "security" in key}
+
+
+def _template(
+    attributes: Attributes, obj: Obj, namespace: Obj | None, settings: PodSecuritySettings
+) -> None:
+    """What makes pods is never refused: only its pods would be."""
+    found: Obj = obj
+    for step in _TEMPLATES[attributes.resource.group, attributes.resource.kind]:
+        found = found.get(step) or {}
+    spec = found.get("spec") or {}
+    if spec and not _is_exempt(attributes, spec, settings):
+        wanted = standards(labels_of(namespace or {}), settings)
+        _tell(attributes, Pod(meta_of(found), spec), wanted, without=())
+
+
+def _tell(
+    attributes: Attributes, pod: Pod, wanted: dict[str, Standard], without: tuple[str, ...]
+) -> None:
+    for mode in ("audit", "warn"):
+        standard = wanted[mode]
+        if mode in without or standard.level == PRIVILEGED:
+            continue
+        wrong = violations(pod, standard.level, min(standard.version, LATEST))
+        if not wrong:
+            continue
+        text = f'would violate PodSecurity "{standard}": {", ".join(wrong)}'
+        if mode == "warn":
+            attributes.warnings.append(text)
+        else:
+            attributes.audit["pod-security.kubernetes.io/audit-violations"] = text
+
+
+def _namespace(
+    attributes: Attributes, namespace: Obj, registry: Registry, settings: PodSecuritySettings
+) -> None:
+    errors = _label_errors(labels_of(namespace))
+    if errors and (attributes.old is None or labels_of(namespace) != labels_of(attributes.old)):
+        raise invalid("Namespace", "", name_of(namespace), errors)
+    if attributes.operation != UPDATE or name_of(namespace) in settings.exempt_namespaces:
+        return
+    new = standards(labels_of(namespace), settings)["enforce"]
+    old = standards(labels_of(attributes.old or {}), settings)["enforce"]
+    if new == old or new.level == PRIVILEGED:
+        return
+    _warn_of_existing(attributes, namespace, new, registry)
+
+
+def _warn_of_existing(
+    attributes: Attributes, namespace: Obj, standard: Standard, registry: Registry
+) -> None:
+    kind = registry.kind(PODS)
+    found: dict[str, list[str]] = {}
+    name = name_of(namespace)
+    for key in kind.keys(name)[:MOST_PODS]:
+        pod = kind.items[key].obj
+        wrong = violations(
+            Pod(meta_of(pod), pod.get("spec") or {}), standard.level, min(standard.version, LATEST)
+        )
+        if wrong:
+            reasons = ", ".join(one.partition(" (")[0] for one in wrong)
+            found.setdefault(reasons, []).append(name_of(pod))
+    if not found:
+        return
+    attributes.warnings.append(
+        f'existing pods in namespace "{name}" violate the new PodSecurity enforce level '
+        f'"{standard}"'
+    )
+    for reasons, names in found.items():
+        others = f" (and {len(names) - 1} other pods)" if len(names) > 2 else ""
+        others = " (and 1 other pod)" if len(names) == 2 else others
+        attributes.warnings.append(f"{sorted(names)[0]}{others}: {reasons}")
+
+
+def _label_errors(labels: dict[str, str]) -> list[FieldError]:
+    errors = []
+    for mode in _MODES:
+        key, of_version = f"{_LABEL}{mode}", f"{_LABEL}{mode}-version"
+        if key in labels and labels[key] not in LEVELS:
+            why = f"must be one of {', '.join(LEVELS)}"
+            errors.append(invalid_value(f"metadata.labels[{key}]", labels[key], why))
+        if of_version in labels and _version(labels[of_version]) is None:
+            why = 'must be "latest" or "v1.x"'
+            errors.append(invalid_value(f"metadata.labels[{of_version}]", labels[of_version], why))
+    return errors

@@ -1,0 +1,79 @@
+"""RuntimeClass: a pod takes its class's overhead and scheduling rules.
+
+Job: copy them in; refuse a class that is missing and an overhead that is not its.
+"""
+
+from sampan.api.errors import ApiError, forbidden
+from sampan.api.objects import Obj, copy_of
+from sampan.api.resources import PODS, RUNTIME_CLASSES
+from sampan.apiserver.admission.chain import CREATE, Attributes, Find, Plugin
+
+
+def plugin(find: Find) -> Plugin:
+    def class_of(attributes: Attributes) -> Obj | None:
+        name = ((attributes.obj or {}).get("spec") or {}).get("runtimeClassName")
+        if not name or not attributes.is_main(PODS):
+            return None
+        found = find(RUNTIME_CLASSES, "", name)
+        if found is None:
+            raise _refused(attributes, f'pod rejected: RuntimeClass "{name}" not found')
+        return found
+
+    def mutate(attributes: Attributes) -> None:
+        found = class_of(attributes)
+        if found is None or attributes.obj is None:
+            return
+        spec = attributes.obj["spec"]
+        _set_overhead(attributes, spec, (found.get("overhead") or {}).get("podFixed"))
+        _merge_scheduling(attributes, spec, found.get("scheduling") or {})
+
+    def validate(attributes: Attributes) -> None:
+        found = class_of(attributes)
+        if attributes.obj is None or not attributes.is_main(PODS):
+            return
+        overhead = attributes.obj.get("spec", {}).get("overhead")
+        wanted = ((found or {}).get("overhead") or {}).get("podFixed")
+        if overhead and found is None:
+            why = (
+                "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            )
+            raise _refused(attributes, why)
+        if overhead != wanted and (overhead or wanted):
+            raise _refused(attributes, _MISMATCH)
+
+    return Plugin("RuntimeClass", frozenset({CREATE}), mutate, validate)
+
+
+_MISMATCH = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+
+
+def _refused(attributes: Attributes, why: str) -> ApiError:
+    return forbidden("pods", "", attributes.name, why)
+
+
+def _set_overhead(attributes: Attributes, spec: Obj, wanted: Obj | None) -> None:
+    if wanted is None:
+        return
+    if spec.get("overhead") and spec["overhead"] != wanted:
+        raise _refused(attributes, _MISMATCH)
+    spec["overhead"] = copy_of(wanted)
+
+
+def _merge_scheduling(attributes: Attributes, spec: Obj, scheduling: Obj) -> None:
+    selector = dict(spec.get("nodeSelector") or {})
+    for key, value in (scheduling.get("nodeSelector") or {}).items():
+        if selector.setdefault(key, value) != value:
+            why = (
+                f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
+                f"pod.spec.nodeSelector[{key}] = {selector[key]}"
+            )
+            raise _refused(attributes, why)
+    if selector:
+        spec["nodeSelector"] = selector
+    more = [
+        copy_of(one)
+        for one in scheduling.get("tolerations") or ()
+        if one not in (spec.get("tolerations") or ())
+    ]
+    if more:
+        spec["tolerations"] = [*(spec.get("tolerations") or ()), *more]
