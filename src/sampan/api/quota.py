@@ -1,176 +1,125 @@
-"""What an object takes of its namespace's quotas, and which quotas count it. Pure.
+"""What an object takes of its namespace's quota, and which quotas it counts for.
 
-Job: usage by resource name; scopes; amounts as dictionaries of quantities.
-Invariant: admission and the controller count by this file, and by nothing else.
+Job: one measure for admission, which refuses, and for the controller, which counts. Pure.
+Invariant: a quota with scopes counts pods only (and claims, by their attributes class).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from sampan.api import pods, quantity
-from sampan.api.objects import Obj, meta_of
-from sampan.api.quantity import ZERO, Quantity
-from sampan.api.resources import (
-    PERSISTENT_VOLUME_CLAIMS,
-    PODS,
-    RESOURCES,
-    SERVICES,
-    Resource,
-)
+from sampan.api.objects import Obj
+from sampan.api.pods import Amounts
+from sampan.api.quantity import ZERO, Quantity, value_of
+from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES, Resource
+from sampan.api.storage import class_name_of
 
-Usage = dict[str, Quantity]
-ONE = quantity.from_value(1)
-_LEGACY = frozenset({"configmaps", "replicationcontrollers", "resourcequotas", "secrets"})
-_BY_CLASS = ".storageclass.storage.k8s.io/"
-_COMPUTE = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory",
-            "ephemeral-storage", "requests.ephemeral-storage",
-            "limits.ephemeral-storage")  # fmt: skip
+_ONE = quantity.from_value(1)
+_OF_CLASS = ".storageclass.storage.k8s.io/"
+# Kinds that have a name of their own in quotas, beside count/<resource>.<group>.
+_NAMED = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
 
 
-def usage_of(resource: Resource, obj: Obj) -> Usage:
-    """Everything that a quota might count of it."""
-    if resource is PODS:
+def usage_of(resource: Resource, obj: Obj) -> Amounts:
+    """By the names that quotas use."""
+    if resource == PODS:
         return pods.quota_usage(obj)
-    usage: Usage = {f"count/{resource.group_resource}": ONE}
-    if resource is SERVICES:
-        usage |= _of_service(obj)
-    elif resource is PERSISTENT_VOLUME_CLAIMS:
-        usage |= _of_claim(obj)
-    elif resource.plural in _LEGACY and not resource.group:
-        usage[resource.plural] = ONE
+    usage: Amounts = {f"count/{resource.group_resource}": _ONE}
+    if resource == SERVICES:
+        usage |= _service_usage(obj)
+    elif resource == PERSISTENT_VOLUME_CLAIMS:
+        usage |= _claim_usage(obj)
+    elif not resource.group and resource.plural in _NAMED:
+        usage[resource.plural] = _ONE
     return usage
 
 
-def counted(quota: Obj, resource: Resource, obj: Obj) -> Usage:
-    """What this quota counts of the object; empty: nothing."""
-    hard = (quota.get("spec") or {}).get("hard") or {}
-    usage = {name: amount for name, amount in usage_of(resource, obj).items() if name in hard}
-    return usage if usage and in_scope(quota, resource, obj) else {}
+def total(usages: Iterable[Amounts]) -> Amounts:
+    found: Amounts = {}
+    for usage in usages:
+        for name, amount in usage.items():
+            found[name] = found.get(name, ZERO) + amount
+    return found
 
 
-def in_scope(quota: Obj, resource: Resource, obj: Obj) -> bool:
-    spec = quota.get("spec") or {}
-    selector = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    requirements = [
-        *({"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()),
-        *selector,
-    ]
-    if not requirements:
+def counts(quota: Obj, resource: Resource, obj: Obj) -> bool:
+    """Does the quota's scope take this object in?"""
+    scopes = _scopes(quota)
+    if not scopes:
         return True
-    if resource is PODS:
-        return all(_pod_matches(one, obj) for one in requirements)
-    if resource is PERSISTENT_VOLUME_CLAIMS:
-        return all(_claim_matches(one, obj) for one in requirements)
+    if resource == PODS:
+        return all(_pod_matches(obj, *one) for one in scopes)
+    if resource == PERSISTENT_VOLUME_CLAIMS:
+        named = (obj.get("spec") or {}).get("volumeAttributesClassName") or ""
+        return all(
+            scope == "VolumeAttributesClass" and _selects(operator, values, named)
+            for scope, operator, values in scopes
+        )
     return False
 
 
-def resources_of(quota: Obj) -> list[Resource]:
-    """The kinds of which the quota may count something."""
-    hard = set((quota.get("spec") or {}).get("hard") or {})
-    found = {}
-    for name in hard:
-        if name.startswith("count/"):
-            for one in RESOURCES:
-                if one.namespaced and one.group_resource == name[6:] and one.stored_in == ("", ""):
-                    found[one.storage_prefix] = one
-        elif name.startswith("services"):
-            found[SERVICES.storage_prefix] = SERVICES
-        elif name in _LEGACY:
-            one = next(one for one in RESOURCES if one.plural == name and not one.group)
-            found[one.storage_prefix] = one
-        elif name in ("persistentvolumeclaims", "requests.storage") or _BY_CLASS in name:
-            found[PERSISTENT_VOLUME_CLAIMS.storage_prefix] = PERSISTENT_VOLUME_CLAIMS
-        else:
-            found[PODS.storage_prefix] = PODS
-    return list(found.values())
+def hard_of(quota: Obj) -> dict[str, Quantity]:
+    written = (quota.get("spec") or {}).get("hard") or {}
+    return {name: value_of(amount) for name, amount in written.items()}
 
 
-def total(quota: Obj, objects: Iterable[tuple[Resource, Obj]]) -> Usage:
-    """What is used of the quota: every name of `hard`, zero where nothing is."""
-    used: Usage = dict.fromkeys((quota.get("spec") or {}).get("hard") or {}, ZERO)
-    for resource, obj in objects:
-        used = added(used, counted(quota, resource, obj))
-    return used
+def counted_resource(name: str) -> tuple[str, str] | None:
+    """`count/deployments.apps` → (plural, group); None where the name counts no kind."""
+    if not name.startswith("count/"):
+        return None
+    plural, _, group = name.removeprefix("count/").partition(".")
+    return plural, group
 
 
-def unstated(quota: Obj, pod: Obj) -> dict[str, list[str]]:
-    """Compute resources that the quota limits and containers say nothing about: → their names."""
-    spec = pod.get("spec") or {}
-    own = spec.get("resources") or {}
-    missing: dict[str, list[str]] = {}
-    for name in sorted((quota.get("spec") or {}).get("hard") or {}):
-        if name not in _COMPUTE:
-            continue
-        kind, _, plain = name.rpartition(".")
-        kind = kind or "requests"
-        if plain in (own.get(kind) or {}):
-            continue
-        for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-            if plain not in ((container.get("resources") or {}).get(kind) or {}):
-                missing.setdefault(name, []).append(container.get("name") or "")
-    return missing
-
-
-def added(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Usage:
-    result = dict(one)
-    for name, amount in other.items():
-        result[name] = result.get(name, ZERO) + amount
-    return result
-
-
-def less(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Usage:
-    """What is left of `one` after `other` is taken; negative where it grew smaller."""
-    result = dict(one)
-    for name, amount in other.items():
-        result[name] = quantity.Quantity(result.get(name, ZERO).nanos - amount.nanos,
-                                         amount.format)  # fmt: skip
-    return result
-
-
-def amounts(written: Mapping[str, str] | None) -> Usage:
-    return {name: quantity.parse(str(text)) for name, text in (written or {}).items()}
-
-
-def written(usage: Mapping[str, Quantity]) -> dict[str, str]:
-    return {name: str(amount) for name, amount in sorted(usage.items())}
-
-
-def _of_service(service: Obj) -> Usage:
+def _service_usage(service: Obj) -> Amounts:
     spec = service.get("spec") or {}
-    usage = {"services": ONE, "services.nodeports": ZERO, "services.loadbalancers": ZERO}
-    kind, ports = spec.get("type"), spec.get("ports") or ()
-    if kind == "NodePort":
-        usage["services.nodeports"] = quantity.from_value(len(ports))
-    elif kind == "LoadBalancer":
-        usage["services.loadbalancers"] = ONE
-        count = len(ports)
+    ports = spec.get("ports") or []
+    usage = {"services": _ONE}
+    node_ports = 0
+    if spec.get("type") == "NodePort":
+        node_ports = len(ports)
+    elif spec.get("type") == "LoadBalancer":
+        usage["services.loadbalancers"] = _ONE
         if spec.get("allocateLoadBalancerNodePorts") is False:
-            count = sum(1 for port in ports if port.get("nodePort"))
-        usage["services.nodeports"] = quantity.from_value(count)
+            node_ports = sum(1 for one in ports if one.get("nodePort"))
+        else:
+            node_ports = len(ports)
+    if node_ports:
+        usage["services.nodeports"] = quantity.from_value(node_ports)
     return usage
 
 
-def _of_claim(claim: Obj) -> Usage:
-    spec, status = claim.get("spec") or {}, claim.get("status") or {}
-    asked = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-    given = (status.get("allocatedResources") or {}).get("storage")
-    sizes = [quantity.parse(str(one)) for one in (asked, given) if one is not None]
-    usage: Usage = {"persistentvolumeclaims": ONE}
-    if sizes:
-        usage["requests.storage"] = max(sizes)
-    name = spec.get("storageClassName") or (meta_of(claim).get("annotations") or {}).get(
-        "volume.beta.kubernetes.io/storage-class"
+def _claim_usage(claim: Obj) -> Amounts:
+    usage = {"persistentvolumeclaims": _ONE}
+    named = class_name_of(claim)
+    if named:
+        usage[f"{named}{_OF_CLASS}persistentvolumeclaims"] = _ONE
+    written = (((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}).get(
+        "storage"
     )
-    if name:
-        for of in list(usage):
-            usage[f"{name}{_BY_CLASS}{of}"] = usage[of]
+    if written is not None:
+        usage["requests.storage"] = value_of(written)
+        if named:
+            usage[f"{named}{_OF_CLASS}requests.storage"] = value_of(written)
     return usage
 
 
-def _pod_matches(requirement: Obj, pod: Obj) -> bool:
+def _scopes(quota: Obj) -> list[tuple[str, str, tuple[str, ...]]]:
+    spec = quota.get("spec") or {}
+    plain: list[tuple[str, str, tuple[str, ...]]] = [
+        (scope, "Exists", ()) for scope in spec.get("scopes") or ()
+    ]
+    chosen = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    return plain + [
+        (one.get("scopeName", ""), one.get("operator", ""), tuple(one.get("values") or ()))
+        for one in chosen
+    ]
+
+
+def _pod_matches(pod: Obj, scope: str, operator: str, values: tuple[str, ...]) -> bool:
     spec = pod.get("spec") or {}
-    match requirement.get("scopeName"):
+    match scope:
         case "Terminating":
-            return (spec.get("activeDeadlineSeconds") or -1) >= 0
+            return spec.get("activeDeadlineSeconds") is not None
         case "NotTerminating":
             return spec.get("activeDeadlineSeconds") is None
         case "BestEffort":
@@ -178,38 +127,28 @@ def _pod_matches(requirement: Obj, pod: Obj) -> bool:
         case "NotBestEffort":
             return pods.qos_class(pod) != "BestEffort"
         case "PriorityClass":
-            return _named(requirement, spec.get("priorityClassName") or "")
+            return _selects(operator, values, spec.get("priorityClassName") or "")
         case "CrossNamespacePodAffinity":
             return _crosses_namespaces(spec.get("affinity") or {})
     return False
 
 
-def _claim_matches(requirement: Obj, claim: Obj) -> bool:
-    if requirement.get("scopeName") != "VolumeAttributesClass":
-        return False
-    return _named(requirement, (claim.get("spec") or {}).get("volumeAttributesClassName") or "")
-
-
-def _named(requirement: Obj, name: str) -> bool:
-    values = requirement.get("values") or ()
-    match requirement.get("operator"):
-        case "Exists":
-            return bool(name)
-        case "DoesNotExist":
-            return not name
+def _selects(operator: str, values: tuple[str, ...], named: str) -> bool:
+    match operator:
         case "In":
-            return name in values
+            return named in values
         case "NotIn":
-            return bool(name) and name not in values
-    return False
+            return named not in values
+        case "DoesNotExist":
+            return not named
+    return bool(named)
 
 
 def _crosses_namespaces(affinity: Obj) -> bool:
+    terms: list[Obj] = []
     for kind in ("podAffinity", "podAntiAffinity"):
         rules = affinity.get(kind) or {}
-        terms = list(rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
-        preferred = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-        terms += [one.get("podAffinityTerm") or {} for one in preferred]
-        if any(one.get("namespaces") or one.get("namespaceSelector") is not None for one in terms):
-            return True
-    return False
+        terms += rules.get("requiredDuringSchedulingIgnoredDuringExecution") or []
+        for one in rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            terms.append(one.get("podAffinityTerm") or {})
+    return any(term.get("namespaces") or term.get("namespaceSelector") for term in terms)

@@ -8,11 +8,12 @@ Invariant: a charge whose write failed is given back; whoever recounts counts wh
 
 from collections.abc import Awaitable, Callable, Iterator
 
-from sampan.api import quota as quotas
 from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, copy_of, name_of, namespace_of
-from sampan.api.quota import Usage
+from sampan.api.pods import Amounts as Usage
+from sampan.api.quota import counts
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_QUOTAS, SERVICES, Resource
+from sampan.apiserver.admission import quota_usage as quotas
 from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Plugin
 from sampan.apiserver.registry.generic import Registry, Stale
 from sampan.apiserver.registry.strategy import Strategy
@@ -154,7 +155,7 @@ class Quotas:
 
     def _count(self, quota: Obj) -> Usage:
         namespace = namespace_of(quota)
-        used = quotas.total(quota, self._objects(quota, namespace))
+        used = quotas.all_used(quota, self._objects(quota, namespace))
         for more in self._under_way.get((namespace, name_of(quota)), ()):
             used = quotas.added(used, more)
         return used
@@ -175,7 +176,7 @@ def _more(quota: Obj, resource: Resource, obj: Obj, old: Obj | None) -> Usage:
 
 
 def _refuse_unstated(attributes: Attributes, quota: Obj, pod: Obj) -> None:
-    if not quotas.in_scope(quota, PODS, pod):
+    if not counts(quota, PODS, pod):
         return
     missing = quotas.unstated(quota, pod)
     if missing:
