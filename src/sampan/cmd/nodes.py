@@ -41,6 +41,7 @@ STOP_GRACE_SECONDS = 10.0
 SERVER_GRACE_SECONDS = 1.0
 # Upstream has none by default; a fork bomb on a laptop should not take the machine with it.
 POD_PIDS_LIMIT = 4096
+DISK_FREE_PERCENT = 2
 
 ClientMaker = Callable[[str], Client]  # user name → a client that acts as that user
 
@@ -311,6 +312,8 @@ class RealNode:
 
     def _kubelet_settings(self, port: int) -> "KubeletSettings":
         from sampan.kubelet.cgroup_limits import root_of
+        from sampan.kubelet.eviction import MEMORY, NODEFS, EvictionSettings, Threshold
+        from sampan.kubelet.image_garbage import ImageGarbageSettings
         from sampan.kubelet.settings import KubeletSettings
 
         servers, searches = machine.host_name_servers()
@@ -328,6 +331,12 @@ class RealNode:
             # Somebody else's runtime may have systemd make the cgroups: it chooses the place.
             cgroup_root=root_of(self._data.root) if own else "",
             pod_pids_limit=POD_PIDS_LIMIT if own else -1,
+            image_directory=str(self._data.root),
+            # A disk that is nine tenths full is an ordinary one here: only the rest is kept free.
+            eviction=EvictionSettings(
+                (Threshold(MEMORY, 100 << 20), Threshold(NODEFS, percent=DISK_FREE_PERCENT))
+            ),
+            image_garbage=ImageGarbageSettings(high_percent=97, low_percent=95),
             checkpoint=str(self._data.kubelet / "allocated_pods_state"),
             **chosen(self._settings.node),
         )

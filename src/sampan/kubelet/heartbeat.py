@@ -54,6 +54,7 @@ class Heartbeat:
         registered: asyncio.Event | None = None,
     ) -> None:
         """`registered` is set when the node is in the API."""
+        self._pressures: frozenset[str] = frozenset()
         self._settings, self._client, self._runtime = settings, client, runtime
         self._machine, self._health, self._recorder = machine, health, recorder
         self._clock, self._rng = clock, rng
@@ -118,8 +119,9 @@ class Heartbeat:
 
     def _knowledge(self) -> NodeKnowledge:
         return NodeKnowledge(
-            self._settings, self._machine, self._health, self._images, self._clock.now()
-        )
+            self._settings, self._machine, self._health, self._images, self._clock.now(),
+            self._pressures,
+        )  # fmt: skip
 
     async def _patiently(self, sentence: str, attempt: Callable[[], Awaitable[None]]) -> None:
         failures = 0
@@ -223,6 +225,11 @@ class Heartbeat:
             "metadata": metadata,
             "spec": spec,
         }
+
+    def press(self, conditions: frozenset[str]) -> None:
+        """What the node is short of, by the names of its conditions."""
+        self._pressures = conditions
+        self.poke()
 
     def warn(self, reason: str, message: str) -> None:
         """An event about the node itself."""

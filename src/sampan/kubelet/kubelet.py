@@ -33,8 +33,10 @@ from sampan.kubelet.node_stats import NodeStats
 from sampan.kubelet.node_status import allocatable_of
 from sampan.kubelet.observed import Observations
 from sampan.kubelet.perform import Performer
+from sampan.kubelet.pod_state import Cause
 from sampan.kubelet.pod_sync import PodSync
 from sampan.kubelet.pod_workers import PodWorkers
+from sampan.kubelet.pressure import PressureWatch
 from sampan.kubelet.probes.check import NodeCheck
 from sampan.kubelet.probes.node_probes import NodeProbes
 from sampan.kubelet.probes.scripted import ScriptedCheck
@@ -47,6 +49,7 @@ from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
 from sampan.kubelet.sources.files import FileSource
 from sampan.kubelet.sources.http import HttpSource
 from sampan.kubelet.sources.manifests import FILE, HTTP, all_pods, one_pod
+from sampan.kubelet.status import Verdict
 from sampan.kubelet.sync_loop import SyncLoop
 from sampan.kubelet.timed import timed
 from sampan.kubelet.translate import Dns, NodeFacts
@@ -164,6 +167,17 @@ class Kubelet:
             root_dir=settings.root_dir,
             clock=clock,
         )
+        self._pressure = PressureWatch(
+            settings=settings.eviction,
+            stats=self._stats,
+            images=self._image_garbage,
+            evict=self._evict,
+            events=events,
+            changed=self._heartbeat.press,
+            directories=(settings.root_dir, settings.image_directory or settings.root_dir),
+            log_dir=settings.log_dir,
+            clock=clock,
+        )
         if not settings.simulated:
             self._declare(metrics)  # a process has one real node; simulated ones are too many
 
@@ -187,6 +201,7 @@ class Kubelet:
                 await asyncio.Event().wait()
             if not self._settings.simulated:
                 self._tasks.supervise("image garbage", self._image_garbage.run)
+                self._tasks.supervise("pressure", self._pressure.run)
             self._tasks.supervise("lease", self._heartbeat.keep_lease)
             self._tasks.supervise("images", self._heartbeat.watch_images)
             await self._tasks.supervise("node", self._heartbeat.run)
@@ -348,6 +363,9 @@ class Kubelet:
         too_large = self._rotation.too_large(pods)
         if too_large:
             self._tasks.start("log rotation", self._rotation.rotate(too_large))
+
+    def _evict(self, uid: str, grace_seconds: float, verdict: Verdict) -> None:
+        self._workers.kill(uid, grace_seconds, Cause.EVICTED, verdict)
 
     def _retry(self, uid: str) -> None:
         self._workers.retry(uid)

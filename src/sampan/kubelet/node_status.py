@@ -24,6 +24,7 @@ class NodeKnowledge:
     health: RuntimeHealth
     images: Sequence[Image]
     now: float
+    pressures: frozenset[str] = frozenset()
 
 
 def node_object(told: NodeKnowledge) -> Obj:
@@ -168,22 +169,34 @@ def _images(told: NodeKnowledge) -> list[Obj]:
     ]
 
 
+# condition → (reason and message while it holds), (while it does not)
+_PRESSURES = {
+    "MemoryPressure": (
+        ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+        ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ),
+    "DiskPressure": (
+        ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+        ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ),
+    "PIDPressure": (
+        ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+        ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ),
+}
+
+
+def _pressure(name: str, holds: bool) -> Obj:
+    under, free = _PRESSURES[name]
+    return _condition(name, holds, *(under if holds else free))
+
+
 def _conditions(told: NodeKnowledge, old: list[Obj]) -> list[Obj]:
     before = {one["type"]: one for one in old}
     made = [
-        _condition(
-            "MemoryPressure", False, "KubeletHasSufficientMemory",
-            "kubelet has sufficient memory available",
-        ),
-        _condition(
-            "DiskPressure", False, "KubeletHasNoDiskPressure", "kubelet has no disk pressure"
-        ),
-        _condition(
-            "PIDPressure", False, "KubeletHasSufficientPID",
-            "kubelet has sufficient PID available",
-        ),
+        *(_pressure(name, name in told.pressures) for name in _PRESSURES),
         _ready(told.health),
-    ]  # fmt: skip
+    ]
     now = time_text(told.now)
     result = []
     for condition in made:

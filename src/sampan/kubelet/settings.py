@@ -6,6 +6,7 @@ Job: names, addresses, directories, capacity and timing of one node.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sampan.kubelet.eviction import EvictionSettings
 from sampan.kubelet.image_garbage import ImageGarbageSettings
 from sampan.version import GIT_VERSION
 
@@ -61,4 +62,5 @@ class KubeletSettings:
     container_log_max_bytes: int = 10 * 1024 * 1024
     container_log_max_files: int = 5
     image_directory: str = ""  # on the disk of the images; root_dir where empty
+    eviction: EvictionSettings = field(default_factory=EvictionSettings)
     image_garbage: ImageGarbageSettings = field(default_factory=ImageGarbageSettings)

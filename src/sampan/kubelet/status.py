@@ -182,6 +182,9 @@ def _conditions(
         {"type": "Ready", **_ready(pod, containers_ready, old)},
         {"type": "ContainersReady", **containers_ready},
     ]
+    if facts.verdict is not None and facts.verdict.reason == "Evicted":
+        why = {"reason": "TerminationByKubelet", "message": facts.verdict.message}
+        made.append({"type": "DisruptionTarget", "status": "True", **why})
     if "PodScheduled" not in old:
         made.append({"type": "PodScheduled", "status": "True"})
     made += _resize_conditions(facts)

@@ -1,0 +1,93 @@
+"""Measuring, and doing what was decided [N18]."""
+
+from sampan.kubelet.eviction import IMAGEFS, MEMORY, NODEFS, PIDS, Available, EvictionSettings
+from sampan.kubelet.image_garbage import Disk, ImageGarbage, ImageGarbageSettings
+from sampan.kubelet.node_machine import Machine
+from sampan.kubelet.node_stats import NodeStats
+from sampan.kubelet.pressure import PressureWatch, measured, size_of
+from sampan.kubelet.settings import Capacity
+from sampan.kubelet.simulated import SimulatedRuntime
+from sampan.testing import virtual_time
+from sampan.testing.observed_pods import UID, container, observed
+from sampan.testing.virtual_time import LoopClock
+
+POD = {
+    "metadata": {"name": "web", "namespace": "default", "uid": UID},
+    "spec": {"containers": [{"name": "main"}]},
+}
+
+
+class Stage:
+    """One pod on a node whose figures the test chooses."""
+
+    def __init__(self, tmp_path, pod=POD):
+        self.there = {MEMORY: Available(1 << 30, 8 << 30), NODEFS: Available(50, 100)}
+        self.evicted, self.conditions, self.said = [], [], []
+        clock = LoopClock()
+        self.runtime = SimulatedRuntime(clock=clock, images=["unused:1"])
+        stats = NodeStats(
+            node_name="n", cgroups=None, pods=lambda: [pod],
+            observed=lambda _: observed(container()),
+            machine=Machine(Capacity(1, 1)), root_dir=str(tmp_path), clock=clock,
+        )  # fmt: skip
+        images = ImageGarbage(
+            self.runtime, "/", settings=ImageGarbageSettings(), clock=clock,
+            warn=lambda *_: None, disk=lambda _: Disk(100, 50),
+        )  # fmt: skip
+        self.watch = PressureWatch(
+            settings=EvictionSettings(), stats=stats, images=images, events=self,
+            evict=lambda uid, grace, verdict: self.evicted.append((uid, grace, verdict.reason)),
+            changed=self.conditions.append, directories=(str(tmp_path), str(tmp_path)),
+            log_dir=str(tmp_path / "logs"), clock=clock, measure=lambda *_: self.there,
+        )  # fmt: skip
+
+    def warning(self, pod, reason, message):
+        self.said.append((reason, message))
+
+
+def test_a_node_without_memory_says_so_and_evicts(tmp_path):
+    stage = Stage(tmp_path)
+
+    async def story():
+        await stage.watch.look()
+        assert (stage.evicted, stage.conditions) == ([], [])
+        stage.there = {**stage.there, MEMORY: Available(1, 8 << 30)}
+        await stage.watch.look()
+
+    virtual_time.run(story())
+    assert stage.conditions == [frozenset({"MemoryPressure"})]
+    assert stage.evicted == [(UID, 0.0, "Evicted")]
+    assert stage.said[0][0] == "Evicted"
+
+
+def test_images_go_before_pods(tmp_path):
+    stage = Stage(tmp_path)
+    stage.there = {NODEFS: Available(1, 100)}
+
+    async def story():
+        await stage.watch.look()
+        assert list(await stage.runtime.images()) == []
+
+    virtual_time.run(story())
+    assert stage.evicted  # that did not help
+
+
+def test_a_pod_that_fills_its_volume_goes(tmp_path):
+    limited = {
+        **POD,
+        "spec": {**POD["spec"], "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "4Ki"}}]},
+    }
+    folder = tmp_path / "pods" / UID / "volumes" / "kubernetes.io~empty-dir" / "v"
+    folder.mkdir(parents=True)
+    (folder / "file").write_bytes(b"x" * 20_000)
+    assert size_of(folder) >= 20_000
+    stage = Stage(tmp_path, limited)
+    virtual_time.run(stage.watch.look())
+    assert stage.evicted == [(UID, 0.0, "Evicted")]
+    assert 'EmptyDir volume "v" exceeds the limit "4Ki"' in stage.said[0][1]
+
+
+def test_a_real_machine_can_be_measured(tmp_path):
+    there = measured(str(tmp_path), str(tmp_path / "not there yet"))
+    for signal in (MEMORY, NODEFS, IMAGEFS, PIDS):
+        assert 0 < there[signal].amount <= there[signal].capacity
