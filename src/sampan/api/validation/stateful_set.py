@@ -34,7 +34,7 @@ def validate_stateful_set(stateful_set: Obj, errors: Errors) -> None:
     validate_counts(spec, "spec", ("replicas", "minReadySeconds", "revisionHistoryLimit"), errors)
     validate_counts(spec.get("ordinals") or {}, "spec.ordinals", ("start",), errors)
     validate_selector(spec, "statefulset", errors)
-    validate_template(spec, "StatefulSet", errors)
+    validate_template(_with_claims(spec), "StatefulSet", errors)
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
         path = f"spec.volumeClaimTemplates[{index}]"
         name = (claim.get("metadata") or {}).get("name") or ""
@@ -54,6 +54,25 @@ def validate_stateful_set_update(new: Obj, old: Obj, errors: Errors) -> None:
             " 'minReadySeconds' are forbidden"
         )
         errors.append(field_forbidden("spec", why))
+
+
+def _with_claims(spec: Obj) -> Obj:
+    """As its pods will be: each claim is a volume of that name, in place of one of the template."""
+    template = spec.get("template") or {}
+    claims = [
+        (one.get("metadata") or {}).get("name") for one in spec.get("volumeClaimTemplates") or ()
+    ]
+    if not claims or not template.get("spec"):
+        return spec
+    own = template["spec"].get("volumes") or []
+    # Behind the template's own, whose paths in messages must stay as they are.
+    made = [
+        {"name": name, "emptyDir": {}}
+        for name in claims
+        if name and name not in [one.get("name") for one in own]
+    ]
+    pod = {**template["spec"], "volumes": [*own, *made]}
+    return {**spec, "template": {**template, "spec": pod}}
 
 
 def _validate_policy(spec: Obj, errors: Errors) -> None:

@@ -1,0 +1,194 @@
+"""The controllers as kubectl's user meets them: real containers, and a cluster without nodes."""
+
+import json
+
+import pytest
+
+from sampan.testing.processes import eventually
+
+pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
+
+IMAGE = "localhost/test/busybox:1"
+
+
+def manifest(kind, name, spec, version="apps/v1", **meta):
+    obj = {"apiVersion": version, "kind": kind, "metadata": {"name": name, **meta}, "spec": spec}
+    return json.dumps(obj)
+
+
+def template(app, script="sleep 1000", **spec):
+    container = {
+        "name": "c",
+        "image": IMAGE,
+        "command": ["sh", "-c", f"trap 'exit 0' TERM; {script} & wait"],
+        **spec.pop("container", {}),
+    }
+    return {"metadata": {"labels": {"app": app}}, "spec": {"containers": [container], **spec}}
+
+
+def selector(app):
+    return {"matchLabels": {"app": app}}
+
+
+@pytest.fixture
+def namespace(kubectl, request):
+    name = request.node.name.replace("_", "-")[:50].strip("-")
+    kubectl("create", "namespace", name)
+    yield name
+    kubectl("delete", "namespace", name)
+
+
+def test_a_deployment_is_created_scaled_updated_undone_and_restarted(kubectl, namespace):
+    def web(*arguments, stdin=None):
+        return kubectl("-n", namespace, *arguments, stdin=stdin)
+
+    spec = {"replicas": 1, "selector": selector("web"), "template": template("web")}
+    web("create", "-f", "-", stdin=manifest("Deployment", "web", spec))
+    assert "successfully rolled out" in web("rollout", "status", "deployment/web")
+    web("scale", "deployment/web", "--replicas=2")
+    assert "successfully rolled out" in web("rollout", "status", "deployment/web")
+    web("set", "env", "deployment/web", "TURN=2")
+    web("set", "image", "deployment/web", f"c={IMAGE}")
+    assert "successfully rolled out" in web("rollout", "status", "deployment/web")
+    history = web("rollout", "history", "deployment/web")
+    assert [line.split()[0] for line in history.splitlines()[2:] if line] == ["1", "2"]
+    web("rollout", "undo", "deployment/web")
+    assert "successfully rolled out" in web("rollout", "status", "deployment/web")
+    assert "TURN" not in web("get", "deployment", "web", "-o", "yaml").split("last-applied")[0]
+    web("rollout", "pause", "deployment/web")
+    web("rollout", "resume", "deployment/web")
+    web("rollout", "restart", "deployment/web")
+    assert "successfully rolled out" in web("rollout", "status", "deployment/web")
+    web("autoscale", "deployment/web", "--min=3", "--max=4", "--cpu-percent=50")
+    eventually(
+        lambda: web("get", "deployment", "web", "-o", "jsonpath={.status.readyReplicas}") == "3"
+    )
+    assert "SuccessfulRescale" in web("get", "events")
+
+
+def test_a_stateful_set_keeps_its_data_and_a_claim_takes_it_away(cluster, kubectl, namespace):
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "10Mi"}},
+        },
+    }
+    script = "test -f /data/born || date > /data/born; sleep 1000"
+    mounts = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    spec = {
+        "replicas": 2,
+        "serviceName": "db",
+        "selector": selector("db"),
+        "template": template("db", script, container=mounts, terminationGracePeriodSeconds=1),
+        "volumeClaimTemplates": [claim],
+    }
+    db = manifest("StatefulSet", "db", spec)
+    kubectl("-n", namespace, "create", "-f", "-", stdin=db)
+    done = kubectl("-n", namespace, "rollout", "status", "statefulset/db")
+    assert "partitioned roll out complete" in done or "rolling update complete" in done
+
+    def born():
+        return kubectl("-n", namespace, "exec", "db-0", "--", "cat", "/data/born")
+
+    eventually(lambda: bool(born()))
+    before = born()
+    kubectl("-n", namespace, "delete", "pod", "db-0")
+    kubectl("-n", namespace, "rollout", "status", "statefulset/db")
+    assert born() == before
+    claims = kubectl.get("pvc", "-n", namespace)["items"]
+    assert [one["spec"]["storageClassName"] for one in claims] == ["standard", "standard"]
+    volumes = {one["spec"]["volumeName"] for one in claims}
+    root = cluster.data_dir / "volumes"
+    assert volumes <= {one.name for one in root.iterdir()}
+    kubectl("-n", namespace, "delete", "statefulset", "db")
+    kubectl("-n", namespace, "delete", "pvc", "--all")
+    eventually(lambda: not volumes & {one.name for one in root.iterdir()}, 20)
+    eventually(
+        lambda: not volumes & {one["metadata"]["name"] for one in kubectl.get("pv")["items"]}
+    )
+
+
+def test_daemons_jobs_and_jobs_by_the_clock(kubectl, namespace):
+    daemon = {"selector": selector("agent"), "template": template("agent")}
+    kubectl("-n", namespace, "create", "-f", "-", stdin=manifest("DaemonSet", "agent", daemon))
+    kubectl("-n", namespace, "rollout", "status", "daemonset/agent")
+    kubectl("-n", namespace, "create", "job", "once", f"--image={IMAGE}", "--", "true")
+    kubectl("-n", namespace, "wait", "--for=condition=complete", "job/once", "--timeout=30s")
+    schedule = ("--schedule=0 0 1 1 *", f"--image={IMAGE}")
+    kubectl("-n", namespace, "create", "cronjob", "yearly", *schedule, "--", "true")
+    kubectl("-n", namespace, "create", "job", "now", "--from=cronjob/yearly")
+    kubectl("-n", namespace, "wait", "--for=condition=complete", "job/now", "--timeout=30s")
+    assert "0 0 1 1 *" in kubectl("-n", namespace, "get", "cronjob", "yearly")
+
+
+def test_a_drain_respects_a_budget(own_cluster):
+    own_cluster.up("--runtime", "simulated", "--nodes", "2")
+    kubectl = own_cluster.kubectl
+    kubectl("create", "deployment", "web", "--image=anything:1", "--replicas=2")
+    kubectl("create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=2")
+    kubectl("rollout", "status", "deployment/web")
+    eventually(lambda: kubectl.get("pdb", "web")["status"].get("currentHealthy") == 2)
+    node = kubectl.get("pods")["items"][0]["spec"]["nodeName"]
+    said = kubectl.fails("drain", node, "--ignore-daemonsets", "--timeout=2s")
+    assert "Cannot evict pod as it would violate the pod's disruption budget" in said
+    kubectl("scale", "deployment/web", "--replicas=3")
+    kubectl("rollout", "status", "deployment/web")
+    kubectl("drain", node, "--ignore-daemonsets", "--timeout=30s")
+    kubectl("rollout", "status", "deployment/web")
+    nodes = {one["spec"]["nodeName"] for one in kubectl.get("pods")["items"]}
+    assert node not in nodes
+    kubectl("uncordon", node)
+
+
+def test_without_nodes_garbage_namespaces_finalizers_and_owners_just_work(own_cluster):
+    """The complaint number one about control planes without nodes."""
+    own_cluster.up("--runtime", "none")
+    kubectl = own_cluster.kubectl
+    kubectl("create", "deployment", "web", "--image=anything:1", "--replicas=3")
+    eventually(lambda: len(kubectl.get("pods")["items"]) == 3)
+    kubectl("delete", "deployment", "web", "--cascade=foreground", "--timeout=20s")
+    assert kubectl.get("rs")["items"] == []
+    assert kubectl.get("pods")["items"] == []
+    kubectl("create", "namespace", "busy")
+    kubectl("-n", "busy", "create", "deployment", "web", "--image=anything:1")
+    kubectl("-n", "busy", "create", "configmap", "held")
+    finalizers = '{"metadata":{"finalizers":["example.com/held"]}}'
+    kubectl("-n", "busy", "patch", "configmap", "held", "--type=merge", "-p", finalizers)
+    kubectl("delete", "namespace", "busy", "--wait=false")
+
+    def waits():
+        conditions = kubectl.get("namespace", "busy")["status"].get("conditions") or []
+        found = {one["type"]: one for one in conditions}
+        return "example.com/held" in found.get("NamespaceFinalizersRemaining", {}).get(
+            "message", ""
+        )
+
+    eventually(waits)
+    free = '{"metadata":{"finalizers":null}}'
+    kubectl("-n", "busy", "patch", "configmap", "held", "--type=merge", "-p", free)
+    eventually(lambda: not kubectl.exists("namespace", "busy"), 20)
+    owner = json.loads(kubectl("create", "configmap", "owner", "-o", "json"))
+    reference = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": "owner",
+        "uid": owner["metadata"]["uid"],
+    }
+    owned = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "owned", "ownerReferences": [reference]},
+    }
+    kubectl("create", "-f", "-", stdin=json.dumps(owned))
+    kubectl("delete", "configmap", "owner")
+    eventually(lambda: not kubectl.exists("secret", "owned"), 20)
+
+
+def test_a_controller_can_be_left_out_and_run_elsewhere(own_cluster):
+    own_cluster.up("--runtime", "simulated", "--controllers", "*,-job")
+    kubectl = own_cluster.kubectl
+    kubectl("create", "job", "once", "--image=anything:1")
+    kubectl("create", "deployment", "web", "--image=anything:1")
+    kubectl("rollout", "status", "deployment/web")
+    assert "job-name" not in kubectl("get", "pods", "--show-labels")
