@@ -15,7 +15,6 @@ import pytest
 from sampan.core.clock import SystemClock
 from sampan.kubelet import containerd, containerd_reset, translate
 from sampan.kubelet.containerd_config import ContainerdError, layout, search_path
-from sampan.kubelet.containerd_reset import mounts_below
 from sampan.kubelet.image_archive import (
     ArchiveError,
     ArchiveFile,
@@ -31,6 +30,7 @@ from sampan.kubelet.runtime import (
     RuntimeFailure,
     RuntimeUnavailable,
 )
+from sampan.kubelet.volumes.mounts import unmount_below
 from sampan.network import cni
 from sampan.testing.leftovers import leftovers
 from sampan.testing.private_runtime import daemon_for, private_runtime, why_not
@@ -173,9 +173,8 @@ def switch_off(node):
     paths = layout(node.data_dir)
     os.kill(node.daemon.pid, signal.SIGKILL)
     containerd_reset._delete_containers(paths, search_path({}))
-    containerd_reset._kill(containerd_reset._shims(paths))
-    for place in reversed(mounts_below(paths.home, Path("/proc/self/mountinfo").read_text())):
-        containerd_reset._unmount(place)
+    containerd_reset._kill(containerd_reset.shims(paths))
+    unmount_below(str(paths.home))
     cni._delete_bridge(node.network.bridge)
 
 

@@ -247,6 +247,7 @@ class RealNode:
                 rng=random.Random(),
             )
             self._tasks.supervise("kubelet", kubelet.run)
+            self._tasks.supervise("stray shims", self._remove_stray_shims)
             step.detail = f"{self._identity.name} ({self._identity.address})"
             if self._in_cluster:
                 self._tasks.supervise("local volumes", self._local_volumes(clients).run)
@@ -272,6 +273,21 @@ class RealNode:
         await self._runtime.close()
         if self._containerd is not None:
             await self._containerd.stop()
+
+    async def _remove_stray_shims(self) -> None:
+        """An earlier sampan may have been killed in the middle of starting a pod."""
+        from sampan.kubelet.containerd_config import layout
+        from sampan.kubelet.stray_shims import remove_strays
+        from sampan.network import cni
+
+        if self._containerd is not None and self._runtime is not None:
+            await remove_strays(
+                layout(self._data.root),
+                cni.ipam_directory(self._data.root),
+                self._runtime,
+                environment=os.environ,
+                clock=self._clock,
+            )
 
     async def _start_containerd(self) -> str:
         from sampan.kubelet.containerd import PrivateContainerd

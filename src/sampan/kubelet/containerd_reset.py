@@ -5,8 +5,6 @@ Invariant: only what belongs to the given data directory is touched: a process i
     socket or directory on its command line, a mount by its place.
 """
 
-import ctypes
-import errno
 import os
 import shutil
 import signal
@@ -19,13 +17,13 @@ from sampan.core.log import get_logger
 from sampan.core.tasks import all_of
 from sampan.kubelet.containerd_config import Layout
 from sampan.kubelet.runtime import ObservedPod, Runtime, RuntimeFailure
+from sampan.kubelet.volumes.mounts import unmount_below
 
 log = get_logger(__name__)
 
 _GONE_SECONDS = 5.0
 _COMMAND_SECONDS = 30.0
 _POLL_SECONDS = 0.01
-_MNT_DETACH = 2
 _CNI_RESULTS = Path("/var/lib/cni/results")
 
 
@@ -49,26 +47,19 @@ async def _remove(runtime: Runtime, pod: ObservedPod, grace_seconds: float) -> N
 def sweep(paths: Layout, search_path: str) -> None:
     """What containerd left, or could not remove: containers, shims, mounts, directories."""
     _delete_containers(paths, search_path)
-    _kill(list(_shims(paths)))
+    _kill(list(shims(paths)))
     for file in _files_elsewhere(paths):
         file.unlink(missing_ok=True)
-    for place in reversed(mounts_below(paths.home, Path("/proc/self/mountinfo").read_text())):
-        _unmount(place)
+    try:
+        unmount_below(str(paths.home))
+    except OSError as error:
+        log.warning("something is still mounted, so nothing is removed", error=error)
+        return
     if paths.socket_dir != paths.home:
         shutil.rmtree(paths.socket_dir, ignore_errors=True)
     shutil.rmtree(paths.home, ignore_errors=True)
     if paths.home.exists():
         log.warning("something is left", directory=paths.home)
-
-
-def mounts_below(directory: Path, mountinfo: str) -> list[str]:
-    """In the order in which they were mounted."""
-    places = []
-    for line in mountinfo.splitlines():
-        place = line.split()[4].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
-        if place == str(directory) or place.startswith(f"{directory}/"):
-            places.append(place)
-    return places
 
 
 def _delete_containers(paths: Layout, search_path: str) -> None:
@@ -95,7 +86,7 @@ def _files_elsewhere(paths: Layout) -> Iterator[Path]:
         yield from _CNI_RESULTS.glob(f"*-{sandbox.name}-*")
 
 
-def _shims(paths: Layout) -> Iterator[int]:
+def shims(paths: Layout) -> Iterator[int]:
     """Shims name the socket of the containerd that they belong to."""
     address = str(paths.socket).encode()
     for entry in os.listdir("/proc"):
@@ -132,11 +123,3 @@ def _is_zombie(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
         return True
-
-
-def _unmount(place: str) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.umount2(place.encode(), _MNT_DETACH) != 0:
-        number = ctypes.get_errno()
-        if number not in (errno.EINVAL, errno.ENOENT):
-            log.warning("cannot unmount", place=place, error=os.strerror(number))

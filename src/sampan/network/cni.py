@@ -200,7 +200,7 @@ def set_up(data_dir: Path) -> PodNetwork:
     for directory, host_ports in ((conf_dir, False), (conf_dir / HOST_PORTS, True)):
         directory.mkdir(exist_ok=True)
         config = conflist(
-            network, str(_ipam_dir(data_dir)), masquerade=by_plugin, host_ports=host_ports
+            network, str(ipam_directory(data_dir)), masquerade=by_plugin, host_ports=host_ports
         )
         _write_if_changed(directory / "10-sampan.conflist", json.dumps(config, indent=1))
     forwarding = Path("/proc/sys/net/ipv4/ip_forward")
@@ -219,7 +219,7 @@ def tear_down(data_dir: Path) -> None:
             _run(["nft", "delete", "table", "ip", nft_table(network)])
         _delete_bridge(network.bridge)
     shutil.rmtree(conf_directory(data_dir), ignore_errors=True)
-    shutil.rmtree(_ipam_dir(data_dir), ignore_errors=True)
+    shutil.rmtree(ipam_directory(data_dir), ignore_errors=True)
     _record_file(data_dir).unlink(missing_ok=True)
 
 
@@ -236,7 +236,7 @@ def _reserve(data_dir: Path) -> PodNetwork:
         if is_free(network, routes) and _create_bridge(network, mark):
             data_dir.mkdir(parents=True, exist_ok=True)
             # Addresses of another subnet mean nothing any more.
-            shutil.rmtree(_ipam_dir(data_dir), ignore_errors=True)
+            shutil.rmtree(ipam_directory(data_dir), ignore_errors=True)
             _write_if_changed(_record_file(data_dir), json.dumps(asdict(network)))
             return network
     raise NetworkError("no free pod subnet: every one that could be used overlaps with a route")
@@ -253,7 +253,7 @@ def _record_file(data_dir: Path) -> Path:
     return data_dir / "network.json"
 
 
-def _ipam_dir(data_dir: Path) -> Path:
+def ipam_directory(data_dir: Path) -> Path:
     return data_dir / "cni-ipam"
 
 
