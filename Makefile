@@ -7,7 +7,7 @@ MINUTES ?= 2
 REQUESTS ?= 20000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix flow e2e robust fuzz-api bench bench-controllers bench-api bench-store proto setup-run setup-test clean
+.PHONY: help run test check fix flow e2e robust fuzz-api bench bench-controllers bench-api bench-store bench-nodes proto setup-run setup-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ bench-store: setup-test ## a million updates of a thousand objects in SQLite: ra
 
 bench-controllers: setup-test ## Deployments, Jobs, namespaces and garbage on simulated nodes; appends to docs/bench.csv
 	$(VENV)/bin/python -m tests.bench.controllers
+
+bench-nodes: setup-test ## 1000 simulated nodes and 50000 pods in one process: rate, memory, idle CPU
+	PYTHONPATH=src $(VENV)/bin/python -m tests.bench.nodes
 
 proto: setup-test ## generate the message classes of the container runtime's and etcd's wire formats
 	tools/generate-protos

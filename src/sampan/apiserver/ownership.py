@@ -51,7 +51,10 @@ class Ownership:
         self._set(obj, after_write(self._fields, {}, obj, self._writer(user, call, now)), {})
 
     def updated(self, user: User, call: Call, new: Obj, old: Obj, now: float) -> None:
-        if call.options.patch_type == "apply" or call.subresource in _UNOWNED:
+        if call.options.patch_type == "apply":
+            return
+        if call.subresource in _UNOWNED:
+            self._set(new, [*entries_of(new)], old)  # nobody's; but a copy may share its sets
             return
         self._set(new, after_write(self._fields, old, new, self._writer(user, call, now)), old)
 

@@ -8,11 +8,12 @@ Invariant: stored bytes begin with apiVersion, kind, metadata, in this order, an
 
 import orjson
 
-from sampan.api.calls import Item
+from sampan.api.calls import Item, PackedItem
 from sampan.api.objects import Obj
 
 _METADATA = b'"metadata":{'
 _REVISION = b'"resourceVersion":"'
+_SELDOM_READ = b'{"apiVersion":"v1","kind":"Event",'
 
 
 def canonical(obj: Obj) -> Obj:
@@ -39,6 +40,8 @@ def with_revision(value: bytes, revision: int) -> bytes:
 
 def item_from(key: str, value: bytes, revision: int, obj: Obj | None) -> Item:
     """The cache's item for stored bytes; `obj` is their parsed form, where the writer had it."""
+    if value.startswith(_SELDOM_READ):
+        return PackedItem(key, revision, with_revision(value, revision))
     if obj is None:
         obj = orjson.loads(value)
     obj["metadata"]["resourceVersion"] = str(revision)

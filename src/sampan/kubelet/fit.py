@@ -4,7 +4,7 @@ Job: (pod, pods that hold resources, node) → None or the reason and message of
 Invariant: reasons and messages are upstream's: OutOfcpu, NodeAffinity, NodePorts, TaintToleration …
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from sampan.api.objects import Obj, labels_of, name_of
@@ -15,6 +15,7 @@ from sampan.kubelet.status import Verdict
 
 NODE_OS = "linux"
 _MATCH_FIELDS = "metadata.name"
+RequestsOf = Callable[[Obj], Mapping[str, Quantity]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,14 @@ class NodeRoom:
     allocatable: Mapping[str, str]
 
 
-def refusal(pod: Obj, others: Iterable[Obj], node: NodeRoom) -> Verdict | None:
-    """Why the pod cannot run here; `others` are the pods that hold resources already."""
+def refusal(
+    pod: Obj, others: Iterable[Obj], node: NodeRoom, requests: RequestsOf | None = None
+) -> Verdict | None:
+    """Why the pod cannot run here; `others` are the pods that hold resources already. `requests`
+    may remember what they ask for."""
     holding = list(others)
     found = (
-        _os(pod, node) or lacking(pod, holding, node) or _selector(pod, node)
+        _os(pod, node) or lacking(pod, holding, node, requests) or _selector(pod, node)
         or _ports(pod, holding) or _taints(pod, node)
     )  # fmt: skip
     if found is None:
@@ -83,7 +87,9 @@ def _raise(total: dict[str, Quantity], floor: Mapping[str, Quantity]) -> None:
             total[name] = amount
 
 
-def lacking(pod: Obj, others: list[Obj], node: NodeRoom) -> Verdict | None:
+def lacking(
+    pod: Obj, others: list[Obj], node: NodeRoom, requests: RequestsOf | None = None
+) -> Verdict | None:
     """Is there not enough of something?"""
     room = value_of(node.allocatable.get("pods", "110")).value()
     if len(others) + 1 > room:
@@ -93,7 +99,7 @@ def lacking(pod: Obj, others: list[Obj], node: NodeRoom) -> Verdict | None:
         return None
     used: dict[str, Quantity] = {}
     for other in others:
-        _add(used, requests_of(other))
+        _add(used, (requests or requests_of)(other))
     for name, amount in wanted.items():
         capacity = value_of(node.allocatable.get(name, "0"))
         taken = used.get(name, ZERO)

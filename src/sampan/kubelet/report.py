@@ -40,6 +40,7 @@ class _Entry:
     delete: bool = False
     writing: bool = False
     gone: bool = field(default=False)
+    compared: tuple[Obj, Obj, Obj | None] | None = None  # known, wanted, and the patch between
 
 
 class StatusReporter:
@@ -117,11 +118,19 @@ class StatusReporter:
             return True
         if entry.wanted is None or entry.wanted is entry.known:
             return False
-        if status_patch(entry.known, entry.wanted) is None:
+        if self._patch(entry) is None:
             # They say the same: one copy, the one that is shared with the API's cache, is enough.
-            entry.wanted = entry.known
+            entry.wanted, entry.compared = entry.known, None
             return False
         return True
+
+    def _patch(self, entry: _Entry) -> Obj | None:
+        """Computed once for each pair: comparing costs more than anything else here."""
+        known, wanted = entry.known, entry.wanted if entry.wanted is not None else entry.known
+        before = entry.compared
+        if before is None or before[0] is not known or before[1] is not wanted:
+            before = entry.compared = (known, wanted, status_patch(known, wanted))
+        return before[2]
 
     async def _write_all(self, entry: _Entry) -> None:
         failures = 0
@@ -147,7 +156,7 @@ class StatusReporter:
         assert entry.target is not None, "only what the API shows has work"
         pod, uid = entry.target, uid_of(entry.target)
         try:
-            patch = status_patch(entry.known, entry.wanted or entry.known)
+            patch = self._patch(entry)
             if patch is not None:
                 body: Obj = {"metadata": {"uid": uid}, "status": patch}
                 answer = await self._client.patch(

@@ -7,7 +7,7 @@ Invariant: a pod that does not fit is never started.
 Owner: Kubelet; the sources and Relist call it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sampan.api.objects import (
     Obj,
@@ -19,6 +19,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.pods import is_critical, is_mirror
+from sampan.api.quantity import Quantity
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.kubelet import fit, preempt
@@ -57,6 +58,7 @@ class SyncLoop:
         self._workers, self._reporter, self._events = workers, reporter, events
         self._mirrors, self._allocations = mirrors, allocations or Allocations()
         self._room, self._clock = room, clock
+        self._requests: dict[str, tuple[Obj, Mapping[str, Quantity]]] = {}  # by uid
         self._wanted = {source: Wanted(source) for source in sources}
 
     def all_ready(self) -> bool:
@@ -116,6 +118,7 @@ class SyncLoop:
             case Kind.REMOVE:
                 self._reporter.forget(uid_of(pod))
                 self._allocations.forget(uid_of(pod))
+                self._requests.pop(uid_of(pod), None)
                 self._workers.remove(uid_of(pod), grace_seconds_of(pod))
             case Kind.RECONCILE:
                 self._reporter.seen(pod)
@@ -149,7 +152,7 @@ class SyncLoop:
     def _refusal(self, pod: Obj) -> Verdict | None:
         """A critical pod may make room for itself."""
         others, room = self._holding(), self._room()
-        verdict = fit.refusal(pod, others, room)
+        verdict = fit.refusal(pod, others, room, self._requests_of)
         if verdict is None or not is_critical(pod) or fit.lacking(pod, others, room) is None:
             return verdict
         chosen = preempt.victims(pod, others, room)
@@ -163,6 +166,13 @@ class SyncLoop:
                 grace = grace_seconds_of(victim)
                 self._workers.kill(uid_of(victim), grace, Cause.EVICTED, PREEMPTED)
         return verdict
+
+    def _requests_of(self, pod: Obj) -> Mapping[str, Quantity]:
+        """Remembered: every new pod is weighed against all that are here."""
+        known = self._requests.get(uid_of(pod))
+        if known is None or known[0] is not pod.get("spec"):
+            known = self._requests[uid_of(pod)] = (spec_of(pod), fit.requests_of(pod))
+        return known[1]
 
     def _holding(self) -> list[Obj]:
         """The pods that hold resources, with what they were given."""

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from sampan.api.calls import Call, Options
 from sampan.api.errors import ApiError, BadRequest, Invalid
+from sampan.api.objects import copy_of
 from sampan.api.resources import CONFIG_MAPS, DEPLOYMENTS, PODS
 from sampan.api.schema import Schema
 from sampan.apiserver.authn.user import User
@@ -84,6 +85,17 @@ def test_a_binding_makes_nobody_an_owner():
     old = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {}}
     new = {**old, "metadata": {"name": "a"}, "spec": {"nodeName": "n"}}
     assert written(PODS, "binding", old, new) == {}
+
+
+def test_a_copy_that_a_binding_makes_shares_its_sets_of_fields_again():
+    entry = created("", "", "unknown")
+    first, second = (
+        written(
+            PODS, "binding", {"metadata": {}}, {"metadata": {"managedFields": [copy_of(entry)]}}
+        )
+        for _ in range(2)
+    )
+    assert first["unknown"] is second["unknown"]
 
 
 def test_a_write_that_only_changes_a_time_changes_nothing():

@@ -62,3 +62,13 @@ def test_the_order_of_fields_is_no_content():
     assert same_content(item, stored_bytes(turned), turned)
     other = canonical({**ordered, "metadata": {"uid": "v", "name": "a"}})
     assert not same_content(item, stored_bytes(other), other)
+
+
+def test_events_are_kept_as_bytes_only_and_parsed_for_each_reader():
+    """they are many, and hardly ever read"""
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "reason": "Started"}
+    item = item_from("k", stored_bytes(canonical(event)), 7, event)
+    assert item.obj == {**event, "metadata": {"resourceVersion": "7", "name": "e"}}
+    assert item.obj is not item.obj
+    assert at_revision(item, 9).obj["metadata"]["resourceVersion"] == "9"
+    assert same_content(item, stored_bytes(canonical(event)), canonical(event))

@@ -1,0 +1,138 @@
+"""`make bench-nodes`: many simulated nodes and pods in one process, through its HTTPS API.
+
+Job: start `sampan up --runtime simulated`, create every pod, wait until all run, look at memory and
+    idle CPU, delete every pod; print a table, and what each figure is against its target.
+"""
+
+import argparse
+import asyncio
+import os
+import resource
+import tempfile
+from pathlib import Path
+
+import orjson
+
+from sampan.api.objects import Obj
+from sampan.client import kubeconfig
+from sampan.core.clock import SystemClock
+from sampan.core.http_client import HttpClient
+from sampan.core.tasks import all_of
+from sampan.core.tls import client_context
+from sampan.testing.sampan_process import SampanProcess
+from tests.bench.usage import cpu_seconds, our_processes, pss_mib
+
+AT_ONCE = 32
+IDLE_SECONDS = 20.0
+LONGEST_SECONDS = 1800.0
+PODS = "/api/v1/namespaces/default/pods"
+TARGETS = {"pods to Running": 300.0, "memory": 1536.0, "idle CPU": 10.0}
+
+
+class Api:
+    """As much of the API as this needs, over HTTPS with the administrator's certificate."""
+
+    def __init__(self, path: Path) -> None:
+        found = kubeconfig.load(str(path), {}, "/").connection()
+        self._url = found.server
+        context = client_context(ca_data=found.ca, cert_data=found.certificate, key_data=found.key)
+        self._http = HttpClient(ssl_context=context)
+
+    async def ask(self, method: str, path: str, body: Obj | None = None) -> Obj:
+        answer = await self._http.request(
+            method,
+            f"{self._url}{path}",
+            headers=(("content-type", "application/json"),),
+            body=orjson.dumps(body) if body is not None else b"",
+            timeout_seconds=300.0,
+        )
+        assert answer.status < 300, answer.body[:300]
+        found: Obj = orjson.loads(answer.body)
+        return found
+
+    async def is_empty(self, path: str) -> bool:
+        return not (await self.ask("GET", path)).get("items")
+
+    async def close(self) -> None:
+        await self._http.close()
+
+
+def pod(number: int) -> Obj:
+    """As somebody would write it: an image, a port, something asked for."""
+    container = {
+        "name": "main",
+        "image": "registry.example/app:1",
+        "ports": [{"containerPort": 8080}],
+        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"pod-{number:06d}", "labels": {"app": f"app-{number % 100}"}},
+        "spec": {"containers": [container]},
+    }
+
+
+async def create(api: Api, count: int) -> None:
+    numbers = iter(range(count))
+
+    async def some() -> None:
+        for number in numbers:
+            await api.ask("POST", PODS, pod(number))
+
+    await all_of(some() for _ in range(AT_ONCE))
+
+
+async def until_empty(api: Api, path: str, clock: SystemClock) -> None:
+    async with asyncio.timeout(LONGEST_SECONDS):
+        while not await api.is_empty(path):
+            await clock.sleep(0.25)
+
+
+async def measured(process: SampanProcess, pods: int) -> list[tuple[str, float, str]]:
+    clock, api = SystemClock(), Api(process.kubeconfig)
+    pids = our_processes(process.pid)
+    empty = pss_mib(pids)
+    rows = [("memory with nodes only", empty, "MiB")]
+    began, used = clock.monotonic(), cpu_seconds(pids)
+    await create(api, pods)
+    rows.append(("pods created", pods / (clock.monotonic() - began), "/s"))
+    await until_empty(api, f"{PODS}?fieldSelector=status.phase!=Running&limit=1", clock)
+    rows.append(("pods to Running", pods / (clock.monotonic() - began), "/s"))
+    rows.append(("CPU per pod", (cpu_seconds(pids) - used) / pods * 1000, "ms"))
+    full = pss_mib(pids)
+    rows += [("memory", full, "MiB"), ("memory per pod", (full - empty) * 1024 / pods, "KiB")]
+    await clock.sleep(IDLE_SECONDS / 4)
+    used, began = cpu_seconds(pids), clock.monotonic()
+    await clock.sleep(IDLE_SECONDS)
+    idle = (cpu_seconds(pids) - used) / (clock.monotonic() - began)
+    rows.append(("idle CPU", idle * 100, "% of a core"))
+    began = clock.monotonic()
+    await api.ask("DELETE", PODS)
+    await until_empty(api, f"{PODS}?limit=1", clock)
+    rows.append(("pods deleted", pods / (clock.monotonic() - began), "/s"))
+    await api.close()
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--pods", type=int, default=50_000)
+    given = parser.parse_args()
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))
+    print(f"{given.nodes} nodes, {given.pods} pods, load {os.getloadavg()[0]:.1f} before")
+    with tempfile.TemporaryDirectory(prefix="sampan-bench-") as folder:
+        process = SampanProcess(Path(folder), "--runtime", "simulated", "--nodes", str(given.nodes))
+        process.up(seconds=300.0)
+        try:
+            for name, figure, unit in asyncio.run(measured(process, given.pods)):
+                target = f"   target {TARGETS[name]:g}" if name in TARGETS else ""
+                print(f"  {name:24} {figure:10.1f} {unit}{target}", flush=True)
+        finally:
+            process.stop()
+
+
+if __name__ == "__main__":
+    main()
