@@ -20,7 +20,7 @@ from sampan.core.backoff import Backoff, jittered
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
-from sampan.kubelet.status import OWNED, RESIZE, TERMINAL
+from sampan.kubelet.status import BY_KUBELET, OWNED, RESIZE, TERMINAL
 
 log = get_logger(__name__)
 
@@ -207,6 +207,7 @@ def _changed_conditions(known: list[Obj], wanted: list[Obj]) -> list[Obj]:
     for one in wanted:
         old = before.get(one["type"], {})
         ours = one["type"] in OWNED or (one["type"] == _SCHEDULED and not old)
+        ours = ours or one.get("reason") == BY_KUBELET
         if ours and not _same(old, one):
             # A merge keeps what it is not told of: a reason that went must be named.
             changed.append({**{field: None for field in old if field not in one}, **one})

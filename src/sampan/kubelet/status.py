@@ -28,6 +28,9 @@ TERMINAL = ("Succeeded", "Failed")
 RESIZE = ("PodResizePending", "PodResizeInProgress")  # there only while they hold
 OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", *RESIZE)
 
+# The reason of a DisruptionTarget that is the node's own doing.
+BY_KUBELET = "TerminationByKubelet"
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -183,7 +186,7 @@ def _conditions(
         {"type": "ContainersReady", **containers_ready},
     ]
     if facts.verdict is not None and facts.verdict.reason == "Evicted":
-        why = {"reason": "TerminationByKubelet", "message": facts.verdict.message}
+        why = {"reason": BY_KUBELET, "message": facts.verdict.message}
         made.append({"type": "DisruptionTarget", "status": "True", **why})
     if "PodScheduled" not in old:
         made.append({"type": "PodScheduled", "status": "True"})
