@@ -5,6 +5,7 @@ Invariant: what came from a cache or a watch is read-only; `copy_of` first, then
 """
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -84,7 +85,13 @@ def _copied(value: Any) -> Any:
 
 def time_text(seconds: float) -> str:
     """metav1.Time: whole seconds, `2026-11-15T06:32:19Z`."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _whole_second(int(seconds))
+
+
+@lru_cache(maxsize=64)
+def _whole_second(seconds: int) -> str:
+    # Each write asks several times, and thousands of writes share one second.
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micro_time_text(seconds: float) -> str:
