@@ -7,9 +7,10 @@ Invariant: a charge whose write failed is given back; whoever recounts counts wh
 """
 
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 
 from sampan.api.errors import ApiError, forbidden
-from sampan.api.objects import Obj, copy_of, name_of, namespace_of
+from sampan.api.objects import Obj, copy_of, key_of, name_of, namespace_of, uid_of
 from sampan.api.pods import Amounts as Usage
 from sampan.api.quota import counts
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_QUOTAS, SERVICES, Resource
@@ -26,11 +27,20 @@ _CHANGING = (PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES)  # updates of these may t
 Key = tuple[str, str]  # (namespace, name) of a quota
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Charge:
+    """What a write takes, while it is not known to be over."""
+
+    resource: Resource
+    obj: Obj
+    more: Usage
+
+
 class Quotas:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._kind = registry.kind(RESOURCE_QUOTAS)
-        self._under_way: dict[Key, list[Usage]] = {}
+        self._under_way: dict[Key, list[_Charge]] = {}
 
     def plugin(self) -> Plugin:
         return Plugin("ResourceQuota", frozenset({CREATE, UPDATE}), self._mutate, self._validate)
@@ -60,7 +70,7 @@ class Quotas:
     async def _charge(self, attributes: Attributes, found: list[Obj]) -> None:
         obj, old, resource = attributes.obj, attributes.old, attributes.resource
         assert obj is not None
-        charged: list[tuple[Key, Usage]] = []
+        charged: list[tuple[Key, _Charge]] = []
         try:
             for quota in found:
                 more = _more(quota, resource, obj, old)
@@ -71,34 +81,35 @@ class Quotas:
                 if attributes.dry_run:
                     _refuse_beyond(attributes, quota, self._used(quota), more)
                     continue
-                charged.append((await self._raised(attributes, quota, more), more))
+                charge = _Charge(resource, obj, more)
+                charged.append((await self._raised(attributes, quota, charge), charge))
         except ApiError:
             await self._given_back(charged)
             raise
         if charged:
             attributes.releases.append(self._release(charged))
 
-    async def _raised(self, attributes: Attributes, quota: Obj, more: Usage) -> Key:
+    async def _raised(self, attributes: Attributes, quota: Obj, charge: _Charge) -> Key:
         key = (namespace_of(quota), name_of(quota))
         for _ in range(ATTEMPTS):
             item = await self._registry.current(RESOURCE_QUOTAS, *key)
             used = self._used(item.obj)
-            _refuse_beyond(attributes, item.obj, used, more)
-            raised = quotas.added(used, more)
+            _refuse_beyond(attributes, item.obj, used, charge.more)
+            raised = quotas.added(used, charge.more)
             status = {
                 "hard": copy_of((item.obj.get("spec") or {}).get("hard") or {}),
                 "used": quotas.written(raised),
             }
             meta = dict(item.obj["metadata"])
-            self._under_way.setdefault(key, []).append(more)
+            self._under_way.setdefault(key, []).append(charge)
             try:
                 new = {**item.obj, "metadata": meta, "status": status}
                 await self._registry.replace(RESOURCE_QUOTAS, item, new, Strategy(), dry_run=False)
             except Stale:
-                self._settle(key, more)
+                self._settle(key, charge)
                 continue
             except ApiError:
-                self._settle(key, more)
+                self._settle(key, charge)
                 raise
             return key
         raise forbidden(
@@ -106,19 +117,19 @@ class Quotas:
             f"quota {key[1]} is written too often; please try again",
         )  # fmt: skip
 
-    def _release(self, charged: list[tuple[Key, Usage]]) -> Callable[[bool], Awaitable[None]]:
+    def _release(self, charged: list[tuple[Key, _Charge]]) -> Callable[[bool], Awaitable[None]]:
         async def release(stored: bool) -> None:
             if not stored:
                 await self._given_back(charged)
                 return
-            for key, more in charged:
-                self._settle(key, more)
+            for key, charge in charged:
+                self._settle(key, charge)
 
         return release
 
-    async def _given_back(self, charged: list[tuple[Key, Usage]]) -> None:
-        for key, more in charged:
-            self._settle(key, more)
+    async def _given_back(self, charged: list[tuple[Key, _Charge]]) -> None:
+        for key, charge in charged:
+            self._settle(key, charge)
             try:
                 await self._recounted(key)
             except ApiError as error:  # the controller will; the caller's own failure is told
@@ -136,10 +147,10 @@ class Quotas:
                 continue
             return
 
-    def _settle(self, key: Key, more: Usage) -> None:
+    def _settle(self, key: Key, charge: _Charge) -> None:
         waiting = self._under_way.get(key, [])
         for index, one in enumerate(waiting):
-            if one is more:
+            if one is charge:
                 del waiting[index]
                 break
         if not waiting:
@@ -156,9 +167,18 @@ class Quotas:
     def _count(self, quota: Obj) -> Usage:
         namespace = namespace_of(quota)
         used = quotas.all_used(quota, self._objects(quota, namespace))
-        for more in self._under_way.get((namespace, name_of(quota)), ()):
-            used = quotas.added(used, more)
+        for charge in self._under_way.get((namespace, name_of(quota)), ()):
+            if not self._is_there(quota, charge):
+                used = quotas.added(used, charge.more)
         return used
+
+    def _is_there(self, quota: Obj, charge: _Charge) -> bool:
+        """The write is in the cache already, and so counted: its caller just has not heard yet."""
+        item = self._registry.kind(charge.resource).items.get(key_of(charge.obj))
+        if item is None or uid_of(item.obj) != uid_of(charge.obj):
+            return False
+        now, then = (quotas.counted(quota, charge.resource, one) for one in (item.obj, charge.obj))
+        return now == then
 
     def _objects(self, quota: Obj, namespace: str) -> Iterator[tuple[Resource, Obj]]:
         for resource in quotas.resources_of(quota):
