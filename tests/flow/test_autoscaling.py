@@ -1,6 +1,6 @@
 """An autoscaler on the real API: the target's scale, conditions, events."""
 
-from sampan.api.resources import DEPLOYMENTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS
+from sampan.api.resources import DEPLOYMENTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS, NODES, PODS
 from sampan.testing.control_plane import story
 
 with_autoscaler = story(["horizontal-pod-autoscaler-controller", "deployment", "replicaset"])
@@ -78,3 +78,70 @@ async def test_a_target_that_is_not_there_is_told(plane):
     await client.patch(HORIZONTAL_POD_AUTOSCALERS, "default", "web", missing, patch_type="merge")
     await plane.settled()
     assert (await conditions(plane))["AbleToScale"] == "FailedGetScale"
+
+
+async def add_simulated_node(plane):
+    info = dict.fromkeys(
+        (
+            "machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "kubeletVersion",
+            "kubeProxyVersion", "operatingSystem", "architecture",
+        ),
+        "x",
+    )  # fmt: skip
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n"},
+        "status": {"nodeInfo": {**info, "containerRuntimeVersion": "simulated://1.0"}},
+    }
+    await plane.client.create(NODES, node)
+
+
+async def run_pods(plane):
+    """What scheduler and kubelet do."""
+    stamp = plane.time_text()
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": stamp}
+    patch = {"status": {"phase": "Running", "startTime": stamp, "conditions": [ready]}}
+    for pod in (await plane.client.list(PODS, "default")).items:
+        name = pod["metadata"]["name"]
+        if pod["spec"].get("nodeName"):
+            continue
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name},
+            "target": {"kind": "Node", "name": "n"},
+        }
+        await plane.client.create(PODS, binding, "default", subresource="binding", name=name)
+        await plane.client.patch(PODS, "default", name, patch, subresource="status")
+    await plane.settled()
+
+
+@with_autoscaler
+async def test_a_target_grows_with_its_load_and_shrinks_five_minutes_after(plane):
+    await add_simulated_node(plane)
+    await set_up(plane, 1)
+    requests = {"requests": {"cpu": "100m"}}
+    busy = {
+        "metadata": {"annotations": {"simulated.sampan.dev/usage-cpu": "240m"}},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": requests}]},
+    }
+    await plane.client.patch(DEPLOYMENTS, "default", "web", {"spec": {"template": busy}})
+    await plane.settled()
+    for pod in (await plane.client.list(PODS, "default")).items:
+        if "annotations" not in pod["metadata"]:  # of the first template
+            await plane.client.delete(PODS, "default", pod["metadata"]["name"], grace_seconds=0)
+    await run_pods(plane)
+    await plane.settled(seconds=400)
+    assert await replicas(plane) == 3  # 240 % of the request, 80 % is the goal
+    found = await plane.client.get(HORIZONTAL_POD_AUTOSCALERS, "default", "web")
+    [metric] = found["status"]["currentMetrics"]
+    assert metric["resource"]["current"]["averageUtilization"] == 240
+    await run_pods(plane)
+    idle = {"metadata": {"annotations": {"simulated.sampan.dev/usage-cpu": "1m"}}}
+    for pod in (await plane.client.list(PODS, "default")).items:
+        await plane.client.patch(PODS, "default", pod["metadata"]["name"], idle)
+    await plane.settled(seconds=200)
+    assert await replicas(plane) == 3
+    await plane.settled(seconds=400)
+    assert await replicas(plane) == 1

@@ -15,6 +15,7 @@ from sampan.api.quantity import from_milli, value_of
 from sampan.api.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     HORIZONTAL_POD_AUTOSCALERS,
+    POD_METRICS,
     PODS,
     Resource,
     by_kind,
@@ -50,7 +51,6 @@ from sampan.controllers.autoscaling_pace import (
 from sampan.controllers.controller import Caches, Controller, View
 
 SYNC_SECONDS = 15.0
-POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "PodMetrics", "pods")
 
 _WORDS = {
     "ReadyForNewScale": "recommended size matches current size",

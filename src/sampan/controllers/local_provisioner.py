@@ -126,6 +126,8 @@ def plan_claim(
     node = nodes[chosen] if chosen is not None else _emptiest(nodes, volumes, storage_class)
     if node is None:
         return _failed(claim, "no node is ready to hold a volume")
+    if not keeps_volumes(node):
+        return _failed(claim, f"node {name_of(node)} keeps no volumes for us")
     about = reference_to(claim)
     begun = f'External provisioner is provisioning volume for claim "{key_of(claim)}"'
     made: list[Action] = [
@@ -192,6 +194,13 @@ def volume_for(claim: Obj, storage_class: Obj, node: Obj) -> Obj:
     }
 
 
+def keeps_volumes(node: Obj) -> bool:
+    """A real node says where; one that only pretends has no need of a place."""
+    info = (node.get("status") or {}).get("nodeInfo") or {}
+    runtime = str(info.get("containerRuntimeVersion") or "simulated")
+    return LOCAL_ROOT in annotations_of(node) or runtime.startswith("simulated")
+
+
 def node_of(volume: Obj) -> str:
     """The one node that a volume of ours is on; its hostname label is its name."""
     required = (volume["spec"].get("nodeAffinity") or {}).get("required") or {}
@@ -238,6 +247,7 @@ def _emptiest(
         node
         for node in nodes.values()
         if node_facts.is_ready(node)
+        and keeps_volumes(node)
         and not node_facts.is_unschedulable(node)
         and (not topologies or any(_is_within(node, one) for one in topologies))
     ]
@@ -300,4 +310,5 @@ def _node_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[
 
 
 def _facts(node: Obj) -> tuple[object, ...]:
-    return node_facts.is_ready(node), node_facts.is_unschedulable(node), labels_of(node)
+    root = annotations_of(node).get(LOCAL_ROOT)
+    return node_facts.is_ready(node), node_facts.is_unschedulable(node), labels_of(node), root

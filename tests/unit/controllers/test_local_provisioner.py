@@ -81,3 +81,14 @@ def test_our_class_is_not_the_default_where_there_is_one():
 def test_volumes_of_others_are_left_alone():
     foreign = {"metadata": {"name": "v"}, "spec": {}, "status": {"phase": "Released"}}
     assert plan_volume(foreign, {}) == NOTHING
+
+
+def test_a_real_node_that_keeps_no_volumes_is_refused_by_name():
+    real = node("a")
+    real["status"]["nodeInfo"] = {"containerRuntimeVersion": "containerd://1.6.20"}
+    [event] = plan_claim(claim("a"), storage_class(), nodes(real), {}).actions
+    assert event.message.endswith("node a keeps no volumes for us")
+    [event] = plan_claim(claim(), storage_class(), nodes(real), {}).actions
+    assert event.message.endswith("no node is ready to hold a volume")
+    real["metadata"]["annotations"] = {"sampan.io/local-volumes": "/volumes"}
+    assert made(plan_claim(claim(), storage_class(), nodes(real), {}))["metadata"]["finalizers"]
