@@ -7,17 +7,19 @@ Checked in the end: every deleted pod is gone, nothing is left, every status is 
 import asyncio
 import random
 
+import orjson
 import pytest
 
-from sampan.api.objects import is_deleted, uid_of
+from sampan.api.objects import copy_of, is_deleted, uid_of
 from sampan.api.resources import PODS
 from sampan.kubelet.pod_state import Phase
 from sampan.kubelet.runtime import ContainerState
 from sampan.testing import virtual_time
-from sampan.testing.simulated_node import SimulatedNode
+from sampan.testing.simulated_node import SimulatedNode, pod_named
 
 pytestmark = pytest.mark.slow
 
+STATIC = ["first", "second"]
 NAMES = [f"pod-{number}" for number in range(8)]
 SCRIPTS = [
     {},
@@ -31,9 +33,14 @@ SCRIPTS = [
 ]
 
 
+def static_uid(pod):
+    """Of the static pod that it mirrors."""
+    return pod["metadata"].get("annotations", {}).get("kubernetes.io/config.mirror")
+
+
 class Weather:
-    def __init__(self, node, seed):
-        self.node, self.rng = node, random.Random(seed)
+    def __init__(self, node, seed, manifests):
+        self.node, self.rng, self.manifests = node, random.Random(seed), manifests
         self.ended: set[str] = set()
 
     async def blow(self, minutes):
@@ -42,6 +49,7 @@ class Weather:
             (self.make, 6), (self.delete, 4), (self.force, 1), (self.crash, 2),
             (self.kill_sandbox, 1), (self.restart, 1), (self.api_outage, 1),
             (self.runtime_outage, 1), (self.break_watch, 1), (self.lie, 1),
+            (self.resize, 2), (self.manifest, 1), (self.delete_mirror, 1),
         ]  # fmt: skip
         while self.node.clock.monotonic() < end:
             deed = self.rng.choices([deed for deed, _ in deeds], [often for _, often in deeds])[0]
@@ -54,6 +62,12 @@ class Weather:
         if self.node.has(name) or self.node.api.down:
             return
         words = {"restartPolicy": self.rng.choice(["Always", "OnFailure", "Never"])}
+        if self.rng.random() < 0.5:
+            policy = self.rng.choice(["NotRequired", "RestartContainer"])
+            words["containers"] = [{
+                "name": "main", "image": "app:1", "resources": {"requests": {"cpu": "100m"}},
+                "resizePolicy": [{"resourceName": "cpu", "restartPolicy": policy}],
+            }]  # fmt: skip
         if self.rng.random() < 0.3:
             words["initContainers"] = [{"name": "setup", "image": "i:1"}]
             script = {"exit-after-seconds.setup": "1", "exit-code.setup": "1,0"}
@@ -114,6 +128,35 @@ class Weather:
             lie = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
             await self.node.api.patch(PODS, "default", name, lie, subresource="status")
 
+    async def resize(self):
+        """To something that fits, that fits if others go, or that never fits."""
+        name = self.rng.choice(NAMES)
+        if self.node.api.down or not self.node.has(name) or is_deleted(self.node.pod(name)):
+            return
+        pod = copy_of(self.node.pod(name))
+        resources = pod["spec"]["containers"][0].get("resources")
+        if resources:
+            resources["requests"]["cpu"] = self.rng.choice(["50m", "1", "2500m", "9"])
+            await self.node.api.update(PODS, pod)
+
+    async def manifest(self):
+        """Written, changed or removed."""
+        name = self.rng.choice(STATIC)
+        path = self.manifests / f"{name}.json"
+        if path.exists() and self.rng.random() < 0.3:
+            path.unlink()
+            return
+        image = self.rng.choice(["app:1", "app:2"])
+        made = pod_named(name, containers=[{"name": "main", "image": image}])
+        hidden = self.manifests / f".{name}"
+        hidden.write_bytes(orjson.dumps(made))
+        hidden.rename(path)
+
+    async def delete_mirror(self):
+        name = f"{self.rng.choice(STATIC)}-node-1"
+        if self.node.has(name) and not self.node.api.down:
+            await self.node.delete(name, grace_seconds=self.rng.choice([None, 0]))
+
     async def pods(self):
         runtime = self.node.runtime
         return [runtime._observed(uid) for uid in runtime._by_uid]
@@ -140,7 +183,9 @@ class Weather:
     async def calm(self):
         await asyncio.sleep(700)
         await self.node.settle()
-        shown = {uid_of(pod): pod for pod in self.node.api.objects(PODS)}
+        shown = {static_uid(pod) or uid_of(pod): pod for pod in self.node.api.objects(PODS)}
+        mirrors = {pod["metadata"]["name"] for pod in shown.values() if static_uid(pod)}
+        assert mirrors == {f"{path.stem}-node-1" for path in self.manifests.glob("*.json")}
         seen = {pod.uid: pod for pod in await self.pods()}
         assert seen.keys() <= shown.keys(), "something is left over"
         for uid, pod in shown.items():
@@ -159,6 +204,11 @@ class Weather:
             return
         assert status["phase"] == "Running", pod
         shown = status["containerStatuses"][0]
+        pending = [one for one in status["conditions"] if one["type"] == "PodResizePending"]
+        asked = (pod["spec"]["containers"][0].get("resources") or {}).get("requests")
+        if "running" in shown["state"]:
+            assert (shown.get("allocatedResources") == asked) == (not pending), status
+        assert not [one for one in status["conditions"] if one["type"] == "PodResizeInProgress"]
         assert (ready == "True") == bool(running), (status, seen)
         if running:
             assert shown["containerID"] == f"simulated://{running[0]}"
@@ -167,12 +217,15 @@ class Weather:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_after_the_storm_everything_is_as_it_should_be(seed):
-    """[N7] [N14] [N21]"""
+def test_after_the_storm_everything_is_as_it_should_be(seed, tmp_path):
+    """[N6] [N7] [N8] [N14] [N21]"""
 
     async def story():
-        async with SimulatedNode() as node:
-            weather = Weather(node, seed)
+        manifests = tmp_path / "manifests"
+        manifests.mkdir()
+        words = {"manifests": str(manifests), "checkpoint": str(tmp_path / "state")}
+        async with SimulatedNode(**words) as node:
+            weather = Weather(node, seed, manifests)
             await weather.blow(minutes=30)
             await weather.calm()
 
