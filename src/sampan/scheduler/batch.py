@@ -8,13 +8,15 @@ Owner: the scheduler's loop.
 
 import random
 from collections.abc import Hashable
+from dataclasses import replace
 
 import numpy as np
 
 from sampan.scheduler.columns import Columns
-from sampan.scheduler.decide import Chosen, Decision, Refused, filtered, refused_beforehand
+from sampan.scheduler.decide import Chosen, Decision, Refusal, Refused, filtered, refused_beforehand
 from sampan.scheduler.depends import Depends
 from sampan.scheduler.expected import NOBODY, Expected, refused_with, with_room_for
+from sampan.scheduler.extra import Extra
 from sampan.scheduler.profile import Profile
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
@@ -31,10 +33,15 @@ class Batches:
         self._kept: dict[Hashable, _Kept] = {}  # the least recently used first
 
     def decide(
-        self, pod: PodShape, rng: random.Random, expected: Expected = NOBODY, first: str = ""
+        self,
+        pod: PodShape,
+        rng: random.Random,
+        expected: Expected = NOBODY,
+        first: str = "",
+        extra: Extra | None = None,
     ) -> Decision:
         """`expected`: pods that will come to a node and must still fit there; `first`: the node to
-        take without looking further, where it will do."""
+        take without looking further, where it will do; `extra`: who else has a say."""
         nodes = self._columns.snapshot()
         if pod.unsupported:
             return Refused(len(nodes), (), pod.unsupported)
@@ -44,18 +51,30 @@ class Batches:
         feasible = kept.feasible(pod, nodes)
         if expected:
             feasible = with_room_for(expected, pod, feasible, self._columns, self._profile)
+        more: list[Refusal] = []
+        if extra is not None:
+            feasible, more = extra.narrow(feasible, nodes)
         count = int(np.count_nonzero(feasible))
         if not count:
-            return self._refused(pod, nodes, kept, expected)
+            refused = self._refused(pod, nodes, kept, expected)
+            return replace(refused, refusals=(*refused.refusals, *more)) if more else refused
         if first and (at := nodes.at.get(first)) is not None and feasible[at]:
             return Chosen(first, 0, 1)
         ranked = kept.ranked(pod, nodes, feasible)
+        points = extra.points(feasible, nodes) if extra is not None else None
+        if points is not None:
+            ranked = np.where(feasible, ranked + points, _NOT_FEASIBLE)
         best = np.flatnonzero(ranked == ranked.max())
         at = int(best[rng.randrange(len(best))])
         return Chosen(nodes.rows[at].name, int(ranked[at]), count)
 
-    def feasible(self, pod: PodShape) -> BoolArray:
-        return self._kept_for(pod).feasible(pod, self._columns.snapshot())
+    def feasible(self, pod: PodShape) -> list[str]:
+        """The nodes that the rules of the profile allow."""
+        nodes = self._columns.snapshot()
+        if pod.unsupported or refused_beforehand(pod, nodes, self._profile) is not None:
+            return []
+        feasible = self._kept_for(pod).feasible(pod, nodes)
+        return [nodes.rows[at].name for at in np.flatnonzero(feasible).tolist()]
 
     def _kept_for(self, pod: PodShape) -> "_Kept":
         key = _local(pod)

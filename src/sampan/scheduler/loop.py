@@ -9,7 +9,9 @@ Owner: the process that runs it; one per identity and leader.
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from sampan.api.errors import ApiError, Conflict, NotFound
 from sampan.api.objects import Obj, is_deleted, key_of, labels_of, name_of, uid_of
@@ -26,6 +28,7 @@ from sampan.api.resources import (
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder, reference
 from sampan.client.informer import Informers
+from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
@@ -40,25 +43,35 @@ from sampan.scheduler.bind import (
     not_scheduled,
     write_status,
 )
-from sampan.scheduler.bind_volumes import BIND_SECONDS, Promise, VolumeBinder, VolumesNotBound
+from sampan.scheduler.bind_volumes import Promise, VolumeBinder, VolumesNotBound
 from sampan.scheduler.budgets import Budget, budget_of
 from sampan.scheduler.cache_state import CacheState
-from sampan.scheduler.decide import Chosen, Refused
+from sampan.scheduler.changes import changes
+from sampan.scheduler.decide import Chosen, Decision, Refused
 from sampan.scheduler.evict import evict, tell
 from sampan.scheduler.expected import Nominations
 from sampan.scheduler.explain import message, nobody_to_preempt, not_preempted
+from sampan.scheduler.extender import Extender, ExtenderFailed
+from sampan.scheduler.extra import Answer, Extra
 from sampan.scheduler.hints import Hints
 from sampan.scheduler.measures import ERROR, SCHEDULED, UNSCHEDULED, Measures
+from sampan.scheduler.permits import NotPermitted, Permits
+from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.preempt import (
+    NOT_HELPFUL,
     WAITING,
     Candidate,
     Hopeless,
     Preemptor,
+    best,
+    candidates,
+    narrowed,
     not_eligible,
     preempt,
 )
 from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
-from sampan.scheduler.queue_state import Place, QueueState, Waiting
+from sampan.scheduler.queue_state import BACKOFF, Place, QueueState, Waiting, all_or_none
+from sampan.scheduler.records import Record, Records, best_of, refusing, written
 from sampan.scheduler.requeue import Event, PodGone, StorageChanged
 from sampan.scheduler.resident import resident, resident_of
 from sampan.scheduler.rows import (
@@ -69,10 +82,12 @@ from sampan.scheduler.rows import (
     nominated_of,
     pod_row,
     scheduler_of,
+    without,
 )
 
 MOST_CALLS = 256  # bindings and status writes in flight; the next decision waits
 CALL_SECONDS = 30.0
+CROWD = 8  # more pods than these wait: only the first get a full record
 DECISIONS_PER_TURN = 16  # then others of the event loop have theirs
 
 log = get_logger(__name__)
@@ -86,26 +101,39 @@ class Scheduler:
         clock: Clock,
         rng: random.Random,
         metrics: Metrics,
-        profile: Profile = DEFAULT_PROFILE,
+        profiles: Sequence[Profile] = (DEFAULT_PROFILE,),
+        extenders: Sequence[Extender] = (),
+        backoff: Backoff = BACKOFF,
     ) -> None:
-        self._client, self._clock, self._rng, self._profile = client, clock, rng, profile
-        self._metrics = metrics
+        self._client, self._clock, self._rng = client, clock, rng
+        self._profiles = {one.scheduler_name: one for one in profiles}
+        self._metrics, self._extenders, self._backoff = metrics, extenders, backoff
         self._begin()
 
     def _begin(self) -> None:
         """Everything that is known comes from the API, so a new run starts with nothing."""
         self._cache = CacheState()
-        self._batches = Batches(self._cache.columns, self._profile)
+        columns = self._cache.columns
+        self._batches = {name: Batches(columns, one) for name, one in self._profiles.items()}
+        self._permits = Permits(self._cache, self._reconsider)
+        self._plugins = {
+            name: [(made(args, self._permits), weight) for made, args, weight in one.plugins]
+            for name, one in self._profiles.items()
+        }
+        self._nodes: dict[str, Obj] = {}  # as objects, for extenders
+        self.records = Records()
         self._binder = VolumeBinder(self._client, self._cache.columns.volumes)
         self._nominations = Nominations()
-        hints = Hints(self._cache, self._nominations, self._profile)
-        self._queue = QueueState(hints.helped)
+        [first, *others] = self._profiles.values()
+        hints = Hints(self._cache, self._nominations, first)
+        # With several profiles, a rule may mean one thing here and another there.
+        self._queue = QueueState(all_or_none if others else hints.helped, self._backoff)
         self._budgets: dict[str, Budget] = {}  # by namespace/name
         self._evicting: set[str] = set()  # pods whose victims are being told
         self._pods: dict[str, Obj] = {}  # the pods of the queue, by uid
-        name = self._profile.scheduler_name
-        self._measures = Measures(self._metrics, self._queue, name)
-        self._events = EventRecorder(self._client, name, clock=self._clock, rng=self._rng)
+        self._measures = Measures(self._metrics, self._queue)
+        component = first.scheduler_name
+        self._events = EventRecorder(self._client, component, clock=self._clock, rng=self._rng)
         self._tasks = Tasks("scheduler")
         self._calls = 0  # bindings and status writes in flight
         self._wake = asyncio.Event()
@@ -140,8 +168,11 @@ class Scheduler:
 
     def node_changed(self, old: Obj | None, new: Obj | None) -> None:
         if new is not None:
+            if self._extenders:
+                self._nodes[name_of(new)] = new
             self._happened(self._cache.put_node(node_row(new)))
         elif old is not None:
+            self._nodes.pop(name_of(old), None)
             self._happened(self._cache.remove_node(name_of(old)))
 
     def namespace_changed(self, old: Obj | None, new: Obj | None) -> None:
@@ -181,7 +212,7 @@ class Scheduler:
             self._unqueue(uid)
             for event in self._cache.put_pod(uid, node, resident_of(new)):
                 self._happened(event)
-        elif scheduler_of(new) == self._profile.scheduler_name:
+        elif scheduler_of(new) in self._profiles:
             self._pod_waits(new)
 
     def _pod_gone(self, uid: str) -> None:
@@ -195,7 +226,7 @@ class Scheduler:
             return
         if uid not in self._queue and self._cache.node_of(uid) is not None:
             return  # bound by us, and this is from before: the confirmation is on its way
-        row, before = pod_row(pod), self._pods.get(uid)
+        row, before = self._row(pod), self._pods.get(uid)
         self._pods[uid] = pod
         if row.nominated:
             self._nominations.put(resident(row), row.nominated)
@@ -206,6 +237,26 @@ class Scheduler:
         if waiting is not None and waiting.place is Place.GATED:
             self._say_not_scheduled(pod, GATED, GATED_MESSAGE)
         self._wake.set()
+
+    def _row(self, pod: Obj) -> PodRow:
+        """With what the plugins say of its turn."""
+        row = pod_row(pod)
+        for plugin, _ in self._plugins[row.scheduler]:
+            held = plugin.pre_enqueue(pod)
+            if held is not None:
+                row = replace(row, gates=(*row.gates, f"{plugin.name}: {held}"))
+            order = plugin.sort_key(pod)
+            if order is not None:
+                row = replace(row, order=order)
+        ignored = {name for one in self._extenders for name in one.settings.not_ours}
+        return without(row, ignored) if ignored else row
+
+    def _reconsider(self, uid: str) -> None:
+        pod = self._pods.get(uid)
+        if pod is not None:
+            self._queue.put(self._row(pod), self._clock.monotonic())
+            self._queue.activate(uid, self._clock.monotonic())
+            self._wake.set()
 
     def _withdrawn(self, uid: str) -> None:
         """A pod that waited is gone; who was kept off the room that was made for it may have it."""
@@ -229,7 +280,7 @@ class Scheduler:
     async def _schedule(self) -> None:
         while True:
             for _ in range(DECISIONS_PER_TURN):
-                if self._calls >= MOST_CALLS or not self._attempt():
+                if self._calls >= MOST_CALLS or not await self._attempt():
                     break
             if self._calls < MOST_CALLS and self._queue.has_next():
                 await asyncio.sleep(0)
@@ -239,7 +290,7 @@ class Scheduler:
             self._wake.clear()
             self._queue.flush(self._clock.monotonic())
 
-    def _attempt(self) -> bool:
+    async def _attempt(self) -> bool:
         """One pod; False where there is none to try."""
         started = self._clock.monotonic()
         waiting = self._queue.pop(started)
@@ -247,40 +298,101 @@ class Scheduler:
             return False
         row = waiting.pod
         pod = self._pods[row.uid]
-        expected = self._nominations.for_others(row.uid, row.priority)
-        first = self._nominations.node_of(row.uid)
-        decision = self._batches.decide(row.shape, self._rng, expected, first)
+        try:
+            decision = await self._decided(pod, row)
+        except ExtenderFailed as error:
+            self._not_decided(pod, row, error, started)
+            return True
+        if row.uid not in self._queue:
+            return True  # gone, or placed by others, while an extender was asked
         match decision:
             case Chosen(node):
-                self._place(pod, waiting, node, started)
+                self._place(pod, waiting, decision, node, started)
             case Refused():
-                self._refuse(pod, waiting, decision, started)
+                await self._refuse(pod, waiting, decision, started)
         return True
 
-    def _place(self, pod: Obj, waiting: Waiting, node: str, started: float) -> None:
+    async def _decided(self, pod: Obj, row: PodRow) -> Decision:
+        plugins, answers = self._plugins[row.scheduler], []
+        for plugin, _ in plugins:
+            why = plugin.pre_filter(pod)
+            if why is not None:
+                count = len(self._cache.columns)
+                return Refused(count, (), beforehand=why, beforehand_rule=plugin.name)
+        batches = self._batches[row.scheduler]
+        if any(one.is_interested(pod) for one in self._extenders):
+            answers = await self._asked_outside(pod, batches.feasible(row.shape))
+        expected = self._nominations.for_others(row.uid, row.priority)
+        first = self._nominations.node_of(row.uid)
+        extra = Extra(pod, plugins, answers) if plugins or answers else None
+        return batches.decide(row.shape, self._rng, expected, first, extra)
+
+    async def _asked_outside(self, pod: Obj, feasible: list[str]) -> list[Answer]:
+        """Each extender is asked about the nodes that those before it allow."""
+        answers = []
+        nodes = [self._nodes[name] for name in feasible if name in self._nodes]
+        for one in self._extenders:
+            if not nodes or not one.is_interested(pod):
+                continue
+            try:
+                answer = await one.answer(pod, nodes)
+            except ExtenderFailed as error:
+                if not one.settings.ignorable:
+                    raise
+                log.warning("an extender was passed over", extender=one.name, error=error)
+                continue
+            answers.append(answer)
+            if answer.allowed is not None:
+                nodes = [node for node in nodes if name_of(node) in answer.allowed]
+        return answers
+
+    def _not_decided(self, pod: Obj, row: PodRow, error: Exception, started: float) -> None:
+        now = self._clock.monotonic()
+        self._queue.failed(row.uid, now)
+        self._measures.attempted(ERROR, now - started, row.scheduler)
+        log.warning("no decision", pod=row.key, error=error)
+        self._events.record(reference(pod), "Warning", "FailedScheduling", str(error))
+        self._say_not_scheduled(pod, "SchedulerError", str(error))
+
+    def _place(self, pod: Obj, waiting: Waiting, chosen: Chosen, node: str, started: float) -> None:
         row = waiting.pod
+        self._remember(row, chosen)
         promise = self._binder.promise(row.shape, self._cache.snapshot(), node)
         self._cache.assume(row.uid, node, resident(row))
         self._nominations.remove(row.uid)
-        self._call("bind", self._bound(pod, waiting, node, promise, started))
+        plugins = [plugin for plugin, _ in self._plugins[row.scheduler]]
+        try:
+            for plugin in plugins:
+                if (why := plugin.reserve(pod, node)) is not None:
+                    raise NotPermitted(plugin.name, why)
+            must_wait = self._permits.ask(plugins, pod, node)
+        except NotPermitted as error:
+            self._undone(pod, node, promise)
+            self._not_bound(pod, node, error, started)
+            return
+        self._call("bind", self._bound(pod, waiting, node, promise, started, must_wait))
 
-    def _refuse(self, pod: Obj, waiting: Waiting, refused: Refused, started: float) -> None:
+    async def _refuse(self, pod: Obj, waiting: Waiting, refused: Refused, started: float) -> None:
         row = waiting.pod
         now = self._clock.monotonic()
         self._queue.refused(row.uid, refused.rules, now)
-        self._measures.attempted(UNSCHEDULED, now - started)
-        nominated, preemption = self._make_room(row, refused)
+        self._measures.attempted(UNSCHEDULED, now - started, row.scheduler)
+        nominated, preemption = await self._make_room(pod, row, refused)
         why = message(refused, preemption)
+        self._remember(row, refused, why)
+        for plugin, _ in self._plugins[row.scheduler]:
+            plugin.post_filter(pod, why)
         log.debug("pod cannot be scheduled", pod=row.key, why=why)
         self._events.record(reference(pod), "Warning", "FailedScheduling", why)
         self._say_not_scheduled(pod, UNSCHEDULABLE, why, nominated)
 
     # Preemption.
 
-    def _make_room(self, row: PodRow, refused: Refused) -> tuple[str | None, str]:
+    async def _make_room(self, pod: Obj, row: PodRow, refused: Refused) -> tuple[str | None, str]:
         """The node that is being cleared (None: nothing changes; empty: none any more), and what
         there is to say about it."""
-        if refused.unsupported or not refused.all_nodes:
+        profile = self._profiles[row.scheduler]
+        if refused.unsupported or not refused.all_nodes or not profile.preempts:
             return None, ""
         if row.uid in self._evicting:
             return None, WAITING
@@ -290,16 +402,41 @@ class Scheduler:
             self._measures.preempted(0)
             self._nominations.remove(row.uid)
             return "", nobody_to_preempt(refused)
-        asked = Preemptor(
-            self._cache, self._profile, tuple(self._budgets.values()), self._nominations
-        )
-        found = preempt(row, asked, self._rng)
+        budgets = tuple(self._budgets.values())
+        asked = Preemptor(self._cache, profile, budgets, self._nominations)
+        try:
+            found = await self._found_victims(pod, row, asked)
+        except ExtenderFailed as error:
+            return None, f"{error}."
         if isinstance(found, Hopeless):
             self._measures.preempted(0)
             self._nominations.remove(row.uid)
             return "", not_preempted(refused.all_nodes, found.reasons)
         self._clear(row, found)
         return found.node, ""
+
+    async def _found_victims(self, pod: Obj, row: PodRow, asked: Preemptor) -> Candidate | Hopeless:
+        outside = [
+            one for one in self._extenders
+            if one.settings.preempt_verb and one.is_interested(pod)
+        ]  # fmt: skip
+        if not outside:
+            return preempt(row, asked, self._rng)
+        those = candidates(row, asked, self._rng)
+        for one in outside:
+            if those:
+                try:
+                    chosen = await one.preempted(pod, those)
+                except ExtenderFailed:
+                    if not one.settings.ignorable:
+                        raise
+                    continue
+                those = narrowed(those, chosen)
+        return (
+            best(those, self._rng)
+            if those
+            else Hopeless(((NOT_HELPFUL, len(self._cache.columns)),))
+        )
 
     def _clear(self, row: PodRow, found: Candidate) -> None:
         self._measures.preempted(len(found.victims))
@@ -319,7 +456,7 @@ class Scheduler:
             self._queue.activate(uid, self._clock.monotonic())
 
     async def _evicted(self, row: PodRow, found: Candidate) -> None:
-        name = self._profile.scheduler_name
+        name = row.scheduler
         try:
             for victim in found.victims:
                 if victim.terminating:
@@ -338,44 +475,83 @@ class Scheduler:
     # Writing.
 
     async def _bound(
-        self, pod: Obj, waiting: Waiting, node: str, promise: Promise, started: float
+        self,
+        pod: Obj,
+        waiting: Waiting,
+        node: str,
+        promise: Promise,
+        started: float,
+        must_wait: bool,
     ) -> None:
         uid = waiting.pod.uid
+        plugins = [plugin for plugin, _ in self._plugins[waiting.pod.scheduler]]
         try:
+            if must_wait:
+                async with self._not_a_call():
+                    await self._permits.answered(uid)
             if promise.claims:
-                await self._volumes_bound(promise)
+                await self._volumes_bound(promise, waiting.pod.scheduler)
             async with asyncio.timeout(CALL_SECONDS):
-                await bind(self._client, pod, node)
-        except (ApiError, OSError, VolumesNotBound) as error:
-            self._binder.take_back(promise)
+                for plugin in plugins:
+                    await plugin.pre_bind(pod, node)
+                await self._bound_by_somebody(plugins, pod, node)
+        except (ApiError, OSError, VolumesNotBound, NotPermitted) as error:
+            self._undone(pod, node, promise)
             self._not_bound(pod, node, error, started)
             return
         now = self._clock.monotonic()
         self._unqueue(uid)
-        self._measures.attempted(SCHEDULED, now - started)
+        self._measures.attempted(SCHEDULED, now - started, waiting.pod.scheduler)
         self._measures.scheduled(waiting, now)
         log.info("pod bound", pod=waiting.pod.key, node=node, took_seconds=now - started)
         where = f"Successfully assigned {waiting.pod.key} to {node}"
         self._events.record(reference(pod), "Normal", "Scheduled", where)
+        for plugin in plugins:
+            await plugin.post_bind(pod, node)
 
-    async def _volumes_bound(self, promise: Promise) -> None:
+    async def _bound_by_somebody(self, plugins: list[Plugin], pod: Obj, node: str) -> None:
+        for plugin in plugins:
+            if await plugin.bind(pod, node):
+                return
+        for one in self._extenders:
+            if one.settings.bind_verb and one.is_interested(pod):
+                await one.bind(pod, node)
+                return
+        await bind(self._client, pod, node)
+
+    async def _volumes_bound(self, promise: Promise, scheduler: str) -> None:
         async with asyncio.timeout(CALL_SECONDS):
             await self._binder.write(promise)
-        self._calls -= 1  # waiting is no call
+        async with self._not_a_call(), asyncio.timeout(self._profiles[scheduler].volume_seconds):
+            await self._binder.bound(promise)
+
+    @asynccontextmanager
+    async def _not_a_call(self) -> AsyncIterator[None]:
+        """Waiting takes nobody's turn."""
+        self._calls -= 1
+        self._wake.set()
         try:
-            async with asyncio.timeout(BIND_SECONDS):
-                await self._binder.bound(promise)
+            yield
         finally:
             self._calls += 1
+
+    def _undone(self, pod: Obj, node: str, promise: Promise) -> None:
+        self._binder.take_back(promise)
+        for plugin, _ in reversed(self._plugins[scheduler_of(pod)]):
+            plugin.unreserve(pod, node)
 
     def _not_bound(self, pod: Obj, node: str, error: Exception, started: float) -> None:
         uid = uid_of(pod)
         now = self._clock.monotonic()
         # As upstream: first the room is given back, then the pod may try again.
         self._happened(self._cache.forget(uid))
-        self._queue.failed(uid, now)
+        if isinstance(error, NotPermitted):
+            self._queue.refused(uid, frozenset({error.plugin}), now)
+        else:
+            self._queue.failed(uid, now)
         self._wake.set()
-        self._measures.attempted(ERROR, now - started)
+        result = UNSCHEDULED if isinstance(error, NotPermitted) else ERROR
+        self._measures.attempted(result, now - started, scheduler_of(pod))
         if isinstance(error, Conflict | NotFound):
             # Somebody else bound it, or it is gone: the watch will say so.
             log.debug("pod was not bound", pod=key_of(pod), node=node, error=error)
@@ -383,6 +559,34 @@ class Scheduler:
         log.warning("pod was not bound", pod=key_of(pod), node=node, error=error)
         why = f"running {_step_of(error)}: {error}"
         self._events.record(reference(pod), "Warning", "FailedScheduling", why)
+        if isinstance(error, NotPermitted):
+            self._say_not_scheduled(pod, UNSCHEDULABLE, why)
+
+    # Remembering.
+
+    def _remember(self, row: PodRow, decision: Decision, said: str = "") -> None:
+        """In a crowd the details of those who found a place are left out: they cost more than the
+        decision."""
+        nodes, profile = self._cache.snapshot(), self._profiles[row.scheduler]
+        refused: Mapping[str, tuple[str, ...]] = {}
+        best_nodes: tuple[tuple[str, int, Mapping[str, int]], ...] = ()
+        if isinstance(decision, Refused) or self._queue.count(Place.ACTIVE) < CROWD:
+            refused = refusing(row, nodes, profile)
+            best_nodes = best_of(row, nodes, profile)
+        now = self._clock.now()
+        self.records.put(Record(now, row, decision, refused, best_nodes, said))
+
+    def why(self, namespace: str, name: str) -> Obj | None:
+        """The last decision about a pod, and what would let it fit now; None: there is none."""
+        record = self.records.get(f"{namespace}/{name}")
+        if record is None:
+            return None
+        made = written(record)
+        if isinstance(record.decision, Refused):
+            row = record.pod
+            those = changes(row.shape, self._cache.snapshot(), self._profiles[row.scheduler])
+            made["changes"] = [{"change": one.text, "nodes": one.nodes} for one in those]
+        return made
 
     def _say_not_scheduled(
         self, pod: Obj, reason: str, why: str, nominated: str | None = None
@@ -413,6 +617,8 @@ class Scheduler:
 
 
 def _step_of(error: Exception) -> str:
+    if isinstance(error, NotPermitted):
+        return f"Permit plugin {error.plugin}"
     if isinstance(error, VolumesNotBound):
         return "PreBind plugin VolumeBinding"
     return "Bind plugin DefaultBinder"

@@ -17,8 +17,7 @@ _QUEUES = {
 
 
 class Measures:
-    def __init__(self, metrics: Metrics, queue: QueueState, profile: str) -> None:
-        self._profile = profile
+    def __init__(self, metrics: Metrics, queue: QueueState) -> None:
         self._attempts = metrics.counter(
             "scheduler_schedule_attempts_total",
             "Number of attempts to schedule pods, by the result.",
@@ -53,9 +52,9 @@ class Measures:
             "scheduler_pending_pods", "Number of pending pods, by the queue.", ("queue",)
         ).read_from(lambda: {(name,): float(queue.count(place)) for name, place in _QUEUES.items()})
 
-    def attempted(self, result: str, seconds: float) -> None:
-        self._attempts.add(result, self._profile)
-        self._attempt_seconds.observe(seconds, result, self._profile)
+    def attempted(self, result: str, seconds: float, profile: str) -> None:
+        self._attempts.add(result, profile)
+        self._attempt_seconds.observe(seconds, result, profile)
 
     def preempted(self, victims: int) -> None:
         """One attempt to make room; none were found where `victims` is 0."""

@@ -132,6 +132,21 @@ def by_importance(pods: Iterable[Resident]) -> list[Resident]:
     return sorted(pods, key=lambda one: (-one.priority, one.started))
 
 
+def narrowed(
+    those: Sequence[Candidate], chosen: Iterable[tuple[str, frozenset[str], int]]
+) -> list[Candidate]:
+    """What an extender leaves of the candidates: nodes, victims by uid, broken budgets."""
+    by_node = {one.node: one for one in those}
+    return [
+        Candidate(
+            node,
+            tuple(victim for victim in by_node[node].victims if victim.uid in uids),
+            violations,
+        )
+        for node, uids, violations in chosen
+    ]
+
+
 def best(those: Sequence[Candidate], rng: random.Random) -> Candidate:
     """As upstream's pickOneNodeForPreemption."""
     ranked = [(_preference(one), one) for one in those]

@@ -4,6 +4,7 @@ Job: the default profile of the original, as far as its rules are there.
 Invariant: the order of the filters is upstream's: the first that refuses a node gives the reason.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sampan.scheduler.filters.inter_pod_affinity import INTER_POD_AFFINITY
@@ -19,6 +20,7 @@ from sampan.scheduler.filters.taint_toleration import TAINT_TOLERATION
 from sampan.scheduler.filters.volume_binding import VOLUME_BINDING
 from sampan.scheduler.filters.volume_restrictions import VOLUME_RESTRICTIONS
 from sampan.scheduler.filters.volume_zone import VOLUME_ZONE
+from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.rows import DEFAULT_SCHEDULER
 from sampan.scheduler.scores.balanced_allocation import BALANCED_ALLOCATION
 from sampan.scheduler.scores.image_locality import IMAGE_LOCALITY
@@ -35,6 +37,10 @@ class Profile:
     scheduler_name: str
     filters: tuple[Filter, ...]
     scores: tuple[tuple[Score, int], ...]  # with their weights
+    preempts: bool = True
+    # Plugins of the user's, with their arguments and the weights of their points.
+    plugins: tuple[tuple[type[Plugin], Mapping[str, object], int], ...] = ()
+    volume_seconds: float = 600.0  # how long volumes may take to be bound
 
 
 DEFAULT_PROFILE = Profile(

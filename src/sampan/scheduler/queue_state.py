@@ -63,9 +63,9 @@ def all_or_none(event: Event, alike: Alike, uids: Collection[str]) -> Collection
 
 
 class QueueState:
-    def __init__(self, helped: Helped = all_or_none) -> None:
+    def __init__(self, helped: Helped = all_or_none, backoff: Backoff = BACKOFF) -> None:
         """`helped`: of pods that wait alike, those for whom an event is worth another attempt."""
-        self._helped = helped
+        self._helped, self._delays = helped, backoff
         self._pods: dict[str, Waiting] = {}
         # In the order of their coming: of those in flight, the first has missed the most events.
         self._in: dict[Place, dict[str, None]] = {place: {} for place in Place}
@@ -205,7 +205,7 @@ class QueueState:
         assert flying == sorted(flying)
 
     def _retry(self, known: Waiting, now: float) -> None:
-        until = _until(known)
+        until = self._until(known)
         place = Place.ACTIVE if until <= now else Place.BACKOFF
         since = now if place is Place.ACTIVE else known.since
         self._place(replace(known, place=place, since=since))
@@ -220,11 +220,12 @@ class QueueState:
         self._number[uid] = next(self._numbers)
         match known.place:
             case Place.ACTIVE:
-                self._active.push((-known.pod.priority, known.since), uid)
+                order = (-known.pod.priority,) if known.pod.order is None else known.pod.order
+                self._active.push((*order, known.since), uid)
             case Place.BACKOFF:
-                self._backoff.push((_until(known),), uid)
+                self._backoff.push((self._until(known),), uid)
                 if not known.errors:
-                    self._called_back.push((_until(known),), uid)
+                    self._called_back.push((self._until(known),), uid)
             case Place.UNSCHEDULABLE:
                 self._unschedulable.push((known.since + LONGEST_UNSCHEDULABLE_SECONDS,), uid)
                 self._alike.setdefault(_alike(known), set()).add(uid)
@@ -232,6 +233,9 @@ class QueueState:
                 pass
         if before is not None and before.place is Place.IN_FLIGHT:
             self._drop_events()
+
+    def _until(self, known: Waiting) -> float:
+        return known.since + self._delays.delay(known.errors or known.refusals)
 
     def _leave(self, known: Waiting) -> None:
         uid = known.pod.uid
@@ -290,8 +294,3 @@ _CHANGED = "the pod itself changed"
 
 def _alike(known: Waiting) -> Alike:
     return Alike(known.pod.shape, known.rules, known.pod.priority)
-
-
-def _until(known: Waiting) -> float:
-    failures = known.errors or known.refusals
-    return known.since + BACKOFF.delay(failures)

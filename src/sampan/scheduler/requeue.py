@@ -8,10 +8,14 @@ from dataclasses import dataclass
 
 from sampan.scheduler.decide import UNSUPPORTED
 from sampan.scheduler.filters.inter_pod_affinity import INTER_POD_AFFINITY
+from sampan.scheduler.filters.node_affinity import NODE_AFFINITY
+from sampan.scheduler.filters.node_name import NODE_NAME
 from sampan.scheduler.filters.node_ports import NODE_PORTS, conflicts
 from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT
+from sampan.scheduler.filters.node_unschedulable import NODE_UNSCHEDULABLE
 from sampan.scheduler.filters.node_volume_limits import NODE_VOLUME_LIMITS
 from sampan.scheduler.filters.pod_topology_spread import POD_TOPOLOGY_SPREAD
+from sampan.scheduler.filters.taint_toleration import TAINT_TOLERATION
 from sampan.scheduler.filters.volume_binding import VOLUME_BINDING
 from sampan.scheduler.filters.volume_restrictions import VOLUME_RESTRICTIONS
 from sampan.scheduler.filters.volume_zone import VOLUME_ZONE
@@ -70,6 +74,13 @@ Event = NodeAdded | NodeChanged | NodeGone | PodGone | PodPlaced | NamespaceChan
 _STORAGE = frozenset(
     rule.name for rule in (VOLUME_BINDING, VOLUME_ZONE, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS)
 )
+_KNOWN = _STORAGE | {
+    rule.name
+    for rule in (
+        NODE_UNSCHEDULABLE, NODE_NAME, TAINT_TOLERATION, NODE_AFFINITY, NODE_PORTS,
+        NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY,
+    )
+}  # fmt: skip
 _SPREAD, _AFFINITY = POD_TOPOLOGY_SPREAD.name, INTER_POD_AFFINITY.name
 
 
@@ -78,6 +89,8 @@ def may_help(event: Event, pod: PodShape, rules: frozenset[str]) -> bool:
         return isinstance(event, NodeAdded)
     if UNSUPPORTED in rules:
         return False
+    if rules - _KNOWN:  # nobody says what helps a plugin
+        return True
     match event:
         case NodeAdded(node):
             return _moves_domains(rules) or could_take(node, pod)

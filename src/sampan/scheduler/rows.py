@@ -4,8 +4,8 @@ Job: Pod and Node objects → frozen rows. Pure.
 Invariant: two pods with equal shapes are placed by the same rules in the same way.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from sampan.api.objects import Obj, key_of, labels_of, name_of, namespace_of, uid_of
 from sampan.scheduler.node_terms import Requirement, Term, selected, term_of
@@ -44,6 +44,8 @@ class PodRow:
     gates: tuple[str, ...]
     may_preempt: bool
     shape: PodShape
+    scheduler: str = DEFAULT_SCHEDULER
+    order: tuple[float, ...] | None = None  # of a plugin's; else by priority
     nominated: str = ""  # the node that was cleared for it
 
 
@@ -85,6 +87,7 @@ def pod_row(pod: Obj) -> PodRow:
         gates=tuple(gate.get("name") or "" for gate in spec.get("schedulingGates") or ()),
         may_preempt=spec.get("preemptionPolicy") != "Never",
         shape=_shape(pod),
+        scheduler=scheduler_of(pod),
         nominated=nominated_of(pod),
     )
 
@@ -107,6 +110,13 @@ def nominated_of(pod: Obj) -> str:
 
 def is_finished(pod: Obj) -> bool:
     return (pod.get("status") or {}).get("phase") in FINISHED
+
+
+def without(row: PodRow, resources: Collection[str]) -> PodRow:
+    """The pod, were it to request none of these."""
+    usage = row.shape.usage
+    requests = tuple(pair for pair in usage.requests if pair[0] not in resources)
+    return replace(row, shape=replace(row.shape, usage=replace(usage, requests=requests)))
 
 
 def image_name(name: str) -> str:

@@ -8,14 +8,14 @@ from sampan.scheduler.rows import pod_row
 
 def test_metrics_have_upstreams_names_and_labels():
     metrics, queue = Metrics(), QueueState()
-    measures = Measures(metrics, queue, "default-scheduler")
+    measures = Measures(metrics, queue)
     queue.put(pod_row({"metadata": {"uid": "a"}}), 0)
     queue.put(pod_row({"metadata": {"uid": "b"}, "spec": {"schedulingGates": [{"name": "g"}]}}), 0)
     rendered = metrics.render()
     assert 'scheduler_pending_pods{queue="active"} 1' in rendered
     assert 'scheduler_pending_pods{queue="gated"} 1' in rendered
     waiting = queue.pop(0)
-    measures.attempted(SCHEDULED, 0.002)
+    measures.attempted(SCHEDULED, 0.002, "default-scheduler")
     measures.scheduled(waiting, 3.0)
     measures.scheduled(replace(waiting, attempts=40), 3.0)
     rendered = metrics.render()
