@@ -15,7 +15,6 @@ from sampan.api.errors import (
     ServiceUnavailable,
 )
 from sampan.api.protobuf import ProtobufReader
-from sampan.api.resources import SERVICES
 from sampan.apiserver import bodies, replies
 from sampan.apiserver.authn import impersonation
 from sampan.apiserver.authn.chain import ALWAYS_ALLOWED_PATHS
@@ -23,6 +22,7 @@ from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes
 from sampan.apiserver.chain import CONNECTED, Chain
 from sampan.apiserver.documents import Documents
+from sampan.apiserver.in_flight import InFlight
 from sampan.apiserver.measure import Measure
 from sampan.apiserver.negotiate import full_form, patch_type
 from sampan.apiserver.node_proxy import NodeProxy
@@ -44,6 +44,7 @@ class HttpEdge:
         documents: Documents,
         nodes: NodeProxy | None,
         measure: Measure,
+        in_flight: InFlight,
         clock: Clock,
     ) -> None:
         self._nodes = nodes
@@ -51,6 +52,7 @@ class HttpEdge:
         self._chain = chain
         self._documents = documents
         self._measure = measure
+        self._in_flight = in_flight
         self._clock = clock
 
     async def reply(self, request: Request) -> Reply:
@@ -66,7 +68,11 @@ class HttpEdge:
             if info.resource is None:
                 reply: Reply = await self._document(request, info, user)
             else:
-                reply = await self._resource(request, info, user)
+                counted = self._in_flight.enter(info, user)
+                try:
+                    reply = await self._resource(request, info, user)
+                finally:
+                    self._in_flight.leave(counted)
         except ApiError as error:
             reply = replies.error_reply(error)
         except RecursionError:
@@ -131,8 +137,6 @@ class HttpEdge:
             return await self._nodes.logs(info.namespace, info.name, request)
         if info.subresource != "proxy":
             return await self._nodes.connect(info.subresource, info.namespace, info.name, request)
-        if resource is SERVICES:
-            raise ServiceUnavailable("services/proxy is not supported yet: use pods/proxy")
         return await self._nodes.proxy(
             resource.plural, info.namespace, info.name, _raw_rest(request.path, info), request
         )

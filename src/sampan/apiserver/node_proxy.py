@@ -10,7 +10,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from urllib.parse import parse_qs, quote, urlencode
 
-from sampan.api.errors import ApiError, BadRequest, InternalError, from_status, invalid
+from sampan.api.errors import (
+    ApiError,
+    BadRequest,
+    InternalError,
+    ServiceUnavailable,
+    from_status,
+    invalid,
+)
 from sampan.api.log_options import is_true, options_from_query, to_query
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.apiserver.port_translation import port_channels
@@ -36,6 +43,8 @@ _PRIVATE = frozenset({"authorization", "cookie", "x-remote-user", "x-remote-grou
 
 GetPod = Callable[[str, str], Awaitable[Obj]]  # namespace, name; raises NotFound
 GetNode = Callable[[str], Awaitable[Obj]]
+# namespace, name, scheme, port → where one of the service's endpoints listens
+GetServiceUrl = Callable[[str, str, str, str], Awaitable[str]]
 
 
 class NodeProxy:
@@ -49,9 +58,11 @@ class NodeProxy:
         get_node: GetNode,
         *,
         insecure_http: HttpClient | None = None,
+        get_service_url: GetServiceUrl | None = None,
     ) -> None:
         self._http, self._insecure_http = http, insecure_http
         self._get_pod, self._get_node = get_pod, get_node
+        self._get_service_url = get_service_url
 
     async def logs(self, namespace: str, name: str, request: Request) -> Reply:
         """GET pods/NAME/log."""
@@ -101,10 +112,15 @@ class NodeProxy:
     async def proxy(
         self, resource: str, namespace: str, name: str, path: str, request: Request
     ) -> Reply:
-        """pods/NAME/proxy and nodes/NAME/proxy; `path` is what follows, with its slash."""
+        """pods/NAME/proxy, services/NAME/proxy and nodes/NAME/proxy; `path` is what follows, with
+        its slash."""
         scheme, bare, port = split_name(resource, name)
         if resource == "nodes":
             base = node_url(await self._get_node(bare), port)
+        elif resource == "services":
+            if self._get_service_url is None:
+                raise ServiceUnavailable("this server has no way to services")
+            base = await self._get_service_url(namespace, bare, scheme, port)
         else:
             base = pod_url(await self._get_pod(namespace, bare), scheme, port)
         url = f"{base}{path or '/'}" + (f"?{request.query}" if request.query else "")

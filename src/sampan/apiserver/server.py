@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from sampan.api.calls import Answer, Call, ListAnswer
 from sampan.api.errors import AlreadyExists
-from sampan.api.objects import Obj, name_of, namespace_of
+from sampan.api.objects import Obj, labels_of, name_of, namespace_of
 from sampan.api.resources import (
     ENDPOINT_SLICES,
     ENDPOINTS,
@@ -35,6 +35,7 @@ from sampan.apiserver.discovery import Discovery
 from sampan.apiserver.documents import Documents
 from sampan.apiserver.health import Health
 from sampan.apiserver.http_edge import HttpEdge
+from sampan.apiserver.in_flight import InFlight
 from sampan.apiserver.measure import Measure
 from sampan.apiserver.metrics_api import MetricsApi
 from sampan.apiserver.node_proxy import NodeProxy
@@ -48,6 +49,7 @@ from sampan.apiserver.registry.service_claims import Claims
 from sampan.apiserver.registry.service_repair import Repair
 from sampan.apiserver.registry.services import Allocator
 from sampan.apiserver.registry.strategies import Strategies
+from sampan.apiserver.service_proxy import SERVICE_NAME, service_url
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.watch_cache import WatchCache
 from sampan.apiserver.watch_stream import WatchStream
@@ -126,7 +128,10 @@ class ApiServer:
             signer,
         )
         nodes = None if self._to_nodes is None else self._node_proxy(self._to_nodes)
-        self._edge = HttpEdge(self._chain, documents, nodes, Measure(metrics), clock)
+        in_flight = InFlight(
+            settings.max_requests_in_flight, settings.max_mutating_requests_in_flight
+        )
+        self._edge = HttpEdge(self._chain, documents, nodes, Measure(metrics), in_flight, clock)
         metrics.gauge(
             "apiserver_storage_objects", "Number of stored objects", ("resource",)
         ).read_from(self._sizes)
@@ -218,7 +223,21 @@ class ApiServer:
         async def get_node(name: str) -> Obj:
             return (await self._registry.current(NODES, "", name)).obj
 
-        return NodeProxy(http, get_pod, get_node)
+        async def get_service_url(namespace: str, name: str, scheme: str, port: str) -> str:
+            registry = self._registry
+            service = (await registry.current(SERVICES, namespace, name)).obj
+            slices = [
+                one
+                for one in registry.find_all(ENDPOINT_SLICES)
+                if namespace_of(one) == namespace and labels_of(one).get(SERVICE_NAME) == name
+            ]
+
+            def find_pod(pod_namespace: str, pod_name: str) -> Obj | None:
+                return registry.find(PODS, pod_namespace, pod_name)
+
+            return service_url(service, slices, find_pod, scheme, port, self._chain.parts.rng)
+
+        return NodeProxy(http, get_pod, get_node, get_service_url=get_service_url)
 
     def _bound(self, plural: str, namespace: str, name: str) -> Obj | None:
         return self._registry.find(_BOUND[plural], namespace, name)

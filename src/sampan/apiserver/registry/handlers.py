@@ -5,7 +5,7 @@ Job: the table from (resource, subresource, verb) to a handler.
 
 from sampan.apiserver.authn.tokens import TokenSigner
 from sampan.apiserver.chain import Handler
-from sampan.apiserver.registry import pod_changes, reviews, subresources
+from sampan.apiserver.registry import component_statuses, pod_changes, reviews, subresources
 
 _SCALED = ("deployments.apps", "replicasets.apps", "replicationcontrollers", "statefulsets.apps")
 
@@ -13,6 +13,8 @@ _SCALED = ("deployments.apps", "replicasets.apps", "replicationcontrollers", "st
 def handlers(signer: TokenSigner | None) -> dict[tuple[str, str, str], Handler]:
     authorization, authentication = "authorization.k8s.io", "authentication.k8s.io"
     table: dict[tuple[str, str, str], Handler] = {
+        ("componentstatuses", "", "get"): component_statuses.get_status,
+        ("componentstatuses", "", "list"): component_statuses.list_statuses,
         ("pods", "binding", "create"): subresources.bind,
         ("bindings", "", "create"): subresources.bind,
         ("pods", "eviction", "create"): subresources.evict,

@@ -1,0 +1,67 @@
+"""From a service to one of its endpoints, for services/proxy.
+
+Job: which address and port is meant by NAME, NAME:PORT or SCHEME:NAME:PORT. Pure, given a Random.
+Invariant: only the addresses of pods are reached: an endpoint that somebody wrote by hand could
+    point at anything that this server can reach and its caller cannot.
+"""
+
+import random
+from collections.abc import Callable, Iterable
+
+from sampan.api.errors import ServiceUnavailable
+from sampan.api.objects import Obj, name_of, namespace_of
+
+SERVICE_NAME = "kubernetes.io/service-name"  # an endpoint slice's label
+
+FindPod = Callable[[str, str], Obj | None]  # namespace, name
+
+
+def service_url(
+    service: Obj,
+    slices: Iterable[Obj],
+    find_pod: FindPod,
+    scheme: str,
+    port: str,
+    rng: random.Random,
+) -> str:
+    """Raises ServiceUnavailable."""
+    wanted = _port_name(service, port)
+    found = [
+        (address, number)
+        for part in slices
+        for number in _numbers(part, wanted)
+        for address in _addresses(part, find_pod)
+    ]
+    if not found:
+        raise ServiceUnavailable(f'no endpoints available for service "{name_of(service)}"')
+    address, number = rng.choice(found)
+    host = f"[{address}]" if ":" in address else address
+    return f"{scheme or 'http'}://{host}:{number}"
+
+
+def _port_name(service: Obj, port: str) -> str:
+    """A number is one of the service's own ports; endpoints know ports by name."""
+    if not (port.isascii() and port.isdigit()):
+        return port
+    for one in (service.get("spec") or {}).get("ports") or ():
+        if one.get("port") == int(port):
+            return str(one.get("name") or "")
+    raise ServiceUnavailable(f'no service port {int(port)} found for service "{name_of(service)}"')
+
+
+def _numbers(part: Obj, wanted: str) -> list[int]:
+    ports = part.get("ports") or ()
+    return [one["port"] for one in ports if (one.get("name") or "") == wanted and one.get("port")]
+
+
+def _addresses(part: Obj, find_pod: FindPod) -> list[str]:
+    found = []
+    for endpoint in part.get("endpoints") or ():
+        target = endpoint.get("targetRef") or {}
+        if (endpoint.get("conditions") or {}).get("ready") is False or target.get("kind") != "Pod":
+            continue
+        pod = find_pod(target.get("namespace") or namespace_of(part), target.get("name") or "")
+        status: Obj = (pod or {}).get("status") or {}
+        own = {one.get("ip") for one in status.get("podIPs") or ()}
+        found += [one for one in endpoint.get("addresses") or () if one in own]
+    return found
