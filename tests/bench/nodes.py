@@ -89,30 +89,36 @@ async def until_empty(api: Api, path: str, clock: SystemClock) -> None:
             await clock.sleep(0.25)
 
 
-async def measured(process: SampanProcess, pods: int) -> list[tuple[str, float, str]]:
+def say(name: str, figure: float, unit: str) -> None:
+    target = f"   target {TARGETS[name]:g}" if name in TARGETS else ""
+    print(f"  {name:24} {figure:10.1f} {unit}{target}", flush=True)
+
+
+async def measure(process: SampanProcess, pods: int) -> None:
+    """Each figure is printed as soon as it is known: the whole takes minutes."""
     clock, api = SystemClock(), Api(process.kubeconfig)
     pids = our_processes(process.pid)
     empty = pss_mib(pids)
-    rows = [("memory with nodes only", empty, "MiB")]
+    say("memory with nodes only", empty, "MiB")
     began, used = clock.monotonic(), cpu_seconds(pids)
     await create(api, pods)
-    rows.append(("pods created", pods / (clock.monotonic() - began), "/s"))
+    say("pods created", pods / (clock.monotonic() - began), "/s")
     await until_empty(api, f"{PODS}?fieldSelector=status.phase!=Running&limit=1", clock)
-    rows.append(("pods to Running", pods / (clock.monotonic() - began), "/s"))
-    rows.append(("CPU per pod", (cpu_seconds(pids) - used) / pods * 1000, "ms"))
+    say("pods to Running", pods / (clock.monotonic() - began), "/s")
+    say("CPU per pod", (cpu_seconds(pids) - used) / pods * 1000, "ms")
     full = pss_mib(pids)
-    rows += [("memory", full, "MiB"), ("memory per pod", (full - empty) * 1024 / pods, "KiB")]
+    say("memory", full, "MiB")
+    say("memory per pod", (full - empty) * 1024 / pods, "KiB")
     await clock.sleep(IDLE_SECONDS / 4)
     used, began = cpu_seconds(pids), clock.monotonic()
     await clock.sleep(IDLE_SECONDS)
     idle = (cpu_seconds(pids) - used) / (clock.monotonic() - began)
-    rows.append(("idle CPU", idle * 100, "% of a core"))
+    say("idle CPU", idle * 100, "% of a core")
     began = clock.monotonic()
     await api.ask("DELETE", PODS)
     await until_empty(api, f"{PODS}?limit=1", clock)
-    rows.append(("pods deleted", pods / (clock.monotonic() - began), "/s"))
+    say("pods deleted", pods / (clock.monotonic() - began), "/s")
     await api.close()
-    return rows
 
 
 def main() -> None:
@@ -127,9 +133,7 @@ def main() -> None:
         process = SampanProcess(Path(folder), "--runtime", "simulated", "--nodes", str(given.nodes))
         process.up(seconds=300.0)
         try:
-            for name, figure, unit in asyncio.run(measured(process, given.pods)):
-                target = f"   target {TARGETS[name]:g}" if name in TARGETS else ""
-                print(f"  {name:24} {figure:10.1f} {unit}{target}", flush=True)
+            asyncio.run(measure(process, given.pods))
         finally:
             process.stop()
 

@@ -148,3 +148,34 @@ def _listening_port(pid):
         if words[9] in inodes and words[3] == "0A":
             return int(words[1].split(":")[1], 16)
     raise AssertionError("it does not listen")
+
+
+@pytest.mark.containerd
+def test_a_real_node_of_its_own_runs_pods_of_a_cluster(own_cluster, archive):
+    """[N17] [N19] [N21] logs and exec go through its certificate; its restart touches nothing"""
+    own_cluster.up("--runtime", "none")
+    kubectl = own_cluster.kubectl
+    root = Path(tempfile.mkdtemp(prefix="sampan-two-"))
+    data = root / "two"
+    helper = SampanProcess(root)
+    helper.data_dir = data
+    flags = ("--join", str(own_cluster.data_dir), "--node-name", "two")
+    try:
+        with kubelet(data, *flags):
+            helper.run("image", "import", str(archive))
+            eventually(lambda: " Ready " in kubectl("get", "nodes"))
+            kubectl("run", "web", "--image=localhost/test/busybox:1", "--", "sh", "-c",
+                    "echo hello; sleep 1000")  # fmt: skip
+            kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=30s")
+            before = kubectl.get("pod", "web")["status"]["containerStatuses"]
+            eventually(lambda: "hello" in kubectl("logs", "web"))
+            assert kubectl("exec", "web", "--", "echo", "inside").strip() == "inside"
+        with kubelet(data, *flags, "--stop-pods"):
+            eventually(lambda: " Ready " in kubectl("get", "nodes"))
+            assert kubectl("exec", "web", "--", "echo", "still").strip() == "still"
+            assert kubectl.get("pod", "web")["status"]["containerStatuses"] == before
+            kubectl("delete", "pod", "web", "--grace-period=1")
+    finally:
+        helper.run("reset", "--yes")
+    assert leftovers(data) == {}
+    shutil.rmtree(root)
