@@ -221,18 +221,23 @@ class PodSync:
                 self._report(job, observed, job.waiting)
             await self._killer.kill_containers(pod, observed, job.worker.grace_seconds)
         sandboxes = observed.sandboxes if observed is not None else ()
-        # The pod's last status is read and written while its network is taken down.
-        await all_of(
+        # How the containers ended is read while the pod's network is taken down …
+        last, *_ = await all_of(
             [
-                self._report_end(job, observed is not None),
-                *(self._runtime.stop_sandbox(one.id) for one in sandboxes),
+                self._last_look(job, observed is not None),
+                *(self._stop_sandbox(one.id) for one in sandboxes),
             ]
         )
-
-    async def _report_end(self, job: Job, was_there: bool) -> None:
         if job.known:
-            observed = await self._observe(job.pod) if was_there else None
-            self._report(job, observed, job.waiting, ending=True)
+            # … but told afterwards: the scheduler gives the place, and its host ports, to the next
+            # pod as soon as it hears of the end.
+            self._report(job, last, job.waiting, ending=True)
+
+    async def _last_look(self, job: Job, was_there: bool) -> ObservedPod | None:
+        return await self._observe(job.pod) if was_there and job.known else None
+
+    async def _stop_sandbox(self, sandbox_id: str) -> None:
+        await self._runtime.stop_sandbox(sandbox_id)
 
     async def _remove_remains(self, uid: str) -> None:
         observed = await self._observations.pod(uid)
