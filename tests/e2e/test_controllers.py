@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from sampan.testing.processes import eventually
+from sampan.testing.processes import Program, eventually
+from sampan.testing.sampan_process import environment, sampan_command
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 
@@ -185,10 +186,22 @@ def test_without_nodes_garbage_namespaces_finalizers_and_owners_just_work(own_cl
     eventually(lambda: not kubectl.exists("secret", "owned"), 20)
 
 
-def test_a_controller_can_be_left_out_and_run_elsewhere(own_cluster):
+def test_a_controller_can_be_left_out_and_run_in_a_process_of_its_own(own_cluster):
     own_cluster.up("--runtime", "simulated", "--controllers", "*,-job")
     kubectl = own_cluster.kubectl
-    kubectl("create", "job", "once", "--image=anything:1")
+    annotations = {"simulated.sampan.dev/exit-after-seconds": "0"}
+    pod = {"containers": [{"name": "c", "image": "anything:1"}], "restartPolicy": "Never"}
+    spec = {"template": {"metadata": {"annotations": annotations}, "spec": pod}}
+    kubectl("create", "-f", "-", stdin=manifest("Job", "once", spec, "batch/v1"))
     kubectl("create", "deployment", "web", "--image=anything:1")
     kubectl("rollout", "status", "deployment/web")
     assert "job-name" not in kubectl("get", "pods", "--show-labels")
+    flags = ("--kubeconfig", str(own_cluster.kubeconfig), "--controllers", "job")
+    output = own_cluster.root / "controllers.out"
+    elsewhere = Program([*sampan_command("controllers"), *flags], output, environment())
+    try:
+        kubectl("wait", "--for=condition=complete", "job/once", "--timeout=30s")
+        lease = kubectl.get("lease", "kube-controller-manager", "-n", "kube-system")
+        assert lease["spec"]["holderIdentity"]
+    finally:
+        assert elsewhere.stop(20) == 0
