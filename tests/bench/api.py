@@ -1,6 +1,7 @@
 """`make bench-api`: the API server over TLS, beside a bare HTTP server and the bare store.
 
-Job: GET, create, LIST, watch fan-out, deletecollection, memory; the load is on the same machine.
+Job: GET, create, update, LIST, watch fan-out, deletecollection, memory; the load is on the same
+    machine. Beside the rates stands the server's own CPU time, which a busy machine changes less.
 """
 
 import argparse
@@ -30,11 +31,13 @@ from sampan.store.open import open_store
 from sampan.testing.sampan_process import SampanProcess
 from tests.bench.load import Target, rate, request_bytes
 from tests.bench.record import append, print_row
-from tests.bench.usage import pss_mib
+from tests.bench.usage import cpu_seconds, pss_mib
 
 PODS = "/api/v1/namespaces/default/pods"
 CONNECTIONS = 64
-WATCHERS = 200
+LISTS = 9
+WATCHERS = (200, 1000)
+WRITERS = 8  # of one object
 
 
 def pod(name: str) -> Obj:
@@ -90,13 +93,23 @@ async def _figures(cluster: SampanProcess, workspace: Path, pods: int) -> dict[s
         request_bytes(target, "POST", PODS, orjson.dumps(pod(f"p{number}")))
         for number in range(pods)
     ]
+    cpu = _Cpu(cluster.pid)
     row["creates/s"] = await rate(target, creates, CONNECTIONS)
+    row["CPU per create, µs"] = cpu.microseconds_each(pods)
     row["memory per pod, KiB"] = (pss_mib([cluster.pid]) - before) * 1024 / pods
     gets = [request_bytes(target, "GET", f"{PODS}/p{number % pods}") for number in range(20_000)]
+    cpu = _Cpu(cluster.pid)
     row["GET/s"] = await rate(target, gets, CONNECTIONS)
+    row["CPU per GET, µs"] = cpu.microseconds_each(len(gets))
     http = HttpClient(ssl_context=context)
+    cpu = _Cpu(cluster.pid)
     row[f"LIST of {pods}, ms"] = await _list(http, connection.server)
-    row[f"watch events/s to {WATCHERS}"] = await _watch(http, connection.server, target, context)
+    row[f"CPU per LIST of {pods}, ms"] = cpu.microseconds_each(LISTS) / 1000
+    row["updates/s of one object, 8 writers"] = await _contended(http, connection.server)
+    for watchers in WATCHERS:
+        row[f"watch events/s to {watchers}"] = await _watch(
+            http, connection.server, target, watchers
+        )
     row["deletecollection/s"] = await _delete_all(http, connection.server)
     await http.close()
     row["GET ÷ bare HTTP"] = row["GET/s"] / row["bare HTTP over TLS, GET/s"]
@@ -149,22 +162,62 @@ async def _bare_store(workspace: Path) -> float:
     return count / took
 
 
+class _Cpu:
+    """What the server has used since this was made."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._before = cpu_seconds([pid])
+
+    def microseconds_each(self, count: int) -> float:
+        return 1e6 * (cpu_seconds([self._pid]) - self._before) / count
+
+
+async def _contended(http: HttpClient, server: str) -> float:
+    """Everybody raises one counter: read, write on condition, again on conflict."""
+    path = f"{server}/api/v1/namespaces/default/configmaps"
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "counter"}}
+    headers = (("content-type", "application/json"),)
+    made = await http.request("POST", path, headers=headers, body=orjson.dumps(body))
+    assert made.status == 201, made.body
+    each = 50
+
+    async def writer() -> None:
+        done = 0
+        while done < each:
+            found = orjson.loads((await http.request("GET", f"{path}/counter")).body)
+            count = int((found.get("data") or {}).get("count", "0"))
+            found["data"] = {"count": str(count + 1)}
+            answer = await http.request(
+                "PUT", f"{path}/counter", headers=headers, body=orjson.dumps(found)
+            )
+            assert answer.status in (200, 409), answer.body
+            done += answer.status == 200
+
+    began = time.monotonic()
+    await all_of(writer() for _ in range(WRITERS))
+    took = time.monotonic() - began
+    found = orjson.loads((await http.request("GET", f"{path}/counter")).body)
+    assert found["data"] == {"count": str(each * WRITERS)}, found  # none was lost
+    return each * WRITERS / took
+
+
 async def _list(http: HttpClient, server: str) -> float:
     took = []
-    for _ in range(9):
+    for _ in range(LISTS):
         began = time.monotonic()
         await http.request("GET", f"{server}{PODS}")
         took.append(time.monotonic() - began)
     return 1000 * statistics.median(took)
 
 
-async def _watch(http: HttpClient, server: str, target: Target, context: ssl.SSLContext) -> float:
+async def _watch(http: HttpClient, server: str, target: Target, watchers: int) -> float:
     """Events per second that arrive at all watchers together, while objects are made."""
-    count = 300
+    count = 60_000 // watchers
     listed = orjson.loads((await http.request("GET", f"{server}/api/v1/configmaps?limit=1")).body)
     revision = listed["metadata"]["resourceVersion"]
     url = f"{server}/api/v1/configmaps?watch=1&resourceVersion={revision}"
-    watching = [await http.stream("GET", url) for _ in range(WATCHERS)]
+    watching = [await http.stream("GET", url) for _ in range(watchers)]
 
     async def seen(stream: object) -> None:
         events = 0
@@ -176,7 +229,9 @@ async def _watch(http: HttpClient, server: str, target: Target, context: ssl.SSL
     body = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"key": "x" * 200}}
     path = "/api/v1/namespaces/default/configmaps"
     requests = [
-        request_bytes(target, "POST", path, orjson.dumps({**body, "metadata": {"name": f"w{n}"}}))
+        request_bytes(
+            target, "POST", path, orjson.dumps({**body, "metadata": {"name": f"w{watchers}-{n}"}})
+        )
         for n in range(count)
     ]
     began = time.monotonic()
@@ -184,7 +239,7 @@ async def _watch(http: HttpClient, server: str, target: Target, context: ssl.SSL
     took = time.monotonic() - began
     for stream in watching:
         await stream.aclose()
-    return count * WATCHERS / took
+    return count * watchers / took
 
 
 async def _delete_all(http: HttpClient, server: str) -> float:
