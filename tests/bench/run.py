@@ -17,8 +17,18 @@ from pathlib import Path
 
 from sampan.client import kubeconfig, rest
 from sampan.core.clock import SystemClock
+from sampan.kubelet.containerd_config import layout
+from sampan.testing.images import busybox_archive
 from sampan.testing.private_runtime import private_runtime
+from sampan.testing.processes import eventually
 from sampan.testing.sampan_process import SampanProcess
+from tests.bench.node_streams import (
+    MANY,
+    exec_figures,
+    log_figures,
+    many_at_once,
+    many_raw,
+)
 from tests.bench.pod_life import both_lives, steps_of
 from tests.bench.record import append
 from tests.bench.usage import cpu_seconds, our_processes, pss_mib
@@ -60,6 +70,8 @@ def figures(cluster: SampanProcess, workspace: Path, rounds: int) -> dict[str, f
     _timed_start(cluster)
     say(f"{rounds} pods through the API and {rounds} through raw CRI calls, in turn")
     row = asyncio.run(_pods(cluster, workspace / "floor", rounds))
+    say("commands and logs of one container")
+    row |= _streams(cluster, workspace)
     say(f"idle for {IDLE_SECONDS:.0f} s")
     row |= _idle(cluster)
     cluster.stop()
@@ -68,6 +80,20 @@ def figures(cluster: SampanProcess, workspace: Path, rounds: int) -> dict[str, f
         "start again to Ready, s": statistics.median(again),
         **row,
     }
+
+
+def _streams(cluster: SampanProcess, workspace: Path) -> dict[str, float]:
+    kubectl, image = cluster.kubectl, "localhost/bench/busybox:1"
+    cluster.run("image", "import", str(busybox_archive(workspace / "busybox.tar", image)))
+    text = "seq 1 60000 | sed s/^/a-line-of-some-length-as-programs-write-them-/; sleep 3600"
+    kubectl("run", "talks", f"--image={image}", "--command", "--", "sh", "-c", text)
+    kubectl("wait", "--for=condition=Ready", "pod/talks", "--timeout=60s")
+    eventually(lambda: kubectl("logs", "talks", "--tail=1").endswith("-60000\n"))
+    socket_path = str(layout(cluster.data_dir).socket)
+    row = exec_figures(cluster, socket_path, kubectl.get("pod", "talks"))
+    row |= log_figures(cluster, "talks")
+    kubectl("delete", "pod", "talks", "--grace-period=0", "--force")
+    return row
 
 
 def _timed_start(cluster: SampanProcess) -> float:
@@ -97,6 +123,10 @@ async def _pods(cluster: SampanProcess, floor: Path, rounds: int) -> dict[str, f
             # The first pod of each pays for what only a first one pays for.
             await both_lives(client, socket_path, floor, clock, 1)
             api, raw = await both_lives(client, socket_path, floor, clock, rounds)
+            many, many_floor = [], []
+            for _ in range(2):
+                many_floor.append(await many_raw(socket_path, floor, clock))
+                many.append(await many_at_once(client, clock))
     finally:
         await client.close()
     print(f"… raw CRI steps at the median, ms: {steps_of(raw)}", file=sys.stderr)
@@ -109,6 +139,11 @@ async def _pods(cluster: SampanProcess, floor: Path, rounds: int) -> dict[str, f
         row[f"{name} p90, ms"] = 1000 * _p90(ours)
         row[f"{name} floor p50, ms"] = 1000 * statistics.median(theirs)
         row[f"{name} ÷ floor"] = statistics.median(ours) / statistics.median(theirs)
+    for name, step in (("create→Running", 0), ("delete→gone", 1)):
+        took, least = min(one[step] for one in many), min(one[step] for one in many_floor)
+        row[f"{MANY} at once {name}, s"] = took
+        row[f"{MANY} at once {name} floor, s"] = least
+        row[f"{MANY} at once {name} ÷ floor"] = took / least
     return row
 
 
