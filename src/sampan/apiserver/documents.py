@@ -4,7 +4,9 @@ Job: one reply per path; None where there is nothing.
 """
 
 import asyncio
+from collections.abc import Callable
 
+from sampan.api.objects import Obj
 from sampan.apiserver import replies
 from sampan.apiserver.authn.tokens import TokenSigner
 from sampan.apiserver.discovery import Discovery
@@ -30,6 +32,11 @@ class Documents:
         self._metrics = metrics
         self._discovery = discovery
         self._signer = signer
+        self._more: dict[str, Callable[[str], Obj | None]] = {}
+
+    def add(self, prefix: str, found: Callable[[str], Obj | None]) -> None:
+        """Other parts' read-only answers: `found` gets the path after the prefix."""
+        self._more[prefix] = found
 
     async def reply(self, request: Request) -> Response | None:
         path = request.path
@@ -41,6 +48,10 @@ class Documents:
             return None if packed is None else _unpacked(request, packed)
         if self._health.is_path(path):
             return self._health.reply(request)
+        for prefix, found in self._more.items():
+            if path.startswith(prefix):
+                answer = found(path[len(prefix) :])
+                return None if answer is None else replies.object_reply(answer)
         match path:
             case "/version" | "/version/":
                 return replies.object_reply(version())

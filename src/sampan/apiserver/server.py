@@ -25,14 +25,22 @@ from sampan.api.resources import (
 from sampan.api.schema import Schema
 from sampan.apiserver.admission.chain import Admission
 from sampan.apiserver.admission.plugins import PluginParts, chosen
+from sampan.apiserver.audit import Audit, Sink
+from sampan.apiserver.audit_policy import AuditPolicy
+from sampan.apiserver.audit_sinks import FileSink, WebhookSink
 from sampan.apiserver.authn.chain import Authentication
 from sampan.apiserver.authn.options import authenticators, token_signer
 from sampan.apiserver.authn.user import MASTERS, User, authenticated
 from sampan.apiserver.authz.bootstrap.objects import rbac_objects, reconciled
+from sampan.apiserver.authz.followed import follow
 from sampan.apiserver.authz.modes import authorization, followed_rbac
 from sampan.apiserver.chain import Chain, Parts
 from sampan.apiserver.discovery import Discovery
 from sampan.apiserver.documents import Documents
+from sampan.apiserver.encryption import EncryptedStore, transformers
+from sampan.apiserver.flow.control import FlowControl
+from sampan.apiserver.flow.objects import LEVELS, SCHEMAS, flow_objects
+from sampan.apiserver.flow.objects import reconciled as flow_reconciled
 from sampan.apiserver.health import Health
 from sampan.apiserver.http_edge import HttpEdge
 from sampan.apiserver.in_flight import InFlight
@@ -45,10 +53,12 @@ from sampan.apiserver.registry.bootstrap import brought_up_to_date, wanted
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.handlers import handlers
 from sampan.apiserver.registry.masters import Masters
+from sampan.apiserver.registry.metadata import new_uid
 from sampan.apiserver.registry.service_claims import Claims
 from sampan.apiserver.registry.service_repair import Repair
 from sampan.apiserver.registry.services import Allocator
 from sampan.apiserver.registry.strategies import Strategies
+from sampan.apiserver.request import RequestInfo
 from sampan.apiserver.service_proxy import SERVICE_NAME, service_url
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.watch_cache import WatchCache
@@ -74,6 +84,10 @@ class ApiServer:
     ) -> None:
         rng = random.Random(random.SystemRandom().getrandbits(128))
         self._settings = settings
+        self._clock = clock
+        self._encrypted: EncryptedStore | None = None
+        if settings.encryption is not None:
+            store = self._encrypted = EncryptedStore(store, transformers(settings.encryption))
         self._cache = WatchCache(store, clock)
         self._registry = registry = Registry(store, self._cache)
         signer = token_signer(settings)
@@ -120,7 +134,7 @@ class ApiServer:
         self._store = store
         self._masters = Masters(registry, settings, chain.overwrite, clock)
         self._health = Health({"etcd": self._cache_trouble, "informer-sync": self._cache_trouble})
-        documents = Documents(
+        self._documents = documents = Documents(
             self._health,
             metrics,
             Discovery((*RESOURCES, *MEASURED)),
@@ -138,6 +152,8 @@ class ApiServer:
 
     async def start(self) -> None:
         """Read the store, create what a cluster starts with. On a filled store it only reads."""
+        if self._encrypted is not None:
+            await self._encrypted.reencrypt()
         await self._cache.start()
         steps = []
         for resource, obj in wanted(self._settings, self._allocator.first_address):
@@ -148,11 +164,13 @@ class ApiServer:
                 continue  # other servers are in there too
             elif changed := brought_up_to_date(resource, found, obj):
                 steps.append(self._chain.overwrite(resource, changed))
-        for resource, obj in rbac_objects():
+        own = [(*one, reconciled) for one in rbac_objects()]
+        own += [(*one, flow_reconciled) for one in flow_objects(self._clock.now())]
+        for resource, obj, put_right in own:
             found = self._registry.find(resource, namespace_of(obj), name_of(obj))
             if found is None:
                 steps.append(self._chain.ensure(resource, obj))
-            elif changed := reconciled(found, obj):
+            elif changed := put_right(found, obj):
                 steps.append(self._chain.overwrite(resource, changed))
         await all_of(steps)
         await self._repair.at_start()
@@ -169,6 +187,10 @@ class ApiServer:
     async def token_user(self, token: str) -> User:
         """Whom a bearer token stands for. Raises BadToken."""
         return await self._chain.parts.authentication.token_user(token)
+
+    def add_document(self, prefix: str, found: Callable[[str], Obj | None]) -> None:
+        """Serve other parts' answers below a path, to who is allowed to get it."""
+        self._documents.add(prefix, found)
 
     async def handle_http(self, request: Request) -> Reply:
         return await self._edge.reply(request)
@@ -200,6 +222,8 @@ class ApiServer:
             await caller.close()
         for hooks in self._hooks:
             await hooks.close()
+        if self._audit is not None:
+            await self._audit.close()
         if self._authenticators.oidc is not None:
             await self._authenticators.oidc.close()
 
@@ -211,6 +235,37 @@ class ApiServer:
             await self._chain.create(system, Call("create", NAMESPACES, body=body))
         except AlreadyExists:
             return
+
+    def _audit_of(
+        self, settings: ApiServerSettings, metrics: Metrics, clock: Clock, rng: random.Random
+    ) -> Audit | None:
+        if settings.audit_policy is None:
+            return None
+        sinks: list[Sink] = []
+        if settings.audit_file is not None:
+            sinks.append(FileSink(settings.audit_file, clock, metrics))
+        if settings.audit_webhook is not None:
+            self._callers.append(Caller(settings.audit_webhook))
+            sinks.append(WebhookSink(self._callers[-1], clock, metrics))
+        return Audit(AuditPolicy(settings.audit_policy), sinks, clock, lambda: new_uid(rng))
+
+    def _flow_of(
+        self, settings: ApiServerSettings, metrics: Metrics, clock: Clock
+    ) -> FlowControl | None:
+        if not settings.request_seats:
+            return None
+        registry = self._registry
+
+        def count(info: RequestInfo) -> int:
+            return len(registry.kind(info.resource)) if info.resource is not None else 0
+
+        flow = FlowControl(
+            settings.request_seats, lambda: registry.find_all(SCHEMAS),
+            lambda: registry.find_all(LEVELS), count, clock, metrics,
+        )  # fmt: skip
+        for kind in (SCHEMAS, LEVELS):
+            follow(registry.kind(kind), lambda _before, _now: flow.changed(), flow.changed)
+        return flow
 
     def _node_client(self) -> HttpClient | None:
         make = self._settings.kubelet_tls

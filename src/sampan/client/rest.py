@@ -188,6 +188,10 @@ class RestClient:
         where = path_of(resource, namespace, name)
         return await self._asked("DELETE", where, body=orjson.dumps(options))
 
+    async def get_path(self, path: str) -> Obj:
+        """What is served besides resources, by its path."""
+        return await self._asked("GET", path)
+
     async def close(self) -> None:
         await self._http.close()
 

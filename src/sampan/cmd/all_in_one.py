@@ -63,6 +63,10 @@ class AllInOne:
             name=settings.node_name or machine.node_name(socket.gethostname()),
             address=settings.node_ip or machine.primary_address(),
         )
+        if settings.scheduler_config:
+            from sampan.cmd.schedulers import configuration_in
+
+            configuration_in(settings.scheduler_config)  # a mistake in it is said at once
         self._nodes = choose_nodes(settings, self._data, identity, self._progress, self._clock)
         # A real node's runtime takes longest and needs nothing from the rest: both start at once.
         await all_of([self._nodes.prepare(), self._start_control_plane(identity)])
@@ -174,10 +178,12 @@ class AllInOne:
         return lambda name: InProcessClient(server.as_user(component(name)))
 
     def _start_scheduler(self, server: ApiServer) -> None:
-        from sampan.scheduler.loop import Scheduler
+        from sampan.cmd.schedulers import configuration_in, scheduler_of, why_of
 
         client = self._client_maker(server)("system:kube-scheduler")
-        scheduler = Scheduler(client, clock=self._clock, rng=random.Random(), metrics=self._metrics)
+        configuration = configuration_in(self._settings.scheduler_config)
+        scheduler = scheduler_of(configuration, client, self._clock, self._metrics)
+        server.add_document("/sampan/v1/why/", why_of(scheduler))
         self._work("kube-scheduler", client, scheduler.run)
 
     def _start_controllers(self, server: ApiServer) -> None:
@@ -186,17 +192,16 @@ class AllInOne:
         self._work("kube-controller-manager", client, lambda: self._control(server, clients))
 
     def _check_controllers(self) -> None:
-        from sampan.controllers.catalog import ControllerSettings, all_controllers
-        from sampan.controllers.controller import UnknownController, selected
+        from sampan.controllers.catalog import ControllerSettings, chosen_controllers
+        from sampan.controllers.controller import UnknownController
 
         try:
-            selected(all_controllers(ControllerSettings("")), self._settings.controllers)
+            chosen_controllers(ControllerSettings(""), self._settings.controllers)
         except UnknownController as error:
             raise CannotStart(f"--controllers: {error}") from error
 
     async def _control(self, server: ApiServer, clients: ClientMaker) -> None:
-        from sampan.controllers.catalog import ControllerSettings, all_controllers
-        from sampan.controllers.controller import selected
+        from sampan.controllers.catalog import ControllerSettings, chosen_controllers
         from sampan.controllers.csr_signing import Ca
         from sampan.controllers.identities import user_name
         from sampan.controllers.runner import ControllerRunner
@@ -205,8 +210,8 @@ class AllInOne:
         informers = Informers(client, clock=self._clock)
         ca = Ca(self._pki.ca.read_bytes(), self._pki.ca_key.read_bytes())
         root_ca, sign = self._pki.ca.read_text(), server.sign_account_token
-        offered = all_controllers(ControllerSettings(root_ca, ca, sign))
-        controllers = selected(offered, self._settings.controllers)
+        offered = ControllerSettings(root_ca, ca, sign)
+        controllers = chosen_controllers(offered, self._settings.controllers)
         runner = ControllerRunner(
             client, informers, self._clock, self._metrics, controllers,
             acting_as=lambda name: clients(user_name(name)),

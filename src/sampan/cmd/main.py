@@ -28,6 +28,8 @@ examples:
   sampan up --controllers '*,-job'             without one of the controllers: yours takes its place
   sampan controllers --kubeconfig kubeconfig   the controllers as a process of their own
   sampan image import app.tar                  give the node an image without a registry
+  sampan why pod/web                           why it is Pending, and what would let it fit
+  sampan schedule --dry-run -f pods.yaml       where pods would go
   sampan down                                  stop it
   sampan reset --yes                           remove everything, containers and network included
 """
@@ -70,6 +72,20 @@ def _dispatch(given: argparse.Namespace) -> int:
             from sampan.cmd import image
 
             return image.run(given.action, given.data_dir, getattr(given, "file", ""))
+        case "why":
+            from sampan.cmd import why
+
+            return why.run(given.what, given.namespace, given.kubeconfig)
+        case "schedule":
+            from sampan.cmd import schedule
+
+            return schedule.run(
+                given.file,
+                dry=given.dry_run,
+                cluster=given.cluster,
+                namespace=given.namespace,
+                kubeconfig_path=given.kubeconfig,
+            )
         case "version":
             print(f"sampan {VERSION} (Kubernetes {KUBERNETES_VERSION}, {GIT_VERSION})")
             return 0
@@ -95,6 +111,7 @@ def _up_settings(given: argparse.Namespace) -> UpSettings:
         keep_pods=given.keep_pods,
         node=NodeChoices(manifests=given.manifests),
         controllers=given.controllers,
+        scheduler_config=given.scheduler_config,
     )
 
 
@@ -103,6 +120,10 @@ def _controllers_settings(given: argparse.Namespace) -> ControllersSettings:
         kubeconfig=given.kubeconfig,
         controllers=given.controllers,
         leader_elect=given.leader_elect,
+        root_ca_file=given.root_ca_file,
+        signing_cert_file=given.cluster_signing_cert_file,
+        signing_key_file=given.cluster_signing_key_file,
+        cluster_cidrs=given.cluster_cidr,
         ready_file=given.ready_file,
         log_level=given.log_level,
     )
@@ -160,8 +181,26 @@ def _parser() -> argparse.ArgumentParser:
     importing.add_argument("file", metavar="FILE", help="made by `docker save` or the like")
     _data_dir(importing)
     _data_dir(actions.add_parser("list", help="what is there"))
+    _add_questions(verbs)
     verbs.add_parser("version", help="which sampan, which Kubernetes")
     return parser
+
+
+def _add_questions(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    why = verbs.add_parser("why", help="why a pod is Pending or not Ready; what would let it fit")
+    why.add_argument("what", metavar="pod/NAME")
+    schedule = verbs.add_parser("schedule", help="where pods would go, without creating them")
+    schedule.add_argument("--dry-run", action="store_true", help="only ask (there is no other way)")
+    schedule.add_argument(
+        "-f", "--file", metavar="FILE", action="append", required=True,
+        help="pods, or what makes pods; - reads standard input",
+    )  # fmt: skip
+    schedule.add_argument(
+        "--cluster", metavar="FILE", default="", help="a saved cluster instead of the live one"
+    )
+    for one in (why, schedule):
+        one.add_argument("-n", "--namespace", default="default", help="default: %(default)s")
+        one.add_argument("--kubeconfig", metavar="FILE", default="", help="default: as kubectl")
 
 
 def _add_up(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -191,6 +230,12 @@ def _add_up(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> Non
     )
     add("--nodes", metavar="N", type=_count, default=1, help="how many simulated nodes")
     add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")
+    add(
+        "--scheduler-config",
+        metavar="FILE",
+        default="",
+        help="a KubeSchedulerConfiguration: profiles, plugins, extenders",
+    )
     _add_node(up)
     add("--detach", action="store_true", help="go to the background when ready")
     add("--ready-file", metavar="FILE", default="", help="written when the cluster is ready")
@@ -238,6 +283,12 @@ def _add_controllers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]
     _controllers(controllers)
     add("--leader-elect", type=_truth, default=True, metavar="BOOL",
         help="work only while no other process does (default: true)")  # fmt: skip
+    add("--root-ca-file", metavar="FILE", default="",
+        help="what pods verify the API server with (default: the kubeconfig's)")  # fmt: skip
+    add("--cluster-signing-cert-file", metavar="FILE", default="", help="signs certificates")
+    add("--cluster-signing-key-file", metavar="FILE", default="", help="its key")
+    add("--cluster-cidr", metavar="CIDR,…", type=_names, default=(),
+        help="nodes get their podCIDR from here (default: from nobody)")  # fmt: skip
     add("--ready-file", metavar="FILE", default="", help="written when it is started")
     _log_level(controllers)
 
@@ -246,7 +297,7 @@ def _controllers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--controllers",
         metavar="NAMES",
-        type=lambda text: tuple(one.strip() for one in text.split(",") if one.strip()),
+        type=_names,
         default=("*",),
         help="which ones: * is all, foo that one, -foo all but that one (default: *)",
     )
@@ -280,6 +331,10 @@ def _data_dir(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data-dir", metavar="DIR", default=DEFAULT_DATA_DIR, help="default: %(default)s"
     )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(one.strip() for one in text.split(",") if one.strip())
 
 
 def _port(text: str) -> int:

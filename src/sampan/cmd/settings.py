@@ -45,6 +45,7 @@ class UpSettings:
     keep_pods: bool = False
     node: NodeChoices = NodeChoices()
     controllers: tuple[str, ...] = ("*",)  # `*` is all, `-job` all but that one
+    scheduler_config: str = ""  # a KubeSchedulerConfiguration file
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,5 +67,9 @@ class ControllersSettings:
     kubeconfig: str
     controllers: tuple[str, ...] = ("*",)
     leader_elect: bool = True
+    root_ca_file: str = ""  # what pods verify the API server with; empty: the kubeconfig's
+    signing_cert_file: str = ""  # signs certificates; empty: nobody does
+    signing_key_file: str = ""
+    cluster_cidrs: tuple[str, ...] = ()  # nodes get their podCIDR from here; empty: from nobody
     ready_file: str = ""
     log_level: str = "warning"

@@ -1,0 +1,67 @@
+"""The scheduler of a process, from its configuration file.
+
+Job: file → Configuration → Scheduler; its records as a document of the API server.
+"""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import yaml
+
+from sampan.api.objects import Obj
+from sampan.client.contract import Client
+from sampan.cmd.errors import CannotStart
+from sampan.core.clock import Clock
+from sampan.core.http_client import HttpClient
+from sampan.core.log import get_logger
+from sampan.core.metrics import Metrics
+from sampan.scheduler.configuration import BadConfiguration, Configuration, read
+from sampan.scheduler.extender import Extender
+from sampan.scheduler.loop import Scheduler
+
+log = get_logger(__name__)
+
+
+def configuration_in(path: str) -> Configuration:
+    """Raises CannotStart with everything that is wrong with the file; no path: the default."""
+    if not path:
+        return Configuration()
+    try:
+        written = yaml.safe_load(Path(path).read_text())
+        found = read(written)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise CannotStart(f"--scheduler-config {path}: {error}") from error
+    except BadConfiguration as error:
+        problems = "".join(f"\n  {one}" for one in error.problems)
+        raise CannotStart(f"--scheduler-config {path}:{problems}") from error
+    for note in found.notes:
+        log.warning("the scheduler's configuration has a setting without effect", setting=note)
+    return found
+
+
+def scheduler_of(
+    configuration: Configuration, client: Client, clock: Clock, metrics: Metrics
+) -> Scheduler:
+    extenders = [
+        # Each with connections of its own: one that hangs holds up no other.
+        Extender(one, HttpClient(connect_seconds=min(one.timeout_seconds, 10.0)))
+        for one in configuration.extenders
+    ]
+    return Scheduler(
+        client,
+        clock=clock,
+        rng=random.Random(),
+        metrics=metrics,
+        profiles=configuration.profiles,
+        extenders=extenders,
+        backoff=configuration.backoff,
+    )
+
+
+def why_of(scheduler: Scheduler) -> Callable[[str], Obj | None]:
+    def found(path: str) -> Obj | None:
+        namespace, _, name = path.partition("/")
+        return scheduler.why(namespace, name)
+
+    return found
