@@ -5,6 +5,7 @@ Invariant: of several such processes at most one works; who lost the lease stand
 """
 
 import asyncio
+import ipaddress
 import os
 import random
 import socket
@@ -19,8 +20,9 @@ from sampan.cmd.errors import CannotStart
 from sampan.cmd.process import loop_factory, run_until_signal
 from sampan.cmd.progress import Progress
 from sampan.cmd.settings import ControllersSettings
-from sampan.controllers.catalog import ControllerSettings, all_controllers
-from sampan.controllers.controller import UnknownController, selected
+from sampan.controllers.catalog import ControllerSettings, chosen_controllers
+from sampan.controllers.controller import UnknownController
+from sampan.controllers.csr_signing import Ca
 from sampan.controllers.runner import ControllerRunner
 from sampan.core import log
 from sampan.core.clock import Clock, SystemClock
@@ -56,20 +58,37 @@ class ControllersProcess:
         self._settings, self._progress, self._clock = settings, progress, clock
         self._tasks = Tasks("controllers")
         self._client: RestClient | None = None
-        self._root_ca = ""
+        self._offered = ControllerSettings("")
 
     async def start(self) -> None:
         """Returns at once: whether the API answers yet is the lease's affair."""
         try:
-            selected(all_controllers(ControllerSettings("")), self._settings.controllers)
+            chosen_controllers(self._offered, self._settings.controllers)
             connection = kubeconfig.load(
                 self._settings.kubeconfig, os.environ, str(Path.home())
             ).connection()
         except (UnknownController, kubeconfig.KubeconfigError) as error:
             raise CannotStart(str(error)) from error
-        self._root_ca = (connection.ca or b"").decode()
+        self._offered = self._read((connection.ca or b"").decode())
         self._client = connect(connection, clock=self._clock, user_agent="sampan-controllers")
         self._tasks.supervise("lead", self._stand_in_line)
+
+    def _read(self, root_ca: str) -> ControllerSettings:
+        settings = self._settings
+        try:
+            if settings.root_ca_file:
+                root_ca = Path(settings.root_ca_file).read_text()
+            ca = None
+            if settings.signing_cert_file:
+                key = Path(settings.signing_key_file).read_bytes()
+                ca = Ca(Path(settings.signing_cert_file).read_bytes(), key)
+            for one in settings.cluster_cidrs:
+                ipaddress.ip_network(one)
+        except (OSError, ValueError) as error:
+            raise CannotStart(str(error)) from error
+        if ca is None:
+            self._progress.warn("no --cluster-signing-cert-file: certificate requests wait")
+        return ControllerSettings(root_ca, ca, cluster_cidrs=settings.cluster_cidrs)
 
     async def stop(self) -> None:
         await self._tasks.stop()
@@ -96,8 +115,7 @@ class ControllersProcess:
         assert self._client is not None
         self._progress.say("working")
         informers = Informers(self._client, clock=self._clock)
-        offered = all_controllers(ControllerSettings(self._root_ca))
-        chosen = selected(offered, self._settings.controllers)
+        chosen = chosen_controllers(self._offered, self._settings.controllers)
         runner = ControllerRunner(self._client, informers, self._clock, Metrics(), chosen)
         try:
             await runner.run()

@@ -3,11 +3,12 @@
 Job: build them from the settings that some of them need. To add one: add a line.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sampan.controllers.account_tokens import Sign, account_tokens_controller
 from sampan.controllers.clusterrole_aggregation import clusterrole_aggregation_controller
-from sampan.controllers.controller import Controller
+from sampan.controllers.controller import Controller, selected
 from sampan.controllers.cronjob import cronjob_controller
 from sampan.controllers.csr_approving import csr_approving_controller
 from sampan.controllers.csr_cleaner import csr_cleaner_controller
@@ -42,6 +43,14 @@ from sampan.controllers.ttl_after_finished import ttl_after_finished_controller
 from sampan.controllers.volume_protection import (
     claim_protection_controller,
     volume_protection_controller,
+)
+
+# Those that are left out where nobody can sign.
+NEED_A_KEY = (
+    "certificatesigningrequest-signing-controller",
+    "csrsigning",
+    "serviceaccount-token-controller",
+    "serviceaccount-token",
 )
 
 
@@ -95,3 +104,8 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
             else []
         ),
     ]
+
+
+def chosen_controllers(settings: ControllerSettings, names: Iterable[str]) -> list[Controller]:
+    """By --controllers. Raises UnknownController."""
+    return selected(all_controllers(settings), names, NEED_A_KEY)

@@ -48,10 +48,13 @@ class UnknownController(ValueError):
     """--controllers names one that does not exist."""
 
 
-def selected(controllers: Iterable[Controller], names: Iterable[str]) -> list[Controller]:
-    """As upstream: `*` is all, `foo` one of them, `-foo` all but that one."""
+def selected(
+    controllers: Iterable[Controller], names: Iterable[str], unoffered: Iterable[str] = ()
+) -> list[Controller]:
+    """As upstream: `*` is all, `foo` one of them, `-foo` all but that one. `unoffered`: names that
+    are known, though they cannot be had here."""
     offered, wanted = list(controllers), list(names)
-    known = {name for one in offered for name in (one.name, *one.aliases)}
+    known = {name for one in offered for name in (one.name, *one.aliases)} | set(unoffered)
     for name in wanted:
         if name != "*" and name.removeprefix("-") not in known:
             raise UnknownController(f'"{name}" is not in the list of known controllers')
