@@ -32,6 +32,7 @@ from sampan.api.schema import Schema
 from sampan.api.validation import validate_create, validate_status_update, validate_update
 from sampan.apiserver.admission.chain import CREATE, DELETE, UPDATE, Admission, attributes_of
 from sampan.apiserver.admission.chain import Attributes as Admitted
+from sampan.apiserver.audit import is_noting, note
 from sampan.apiserver.authn.chain import Authentication
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes, Authorization
@@ -129,12 +130,17 @@ class Chain:
         """Raises Forbidden."""
         resource, fields = call.resource, call.options.field_selector
         name = call.name or (name_selected(fields) if fields else "")
-        await self.parts.authorization.require(
-            Attributes(
-                user, call.verb, resource.group, resource.plural, call.subresource,
-                call.namespace, name, "", fields,
-            )
+        asked = Attributes(
+            user, call.verb, resource.group, resource.plural, call.subresource, call.namespace,
+            name, "", fields,
         )  # fmt: skip
+        if not is_noting():
+            await self.parts.authorization.require(asked)
+            return
+        note("authorization.k8s.io/decision", "forbid")
+        reason = await self.parts.authorization.require(asked)
+        note("authorization.k8s.io/decision", "allow")
+        note("authorization.k8s.io/reason", reason)
 
     async def get(self, call: Call) -> Answer:
         await wait_for(self.parts.registry, call.options.resource_version)
@@ -378,6 +384,8 @@ class Chain:
             yield
             stored = True
         finally:
+            if attributes.audit:
+                self.parts.admission.note(attributes)
             if attributes.releases:
                 await self.parts.admission.settle(attributes, stored)
 

@@ -13,15 +13,19 @@ from sampan.api.errors import (
     MethodNotAllowed,
     RequestEntityTooLarge,
     ServiceUnavailable,
+    Unauthorized,
 )
 from sampan.api.protobuf import ProtobufReader
 from sampan.apiserver import bodies, replies
+from sampan.apiserver.audit import Audit, Entry, audited
 from sampan.apiserver.authn import impersonation
 from sampan.apiserver.authn.chain import ALWAYS_ALLOWED_PATHS
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes
 from sampan.apiserver.chain import CONNECTED, Chain
 from sampan.apiserver.documents import Documents
+from sampan.apiserver.flow.control import FlowControl
+from sampan.apiserver.flow.levels import Seat
 from sampan.apiserver.in_flight import InFlight
 from sampan.apiserver.measure import Measure
 from sampan.apiserver.negotiate import full_form, patch_type
@@ -37,6 +41,21 @@ _DEPRECATED = {
 _NO_BODY = frozenset({"get", "list", "watch"})
 
 
+_NOBODY = User("")
+
+
+class _Served:
+    """One request on its way: what has to be let go or written down when it is over."""
+
+    __slots__ = ("entry", "info", "request", "seat")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.info: RequestInfo | None = None
+        self.entry: Entry | None = None
+        self.seat: Seat | None = None
+
+
 class HttpEdge:
     def __init__(
         self,
@@ -46,7 +65,10 @@ class HttpEdge:
         measure: Measure,
         in_flight: InFlight,
         clock: Clock,
+        audit: Audit | None = None,
+        flow: FlowControl | None = None,
     ) -> None:
+        self._audit, self._flow = audit, flow
         self._nodes = nodes
         self._protobuf = ProtobufReader(chain.parts.schema)
         self._chain = chain
@@ -57,28 +79,46 @@ class HttpEdge:
 
     async def reply(self, request: Request) -> Reply:
         started = self._clock.monotonic()
-        info: RequestInfo | None = None
+        served = _Served(request)
         try:
-            user = await self._user(request)
-            try:
-                info = request_info(request.method, request.path, is_watch(request.query))
-            except (ApiError, UnicodeDecodeError) as error:
-                await self._authorize_path(user, request)
-                raise error if isinstance(error, ApiError) else unknown_path() from error
-            if info.resource is None:
-                reply: Reply = await self._document(request, info, user)
-            else:
-                counted = self._in_flight.enter(info, user)
-                try:
-                    reply = await self._resource(request, info, user)
-                finally:
-                    self._in_flight.leave(counted)
+            reply = await self._served(request, served)
         except ApiError as error:
+            if served.entry is None and self._audit is not None and isinstance(error, Unauthorized):
+                served.entry = self._audit.begin(request, None, _NOBODY)
             reply = replies.error_reply(error)
         except RecursionError:
             reply = replies.error_reply(BadRequest("the body is nested too deeply"))
-        self._measure.served(info, reply.status, self._clock.monotonic() - started)
+        finally:
+            if served.seat is not None:
+                served.seat.leave(self._clock.monotonic())
+        if served.entry is not None:
+            reply = audited(served.entry, request, reply)
+        self._measure.served(served.info, reply.status, self._clock.monotonic() - started)
         return reply
+
+    async def _served(self, request: Request, served: "_Served") -> Reply:
+        user = await self._user(request)
+        unknown: ApiError | None = None
+        try:
+            served.info = request_info(request.method, request.path, is_watch(request.query))
+        except (ApiError, UnicodeDecodeError) as error:
+            unknown = error if isinstance(error, ApiError) else unknown_path()
+        info = served.info
+        if self._audit is not None:
+            served.entry = self._audit.begin(request, info, user)
+        if self._flow is not None and (info is None or info.subresource not in CONNECTED):
+            verb = info.verb if info is not None else request.method.lower()
+            served.seat = await self._flow.seat(user, info, request.path, verb)
+        if info is None or unknown is not None:
+            await self._authorize_path(user, request)
+            raise unknown or unknown_path()
+        if info.resource is None:
+            return await self._document(request, info, user)
+        counted = self._in_flight.enter(info, user)
+        try:
+            return await self._resource(request, info, user)
+        finally:
+            self._in_flight.leave(counted)
 
     async def _user(self, request: Request) -> User:
         user = await self._chain.parts.authentication.user(request)

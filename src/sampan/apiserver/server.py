@@ -145,7 +145,11 @@ class ApiServer:
         in_flight = InFlight(
             settings.max_requests_in_flight, settings.max_mutating_requests_in_flight
         )
-        self._edge = HttpEdge(self._chain, documents, nodes, Measure(metrics), in_flight, clock)
+        self._audit = self._audit_of(settings, metrics, clock, rng)
+        self._edge = HttpEdge(
+            self._chain, documents, nodes, Measure(metrics), in_flight, clock, self._audit,
+            self._flow_of(settings, metrics, clock),
+        )  # fmt: skip
         metrics.gauge(
             "apiserver_storage_objects", "Number of stored objects", ("resource",)
         ).read_from(self._sizes)

@@ -7,7 +7,9 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from sampan.api.objects import Obj
 from sampan.apiserver.admission.plugins import AdmissionSettings
+from sampan.apiserver.audit_sinks import AuditFile
 from sampan.apiserver.authn.chain import PUBLIC_PATHS
 from sampan.apiserver.authn.front_proxy import FrontProxySettings
 from sampan.apiserver.authn.oidc import OidcSettings
@@ -49,6 +51,14 @@ class ApiServerSettings:
     authorization_webhook_settings: WebhookAuthorizerSettings = field(
         default_factory=WebhookAuthorizerSettings
     )
+    # What is noted of requests, and where; None: nothing.
+    audit_policy: Obj | None = None
+    audit_file: AuditFile | None = None
+    audit_webhook: Target | None = None
+    # Seats for requests at the same time, shared out by priority levels; 0: no flow control.
+    request_seats: int = 600
+    # An EncryptionConfiguration; None: values are stored as they are.
+    encryption: Obj | None = None
     admission: AdmissionSettings = field(default_factory=AdmissionSettings)
     # Admission: mount a token into every pod. Off until nodes can mount projected volumes.
     mount_service_account_tokens: bool = False

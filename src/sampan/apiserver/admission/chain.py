@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from sampan.api.calls import Call
 from sampan.api.objects import Obj, name_of
 from sampan.api.resources import Resource
+from sampan.apiserver.audit import note
 from sampan.apiserver.authn.user import User
 
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
@@ -123,6 +124,12 @@ class Admission:
             waiting = step(attributes)
             if waiting is not None:
                 await waiting
+
+    @staticmethod
+    def note(attributes: Attributes) -> None:
+        """What plugins found worth noting goes into the request's audit event."""
+        for key, value in attributes.audit.items():
+            note(key, value)
 
     async def settle(self, attributes: Attributes, stored: bool) -> None:
         """The write is over, well or badly."""

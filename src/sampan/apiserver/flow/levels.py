@@ -1,0 +1,149 @@
+"""Seats and queues of one priority level.
+
+Job: give a seat, or a place in a queue, or a refusal; fair between flows.
+Invariant: never more seats in use than the level has, but by what others lend and by one request
+    that is larger than all of them.
+Invariant: among queues with waiting requests the one that has been served least goes first; a
+    queue that was idle does not save up for it.
+Owner: FlowControl; all calls come from the server's own loop.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_ESTIMATE_SECONDS = 0.003  # what a request is charged until it is known what it took
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSettings:
+    name: str
+    uid: str
+    exempt: bool
+    seats: int
+    lendable: int
+    borrowable: int  # at most; what is there to borrow is another question
+    queues: int  # 0: refuse instead of queueing
+    hand_size: int
+    queue_length: int
+
+
+class _Queue:
+    __slots__ = ("served", "waiting")
+
+    def __init__(self) -> None:
+        self.served = 0.0  # seat-seconds
+        self.waiting: deque[tuple[asyncio.Future[None], int]] = deque()
+
+
+@dataclass(slots=True)
+class Seat:
+    """Held while a request is served."""
+
+    level: "Level"
+    queue: _Queue | None
+    seats: int
+    began: float
+
+    def leave(self, now: float) -> None:
+        self.level.left(self, now)
+
+
+class Level:
+    def __init__(self, settings: LevelSettings, to_borrow: Callable[["Level"], int]) -> None:
+        self.settings = settings
+        self.in_use = 0
+        self.queued = 0
+        self._queues = [_Queue() for _ in range(settings.queues)]
+        self._active: set[_Queue] = set()
+        self._to_borrow = to_borrow
+
+    def idle_lendable(self) -> int:
+        free = self.settings.seats - self.in_use
+        return max(0, min(self.settings.lendable, free)) if not self.queued else 0
+
+    def take(self, flow_hash: int, seats: int, now: float) -> Seat | None:
+        """At once, if there is room and nobody waits before it."""
+        if self.settings.exempt:
+            return Seat(self, None, 0, now)
+        if self.queued or not self._fits(seats):
+            return None
+        queue = self._queues[self._hand(flow_hash)[0]] if self._queues else None
+        return self._seated(queue, seats, now)
+
+    def line_up(self, flow_hash: int, seats: int) -> "tuple[asyncio.Future[None], _Queue] | None":
+        """A place in the shortest queue of the flow's hand; None: there is none left."""
+        if not self._queues:
+            return None
+        hand = [self._queues[one] for one in self._hand(flow_hash)]
+        queue = min(hand, key=lambda one: len(one.waiting))
+        if len(queue.waiting) >= self.settings.queue_length:
+            return None
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if not queue.waiting:
+            floor = min((one.served for one in self._active), default=queue.served)
+            queue.served = max(queue.served, floor)
+            self._active.add(queue)
+        queue.waiting.append((future, seats))
+        self.queued += 1
+        return future, queue
+
+    def give_up(self, future: asyncio.Future[None], queue: _Queue) -> None:
+        """It has waited too long, or its caller is gone."""
+        for one in queue.waiting:
+            if one[0] is future:
+                queue.waiting.remove(one)
+                self.queued -= 1
+                break
+        if not queue.waiting:
+            self._active.discard(queue)
+
+    def dispatched(self, queue: _Queue, seats: int, now: float) -> Seat:
+        """Of somebody who was called from a queue: the seat was taken when it was called."""
+        return Seat(self, queue, seats, now)
+
+    def left(self, seat: Seat, now: float) -> None:
+        if self.settings.exempt:
+            return
+        self.in_use -= seat.seats
+        if seat.queue is not None:
+            seat.queue.served += seat.seats * (now - seat.began - _ESTIMATE_SECONDS)
+        self.dispatch()
+
+    def dispatch(self) -> None:
+        """Call whoever fits, the least served queue first."""
+        while self._active:
+            queue = min(self._active, key=lambda one: one.served)
+            future, seats = queue.waiting[0]
+            if not self._fits(seats):
+                return
+            queue.waiting.popleft()
+            self.queued -= 1
+            if not queue.waiting:
+                self._active.discard(queue)
+            if future.done():
+                continue
+            self.in_use += seats
+            queue.served += seats * _ESTIMATE_SECONDS
+            future.set_result(None)
+
+    def _seated(self, queue: _Queue | None, seats: int, now: float) -> Seat:
+        self.in_use += seats
+        if queue is not None:
+            queue.served += seats * _ESTIMATE_SECONDS
+        return Seat(self, queue, seats, now)
+
+    def _fits(self, seats: int) -> bool:
+        if self.in_use == 0 or self.in_use + seats <= self.settings.seats:
+            return True
+        return self.in_use + seats <= self.settings.seats + self._to_borrow(self)
+
+    def _hand(self, flow_hash: int) -> list[int]:
+        """Shuffle sharding: a few queues out of all, by the flow's hash, without repetition."""
+        left = list(range(len(self._queues)))
+        hand = []
+        for _ in range(min(self.settings.hand_size, len(left))):
+            flow_hash, at = divmod(flow_hash, len(left))
+            hand.append(left.pop(at))
+        return hand
