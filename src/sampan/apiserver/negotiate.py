@@ -133,9 +133,12 @@ def list_head(
 
 
 def list_bytes(head: Obj, items: Sequence[Item]) -> bytes:
-    """The list's JSON, joined from what the cache has; nothing is serialised again."""
-    start = orjson.dumps(head)[:-1]
-    return b"".join((start, b',"items":[', b",".join([item.data for item in items]), b"]}"))
+    """The list's JSON, joined from what the cache has; nothing is serialised again, and what may be
+    megabytes is copied once."""
+    parts = [item.data for item in items] or [b""]
+    parts[0] = b"".join((orjson.dumps(head)[:-1], b',"items":[', parts[0]))
+    parts[-1] += b"]}"
+    return b",".join(parts)
 
 
 def partial(obj: Obj, version: str) -> Obj:
