@@ -88,12 +88,14 @@ def hostname_of(service: Obj, pod: Obj) -> str:
 
 def services_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     """Wake: the services that select the pod, or did, where anything that they show changed."""
-    if old is not None and new is not None and _shown(old) == _shown(new):
-        return ()
     pod = new if new is not None else old
     if pod is None:
         return ()
     services = caches(SERVICES).by("namespace", namespace_of(pod))
+    if not any((one.get("spec") or {}).get("selector") for one in services):
+        return ()  # the common case, and comparing pods costs more
+    if old is not None and new is not None and _shown(old) == _shown(new):
+        return ()
     sides = [labels_of(one) for one in (old, new) if one is not None]
     return [key_of(one) for one in services if any(selects(one, labels) for labels in sides)]
 
