@@ -1,0 +1,143 @@
+"""What is noted of requests, and that secrets at rest are sealed. [A10]"""
+
+import asyncio
+import base64
+
+import orjson
+import pytest
+
+from sampan.apiserver.audit_sinks import AuditFile
+from sampan.apiserver.outbound import Target
+from sampan.apiserver.settings import ApiServerSettings
+from sampan.core.clock import SystemClock
+from sampan.core.http import Response
+from sampan.core.http_server import Server
+from sampan.core.tls import client_context, server_context
+from sampan.testing.api_requests import api_server, pod
+from sampan.testing.certificates import Authority
+from sampan.testing.control_plane import published_schema
+
+SECRETS = "/api/v1/namespaces/default/secrets"
+POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "Metadata", "resources": [{"group": "", "resources": ["secrets"]}]},
+        {"level": "RequestResponse", "verbs": ["create"], "omitManagedFields": True},
+        {"level": "Metadata"},
+    ],
+}
+
+
+def run(test, **settings):
+    async def main():
+        chosen = ApiServerSettings(**settings)
+        async with api_server(published_schema(), settings=chosen, clock=SystemClock()) as api:
+            await test(api)
+
+    asyncio.run(main())
+
+
+def events(path):
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def test_requests_are_noted_by_policy_and_secrets_keep_theirs(tmp_path):
+    path = tmp_path / "audit.log"
+
+    async def test(api):
+        data = {"password": base64.b64encode(b"hunter2").decode()}
+        await api.made(SECRETS, {"metadata": {"name": "s"}, "data": data})
+        await api.made("/api/v1/namespaces/default/pods", pod("a"))
+        await api.send("GET", "/api/v1/pods", user="bob", group="dev")
+        await api.send("GET", "/api/v1/pods", user="")
+        watch = await api.watch("/api/v1/pods")
+        await watch.seen(1)
+        await watch.close()
+
+    run(test, audit_policy=POLICY, audit_file=AuditFile(str(path)))
+    assert oct(path.stat().st_mode)[-3:] == "600"
+    assert b"aHVudGVyMg" not in path.read_bytes()
+    secret, made, refused, unknown, started, watched = events(path)
+    assert (secret["level"], secret["verb"]) == ("Metadata", "create")
+    assert secret["objectRef"] == {
+        "resource": "secrets",
+        "namespace": "default",
+        "apiVersion": "v1",
+    }
+    assert secret["user"]["username"] == "admin"
+    assert made["requestObject"]["metadata"]["name"] == "a"
+    assert "managedFields" not in made["responseObject"]["metadata"]
+    assert made["responseStatus"]["code"] == 201
+    assert made["annotations"]["pod-security.kubernetes.io/enforce-policy"] == "privileged:latest"
+    assert refused["responseStatus"]["code"] == 403
+    assert refused["annotations"]["authorization.k8s.io/decision"] == "forbid"
+    assert unknown["responseStatus"]["code"] == 401
+    assert (started["stage"], watched["stage"]) == ("ResponseStarted", "ResponseComplete")
+    assert started["auditID"] == watched["auditID"]
+
+
+def test_the_log_is_rotated(tmp_path):
+    path = tmp_path / "audit.log"
+
+    async def test(api):
+        for _ in range(4):
+            await api.get("/api/v1/pods")
+            await asyncio.sleep(0.05)
+
+    chosen = AuditFile(str(path), max_bytes=700, max_backups=2, compress=True)
+    run(test, audit_policy=POLICY, audit_file=chosen)
+    backups = sorted(one.name for one in tmp_path.glob("audit-*.log.gz"))
+    assert len(backups) == 2
+    assert len(events(path)) == 1
+
+
+@pytest.mark.slow
+def test_a_webhook_gets_events_in_batches(tmp_path):
+    authority = Authority(tmp_path)
+    batches = []
+
+    async def handle(request):
+        batches.append(orjson.loads(request.body)["items"])
+        return Response(200, [], b"{}")
+
+    async def main():
+        pair = authority.issue("hook")
+        server = Server(handle, ssl_context=server_context(pair.cert_path, pair.key_path))
+        port = await server.start("127.0.0.1", 0)
+        hook = Target(
+            f"https://127.0.0.1:{port}/", lambda: client_context(ca_path=authority.ca_path)
+        )
+        settings = ApiServerSettings(audit_policy=POLICY, audit_webhook=hook)
+        async with api_server(published_schema(), settings=settings, clock=SystemClock()) as api:
+            for _ in range(20):
+                await api.get("/api/v1/pods")
+        await server.stop(0.1)
+
+    asyncio.run(main())
+    assert sum(len(one) for one in batches) == 20
+    assert len(batches) < 20
+
+
+def test_secrets_are_sealed_in_the_store_of_a_running_server(tmp_path):
+    key = {"name": "one", "secret": base64.b64encode(b"k" * 32).decode()}
+    row = {"resources": ["secrets"], "providers": [{"aesgcm": {"keys": [key]}}, {"identity": {}}]}
+    chosen = {"kind": "EncryptionConfiguration", "resources": [row]}
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+
+    async def main():
+        data = {"password": base64.b64encode(b"hunter2").decode()}
+        async with api_server(published_schema(), url, clock=SystemClock()) as api:
+            await api.made(SECRETS, {"metadata": {"name": "old"}, "data": data})
+        settings = ApiServerSettings(encryption=chosen)
+        async with api_server(published_schema(), url, settings, SystemClock()) as api:
+            await api.made(SECRETS, {"metadata": {"name": "new"}, "data": data})
+            for name in ("old", "new"):
+                raw = await api.store.get(f"/registry/secrets/default/{name}")
+                assert raw.value.startswith(b"k8s:enc:aesgcm:v1:one:")
+                shown = (await api.get(f"{SECRETS}/{name}")).obj
+                assert shown["data"] == data
+            assert (await api.delete(f"{SECRETS}/old")).status == 200
+
+    asyncio.run(main())
