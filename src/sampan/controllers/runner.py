@@ -66,9 +66,7 @@ class ControllerRunner:
         rng = rng or random.Random()
         self._informers = informers
         self._loops = [
-            _Loop(
-                one, acting_as(one.name) if acting_as else client, informers, clock, metrics, rng
-            )
+            _Loop(one, acting_as(one.name) if acting_as else client, informers, clock, metrics, rng)
             for one in controllers
         ]
         depth = metrics.gauge("workqueue_depth", "Current depth of the workqueue.", ("name",))
