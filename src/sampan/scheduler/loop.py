@@ -87,6 +87,7 @@ from sampan.scheduler.rows import (
 
 MOST_CALLS = 256  # bindings and status writes in flight; the next decision waits
 CALL_SECONDS = 30.0
+CONFIRM_SECONDS = 900.0  # how long after its binding a pod may stay unseen
 CROWD = 8  # more pods than these wait: only the first get a full record
 DECISIONS_PER_TURN = 16  # then others of the event loop have theirs
 
@@ -129,6 +130,7 @@ class Scheduler:
         # With several profiles, a rule may mean one thing here and another there.
         self._queue = QueueState(all_or_none if others else hints.helped, self._backoff)
         self._budgets: dict[str, Budget] = {}  # by namespace/name
+        self._unconfirmed: dict[str, float] = {}  # bound pods → when they are given up
         self._evicting: set[str] = set()  # pods whose victims are being told
         self._pods: dict[str, Obj] = {}  # the pods of the queue, by uid
         self._measures = Measures(self._metrics, self._queue)
@@ -210,12 +212,14 @@ class Scheduler:
         elif node := node_of(new):
             uid = uid_of(new)
             self._unqueue(uid)
+            self._unconfirmed.pop(uid, None)
             for event in self._cache.put_pod(uid, node, resident_of(new)):
                 self._happened(event)
         elif scheduler_of(new) in self._profiles:
             self._pod_waits(new)
 
     def _pod_gone(self, uid: str) -> None:
+        self._unconfirmed.pop(uid, None)
         self._withdrawn(uid)
         self._happened(self._cache.remove_pod(uid))
 
@@ -285,10 +289,23 @@ class Scheduler:
             if self._calls < MOST_CALLS and self._queue.has_next():
                 await asyncio.sleep(0)
                 continue
-            self._alarm.set(self._queue.next_flush())
+            self._alarm.set(self._next_alarm())
             await self._wake.wait()
             self._wake.clear()
             self._queue.flush(self._clock.monotonic())
+            self._expire()
+
+    def _next_alarm(self) -> float | None:
+        moments = (self._queue.next_flush(), next(iter(self._unconfirmed.values()), None))
+        return min((one for one in moments if one is not None), default=None)
+
+    def _expire(self) -> None:
+        """Bindings that were answered and never seen: the pod's room is not held for ever."""
+        now = self._clock.monotonic()
+        for uid in [one for one, until in self._unconfirmed.items() if until <= now]:
+            del self._unconfirmed[uid]
+            log.warning("a bound pod was never seen on its node", uid=uid)
+            self._happened(self._cache.forget(uid))
 
     async def _attempt(self) -> bool:
         """One pod; False where there is none to try."""
@@ -500,6 +517,8 @@ class Scheduler:
             self._not_bound(pod, node, error, started)
             return
         now = self._clock.monotonic()
+        if uid in self._queue:  # else its confirmation was here before the answer
+            self._unconfirmed[uid] = now + CONFIRM_SECONDS
         self._unqueue(uid)
         self._measures.attempted(SCHEDULED, now - started, waiting.pod.scheduler)
         self._measures.scheduled(waiting, now)

@@ -26,6 +26,7 @@ class Api(SmallApi):
         super().__init__(clock)
         self.bound, self.failures, self.bind_seconds = [], [], 0.0
         self.binding = self.most_binding = self.delete_failures = 0
+        self.forgetful = False
 
     async def delete(self, resource, namespace, name, **options):
         if self.delete_failures:
@@ -48,6 +49,8 @@ class Api(SmallApi):
             self.binding -= 1
         if self.failures:
             raise self.failures.pop(0)
+        if self.forgetful:
+            return {}  # says that it is done, and does nothing
         pod = copy_of(self._found(PODS, namespace, name))
         assert pod["metadata"]["uid"] == obj["metadata"]["uid"]
         if pod["spec"].get("nodeName"):
@@ -486,6 +489,23 @@ def test_a_victim_that_cannot_be_removed_now_is_removed_later():
             await world.pod("high", cpu="2", priority=10)
             await world.clock.sleep(30)
             assert world.node_of("high") == "n"
+
+    story(test)
+
+
+def test_a_bound_pod_that_is_never_seen_does_not_hold_its_room_for_ever():
+    async def test(world):
+        await world.node(cpu="1")
+        world.api.forgetful = True
+        async with running(world):
+            await world.pod("lost", cpu="1")
+            await world.clock.sleep(1)
+            world.api.forgetful = False
+            await world.pod("next", cpu="1")
+            await world.clock.sleep(800)
+            assert world.node_of("next") is None
+            await world.clock.sleep(200)
+            assert world.node_of("next") == "n"
 
     story(test)
 

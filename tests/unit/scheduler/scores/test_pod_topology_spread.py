@@ -78,3 +78,49 @@ def test_points_are_those_of_the_slow_way(cluster, pod, data):
             assert found[at] == expected
         elif feasible[at]:
             assert found[at] == 0
+
+
+def soft(key, skew=1):
+    return {
+        "topologyKey": key, "maxSkew": skew, "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+    }  # fmt: skip
+
+
+def test_many_domains_weigh_more_than_few():
+    """The weight is the logarithm of the number of domains and two, for each constraint its own.
+
+    Two zones and six racks, counts such that another base, another offset, or one weight for both
+    gives other points (worked out by hand from upstream's formula)."""
+    zones, racks = ("x", "x", "x", "y", "y", "y"), ("1", "2", "3", "4", "5", "6")
+    pods = (0, 3, 1, 2, 0, 5)
+    there, placed = [], {}
+    for at, (zone, rack, count) in enumerate(zip(zones, racks, pods, strict=True)):
+        name = f"n{at}"
+        there.append(
+            {
+                "metadata": {"name": name, "labels": {"zone": zone, "rack": rack}},
+                "spec": {},
+                "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}},
+            }
+        )
+        meta = {"namespace": "default", "labels": {"app": "a"}}
+        placed[name] = [
+            {"metadata": {"name": f"{name}-{one}", "uid": f"{name}-{one}", **meta}, "spec": {}}
+            for one in range(count)
+        ]
+    spec = {
+        "containers": [{"name": "c"}],
+        "topologySpreadConstraints": [soft("zone", 2), soft("rack")],
+    }
+    pod = {"metadata": {"name": "p", "namespace": "default", "labels": {"app": "a"}}, "spec": spec}
+    found = PREFERRED_SPREAD.points(
+        pod_row(pod).shape, snapshot_of((there, placed)), np.ones(6, bool)
+    )
+    raw = []
+    for zone, count in zip(zones, pods, strict=True):
+        in_zone = sum(other for where, other in zip(zones, pods, strict=True) if where == zone)
+        raw.append(math.floor(in_zone * math.log(4) + 1 + count * math.log(8) + 0.5))
+    assert raw == [7, 13, 9, 15, 11, 21]
+    most, least = max(raw), min(raw)
+    assert found.tolist() == [100 * (most + least - one) // most for one in raw]
