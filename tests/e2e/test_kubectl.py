@@ -90,7 +90,7 @@ STORIES = {
         run p --image=app:1 --restart=Sometimes
         run p --image=app:1 --image-pull-policy=Sometimes
         get pod p
-        get deploy,sa,job,cj,ing,quota,pdb,hpa,role,rolebinding,svc -o wide
+        get deploy,sa,job,cj,ing,pdb,hpa,role,rolebinding,svc -o wide
         get priorityclass pc
         get clusterrolebinding crb -o wide
     """,
@@ -134,7 +134,7 @@ STORIES = {
         describe limits limits
         describe role reader
         describe rolebinding readers
-        describe namespace kubectl
+        describe namespace NAMESPACE
         describe pod nosuch
         describe priorityclass system-node-critical
         describe sa default
@@ -295,7 +295,7 @@ def told(story, namespace, environment, directory):
         (directory / manifest.name).write_text(text)
     lines = []
     for line in filter(None, (one.strip() for one in STORIES[story].splitlines())):
-        words = shlex.split(line.replace('"', '\\"'))
+        words = shlex.split(line.replace('"', '\\"').replace("NAMESPACE", namespace))
         done = subprocess.run(
             ["kubectl", "-n", namespace, *words], env=environment, cwd=directory,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
