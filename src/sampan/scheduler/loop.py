@@ -33,6 +33,7 @@ from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.scheduler.alarm import Alarm
 from sampan.scheduler.batch import Batches
 from sampan.scheduler.bind import (
     GATED,
@@ -52,6 +53,7 @@ from sampan.scheduler.evict import evict, tell
 from sampan.scheduler.expected import Nominations
 from sampan.scheduler.explain import message, nobody_to_preempt, not_preempted
 from sampan.scheduler.extender import Extender, ExtenderFailed
+from sampan.scheduler.extenders import Extenders
 from sampan.scheduler.extra import Answer, Extra
 from sampan.scheduler.hints import Hints
 from sampan.scheduler.measures import ERROR, SCHEDULED, UNSCHEDULED, Measures
@@ -65,7 +67,6 @@ from sampan.scheduler.preempt import (
     Preemptor,
     best,
     candidates,
-    narrowed,
     not_eligible,
     preempt,
 )
@@ -108,7 +109,8 @@ class Scheduler:
     ) -> None:
         self._client, self._clock, self._rng = client, clock, rng
         self._profiles = {one.scheduler_name: one for one in profiles}
-        self._metrics, self._extenders, self._backoff = metrics, extenders, backoff
+        self._metrics, self._backoff = metrics, backoff
+        self._outside = Extenders(extenders)
         self._begin()
 
     def _begin(self) -> None:
@@ -139,7 +141,7 @@ class Scheduler:
         self._tasks = Tasks("scheduler")
         self._calls = 0  # bindings and status writes in flight
         self._wake = asyncio.Event()
-        self._alarm = _Alarm(self._clock, self._tasks, self._wake.set)
+        self._alarm = Alarm(self._clock, self._tasks, self._wake.set)
 
     async def run(self) -> None:
         """Until cancelled; may be run again after a failure."""
@@ -170,7 +172,7 @@ class Scheduler:
 
     def node_changed(self, old: Obj | None, new: Obj | None) -> None:
         if new is not None:
-            if self._extenders:
+            if self._outside:
                 self._nodes[name_of(new)] = new
             self._happened(self._cache.put_node(node_row(new)))
         elif old is not None:
@@ -252,7 +254,7 @@ class Scheduler:
             order = plugin.sort_key(pod)
             if order is not None:
                 row = replace(row, order=order)
-        ignored = {name for one in self._extenders for name in one.settings.not_ours}
+        ignored = self._outside.resources
         return without(row, ignored) if ignored else row
 
     def _reconsider(self, uid: str) -> None:
@@ -330,38 +332,22 @@ class Scheduler:
         return True
 
     async def _decided(self, pod: Obj, row: PodRow) -> Decision:
-        plugins, answers = self._plugins[row.scheduler], []
+        plugins = self._plugins[row.scheduler]
+        answers: list[Answer] = []
         for plugin, _ in plugins:
             why = plugin.pre_filter(pod)
             if why is not None:
                 count = len(self._cache.columns)
                 return Refused(count, (), beforehand=why, beforehand_rule=plugin.name)
         batches = self._batches[row.scheduler]
-        if any(one.is_interested(pod) for one in self._extenders):
-            answers = await self._asked_outside(pod, batches.feasible(row.shape))
+        if self._outside.concern(pod):
+            feasible = batches.feasible(row.shape)
+            nodes = [self._nodes[name] for name in feasible if name in self._nodes]
+            answers = await self._outside.answers(pod, nodes)
         expected = self._nominations.for_others(row.uid, row.priority)
         first = self._nominations.node_of(row.uid)
         extra = Extra(pod, plugins, answers) if plugins or answers else None
         return batches.decide(row.shape, self._rng, expected, first, extra)
-
-    async def _asked_outside(self, pod: Obj, feasible: list[str]) -> list[Answer]:
-        """Each extender is asked about the nodes that those before it allow."""
-        answers = []
-        nodes = [self._nodes[name] for name in feasible if name in self._nodes]
-        for one in self._extenders:
-            if not nodes or not one.is_interested(pod):
-                continue
-            try:
-                answer = await one.answer(pod, nodes)
-            except ExtenderFailed as error:
-                if not one.settings.ignorable:
-                    raise
-                log.warning("an extender was passed over", extender=one.name, error=error)
-                continue
-            answers.append(answer)
-            if answer.allowed is not None:
-                nodes = [node for node in nodes if name_of(node) in answer.allowed]
-        return answers
 
     def _not_decided(self, pod: Obj, row: PodRow, error: Exception, started: float) -> None:
         now = self._clock.monotonic()
@@ -433,27 +419,12 @@ class Scheduler:
         return found.node, ""
 
     async def _found_victims(self, pod: Obj, row: PodRow, asked: Preemptor) -> Candidate | Hopeless:
-        outside = [
-            one for one in self._extenders
-            if one.settings.preempt_verb and one.is_interested(pod)
-        ]  # fmt: skip
-        if not outside:
+        if not self._outside.weigh_victims_of(pod):
             return preempt(row, asked, self._rng)
-        those = candidates(row, asked, self._rng)
-        for one in outside:
-            if those:
-                try:
-                    chosen = await one.preempted(pod, those)
-                except ExtenderFailed:
-                    if not one.settings.ignorable:
-                        raise
-                    continue
-                those = narrowed(those, chosen)
-        return (
-            best(those, self._rng)
-            if those
-            else Hopeless(((NOT_HELPFUL, len(self._cache.columns)),))
-        )
+        those = await self._outside.left_of(pod, candidates(row, asked, self._rng))
+        if not those:
+            return Hopeless(((NOT_HELPFUL, len(self._cache.columns)),))
+        return best(those, self._rng)
 
     def _clear(self, row: PodRow, found: Candidate) -> None:
         self._measures.preempted(len(found.victims))
@@ -532,11 +503,8 @@ class Scheduler:
         for plugin in plugins:
             if await plugin.bind(pod, node):
                 return
-        for one in self._extenders:
-            if one.settings.bind_verb and one.is_interested(pod):
-                await one.bind(pod, node)
-                return
-        await bind(self._client, pod, node)
+        if not await self._outside.bound(pod, node):
+            await bind(self._client, pod, node)
 
     async def _volumes_bound(self, promise: Promise, scheduler: str) -> None:
         async with asyncio.timeout(CALL_SECONDS):
@@ -641,26 +609,3 @@ def _step_of(error: Exception) -> str:
     if isinstance(error, VolumesNotBound):
         return "PreBind plugin VolumeBinding"
     return "Bind plugin DefaultBinder"
-
-
-class _Alarm:
-    """Calls once at a moment; a new moment replaces the old one."""
-
-    def __init__(self, clock: Clock, tasks: Tasks, call: Callable[[], None]) -> None:
-        self._clock, self._tasks, self._call = clock, tasks, call
-        self._task: asyncio.Task[None] | None = None
-        self._at: float | None = None
-
-    def set(self, at: float | None) -> None:
-        if at == self._at and self._task is not None and not self._task.done():
-            return
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
-        self._at = at
-        if at is not None:
-            self._task = self._tasks.start("alarm", self._ring(at))
-
-    async def _ring(self, at: float) -> None:
-        await self._clock.sleep(max(0.0, at - self._clock.monotonic()))
-        self._call()
