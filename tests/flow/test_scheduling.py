@@ -7,10 +7,15 @@ from sampan.api.objects import key_of
 from sampan.api.resources import (
     EVENTS,
     NODES,
+    PERSISTENT_VOLUME_CLAIMS,
     POD_DISRUPTION_BUDGETS,
     PODS,
     PRIORITY_CLASSES,
+    STORAGE_CLASSES,
 )
+from sampan.api.storage import LOCAL_PROVISIONER, LOCAL_ROOT
+from sampan.controllers.catalog import ControllerSettings, all_controllers
+from sampan.core.http import Request
 from sampan.core.tasks import Tasks
 from sampan.scheduler.loop import Scheduler
 from sampan.testing import virtual_time
@@ -178,5 +183,68 @@ def test_a_more_important_pod_makes_room_within_the_budgets():
             await plane.clock.sleep(5)
             assert (await placed(plane))["default/important"] == "b"
             assert (await placed(plane))["default/kept"] == "a"
+
+    virtual_time.run(story())
+
+
+def test_a_claim_that_waits_for_its_pod_is_provisioned_on_the_pods_node():
+    """[S4] [S6] Scheduler, volume controller and local provisioner, through the real API."""
+
+    def controllers():
+        names = ("persistentvolume-binder-controller", "local-provisioner")
+        offered = all_controllers(ControllerSettings(root_ca="PEM"))
+        return [one for one in offered if one.name in names]
+
+    async def story():
+        async with ControlPlane(controllers) as plane:
+            client = plane.as_user("system:kube-scheduler")
+            scheduler = Scheduler(
+                client, clock=plane.clock, rng=random.Random(1), metrics=plane.metrics
+            )
+            tasks = Tasks("test")
+            tasks.start("scheduler", scheduler.run())
+            try:
+                made = node("a")
+                made["metadata"]["annotations"] = {LOCAL_ROOT: "/var/lib/volumes"}
+                await ready_node(plane, made)
+                storage = {
+                    "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+                    "metadata": {"name": "local"}, "provisioner": LOCAL_PROVISIONER,
+                    "volumeBindingMode": "WaitForFirstConsumer",
+                }  # fmt: skip
+                await plane.client.create(STORAGE_CLASSES, storage)
+                mounted = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+                await plane.client.create(PODS, pod("web", volumes=mounted), "default")
+                await plane.clock.sleep(1)
+                said = condition(await plane.client.get(PODS, "default", "web"))["message"]
+                assert said.startswith(
+                    '0/1 nodes are available: persistentvolumeclaim "c" not found. '
+                )
+                claim = {
+                    "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"},
+                    "spec": {
+                        "storageClassName": "local", "accessModes": ["ReadWriteOnce"],
+                        "resources": {"requests": {"storage": "1Gi"}},
+                    },
+                }  # fmt: skip
+                await plane.client.create(PERSISTENT_VOLUME_CLAIMS, claim, "default")
+                await plane.clock.sleep(20)
+                assert await placed(plane) == {"default/web": "a"}
+                bound = await plane.client.get(PERSISTENT_VOLUME_CLAIMS, "default", "c")
+                assert bound["status"]["phase"] == "Bound"
+            finally:
+                await tasks.stop()
+
+    virtual_time.run(story())
+
+
+def test_what_the_scheduler_remembers_is_not_for_strangers():
+    """[X2]"""
+
+    async def story():
+        async with ControlPlane() as plane:
+            plane.server.add_document("/sampan/v1/why/", lambda rest: {"asked": rest})
+            reply = await plane.server.handle_http(Request("GET", "/sampan/v1/why/a/b", "", {}))
+            assert reply.status in (401, 403)
 
     virtual_time.run(story())
