@@ -126,7 +126,7 @@ STORIES = {
         create -f all.yaml
         describe pod web
         describe svc web
-        describe cm conf
+        describe cm kube-root-ca.crt
         describe secret hidden
         describe pvc data
         describe ingress web

@@ -77,8 +77,10 @@ class OddRequests:
             body = self._noise(body)
         if method == "DELETE" and rng.random() < 0.5:
             body = self._delete_options()
+        # Stored, these would send later requests out into the world.
+        query = "dryRun=All" if resource.plural in _CALLING_OUT else self._query()
         return Request(
-            method, path, self._query(), headers, body,
+            method, path, query, headers, body,
             peer_certificate=self._certificate, remote="127.0.0.1",
         )  # fmt: skip
 
@@ -255,3 +257,4 @@ class OddRequests:
 
 
 _CONNECTED = frozenset({"attach", "exec", "log", "portforward", "proxy"})
+_CALLING_OUT = frozenset({"mutatingwebhookconfigurations", "validatingwebhookconfigurations"})
