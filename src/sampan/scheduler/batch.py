@@ -49,6 +49,8 @@ class Batches:
             return early
         kept = self._kept_for(pod)
         feasible = kept.feasible(pod, nodes)
+        if first and extra is None and self._will_do(first, pod, feasible, expected):
+            return Chosen(first, 0, 1)
         if expected:
             feasible = with_room_for(expected, pod, feasible, self._columns, self._profile)
         more: list[Refusal] = []
@@ -67,6 +69,14 @@ class Batches:
         best = np.flatnonzero(ranked == ranked.max())
         at = int(best[rng.randrange(len(best))])
         return Chosen(nodes.rows[at].name, int(ranked[at]), count)
+
+    def _will_do(self, node: str, pod: PodShape, feasible: BoolArray, expected: Expected) -> bool:
+        """Whether the node that was cleared for a pod is free for it now."""
+        at = self._columns.snapshot().at.get(node)
+        if at is None or not feasible[at]:
+            return False
+        others = {node: expected[node]} if node in expected else NOBODY
+        return bool(with_room_for(others, pod, feasible, self._columns, self._profile)[at])
 
     def feasible(self, pod: PodShape) -> list[str]:
         """The nodes that the rules of the profile allow."""

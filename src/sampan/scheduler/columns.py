@@ -253,6 +253,10 @@ class Touched:
             del self._rows[:half]
             self._dropped += half
 
+    def forget_since(self, position: int) -> None:
+        """What was done since then was undone."""
+        del self._rows[max(0, position - self._dropped) :]
+
     def since(self, position: int) -> list[int] | None:
         """None: it is too long ago to say."""
         if position < self._dropped:

@@ -113,6 +113,7 @@ def refused_with(expected: Expected, pod: PodShape, columns: Columns, profile: P
 
 @contextmanager
 def added(columns: Columns, node: str, pods: Sequence[Resident]) -> Iterator[None]:
+    before = columns.touched.position
     for one in pods:
         columns.add(node, one)
     try:
@@ -120,10 +121,12 @@ def added(columns: Columns, node: str, pods: Sequence[Resident]) -> Iterator[Non
     finally:
         for one in pods:
             columns.subtract(node, one)
+        columns.touched.forget_since(before)
 
 
 @contextmanager
 def removed(columns: Columns, node: str, pods: Sequence[Resident]) -> Iterator[None]:
+    before = columns.touched.position
     for one in pods:
         columns.subtract(node, one)
     try:
@@ -131,6 +134,7 @@ def removed(columns: Columns, node: str, pods: Sequence[Resident]) -> Iterator[N
     finally:
         for one in pods:
             columns.add(node, one)
+        columns.touched.forget_since(before)
 
 
 def _merged(refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:

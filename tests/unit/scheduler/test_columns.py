@@ -47,6 +47,10 @@ def test_what_was_touched_is_known_for_a_while():
     touched.add(4)
     assert touched.since(start) == [3, 4]
     assert touched.since(touched.position) == []
+    middle = touched.position
+    touched.add(9)
+    touched.forget_since(middle)
+    assert touched.since(start) == [3, 4]
     for _ in range(MOST_TOUCHED):
         touched.add(1)
     assert touched.since(start) is None
