@@ -22,11 +22,12 @@ from sampan.client.informer import Informers
 from sampan.client.inprocess import InProcessClient
 from sampan.client.kubeconfig import write_kubeconfig
 from sampan.client.lease import Elector, LeaseSettings
-from sampan.cmd import machine, pki
+from sampan.cmd import machine, pki, rotation
 from sampan.cmd.data_dir import DataDir
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.nodes import ClientMaker, NodeIdentity, Nodes, choose_nodes
 from sampan.cmd.progress import Progress
+from sampan.cmd.security_settings import server_settings
 from sampan.cmd.settings import SERVICE_CIDR, UpSettings
 from sampan.core.clock import Clock
 from sampan.core.http_server import Server, bound_socket
@@ -51,6 +52,8 @@ class AllInOne:
         self._tasks = Tasks("sampan")
         self._undo = AsyncExitStack()
         self._pki = pki.Pki(data.pki)
+        self._served: list[rotation.Served] = []
+        self._url = ""
         self._nodes: Nodes | None = None
         self._server: ApiServer | None = None
         self._shared = False  # other processes use the same store
@@ -103,6 +106,13 @@ class AllInOne:
             )
             made = pki.ensure(self._data.pki, wanted, self._clock)
             step.detail = f"{made} made" if made else "kept"
+        self._tasks.supervise(
+            "certificates",
+            lambda: rotation.keep_fresh(
+                self._data.pki, wanted, lambda: self._served,
+                lambda: self._write_kubeconfig(self._url), self._clock,
+            ),
+        )  # fmt: skip
 
     async def _start_api_server(self) -> ApiServer:
         with self._progress.step("store") as step:
@@ -128,7 +138,8 @@ class AllInOne:
             self._tasks.supervise("compaction", lambda: keep_compacted(store, self._clock))
             self._tasks.supervise("service repair", server.keep_repaired)
             step.detail = f"https://{address}:{port}"
-        self._write_kubeconfig(f"https://{address}:{port}")
+        self._url = f"https://{address}:{port}"
+        self._write_kubeconfig(self._url)
         self._data.remember(port=port)
         return server
 
@@ -145,17 +156,22 @@ class AllInOne:
                 cert_path=self._pki.certificate("apiserver-kubelet-client"),
                 key_path=self._pki.key("apiserver-kubelet-client"),
             ),
+            **server_settings(self._settings.security, self._pki.ca.read_bytes()),
         )
 
     def _server_tls(self) -> ssl.SSLContext:
-        return server_context(
-            self._pki.certificate("apiserver"), self._pki.key("apiserver"), self._pki.ca
-        )
+        context = self._tls("apiserver")
+        if self._settings.security.proxy_ca_file:
+            context.load_verify_locations(self._settings.security.proxy_ca_file)
+        return context
 
     def _tls_of_node(self) -> ssl.SSLContext:
-        return server_context(
-            self._pki.certificate("kubelet"), self._pki.key("kubelet"), self._pki.ca
-        )
+        return self._tls("kubelet")
+
+    def _tls(self, file: str) -> ssl.SSLContext:
+        context = server_context(self._pki.certificate(file), self._pki.key(file), self._pki.ca)
+        self._served.append(rotation.Served(context, file))
+        return context
 
     def _write_kubeconfig(self, url: str) -> None:
         paths = [self._data.kubeconfig]

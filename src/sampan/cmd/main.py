@@ -7,6 +7,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from sampan.cmd import security
 from sampan.cmd.settings import (
     DEFAULT_DATA_DIR,
     DEFAULT_PORT,
@@ -112,6 +113,7 @@ def _up_settings(given: argparse.Namespace) -> UpSettings:
         node=NodeChoices(manifests=given.manifests),
         controllers=given.controllers,
         scheduler_config=given.scheduler_config,
+        security=security.choices(given),
     )
 
 
@@ -246,6 +248,7 @@ def _add_up(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> Non
     )
     _controllers(up)
     _log_level(up)
+    security.add_flags(up)
     # For --detach: where the child says that it is ready, or why it is not.
     add("--ready-fd", type=int, default=-1, help=argparse.SUPPRESS)
 

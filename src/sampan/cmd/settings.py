@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from sampan.cmd.security import SecurityChoices
+
 RuntimeChoice = Literal["auto", "cri", "simulated", "none"]
 DEFAULT_DATA_DIR = "./sampan-data"
 DEFAULT_PORT = 6443
@@ -46,6 +48,7 @@ class UpSettings:
     node: NodeChoices = NodeChoices()
     controllers: tuple[str, ...] = ("*",)  # `*` is all, `-job` all but that one
     scheduler_config: str = ""  # a KubeSchedulerConfiguration file
+    security: SecurityChoices = field(default_factory=SecurityChoices)
 
 
 @dataclass(frozen=True, slots=True)

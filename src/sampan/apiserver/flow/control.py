@@ -14,7 +14,7 @@ from collections.abc import Callable
 from sampan.api.errors import TooManyRequests
 from sampan.api.objects import Obj, name_of, uid_of
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.flow.levels import Level, LevelSettings, Seat
+from sampan.apiserver.flow.levels import Level, LevelSettings, Queue, Seat
 from sampan.apiserver.flow.schemas import Flow, Schemas
 from sampan.apiserver.request import RequestInfo
 from sampan.core.clock import Clock
@@ -92,21 +92,24 @@ class FlowControl:
             raise self._refused(flow, reason)
         future, queue = place
         handle = self._loop_timer(future)
+        called = False
         try:
             await future
+            called = True
         except TimeoutError as error:
-            level.give_up(future, queue)
             raise self._refused(flow, "time-out") from error
-        except BaseException:
-            level.give_up(future, queue)
-            if future.done() and not future.cancelled() and future.exception() is None:
-                level.dispatched(queue, seats, self._clock.monotonic()).leave(
-                    self._clock.monotonic()
-                )
-            raise
         finally:
             handle.cancel()
+            if not called:
+                self._gone(level, future, queue, seats)
         return level.dispatched(queue, seats, self._clock.monotonic())
+
+    def _gone(self, level: Level, future: "asyncio.Future[None]", queue: Queue, seats: int) -> None:
+        """Whoever waited does not any more; if it was called at that moment, its seat is free."""
+        level.give_up(future, queue)
+        if future.done() and not future.cancelled() and future.exception() is None:
+            now = self._clock.monotonic()
+            level.dispatched(queue, seats, now).leave(now)
 
     def _loop_timer(self, future: "asyncio.Future[None]") -> asyncio.TimerHandle:
         def late() -> None:

@@ -29,7 +29,7 @@ class LevelSettings:
     queue_length: int
 
 
-class _Queue:
+class Queue:
     __slots__ = ("served", "waiting")
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Seat:
     """Held while a request is served."""
 
     level: "Level"
-    queue: _Queue | None
+    queue: Queue | None
     seats: int
     began: float
 
@@ -55,8 +55,8 @@ class Level:
         self.settings = settings
         self.in_use = 0
         self.queued = 0
-        self._queues = [_Queue() for _ in range(settings.queues)]
-        self._active: set[_Queue] = set()
+        self._queues = [Queue() for _ in range(settings.queues)]
+        self._active: set[Queue] = set()
         self._to_borrow = to_borrow
 
     def idle_lendable(self) -> int:
@@ -72,7 +72,7 @@ class Level:
         queue = self._queues[self._hand(flow_hash)[0]] if self._queues else None
         return self._seated(queue, seats, now)
 
-    def line_up(self, flow_hash: int, seats: int) -> "tuple[asyncio.Future[None], _Queue] | None":
+    def line_up(self, flow_hash: int, seats: int) -> "tuple[asyncio.Future[None], Queue] | None":
         """A place in the shortest queue of the flow's hand; None: there is none left."""
         if not self._queues:
             return None
@@ -89,7 +89,7 @@ class Level:
         self.queued += 1
         return future, queue
 
-    def give_up(self, future: asyncio.Future[None], queue: _Queue) -> None:
+    def give_up(self, future: asyncio.Future[None], queue: Queue) -> None:
         """It has waited too long, or its caller is gone."""
         for one in queue.waiting:
             if one[0] is future:
@@ -99,7 +99,7 @@ class Level:
         if not queue.waiting:
             self._active.discard(queue)
 
-    def dispatched(self, queue: _Queue, seats: int, now: float) -> Seat:
+    def dispatched(self, queue: Queue, seats: int, now: float) -> Seat:
         """Of somebody who was called from a queue: the seat was taken when it was called."""
         return Seat(self, queue, seats, now)
 
@@ -128,7 +128,7 @@ class Level:
             queue.served += seats * _ESTIMATE_SECONDS
             future.set_result(None)
 
-    def _seated(self, queue: _Queue | None, seats: int, now: float) -> Seat:
+    def _seated(self, queue: Queue | None, seats: int, now: float) -> Seat:
         self.in_use += seats
         if queue is not None:
             queue.served += seats * _ESTIMATE_SECONDS

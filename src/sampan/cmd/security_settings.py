@@ -1,0 +1,188 @@
+"""The files that the API server's flags name, read into its settings.
+
+Job: SecurityChoices → fields of ApiServerSettings.
+Invariant: a file that cannot be read or means nothing stops the start with one sentence.
+"""
+
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sampan.api.objects import Obj
+from sampan.apiserver.admission.optional import EventLimit
+from sampan.apiserver.admission.plugins import AdmissionSettings
+from sampan.apiserver.admission.pod_security import PodSecuritySettings, Standard, standards
+from sampan.apiserver.audit_sinks import AuditFile
+from sampan.apiserver.authn.chain import PUBLIC_PATHS
+from sampan.apiserver.authn.front_proxy import FrontProxySettings
+from sampan.apiserver.authn.oidc import OidcSettings
+from sampan.apiserver.authz.modes import MODES
+from sampan.apiserver.outbound import Target
+from sampan.client import kubeconfig
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.security import SecurityChoices
+from sampan.core.tls import client_context
+
+_MEGABYTE = 1024 * 1024
+_PATHS = {"health": PUBLIC_PATHS, "true": None, "false": frozenset[str]()}
+
+
+def server_settings(chosen: SecurityChoices, client_ca_pem: bytes) -> dict[str, Any]:
+    """Fields of ApiServerSettings. Raises CannotStart."""
+    _check(chosen)
+    settings: dict[str, Any] = {
+        "authorization_modes": chosen.authorization_modes,
+        "abac_policy": _text(chosen.authorization_policy_file),
+        "authorization_webhook": _target(chosen.authorization_webhook_file),
+        "token_file": _text(chosen.token_file),
+        "token_webhook": _target(chosen.token_webhook_file),
+        "token_other_keys_pem": "\n".join(map(_text, chosen.account_key_files)).encode(),
+        "anonymous_paths": _PATHS[chosen.anonymous],
+        "bootstrap_tokens": True,
+        "oidc": _oidc(chosen),
+        "admission": _admission(chosen),
+        "audit_policy": _document(chosen.audit_policy_file),
+        "audit_file": _audit_file(chosen),
+        "audit_webhook": _target(chosen.audit_webhook_file),
+        "encryption": _document(chosen.encryption_file),
+        "client_ca_pem": client_ca_pem,
+    }
+    if chosen.proxy_ca_file:
+        pem = _text(chosen.proxy_ca_file).encode()
+        settings["front_proxy"] = FrontProxySettings(pem, chosen.proxy_names)
+    if chosen.account_issuers:
+        first = chosen.account_issuers[0]
+        settings |= {
+            "token_issuer": first,
+            "token_other_issuers": chosen.account_issuers[1:],
+            "token_audiences": (first,),
+        }
+    return settings
+
+
+def _check(chosen: SecurityChoices) -> None:
+    for mode in chosen.authorization_modes:
+        if mode not in MODES:
+            raise CannotStart(f"--authorization-mode: {mode!r} is none of {', '.join(MODES)}")
+    if "ABAC" in chosen.authorization_modes and not chosen.authorization_policy_file:
+        raise CannotStart("the mode ABAC needs --authorization-policy-file")
+    if "Webhook" in chosen.authorization_modes and not chosen.authorization_webhook_file:
+        raise CannotStart("the mode Webhook needs --authorization-webhook-config-file")
+    if chosen.anonymous not in _PATHS:
+        raise CannotStart("--anonymous-auth is health, true or false")
+    if chosen.oidc_issuer and not (
+        chosen.oidc_client_id and chosen.oidc_issuer.startswith("https://")
+    ):
+        raise CannotStart("--oidc-issuer-url is an https URL, and needs --oidc-client-id")
+    noted = chosen.audit_log or chosen.audit_webhook_file
+    if noted and not chosen.audit_policy_file:
+        raise CannotStart("an audit log needs --audit-policy-file")
+    if chosen.audit_policy_file and not noted:
+        raise CannotStart(
+            "--audit-policy-file needs --audit-log-path or --audit-webhook-config-file"
+        )
+
+
+def _text(path: str) -> str:
+    if not path:
+        return ""
+    try:
+        return Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CannotStart(f"cannot read {path}: {error}") from error
+
+
+def _document(path: str) -> Obj | None:
+    if not path:
+        return None
+    try:
+        found = yaml.load(_text(path), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        raise CannotStart(f"{path} is no YAML: {error}") from error
+    if not isinstance(found, dict):
+        raise CannotStart(f"{path} holds no object")
+    return found
+
+
+def _target(path: str) -> Target | None:
+    """Whom to call, from a file in the format of a kubeconfig."""
+    if not path:
+        return None
+    try:
+        found = kubeconfig.load(path, {}, "").connection()
+    except kubeconfig.KubeconfigError as error:
+        raise CannotStart(str(error)) from error
+
+    def tls() -> ssl.SSLContext:
+        return client_context(
+            ca_data=found.ca, cert_data=found.certificate, key_data=found.key,
+            verify=not found.insecure_skip_tls_verify,
+        )  # fmt: skip
+
+    return Target(found.server, tls, found.tls_server_name, found.token)
+
+
+def _oidc(chosen: SecurityChoices) -> OidcSettings | None:
+    if not chosen.oidc_issuer:
+        return None
+    tls: Callable[[], ssl.SSLContext] | None = None
+    if chosen.oidc_ca_file:
+        tls = lambda: client_context(ca_path=chosen.oidc_ca_file)  # noqa: E731
+    required = tuple(one.partition("=")[::2] for one in chosen.oidc_required)
+    return OidcSettings(
+        chosen.oidc_issuer, chosen.oidc_client_id, tls, chosen.oidc_username_claim,
+        chosen.oidc_username_prefix, chosen.oidc_groups_claim, chosen.oidc_groups_prefix,
+        required,
+    )  # fmt: skip
+
+
+def _audit_file(chosen: SecurityChoices) -> AuditFile | None:
+    if not chosen.audit_log:
+        return None
+    return AuditFile(
+        str(Path(chosen.audit_log).absolute()), chosen.audit_max_megabytes * _MEGABYTE,
+        chosen.audit_max_backups, chosen.audit_max_days,
+    )  # fmt: skip
+
+
+def _admission(chosen: SecurityChoices) -> AdmissionSettings:
+    security = PodSecuritySettings()
+    limits: tuple[EventLimit, ...] = ()
+    for plugin in (_document(chosen.admission_file) or {}).get("plugins") or ():
+        configured = plugin.get("configuration")
+        if configured is None and plugin.get("path"):
+            beside = Path(chosen.admission_file).parent / plugin["path"]
+            configured = _document(str(beside))
+        match plugin.get("name"):
+            case "PodSecurity":
+                security = _pod_security(configured or {})
+            case "EventRateLimit":
+                limits = tuple(map(_event_limit, (configured or {}).get("limits") or ()))
+            case name:
+                raise CannotStart(f"{chosen.admission_file}: {name} has nothing to configure")
+    return AdmissionSettings(chosen.enabled_plugins, chosen.disabled_plugins, security, limits)
+
+
+def _pod_security(configured: Obj) -> PodSecuritySettings:
+    exempt = configured.get("exemptions") or {}
+    labels = {
+        f"pod-security.kubernetes.io/{key}": value
+        for key, value in (configured.get("defaults") or {}).items()
+    }
+    found: dict[str, Standard] = standards(labels, PodSecuritySettings())
+    return PodSecuritySettings(
+        found,
+        frozenset(exempt.get("usernames") or ()),
+        frozenset(exempt.get("namespaces") or ()),
+        frozenset(exempt.get("runtimeClasses") or ()),
+    )
+
+
+def _event_limit(limit: Obj) -> EventLimit:
+    return EventLimit(
+        limit["type"], float(limit["qps"]), int(limit["burst"]),
+        int(limit.get("cacheSize") or 4096),
+    )  # fmt: skip
