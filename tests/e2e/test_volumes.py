@@ -266,7 +266,7 @@ def test_sub_paths_are_found_made_and_expanded(cluster, kubectl, host):
         {"name": "host", "mountPath": "/single", "subPath": "data/file"},
         {"name": "work", "mountPath": "/made", "subPath": "some/where"},
         {"name": "work", "mountPath": "/mine", "subPathExpr": "$(WHO)/logs"},
-        {"name": "work", "mountPath": "/work"},
+        {"name": "work", "mountPath": "/mnt"},
         {"name": "words", "mountPath": "/etc/app/word", "subPath": "word"},
     ]
     who = {"name": "WHO", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
@@ -276,7 +276,7 @@ def test_sub_paths_are_found_made_and_expanded(cluster, kubectl, host):
     script = """
         cat /data/file /single /etc/app/word; echo
         touch /data/x 2>&1; echo 1 > /made/a; echo 2 > /mine/b
-        cat /work/some/where/a /work/sub/logs/b; stat -c %a /work/some/where
+        cat /mnt/some/where/a /mnt/sub/logs/b; stat -c %a /mnt/some/where
     """
     assert sh(kubectl, "sub", script).splitlines() == [
         "keptkepthello", "touch: /data/x: Read-only file system", "1", "2", "777",
@@ -294,8 +294,8 @@ def test_no_path_leads_out_of_its_volume(kubectl, host):
     (host / "trap").symlink_to("/")
     work, node = {"work": {"emptyDir": {}}}, {"node": {"hostPath": {"path": str(host)}}}
     ln = {
-        "name": "ln", "image": IMAGE, "command": ["ln", "-s", "../../../..", "/work/up"],
-        "volumeMounts": [{"name": "work", "mountPath": "/work"}],
+        "name": "ln", "image": IMAGE, "command": ["ln", "-s", "../../../..", "/mnt/up"],
+        "volumeMounts": [{"name": "work", "mountPath": "/mnt"}],
     }  # fmt: skip
 
     def mount(name, **more):

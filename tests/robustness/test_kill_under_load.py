@@ -3,7 +3,8 @@
 Writers create, update and delete over HTTPS and write down what they were answered; watchers
 follow, resume from the last revision that they saw, and list again where they must. After each
 restart every answered write is there, every other one whole or not at all, and in the end every
-watcher's story is in order, without gaps and repetitions. SAMPAN_KILLS and SAMPAN_SEED change the run.
+watcher's story is in order, without gaps and repetitions. SAMPAN_KILLS and SAMPAN_SEED change
+the run.
 """
 
 import asyncio

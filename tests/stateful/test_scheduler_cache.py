@@ -7,9 +7,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sampan.scheduler.cache_state import CacheState
 from sampan.scheduler.node_terms import Requirement
-from sampan.scheduler.resident import Resident
 from sampan.scheduler.pod_terms import Carried, Kind, PodSelector, PodTerm
 from sampan.scheduler.requests import HostPort, Usage
+from sampan.scheduler.resident import Resident
 from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.tolerations import Taint
 

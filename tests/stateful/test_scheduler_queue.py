@@ -5,10 +5,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from sampan.scheduler.resident import Resident
 from sampan.scheduler.queue_state import BACKOFF, LONGEST_UNSCHEDULABLE_SECONDS, Place, QueueState
 from sampan.scheduler.requests import Usage
 from sampan.scheduler.requeue import NodeAdded, PodGone, may_help
+from sampan.scheduler.resident import Resident
 from sampan.scheduler.rows import NodeRow, pod_row
 
 UIDS = st.sampled_from("abcde")

@@ -79,7 +79,9 @@ class AllInOne:
         )
 
     async def stop(self) -> None:
-        """Whoever calls the API goes first, then the API, then the store."""
+        """readyz fails first; then whoever calls the API goes, then the API, then the store."""
+        if self._server is not None:
+            self._server.wind_down()
         if self._nodes is not None:
             await self._nodes.stop()
         await self._tasks.stop()

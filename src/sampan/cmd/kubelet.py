@@ -225,7 +225,7 @@ class SimulatedNode:
             server = KubeletServer(
                 RuntimeLookup(lambda: kubelet.pods() if kubelet else [], runtime), runtime,
                 clock=self._clock, metrics=metrics,
-                healthy=lambda: kubelet.healthy() if kubelet else "",
+                healthy=lambda: kubelet.healthy() if kubelet else "", agent=lambda: kubelet,
             )  # fmt: skip
             port = await server.start(address, self._settings.node.port, tls)
             self._server = server

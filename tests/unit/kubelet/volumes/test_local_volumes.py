@@ -4,13 +4,16 @@ import os
 import pytest
 
 from sampan.api.resources import NODES, PERSISTENT_VOLUMES
+from sampan.controllers.volume_protection import volume_protection_controller
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import Tasks
 from sampan.kubelet.volumes.local_volumes import LocalVolumes, step_for
 from sampan.testing.control_plane import ControlPlane
 
 
-def volume(name="pvc-1", path="/root/pvc-1", policy="Delete", deleted=False, phase="Released"):
+def volume(
+    name="pvc-1", path="/provisioned/pvc-1", policy="Delete", deleted=False, phase="Released"
+):
     meta = {
         "name": name,
         "annotations": {"pv.kubernetes.io/provisioned-by": "sampan.io/local"},
@@ -23,22 +26,23 @@ def volume(name="pvc-1", path="/root/pvc-1", policy="Delete", deleted=False, pha
 
 
 def test_a_volume_lives_and_goes():
-    assert step_for(volume(), "/root") == "make"
-    assert step_for(volume(deleted=True), "/root") == "remove"
-    assert step_for(volume(deleted=True, policy="Retain"), "/root") == "let go"
-    assert step_for(volume(deleted=True, phase="Bound"), "/root") is None
+    assert step_for(volume(), "/provisioned") == "make"
+    assert step_for(volume(deleted=True), "/provisioned") == "remove"
+    assert step_for(volume(deleted=True, policy="Retain"), "/provisioned") == "let go"
+    assert step_for(volume(deleted=True, phase="Bound"), "/provisioned") is None
 
 
 @pytest.mark.parametrize(
-    "path", ["/etc", "/root", "/root/", "/root/other", "/root/../etc", "/root/pvc-1/.."]
-)  # fmt: skip
+    "path",
+    ["/etc", *(f"/provisioned{rest}" for rest in ("", "/", "/other", "/../etc", "/pvc-1/.."))],
+)
 def test_no_path_but_the_volumes_own_is_ever_touched(path):
-    assert step_for(volume(path=path), "/root") is None
-    assert step_for(volume(path=path, deleted=True), "/root") is None
+    assert step_for(volume(path=path), "/provisioned") is None
+    assert step_for(volume(path=path, deleted=True), "/provisioned") is None
 
 
 def test_a_name_is_never_a_way_out():
-    assert step_for(volume(name="..", path="/root/..", deleted=True), "/root") is None
+    assert step_for(volume(name="..", path="/provisioned/..", deleted=True), "/provisioned") is None
 
 
 def full_volume(root, name):
@@ -54,7 +58,7 @@ def full_volume(root, name):
 
 
 async def until(question):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not await question():
             await asyncio.sleep(0.01)
 
@@ -65,7 +69,8 @@ def test_directories_are_made_and_removed_with_all_that_is_in_them(tmp_path):
     (outside / "precious").write_text("x")
 
     async def story():
-        async with ControlPlane() as plane:
+        # The finalizer that protects volumes goes by the controller that it belongs to.
+        async with ControlPlane(lambda: [volume_protection_controller()]) as plane:
             node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
             await plane.client.create(NODES, node)
             await plane.client.create(PERSISTENT_VOLUMES, full_volume(root, "pvc-1"))
