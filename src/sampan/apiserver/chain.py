@@ -128,19 +128,24 @@ class Chain:
 
     async def authorize(self, user: User, call: Call) -> None:
         """Raises Forbidden."""
-        resource, fields = call.resource, call.options.field_selector
-        name = call.name or (name_selected(fields) if fields else "")
-        asked = Attributes(
-            user, call.verb, resource.group, resource.plural, call.subresource, call.namespace,
-            name, "", fields,
+        resource, may = call.resource, self.parts.authorization
+        kind = (
+            user.name, user.groups, call.verb, resource.group, resource.plural, call.subresource,
+            call.namespace,
         )  # fmt: skip
-        if not is_noting():
-            await self.parts.authorization.require(asked)
-            return
-        note("authorization.k8s.io/decision", "forbid")
-        reason = await self.parts.authorization.require(asked)
-        note("authorization.k8s.io/decision", "allow")
-        note("authorization.k8s.io/reason", reason)
+        reason = may.known.get(kind)
+        if reason is None:
+            fields = call.options.field_selector
+            asked = Attributes(
+                user, call.verb, resource.group, resource.plural, call.subresource,
+                call.namespace, call.name or (name_selected(fields) if fields else ""), "", fields,
+            )  # fmt: skip
+            note("authorization.k8s.io/decision", "forbid")
+            reason = await may.require(asked)
+            await may.remember(kind, asked, reason)
+        if is_noting():
+            note("authorization.k8s.io/decision", "allow")
+            note("authorization.k8s.io/reason", reason)
 
     async def get(self, call: Call) -> Answer:
         await wait_for(self.parts.registry, call.options.resource_version)

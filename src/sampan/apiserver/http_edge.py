@@ -108,7 +108,9 @@ class HttpEdge:
             served.entry = self._audit.begin(request, info, user)
         if self._flow is not None and (info is None or info.subresource not in CONNECTED):
             verb = info.verb if info is not None else request.method.lower()
-            served.seat = await self._flow.seat(user, info, request.path, verb)
+            served.seat = self._flow.take(user, info, request.path, verb)
+            if served.seat is None:
+                served.seat = await self._flow.wait(user, info, request.path, verb)
         if info is None or unknown is not None:
             await self._authorize_path(user, request)
             raise unknown or unknown_path()

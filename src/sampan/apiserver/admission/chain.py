@@ -14,6 +14,7 @@ from sampan.api.resources import Resource
 from sampan.apiserver.audit import note
 from sampan.apiserver.authn.user import User
 
+MOST_KINDS = 1024  # that are remembered; custom ones come and go
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
 
 # (resource, namespace, name) → the object as the cache has it; read-only.
@@ -80,50 +81,73 @@ class Plugin:
     operations: frozenset[str]
     mutate: Step | None = None
     validate: Step | None = None
+    kinds: frozenset[tuple[str, str]] | None = None  # (group, kind); None: every kind
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    mutating: tuple[Step, ...]
+    again: tuple[Step, ...]
+    validating: tuple[Step, ...]
+
+
+def kinds_of(*resources: Resource) -> frozenset[tuple[str, str]]:
+    return frozenset((one.group, one.kind) for one in resources)
+
+
+# Upstream's two that stand outside the reinvocation of the others.
+_OUTSIDE = ("MutatingAdmissionWebhook", "MutatingAdmissionPolicy")
 
 
 class Admission:
-    """In two rounds, as upstream: a mutating webhook that asks for it is called once more when
-    another one has changed the object after it (see webhooks.py)."""
+    """Which steps concern a kind is worked out when it is first written."""
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         self.names = [one.name for one in plugins]
-        operations = (CREATE, UPDATE, DELETE, CONNECT)
-        self._mutating = {
-            one: [p.mutate for p in plugins if p.mutate is not None and one in p.operations]
-            for one in operations
-        }
-        # Those that come before the webhooks' last word, to be run again after it.
-        outside = ("MutatingAdmissionWebhook", "MutatingAdmissionPolicy")
-        self._again = {
-            one: [
-                p.mutate
-                for p in plugins
-                if p.mutate is not None and one in p.operations and p.name not in outside
-            ]
-            for one in operations
-        }
-        self._validating = {
-            one: [p.validate for p in plugins if p.validate is not None and one in p.operations]
-            for one in operations
-        }
+        self._plugins = tuple(plugins)
+        self._steps: dict[tuple[str, str, str], _Steps] = {}
 
     async def mutate(self, attributes: Attributes) -> None:
-        for step in self._mutating[attributes.operation]:
+        steps = self._of(attributes)
+        for step in steps.mutating:
             waiting = step(attributes)
             if waiting is not None:
                 await waiting
         if attributes.reinvoke:
-            for step in self._again[attributes.operation]:
+            # A webhook has changed the object: those before it have another look.
+            for step in steps.again:
                 waiting = step(attributes)
                 if waiting is not None:
                     await waiting
 
     async def validate(self, attributes: Attributes) -> None:
-        for step in self._validating[attributes.operation]:
+        for step in self._of(attributes).validating:
             waiting = step(attributes)
             if waiting is not None:
                 await waiting
+
+    def _of(self, attributes: Attributes) -> "_Steps":
+        resource = attributes.resource
+        key = (attributes.operation, resource.group, resource.kind)
+        steps = self._steps.get(key)
+        if steps is None:
+            if len(self._steps) >= MOST_KINDS:
+                self._steps.clear()
+            steps = self._steps[key] = self._worked_out(*key)
+        return steps
+
+    def _worked_out(self, operation: str, group: str, kind: str) -> "_Steps":
+        concerned = [
+            one
+            for one in self._plugins
+            if operation in one.operations and (one.kinds is None or (group, kind) in one.kinds)
+        ]
+        mutating = [(one.name, one.mutate) for one in concerned if one.mutate is not None]
+        return _Steps(
+            tuple(step for _, step in mutating),
+            tuple(step for name, step in mutating if name not in _OUTSIDE),
+            tuple(one.validate for one in concerned if one.validate is not None),
+        )
 
     @staticmethod
     def note(attributes: Attributes) -> None:

@@ -6,10 +6,20 @@ Invariant: what is not to be switched off (OWN) is not in the list of names.
 
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sampan.api.objects import Obj
-from sampan.api.resources import ENDPOINT_SLICES, SERVICES, Resource
+from sampan.api.resources import (
+    ENDPOINT_SLICES,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    PRIORITY_CLASSES,
+    SERVICES,
+    Resource,
+)
 from sampan.apiserver.admission import (
     certificate_request,
     certificates,
@@ -29,14 +39,14 @@ from sampan.apiserver.admission import (
     taint_nodes_by_condition,
     webhooks,
 )
-from sampan.apiserver.admission.chain import Attributes, Plugin
+from sampan.apiserver.admission.chain import Attributes, Plugin, kinds_of
 from sampan.apiserver.admission.hook_metrics import HookMetrics
 from sampan.apiserver.admission.pod_security import PodSecuritySettings
 from sampan.apiserver.admission.resource_quota import Quotas
 from sampan.apiserver.admission.services import endpoint_of
 from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.followed import follow
-from sampan.apiserver.authz.rbac import Rbac
+from sampan.apiserver.authz.rbac import RBAC_KINDS, Rbac
 from sampan.apiserver.outbound import CallFailed
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.metadata import new_uid
@@ -50,6 +60,38 @@ OFF = frozenset({
     "NamespaceExists", "OwnerReferencesPermissionEnforcement", "PodNodeSelector",
     "PodTolerationRestriction",
 })  # fmt: skip
+
+
+_POD = kinds_of(PODS)
+_CLAIM = kinds_of(PERSISTENT_VOLUME_CLAIMS)
+_REQUEST = frozenset({("certificates.k8s.io", "CertificateSigningRequest")})
+# The kinds that a plugin looks at; the others never call it. What is not here looks at every kind.
+CONCERNED = {
+    "AlwaysPullImages": _POD,
+    "CertificateApproval": _REQUEST,
+    "CertificateRequester": _REQUEST,
+    "CertificateSigning": _REQUEST,
+    "CertificateSubjectRestriction": _REQUEST,
+    "DefaultIngressClass": kinds_of(default_ingress_class.INGRESSES),
+    "DefaultStorageClass": _CLAIM,
+    "DefaultTolerationSeconds": _POD,
+    "DenyServiceExternalIPs": kinds_of(SERVICES),
+    "EventRateLimit": frozenset({("", "Event"), ("events.k8s.io", "Event")}),
+    "ExtendedResourceToleration": _POD,
+    "LimitPodHardAntiAffinityTopology": _POD,
+    "LimitRanger": _POD | _CLAIM,
+    "PersistentVolumeClaimResize": _CLAIM,
+    "PodNodeSelector": _POD,
+    "PodSecurity": _POD | kinds_of(NAMESPACES) | frozenset(pod_security.TEMPLATES),
+    "PodTolerationRestriction": _POD,
+    "PodTopologyLabels": _POD,
+    "Priority": _POD | kinds_of(PRIORITY_CLASSES),
+    "RoleEscalation": kinds_of(*RBAC_KINDS),
+    "RuntimeClass": _POD,
+    "ServiceAccount": _POD,
+    "StorageObjectInUseProtection": _CLAIM | kinds_of(PERSISTENT_VOLUMES),
+    "TaintNodesByCondition": kinds_of(NODES),
+}
 
 
 class UnknownPlugin(ValueError):
@@ -104,7 +146,8 @@ def chosen(parts: PluginParts) -> Chosen:
         certificate_request.PLUGIN,
         role_escalation.plugin(parts.rbac, parts.authorization),
     ]
-    return Chosen([*own, *on], hooks)
+    narrowed = [replace(one, kinds=CONCERNED.get(one.name)) for one in (*own, *on)]
+    return Chosen(narrowed, hooks)
 
 
 def _ordered(

@@ -24,10 +24,11 @@ from sampan.apiserver.registry.generic import Registry
 
 _LABEL = "pod-security.kubernetes.io/"
 _MODES = ("enforce", "audit", "warn")
+_ENFORCED, _PLAIN = f"{_LABEL}enforce-policy", "privileged:latest"
 _VERSION = re.compile(r"v1\.([0-9]|[1-9][0-9]*)")
 MOST_PODS = 3000  # looked at when a namespace's label changes, as upstream
 # Where the pod template of a kind that makes pods lies.
-_TEMPLATES = {
+TEMPLATES = {
     ("", "PodTemplate"): ("template",),
     ("", "ReplicationController"): ("spec", "template"),
     ("apps", "ReplicaSet"): ("spec", "template"),
@@ -71,7 +72,7 @@ def plugin(registry: Registry, settings: PodSecuritySettings) -> Plugin:
         elif resource is PODS:
             if attributes.subresource in ("", "ephemeralcontainers", "resize"):
                 _pod(attributes, obj, find(NAMESPACES, "", attributes.namespace), settings)
-        elif not attributes.subresource and (resource.group, resource.kind) in _TEMPLATES:
+        elif not attributes.subresource and (resource.group, resource.kind) in TEMPLATES:
             _template(attributes, obj, find(NAMESPACES, "", attributes.namespace), settings)
 
     return Plugin("PodSecurity", frozenset({CREATE, UPDATE}), validate=validate)
@@ -94,6 +95,16 @@ def standards(labels: dict[str, str], settings: PodSecuritySettings) -> dict[str
         is_latest = version in (None, "latest")
         found[mode] = Standard(level or default.level, numbers or LATEST, is_latest)
     return found
+
+
+def _standards_of(
+    namespace: Obj | None, settings: PodSecuritySettings
+) -> dict[str, Standard] | None:
+    """None: nothing is asked of pods here, as in most namespaces."""
+    labels = labels_of(namespace or {})
+    if not settings.defaults and not any(key.startswith(_LABEL) for key in labels):
+        return None
+    return standards(labels, settings)
 
 
 def _version(text: str) -> Version | None:
@@ -121,11 +132,14 @@ def _pod(
             return  # nothing that a standard looks at has changed
     if _is_exempt(attributes, spec, settings):
         return
-    wanted = standards(labels_of(namespace or {}), settings)
+    wanted = _standards_of(namespace, settings)
+    if wanted is None:
+        attributes.audit[_ENFORCED] = _PLAIN
+        return
     seen = Pod(meta_of(pod), spec)
     enforced = wanted["enforce"]
     wrong = violations(seen, enforced.level, min(enforced.version, LATEST))
-    attributes.audit["pod-security.kubernetes.io/enforce-policy"] = str(enforced)
+    attributes.audit[_ENFORCED] = str(enforced)
     _tell(attributes, seen, wanted, without=("warn",) if wrong else ())
     if wrong:
         raise forbidden(
@@ -144,12 +158,13 @@ def _template(
 ) -> None:
     """What makes pods is never refused: only its pods would be."""
     found: Obj = obj
-    for step in _TEMPLATES[attributes.resource.group, attributes.resource.kind]:
+    for step in TEMPLATES[attributes.resource.group, attributes.resource.kind]:
         found = found.get(step) or {}
     spec = found.get("spec") or {}
     if spec and not _is_exempt(attributes, spec, settings):
-        wanted = standards(labels_of(namespace or {}), settings)
-        _tell(attributes, Pod(meta_of(found), spec), wanted, without=())
+        wanted = _standards_of(namespace, settings)
+        if wanted is not None:
+            _tell(attributes, Pod(meta_of(found), spec), wanted, without=())
 
 
 def _tell(

@@ -6,12 +6,14 @@ To add an authorizer: a file beside this one, and a line in modes.py.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from sampan.api.errors import Forbidden, qualified
 from sampan.api.objects import Obj
 from sampan.apiserver.authn.user import MASTERS, User
+
+MOST_KNOWN = 8192
 
 
 class Decision(Enum):
@@ -57,10 +59,40 @@ def masters(attributes: Attributes) -> tuple[Decision, str]:
     return Decision.NO_OPINION, ""
 
 
+# (user, groups, verb, group, resource, subresource, namespace)
+Kind = tuple[str, tuple[str, ...], str, str, str, str, str]
+
+
 class Authorization:
-    def __init__(self, authorizers: Sequence[Authorizer], rules: Sequence[Rules] = ()) -> None:
+    """Remembers what is allowed whatever the object's name, where `steady` says that this holds
+    until `forget` is called."""
+
+    def __init__(
+        self,
+        authorizers: Sequence[Authorizer],
+        rules: Sequence[Rules] = (),
+        steady: Callable[[User], bool] | None = None,
+    ) -> None:
         self._authorizers = tuple(authorizers)
         self._rules = tuple(rules)
+        self._steady = steady
+        self.known: dict[Kind, str] = {}
+
+    def forget(self) -> None:
+        self.known.clear()
+
+    async def remember(self, kind: Kind, attributes: Attributes, reason: str) -> None:
+        """After a yes: if it would be one without a name, it is one for every name."""
+        if self._steady is None or not self._steady(attributes.user):
+            return
+        if attributes.name:
+            nameless = replace(attributes, name="", field_selector="")
+            allowed, reason = await self.decide(nameless)
+            if not allowed:
+                return
+        if len(self.known) >= MOST_KNOWN:
+            self.known.clear()
+        self.known[kind] = reason
 
     def rules(self, user: User, namespace: str) -> UserRules:
         """What every authorizer knows, together."""

@@ -20,7 +20,7 @@ from sampan.apiserver.authz.chain import (
     masters,
 )
 from sampan.apiserver.authz.followed import follow
-from sampan.apiserver.authz.node import NodeAuthorizer, NodeGraph
+from sampan.apiserver.authz.node import NodeAuthorizer, NodeGraph, node_of
 from sampan.apiserver.authz.rbac import RBAC_KINDS, Rbac
 from sampan.apiserver.authz.webhook import WebhookAuthorizer, WebhookAuthorizerSettings
 from sampan.apiserver.outbound import Caller
@@ -101,7 +101,11 @@ def authorization(
                 rules.append(asking.rules)
             case _:
                 raise ValueError(f'"{mode}" is not a valid mode')
-    return Authorization(authorizers, rules)
+    # What a webhook says holds for a while only, and what a node may changes with its pods.
+    steady = None if "Webhook" in modes else (lambda user: node_of(user) is None)
+    made = Authorization(authorizers, rules, steady)
+    rbac.on_change = made.forget
+    return made
 
 
 def _rules_of_masters(user: User, _namespace: str) -> UserRules:

@@ -44,12 +44,14 @@ class Rbac:
         self._find, self._find_all = find, find_all
         self._bound: dict[_Subject, dict[str, list[Obj]]] | None = None
         self._users: dict[tuple[str, tuple[str, ...]], _OfUser] = {}
+        self.on_change: Callable[[], None] = lambda: None  # who builds on our answers
 
     def changed(self, of_bindings: bool) -> None:
         """A role or a binding has changed: what was compiled from it is forgotten."""
         self._users.clear()
         if of_bindings:
             self._bound = None
+        self.on_change()
 
     def authorize(self, attributes: Attributes) -> tuple[Decision, str]:
         held = self._of(attributes.user)

@@ -10,20 +10,31 @@ import asyncio
 import hashlib
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sampan.api.errors import TooManyRequests
 from sampan.api.objects import Obj, name_of, uid_of
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.flow.levels import Level, LevelSettings, Queue, Seat
+from sampan.apiserver.flow.levels import Hand, Level, LevelSettings, Queue, Seat
 from sampan.apiserver.flow.schemas import Flow, Schemas
 from sampan.apiserver.request import RequestInfo
 from sampan.core.clock import Clock
-from sampan.core.metrics import Metrics
+from sampan.core.metrics import Labels, Metrics
 
 MOST = 4096  # classifications that are remembered
 WAIT_SECONDS = 15.0
 OBJECTS_PER_SEAT = 100
 MOST_SEATS = 10
+
+
+@dataclass(slots=True, eq=False)
+class _Known:
+    """A flow that has been seen: where it belongs, and how often it was served."""
+
+    flow: Flow
+    level: Level
+    hand: Hand
+    dispatched: int = 0
 
 
 class FlowControl:
@@ -41,7 +52,7 @@ class FlowControl:
         self._count, self._clock = count, clock
         self._schemas: Schemas | None = None
         self._levels: dict[str, Level] = {}
-        self._known: dict[tuple[object, ...], tuple[Flow, Level, int]] = {}
+        self._known: dict[tuple[object, ...], _Known] = {}
         labels = ("flow_schema", "priority_level")
         self._dispatched = metrics.counter(
             "apiserver_flowcontrol_dispatched_requests_total",
@@ -58,7 +69,7 @@ class FlowControl:
             "subsystem",
             ("priority_level",),
         )
-        queued.read_from(lambda: {(k,): float(v.queued) for k, v in self._levels.items()})
+        queued.read_from(self._queued_now)
         seats = metrics.gauge(
             "apiserver_flowcontrol_current_executing_seats",
             "Concurrency (number of seats) occupied by the currently executing requests",
@@ -69,27 +80,44 @@ class FlowControl:
     def changed(self) -> None:
         """A schema or a level is another one now."""
         self._schemas = None
+        self._tell()
         self._known.clear()
 
-    async def seat(self, user: User, info: RequestInfo | None, path: str, verb: str) -> Seat:
-        """Raises TooManyRequests. Whoever gets a seat must leave it."""
-        flow, level, flow_hash = self._classified(user, info, path, verb)
+    def take(self, user: User, info: RequestInfo | None, path: str, verb: str) -> Seat | None:
+        """A seat at once, where there is one; else whoever asks must `wait`. Whoever gets a seat
+        must leave it."""
+        flow = self._classified(user, info, path, verb)
+        level = flow.level
         seats = 1
         if verb == "list" and info is not None and not level.settings.exempt:
-            seats = min(MOST_SEATS, 1 + self._count(info) // OBJECTS_PER_SEAT)
-            seats = min(seats, max(1, level.settings.seats))
-        now = self._clock.monotonic()
-        seat = level.take(flow_hash, seats, now)
-        if seat is None:
-            seat = await self._waited(flow, level, flow_hash, seats)
-        self._dispatched.add(flow.schema, flow.level)
+            seats = self._seats(level, info)
+        seat = level.take(flow.hand, seats, self._clock.monotonic())
+        if seat is not None:
+            flow.dispatched += 1
         return seat
 
-    async def _waited(self, flow: Flow, level: Level, flow_hash: int, seats: int) -> Seat:
-        place = level.line_up(flow_hash, seats)
+    async def wait(self, user: User, info: RequestInfo | None, path: str, verb: str) -> Seat:
+        """Raises TooManyRequests."""
+        flow = self._classified(user, info, path, verb)
+        seats = self._seats(flow.level, info) if verb == "list" and info is not None else 1
+        seat = await self._waited(flow, seats)
+        flow.dispatched += 1
+        return seat
+
+    async def seat(self, user: User, info: RequestInfo | None, path: str, verb: str) -> Seat:
+        """Raises TooManyRequests."""
+        return self.take(user, info, path, verb) or await self.wait(user, info, path, verb)
+
+    def _seats(self, level: Level, info: RequestInfo) -> int:
+        wanted = min(MOST_SEATS, 1 + self._count(info) // OBJECTS_PER_SEAT)
+        return min(wanted, max(1, level.settings.seats))
+
+    async def _waited(self, flow: "_Known", seats: int) -> Seat:
+        level = flow.level
+        place = level.line_up(flow.hand, seats)
         if place is None:
             reason = "queue-full" if level.settings.queues else "concurrency-limit"
-            raise self._refused(flow, reason)
+            raise self._refused(flow.flow, reason)
         future, queue = place
         handle = self._loop_timer(future)
         called = False
@@ -97,7 +125,7 @@ class FlowControl:
             await future
             called = True
         except TimeoutError as error:
-            raise self._refused(flow, "time-out") from error
+            raise self._refused(flow.flow, "time-out") from error
         finally:
             handle.cancel()
             if not called:
@@ -122,25 +150,24 @@ class FlowControl:
         self._rejected.add(flow.schema, flow.level, reason)
         return TooManyRequests("Too many requests, please try again later.", retry_after_seconds=1)
 
-    def _classified(
-        self, user: User, info: RequestInfo | None, path: str, verb: str
-    ) -> tuple[Flow, Level, int]:
-        resource = info.resource if info is not None else None
-        key: tuple[object, ...] = (
-            user.name, user.groups, verb,
-            (resource.group, resource.plural, info.subresource, info.namespace)
-            if info is not None and resource is not None else path,
-        )  # fmt: skip
+    def _classified(self, user: User, info: RequestInfo | None, path: str, verb: str) -> "_Known":
+        key: tuple[object, ...]
+        if info is not None and info.resource is not None:
+            key = (
+                user.name, user.groups, verb, info.resource.plural, info.resource.group,
+                info.subresource, info.namespace,
+            )  # fmt: skip
+        else:
+            key = (user.name, user.groups, verb, path)
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= MOST:
+                self._tell()
                 self._known.clear()
             known = self._known[key] = self._found(user, info, path, verb)
         return known
 
-    def _found(
-        self, user: User, info: RequestInfo | None, path: str, verb: str
-    ) -> tuple[Flow, Level, int]:
+    def _found(self, user: User, info: RequestInfo | None, path: str, verb: str) -> "_Known":
         if self._schemas is None:
             self._schemas = Schemas(self._read_schemas())
             self._rebuild()
@@ -152,7 +179,19 @@ class FlowControl:
             settings = LevelSettings(flow.level, "", True, 0, 0, 0, 0, 0, 0)
             level = self._levels[flow.level] = Level(settings, self._to_borrow)
         digest = hashlib.sha256(f"{flow.schema}\0{flow.distinguisher}".encode()).digest()
-        return flow, level, int.from_bytes(digest[:8], "big")
+        return _Known(flow, level, level.hand(int.from_bytes(digest[:8], "big")))
+
+    def _tell(self) -> None:
+        """Counting costs more than serving: it is done when somebody looks."""
+        for known in self._known.values():
+            if known.dispatched:
+                flow = known.flow
+                self._dispatched.add(flow.schema, flow.level, by=float(known.dispatched))
+                known.dispatched = 0
+
+    def _queued_now(self) -> dict[Labels, float]:
+        self._tell()
+        return {(name,): float(level.queued) for name, level in self._levels.items()}
 
     def _rebuild(self) -> None:
         """Levels that are there keep who sits and waits in them, if they are what they were."""

@@ -37,6 +37,9 @@ class Queue:
         self.waiting: deque[tuple[asyncio.Future[None], int]] = deque()
 
 
+Hand = tuple[Queue, ...]  # the queues that a flow may wait in
+
+
 @dataclass(slots=True)
 class Seat:
     """Held while a request is served."""
@@ -63,20 +66,22 @@ class Level:
         free = self.settings.seats - self.in_use
         return max(0, min(self.settings.lendable, free)) if not self.queued else 0
 
-    def take(self, flow_hash: int, seats: int, now: float) -> Seat | None:
+    def take(self, hand: Hand, seats: int, now: float) -> Seat | None:
         """At once, if there is room and nobody waits before it."""
         if self.settings.exempt:
             return Seat(self, None, 0, now)
         if self.queued or not self._fits(seats):
             return None
-        queue = self._queues[self._hand(flow_hash)[0]] if self._queues else None
-        return self._seated(queue, seats, now)
+        self.in_use += seats
+        queue = hand[0] if hand else None
+        if queue is not None:
+            queue.served += seats * _ESTIMATE_SECONDS
+        return Seat(self, queue, seats, now)
 
-    def line_up(self, flow_hash: int, seats: int) -> "tuple[asyncio.Future[None], Queue] | None":
+    def line_up(self, hand: Hand, seats: int) -> "tuple[asyncio.Future[None], Queue] | None":
         """A place in the shortest queue of the flow's hand; None: there is none left."""
-        if not self._queues:
+        if not hand:
             return None
-        hand = [self._queues[one] for one in self._hand(flow_hash)]
         queue = min(hand, key=lambda one: len(one.waiting))
         if len(queue.waiting) >= self.settings.queue_length:
             return None
@@ -128,22 +133,16 @@ class Level:
             queue.served += seats * _ESTIMATE_SECONDS
             future.set_result(None)
 
-    def _seated(self, queue: Queue | None, seats: int, now: float) -> Seat:
-        self.in_use += seats
-        if queue is not None:
-            queue.served += seats * _ESTIMATE_SECONDS
-        return Seat(self, queue, seats, now)
-
     def _fits(self, seats: int) -> bool:
         if self.in_use == 0 or self.in_use + seats <= self.settings.seats:
             return True
         return self.in_use + seats <= self.settings.seats + self._to_borrow(self)
 
-    def _hand(self, flow_hash: int) -> list[int]:
+    def hand(self, flow_hash: int) -> Hand:
         """Shuffle sharding: a few queues out of all, by the flow's hash, without repetition."""
-        left = list(range(len(self._queues)))
+        left = list(self._queues)
         hand = []
         for _ in range(min(self.settings.hand_size, len(left))):
             flow_hash, at = divmod(flow_hash, len(left))
             hand.append(left.pop(at))
-        return hand
+        return tuple(hand)
