@@ -37,6 +37,7 @@ from sampan.apiserver.admission import (
     service_account,
     storage,
     taint_nodes_by_condition,
+    unenforced,
     webhooks,
 )
 from sampan.apiserver.admission.chain import Attributes, Plugin, kinds_of
@@ -91,6 +92,7 @@ CONCERNED = {
     "ServiceAccount": _POD,
     "StorageObjectInUseProtection": _CLAIM | kinds_of(PERSISTENT_VOLUMES),
     "TaintNodesByCondition": kinds_of(NODES),
+    "UnenforcedPolicies": unenforced.KINDS,
 }
 
 
@@ -145,6 +147,7 @@ def chosen(parts: PluginParts) -> Chosen:
     own = [
         certificate_request.PLUGIN,
         role_escalation.plugin(parts.rbac, parts.authorization),
+        unenforced.PLUGIN,
     ]
     narrowed = [replace(one, kinds=CONCERNED.get(one.name)) for one in (*own, *on)]
     return Chosen(narrowed, hooks)
