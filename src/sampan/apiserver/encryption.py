@@ -94,7 +94,7 @@ class SecretBox:
             from nacl.exceptions import CryptoError
             from nacl.secret import SecretBox as Box
         except ImportError as error:
-            raise BadEncryption('secretbox needs PyNaCl: pip install "sampan[secretbox]"') from error
+            raise BadEncryption("secretbox needs PyNaCl: install sampan[secretbox]") from error
         if len(key) != 32:
             raise BadEncryption("a secretbox key has 32 bytes")
         self._box, self._failure = Box(key), CryptoError
