@@ -1,7 +1,10 @@
 """Real parts for the end-to-end tests: one cluster and one registry for the whole run."""
 
+import functools
+import json
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -17,8 +20,21 @@ def pytest_collection_modifyitems(items):
     """Real containers on a busy machine take their time; what hangs is still found."""
     here = Path(__file__).parent
     for item in items:
-        if here in item.path.parents and item.get_closest_marker("timeout") is None:
+        if here not in item.path.parents:
+            continue
+        if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(240))
+        since = item.get_closest_marker("kubectl_since")
+        if since is not None and kubectl_minor() < since.args[0]:
+            why = f"needs kubectl 1.{since.args[0]}, this is 1.{kubectl_minor()}"
+            item.add_marker(pytest.mark.skip(reason=why))
+
+
+@functools.cache
+def kubectl_minor():
+    command = ["kubectl", "version", "--client", "-o", "json"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(json.loads(shown.stdout)["clientVersion"]["minor"].rstrip("+"))
 
 
 @pytest.fixture(scope="session")

@@ -110,6 +110,7 @@ def test_a_stateful_set_keeps_its_data_and_a_claim_takes_it_away(cluster, kubect
     )
 
 
+@pytest.mark.kubectl_since(25)
 def test_daemons_jobs_and_jobs_by_the_clock(kubectl, namespace):
     daemon = {"selector": selector("agent"), "template": template("agent")}
     kubectl("-n", namespace, "create", "-f", "-", stdin=manifest("DaemonSet", "agent", daemon))
@@ -123,6 +124,7 @@ def test_daemons_jobs_and_jobs_by_the_clock(kubectl, namespace):
     assert "0 0 1 1 *" in kubectl("-n", namespace, "get", "cronjob", "yearly")
 
 
+@pytest.mark.kubectl_since(25)
 def test_a_drain_respects_a_budget(own_cluster):
     own_cluster.up("--runtime", "simulated", "--nodes", "2")
     kubectl = own_cluster.kubectl

@@ -32,6 +32,7 @@ def node(kubectl):
     return kubectl.get("nodes")["items"][0]["metadata"]["name"]
 
 
+@pytest.mark.kubectl_since(25)
 def test_kubectl_top_shows_pods_and_nodes(busy):
     def cores():
         lines = busy("top", "pods", "--no-headers").splitlines()

@@ -24,6 +24,7 @@ spec:
 MORE = {"requests": {"cpu": "200m", "memory": "48Mi"}, "limits": {"cpu": "400m", "memory": "96Mi"}}
 
 
+@pytest.mark.kubectl_since(32)
 def test_a_resize_changes_the_cgroup_of_a_running_container(kubectl):
     """[N6] [N16] without a restart"""
     kubectl("apply", "-f", "-", stdin=WEB)
@@ -47,6 +48,7 @@ def test_a_resize_changes_the_cgroup_of_a_running_container(kubectl):
     kubectl("delete", "pod", "grows")
 
 
+@pytest.mark.kubectl_since(25)
 def test_debug_adds_a_container_to_a_pod_that_runs(kubectl):
     """[C6] [N9]"""
     kubectl("run", "sick", "--image=localhost/test/busybox:1", "--", "sleep", "1000")

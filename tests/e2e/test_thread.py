@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import subprocess
 import time
 
@@ -220,7 +221,8 @@ def test_an_invalid_manifest_names_every_fault(kubectl):
         "create", "-f", "-",
         stdin="apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {contaners: []}\n",
     )  # fmt: skip
-    assert 'unknown field "spec.contaners"' in said
+    # Older kubectls check this themselves, and name the field without its path.
+    assert re.search(r'unknown field "(spec\.)?contaners"', said), said
 
 
 def test_a_namespace_is_usable_at_once_and_takes_its_content_along(kubectl):
