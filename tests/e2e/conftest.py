@@ -1,16 +1,14 @@
 """Real parts for the end-to-end tests: one cluster and one registry for the whole run."""
 
-import functools
-import json
 import os
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from sampan.testing.images import busybox_archive
+from sampan.testing.kubectl import client_minor
 from sampan.testing.leftovers import leftovers
 from sampan.testing.registry import Registry
 from sampan.testing.sampan_process import SampanProcess
@@ -25,16 +23,9 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(240))
         since = item.get_closest_marker("kubectl_since")
-        if since is not None and kubectl_minor() < since.args[0]:
-            why = f"needs kubectl 1.{since.args[0]}, this is 1.{kubectl_minor()}"
+        if since is not None and client_minor() < since.args[0]:
+            why = f"needs kubectl 1.{since.args[0]}, this is 1.{client_minor()}"
             item.add_marker(pytest.mark.skip(reason=why))
-
-
-@functools.cache
-def kubectl_minor():
-    command = ["kubectl", "version", "--client", "-o", "json"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True)
-    return int(json.loads(shown.stdout)["clientVersion"]["minor"].rstrip("+"))
 
 
 @pytest.fixture(scope="session")

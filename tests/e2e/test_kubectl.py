@@ -6,7 +6,6 @@ committed. No controller runs here, so nothing changes by itself between two com
 those of one minor version of kubectl; another one words some of them differently.
 """
 
-import json
 import os
 import re
 import shlex
@@ -16,12 +15,13 @@ from pathlib import Path
 import pytest
 
 from sampan.api.schema import Schema
+from sampan.testing.kubectl import client_minor
 from sampan.testing.served_api import served_api
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
 
 HERE = Path(__file__).parent
-RECORDED_MINOR = "32"
+RECORDED_MINOR = 32
 MASKS = (
     # A watch that ended within its first second: kubectl says so or not, as it happens.
     (r"(?m)^W\d{4} .*very short watch.*\n", ""),
@@ -271,10 +271,7 @@ STORIES = {
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    shown = subprocess.run(
-        ["kubectl", "version", "--client", "-o", "json"], capture_output=True, text=True, check=True
-    )
-    minor = json.loads(shown.stdout)["clientVersion"]["minor"].rstrip("+")
+    minor = client_minor()
     if minor != RECORDED_MINOR:
         pytest.skip(f"the texts are those of kubectl 1.{RECORDED_MINOR}, this is 1.{minor}")
     with served_api(Schema.load(), tmp_path_factory.mktemp("served")) as api:

@@ -3,6 +3,7 @@
 Job: run it against one kubeconfig; give text or objects; fail with what it printed.
 """
 
+import functools
 import os
 import shutil
 import subprocess
@@ -73,3 +74,11 @@ class Kubectl:
                 stderr=subprocess.STDOUT,
                 env=self._env,
             )
+
+
+@functools.cache
+def client_minor() -> int:
+    """32 for a kubectl 1.32: some texts and verbs are of one version, or came with one."""
+    command = ["kubectl", "version", "--client", "-o", "json"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(orjson.loads(shown.stdout)["clientVersion"]["minor"].rstrip("+"))
