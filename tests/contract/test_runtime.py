@@ -370,6 +370,17 @@ def test_an_exit_is_told_at_once_with_its_code(told):
     told(story)
 
 
+def test_a_new_container_has_written_next_to_nothing(told):
+    async def story(world):
+        _, _, container_id = await world.created("runs")
+        await world.runtime.start_container(container_id)
+        assert 0 <= await world.runtime.layer_bytes(container_id) < 1 << 20
+        with pytest.raises(RuntimeFailure):
+            await world.runtime.layer_bytes("nobody")
+
+    told(story)
+
+
 def test_an_image_is_found_by_its_name_and_by_its_id(told):
     async def story(world):
         image = await world.runtime.image(REFERENCE)

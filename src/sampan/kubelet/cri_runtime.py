@@ -343,6 +343,12 @@ class CriRuntime:
             request = cri.ReopenContainerLogRequest(container_id=container_id)
             await self._client.runtime("ReopenContainerLog", request)
 
+    async def layer_bytes(self, container_id: str) -> int:
+        with _translated():
+            request = cri.ContainerStatsRequest(container_id=container_id)
+            answer = await self._client.runtime("ContainerStats", request)
+        return int(answer.stats.writable_layer.used_bytes.value)
+
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         """Ends with RuntimeUnavailable when the connection is lost."""
         with _translated():

@@ -305,6 +305,10 @@ class Runtime(Protocol):
 
     async def reopen_log(self, container_id: str) -> None: ...
 
+    async def layer_bytes(self, container_id: str) -> int:
+        """What the container has written outside of its volumes, as last measured (some seconds
+        ago); 0 where that is not known yet."""
+
     def events(self) -> AsyncIterator[RuntimeEvent]:
         """Wake-ups, for as long as the connection lasts; after a reconnect look at everything."""
 

@@ -355,6 +355,11 @@ class SimulatedRuntime:
         self._called("reopen_log")
         self._found(container_id)
 
+    async def layer_bytes(self, container_id: str) -> int:
+        self._called("layer_bytes")
+        self._found(container_id)
+        return 0
+
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         self._called("events")
         queue: asyncio.Queue[RuntimeEvent | None] = asyncio.Queue(EVENTS_BOUND)
