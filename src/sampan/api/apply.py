@@ -6,8 +6,6 @@ Invariant: a field that the applier leaves out, having owned it alone, is gone.
 Invariant: applying the same configuration again changes nothing.
 """
 
-from dataclasses import dataclass
-
 import orjson
 
 from sampan.api.errors import BadRequest, Conflict
@@ -38,6 +36,7 @@ from sampan.api.managed_fields import (
     stripped,
 )
 from sampan.api.objects import Obj, annotations_of, meta_of, name_of, namespace_of
+from sampan.core.records import dataclass
 
 KUBECTL = "kubectl"  # its applies take over what its client-side applies have written
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

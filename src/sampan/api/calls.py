@@ -5,13 +5,14 @@ Invariant: whatever an answer carries is shared with the server's cache: read-on
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import orjson
 
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
+from sampan.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ Invariant: a Status that goes out and comes back gives an error of the same clas
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from sampan.api.objects import Obj
+from sampan.core.records import dataclass
 
 
 class ApiError(Exception):

@@ -5,11 +5,11 @@ Invariant: options that are written as a query read back as the same options.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
 from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_supported
+from sampan.core.records import dataclass
 
 STREAMS = ("All", "Stdout", "Stderr")
 

@@ -5,7 +5,6 @@ Invariant: a field has at most one owner by Update; whoever changes a field owns
 Invariant: entries are never changed in place, and stay as they are where a write changes nothing.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from sampan.api import convert
@@ -20,6 +19,7 @@ from sampan.api.field_sets import (
 from sampan.api.field_types import Sets, compare
 from sampan.api.objects import Obj, meta_of
 from sampan.api.resources import by_kind
+from sampan.core.records import dataclass
 
 APPLY, UPDATE = "Apply", "Update"
 MAX_UPDATERS = 10  # more than that are put together, the oldest first

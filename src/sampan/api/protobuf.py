@@ -10,7 +10,7 @@ Invariant: whatever the bytes are, reading them ends in an object or in Protobuf
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api import protobuf_values as values
 from sampan.api.message_table import inlined, load_messages
@@ -18,6 +18,7 @@ from sampan.api.objects import Obj
 from sampan.api.protobuf_values import LENGTH, VARINT, ProtobufError, varint
 from sampan.api.schema import Schema
 from sampan.api.schema_types import Type, short_name
+from sampan.core.records import dataclass
 
 __all__ = ["MAGIC", "ProtobufError", "ProtobufReader"]
 

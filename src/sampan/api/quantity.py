@@ -7,8 +7,9 @@ Invariant: parsing what was printed gives the same amount, and prints the same t
 
 import functools
 import re
-from dataclasses import dataclass
 from enum import Enum
+
+from sampan.core.records import dataclass
 
 NANO = 10**9
 

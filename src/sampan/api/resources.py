@@ -6,7 +6,9 @@ Invariant: one row per group, version and plural; a kind that is served in two v
 To add a kind: add a row.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from sampan.core.records import dataclass
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CREATE = ("create",)

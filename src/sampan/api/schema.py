@@ -6,7 +6,6 @@ Invariant: a definition is parsed when it is first asked for, and once.
 
 import hashlib
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from sampan.api.decode import Decoder, Malformed, Mismatch, path_text
 from sampan.api.errors import BadRequest
 from sampan.api.objects import Obj
 from sampan.api.schema_types import Type, fields_from
+from sampan.core.records import dataclass
 
 _FILE = Path(__file__).with_name("definitions.json.z")
 

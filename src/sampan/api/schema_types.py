@@ -4,10 +4,10 @@ Job: a definition's JSON → Type values. Pure.
 Invariant: an object type is named, never expanded, so that types that hold themselves stay finite.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from sampan.api.objects import Obj
+from sampan.core.records import dataclass
 
 Shape = Literal["object", "list", "map", "string", "integer", "number", "boolean", "any"]
 ListType = Literal["atomic", "set", "map"]

@@ -5,12 +5,13 @@ Invariant: a selector printed and parsed again asks the same question.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from sampan.api.errors import shown
 from sampan.api.objects import Obj, labels_of, name_of
 from sampan.api.validation import names
+from sampan.core.records import dataclass
 
 Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
 Labels = Mapping[str, str]

@@ -7,12 +7,12 @@ Invariant: of a field that is there twice the last one counts, as in lenient rea
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from sampan.api.decode import Path, path_text
+from sampan.core.records import dataclass
 
 _DEEPEST_DOCUMENT = 200  # levels
 _LARGEST_DOCUMENT = 1_000_000  # values; a body of 3 MiB without aliases stays well below

@@ -5,12 +5,12 @@ Job: a Policy object → for each request its level, the stages left out, and wh
 Invariant: the first rule that matches decides; where none does, nothing is noted.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 from sampan.api.objects import Obj
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.request import RequestInfo
+from sampan.core.records import dataclass
 
 
 class Level(IntEnum):

@@ -9,7 +9,6 @@ import gzip
 import os
 import shutil
 from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -19,6 +18,7 @@ from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
+from sampan.core.records import dataclass
 from sampan.core.tasks import Tasks
 
 log = get_logger(__name__)

@@ -11,7 +11,7 @@ Invariant: a write is refused whole or stored whole; nothing is stored before ev
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sampan.api import convert
 from sampan.api.calls import Answer, Call, Item, ListAnswer
@@ -54,6 +54,7 @@ from sampan.apiserver.registry.strategies import Strategies
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.watch_stream import WatchStream, open_watch
 from sampan.core.clock import Clock
+from sampan.core.records import dataclass
 from sampan.core.tasks import all_of
 
 # How often a write that lost a race is tried again, where the caller set no condition. Each loss is

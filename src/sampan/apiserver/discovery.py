@@ -8,12 +8,12 @@ A changed list of resources (a CustomResourceDefinition came or went) means a ne
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import orjson
 
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource, Subresource
+from sampan.core.records import dataclass
 
 _AGGREGATED = "APIGroupDiscoveryList"
 _DISCOVERY_GROUP = "apidiscovery.k8s.io"

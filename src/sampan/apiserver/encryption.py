@@ -11,7 +11,7 @@ import os
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from cryptography.exceptions import InvalidTag
@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sampan.api.objects import Obj
 from sampan.api.resources import RESOURCES
+from sampan.core.records import dataclass
 from sampan.store.contract import Change, Entry, Page, RevisionMismatch, Store, StoreError, Watch
 
 PREFIX = b"k8s:enc:"

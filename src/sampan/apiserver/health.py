@@ -6,11 +6,12 @@ Owner: the server says when it has started and when it stops; readyz fails first
 
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import parse_qsl
 
 from sampan.api.objects import Obj
 from sampan.core.http import Request, Response
+from sampan.core.records import dataclass
 from sampan.version import GIT_VERSION
 
 PATHS = ("/healthz", "/livez", "/readyz")

@@ -8,7 +8,7 @@ Owner: the API server; its samples are bounded by the nodes there are.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import orjson
@@ -23,6 +23,7 @@ from sampan.api.selectors import parse_label_selector
 from sampan.apiserver.node_proxy import node_url
 from sampan.core.clock import Clock
 from sampan.core.http_client import HttpClient, HttpError
+from sampan.core.records import dataclass
 from sampan.core.tasks import all_of
 
 if TYPE_CHECKING:

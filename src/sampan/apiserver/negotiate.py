@@ -6,7 +6,7 @@ Invariant: what a client does not accept is 406, what we cannot read is 415; not
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import parse_qsl
 
@@ -16,6 +16,7 @@ import yaml
 from sampan.api.calls import Item
 from sampan.api.errors import NotAcceptable, UnsupportedMediaType
 from sampan.api.objects import Obj
+from sampan.core.records import dataclass
 
 JSON = "application/json"
 YAML = "application/yaml"

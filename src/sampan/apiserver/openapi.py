@@ -9,7 +9,6 @@ Owner: the API server, which makes a new one when the list of resources changes.
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import orjson
 
@@ -18,6 +17,7 @@ from sampan.api.resources import Resource
 from sampan.api.schema import Schema
 from sampan.apiserver.openapi_documents import document_v2, document_v3
 from sampan.apiserver.openapi_proto import encoded
+from sampan.core.records import dataclass
 
 JSON = "application/json"
 # What clients ask for; the @ is not allowed in a media type, so the answer says it with a dot.

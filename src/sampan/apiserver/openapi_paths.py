@@ -5,10 +5,10 @@ Invariant: an operation exists for every verb in the table, and for none besides
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource, Subresource
+from sampan.core.records import dataclass
 
 _PATCH_TYPES = (
     "application/json-patch+json",

@@ -7,12 +7,12 @@ Invariant: an answer larger than the client's bound, or that is no JSON object, 
 
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import orjson
 
 from sampan.api.objects import Obj
 from sampan.core.http_client import HttpClient, HttpError
+from sampan.core.records import dataclass
 
 
 class CallFailed(Exception):

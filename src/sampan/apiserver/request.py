@@ -6,7 +6,6 @@ Invariant: a path that could mean two things (empty or dotted segments, encoded 
     never cleaned up.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import parse_qsl, unquote
 
@@ -23,6 +22,7 @@ from sampan.api.errors import (
     not_supported,
 )
 from sampan.api.resources import Resource, by_plural
+from sampan.core.records import dataclass
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch",
           "DELETE": "delete"}  # fmt: skip

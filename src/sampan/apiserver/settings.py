@@ -5,7 +5,7 @@ Job: names, ranges, keys and lifetimes as plain values with upstream's defaults.
 
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api.objects import Obj
 from sampan.apiserver.admission.plugins import AdmissionSettings
@@ -15,6 +15,7 @@ from sampan.apiserver.authn.front_proxy import FrontProxySettings
 from sampan.apiserver.authn.oidc import OidcSettings
 from sampan.apiserver.authz.webhook import WebhookAuthorizerSettings
 from sampan.apiserver.outbound import Target
+from sampan.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ Invariant: the client gets one status on the error channel, and nothing after it
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import orjson
 
@@ -17,6 +16,7 @@ from sampan.core import spdy
 from sampan.core.http import Connection, Reply, Request, Response, Upgrade
 from sampan.core.http_client import HttpError, Upgraded
 from sampan.core.http_relay import end_to_end, relay
+from sampan.core.records import dataclass
 from sampan.core.tasks import Tasks
 from sampan.core.websocket import (
     MessagesAsBytes,

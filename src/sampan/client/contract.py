@@ -6,11 +6,11 @@ Invariant: what get, list and watch return is read-only: in one process it is sh
 """
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
+from sampan.core.records import dataclass
 
 PatchType = Literal["json", "merge", "strategic", "apply"]
 Patch = Obj | list[Obj]

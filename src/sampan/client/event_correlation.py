@@ -8,10 +8,11 @@ Owner: one EventRecorder.
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from sampan.api.objects import Obj
+from sampan.core.records import dataclass
 
 REMEMBERED = 4096
 BURST = 25

@@ -11,13 +11,13 @@ import base64
 import binascii
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from sampan.api.objects import Obj
+from sampan.core.records import dataclass
 
 _SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 # Fields that name files, by section.

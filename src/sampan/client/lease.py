@@ -11,7 +11,6 @@ Owner: one Elector per process and lease.
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from sampan.api.errors import AlreadyExists, ApiError, Conflict, NotFound
 from sampan.api.objects import Obj, copy_of, micro_time_text
@@ -20,6 +19,7 @@ from sampan.client.contract import Client
 from sampan.core.backoff import jittered
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 from sampan.core.tasks import Tasks
 
 log = get_logger(__name__)

@@ -9,7 +9,6 @@ Owner: the Informer that runs it.
 
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 
 from sampan.api.errors import (
     ApiError,
@@ -26,6 +25,7 @@ from sampan.client.contract import Client, WatchEvent
 from sampan.core.backoff import Backoff, jittered
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 
 log = get_logger(__name__)
 

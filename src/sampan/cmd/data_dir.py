@@ -9,9 +9,10 @@ Invariant: the directory is 0700; nothing of the cluster is readable by others.
 import fcntl
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from sampan.core.records import dataclass
 
 FORMAT = 1
 

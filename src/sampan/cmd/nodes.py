@@ -11,7 +11,6 @@ import random
 import ssl
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,6 +24,7 @@ from sampan.cmd.progress import Progress
 from sampan.cmd.settings import CLUSTER_DOMAIN, NodeChoices, UpSettings
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
+from sampan.core.records import dataclass
 from sampan.core.tasks import Tasks, all_of
 
 if TYPE_CHECKING:

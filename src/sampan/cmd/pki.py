@@ -9,7 +9,6 @@ Invariant: keys are 0600 from the moment they exist.
 import datetime
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography import x509
@@ -20,6 +19,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sampan.cmd.data_dir import write_private
 from sampan.core.clock import Clock
+from sampan.core.records import dataclass
 
 CA_DAYS = 3650
 LEAF_DAYS = 365

@@ -6,12 +6,12 @@ Invariant: connections that are open stay open; new ones see the new certificate
 
 import ssl
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from sampan.cmd import pki
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 
 log = get_logger(__name__)
 

@@ -5,8 +5,9 @@ Job: the flags, and the choices they make as one frozen value. Reading the files
 """
 
 import argparse
-from dataclasses import dataclass
 from typing import Any
+
+from sampan.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ Job: hold the choices, with their defaults. Flags become this in cmd/main.py and
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from sampan.cmd.security import SecurityChoices
+from sampan.core.records import dataclass
 
 RuntimeChoice = Literal["auto", "cri", "simulated", "none"]
 DEFAULT_DATA_DIR = "./sampan-data"

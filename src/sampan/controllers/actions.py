@@ -5,7 +5,6 @@ Invariant: values only; whoever performs them is controllers/perform.py.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from sampan.api.errors import ApiError
 from sampan.api.merge_patch import merge_patch_between
@@ -13,6 +12,7 @@ from sampan.api.objects import Obj, name_of, namespace_of, revision_of, uid_of
 from sampan.api.resources import Resource
 from sampan.client import contract
 from sampan.client.contract import PatchType, Propagation
+from sampan.core.records import dataclass
 
 # Errors that mean: it is already as it should be.
 Settled = tuple[type[ApiError], ...]

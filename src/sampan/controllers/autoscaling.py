@@ -8,11 +8,11 @@ As upstream's replica_calculator.go.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from sampan.api import pods as pod_facts
 from sampan.api.objects import Obj, is_deleted, name_of, seconds_of
 from sampan.api.quantity import value_of
+from sampan.core.records import dataclass
 
 INITIALIZATION_SECONDS = 300.0  # a starting pod's CPU says little
 READINESS_DELAY_SECONDS = 30.0

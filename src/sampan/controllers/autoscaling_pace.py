@@ -7,9 +7,9 @@ As upstream's horizontal.go.
 """
 
 import math
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj
+from sampan.core.records import dataclass
 
 DOWN_WINDOW_SECONDS = 300
 

@@ -4,7 +4,6 @@ Job: build them from the settings that some of them need. To add one: add a line
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from sampan.controllers.account_tokens import Sign, account_tokens_controller
 from sampan.controllers.clusterrole_aggregation import clusterrole_aggregation_controller
@@ -44,6 +43,7 @@ from sampan.controllers.volume_protection import (
     claim_protection_controller,
     volume_protection_controller,
 )
+from sampan.core.records import dataclass
 
 # Those that are left out where nobody can sign.
 NEED_A_KEY = (

@@ -6,7 +6,7 @@ Invariant: a controller reads through View and writes through its plan, in no ot
 
 import random
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from sampan.api.objects import Obj, key_of
@@ -14,6 +14,7 @@ from sampan.api.resources import Resource
 from sampan.client.cache import Cache, IndexFunction
 from sampan.client.contract import Client
 from sampan.controllers.actions import Plan
+from sampan.core.records import dataclass
 
 Key = Any  # hashable; each controller has its own kind of key
 Caches = Callable[[Resource], Cache]

@@ -6,9 +6,10 @@ Invariant: a moment that a change of clocks skips does not strike; one that it r
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
+
+from sampan.core.records import dataclass
 
 _NAMED = {
     "@yearly": "0 0 1 1 *",

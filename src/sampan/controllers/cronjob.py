@@ -6,7 +6,6 @@ Invariant: with Forbid no two run at once; with Replace the old ones go first.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -43,6 +42,7 @@ from sampan.controllers.actions import (
 from sampan.controllers.controller import Caches, Controller, View, own_key
 from sampan.controllers.cron_schedule import Schedule, ScheduleError, next_after, parse
 from sampan.controllers.pod_control import controller_reference
+from sampan.core.records import dataclass
 
 MANY_MISSED = 100
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"

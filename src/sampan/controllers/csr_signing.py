@@ -6,7 +6,6 @@ Invariant: nothing is signed that is not approved, is denied, or breaks its sign
 
 import datetime
 from base64 import b64encode
-from dataclasses import dataclass
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -17,6 +16,7 @@ from sampan.api.objects import Obj, time_text
 from sampan.controllers import csr_requests as requests
 from sampan.controllers.actions import NOTHING, Plan, Update
 from sampan.controllers.controller import Controller, View, own_key
+from sampan.core.records import dataclass
 
 LONGEST_SECONDS = 365 * 24 * 3600
 BACKDATED_SECONDS = 300

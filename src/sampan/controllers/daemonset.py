@@ -7,7 +7,6 @@ Invariant: a rolling update never makes more pods unavailable than allowed.
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from sampan.api import pods as pod_facts
 from sampan.api.nodes import fits_selector_and_affinity, taints_of, untolerated_taint
@@ -49,6 +48,7 @@ from sampan.controllers.pod_control import (
 from sampan.controllers.revisions import HASH, current_revision, hash_of, surplus_revisions
 from sampan.controllers.rollout import scaled
 from sampan.core.backoff import Backoff
+from sampan.core.records import dataclass
 
 BURST = 250  # as upstream's BurstReplicas
 FAILED_PAUSE = Backoff(first_seconds=1.0, cap_seconds=900.0)

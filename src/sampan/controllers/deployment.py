@@ -7,7 +7,6 @@ Invariant: a paused Deployment is scaled but not rolled out; one that is being d
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from sampan.api import pods as pod_facts
 from sampan.api.conditions import find
@@ -61,6 +60,7 @@ from sampan.controllers.rollout import (
     status_count,
 )
 from sampan.controllers.template_hash import template_hash
+from sampan.core.records import dataclass
 
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"

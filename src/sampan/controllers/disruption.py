@@ -6,7 +6,6 @@ Invariant: what is allowed never exceeds healthy minus desired; where the expect
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from sampan.api import pods as pod_facts
 from sampan.api.conditions import condition_of, with_condition
@@ -46,6 +45,7 @@ from sampan.controllers.actions import (
 )
 from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
 from sampan.controllers.rollout import replicas_of, scaled
+from sampan.core.records import dataclass
 
 DISRUPTED_SECONDS = 120.0  # how long an evicted pod may take until its deletion is seen
 STALE_SECONDS = 120.0  # how long a pod may be marked for disruption without being deleted

@@ -6,7 +6,7 @@ Invariant: endpoints stay in the slice that they are in: a change touches as few
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api import pods as pod_facts
 from sampan.api.errors import NotFound
@@ -37,6 +37,7 @@ from sampan.controllers.service_endpoints import (
     services_of_pod,
     target_of,
 )
+from sampan.core.records import dataclass
 
 MOST = 100
 SERVICE_NAME = "kubernetes.io/service-name"

@@ -8,11 +8,11 @@ Why not counters, as upstream: all revisions come from one counter, so "the cach
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj, is_deleted, revision_of, uid_of
 from sampan.api.resources import Resource
 from sampan.controllers.actions import Action, Create, Delete, Outcome, Patch, Update
+from sampan.core.records import dataclass
 
 TIMEOUT_SECONDS = 300.0  # as upstream's ExpectationsTimeout
 

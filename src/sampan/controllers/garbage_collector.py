@@ -7,7 +7,7 @@ Invariant: an owner counts as gone only when its deletion was seen or the server
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from sampan.api.errors import NotFound
@@ -37,6 +37,7 @@ from sampan.controllers.object_graph import (
     waits_for_dependents,
     waits_for_orphaning,
 )
+from sampan.core.records import dataclass
 
 
 class Owner(Enum):

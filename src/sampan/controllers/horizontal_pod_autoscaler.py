@@ -6,7 +6,7 @@ Invariant: without a valid metric the size stays; with some of them invalid it n
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sampan.api.conditions import with_condition
 from sampan.api.errors import ApiError
@@ -49,6 +49,7 @@ from sampan.controllers.autoscaling_pace import (
     remembered,
 )
 from sampan.controllers.controller import Caches, Controller, View
+from sampan.core.records import dataclass
 
 SYNC_SECONDS = 15.0
 

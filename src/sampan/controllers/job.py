@@ -7,7 +7,6 @@ Invariant: a finished Job makes no more pods and never changes its verdict.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from sampan.api.conditions import condition_of, find, is_true, with_condition
 from sampan.api.errors import NotFound
@@ -52,6 +51,7 @@ from sampan.controllers.job_tally import (
     tally,
 )
 from sampan.controllers.pod_control import by_orphan_namespace, pod_events
+from sampan.core.records import dataclass
 
 CONTROLLER = "kubernetes.io/job-controller"
 

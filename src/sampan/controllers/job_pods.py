@@ -5,7 +5,6 @@ Invariant: no more than BURST creations or deletions at once.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sampan.api import pods as pod_facts
 from sampan.api.objects import Obj, copy_of, name_of
@@ -30,6 +29,7 @@ from sampan.controllers.pod_control import (
     pod_from_template,
 )
 from sampan.core.backoff import Backoff
+from sampan.core.records import dataclass
 
 BURST = 500
 PAUSE = Backoff(first_seconds=10.0, cap_seconds=600.0)  # as upstream's pod failure backoff

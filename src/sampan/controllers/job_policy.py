@@ -4,12 +4,12 @@ Job: a failed pod → the action of the first rule that it matches; completed in
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 
 from sampan.api import pods as pod_facts
 from sampan.api.objects import Obj, key_of
 from sampan.controllers.job_indexes import parse_indexes
+from sampan.core.records import dataclass
 
 
 class Verdict(Enum):

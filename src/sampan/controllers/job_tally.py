@@ -8,13 +8,13 @@ Invariant: a finished pod is counted once: it is listed in the status (by uid, o
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from sampan.api import pods as pod_facts
 from sampan.api.objects import Obj, annotations_of, is_deleted, meta_of, seconds_of, uid_of
 from sampan.controllers.job_indexes import parse_indexes
 from sampan.controllers.job_policy import Judgement, Verdict, judged
 from sampan.controllers.pod_control import is_active, is_terminating
+from sampan.core.records import dataclass
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"

@@ -10,7 +10,6 @@ Invariant: directories are the node's own affair (kubelet/volumes/local_volumes.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from sampan.api import nodes as node_facts
 from sampan.api.errors import AlreadyExists
@@ -49,6 +48,7 @@ from sampan.api.storage import (
 from sampan.client.events import reference as reference_to
 from sampan.controllers.actions import NOTHING, Action, Create, Plan, Record, deletion, merge_patch
 from sampan.controllers.controller import Caches, Controller, View
+from sampan.core.records import dataclass
 
 STANDARD = "standard"
 # Where a node that says nothing keeps its volumes: simulated ones keep nothing at all.

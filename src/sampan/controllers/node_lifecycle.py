@@ -7,7 +7,7 @@ Invariant: how old a heartbeat is, is measured by when *we* saw it change: node 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from sampan.api.conditions import condition_of
@@ -27,6 +27,7 @@ from sampan.controllers.zones import (
     zone_of,
     zones_of,
 )
+from sampan.core.records import dataclass
 
 GRACE_SECONDS = 50.0  # --node-monitor-grace-period
 STARTUP_GRACE_SECONDS = 60.0  # --node-startup-grace-period

@@ -9,10 +9,10 @@ Owner: one garbage collector.
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj, is_deleted, key_of, meta_of, namespace_of, uid_of
 from sampan.api.resources import Resource, by_kind
+from sampan.core.records import dataclass
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

@@ -8,7 +8,6 @@ Invariant: a claim that was bound is never bound to anything else; it is Lost at
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from sampan.api.errors import NotFound
 from sampan.api.objects import (
@@ -47,6 +46,7 @@ from sampan.controllers.actions import (
 )
 from sampan.controllers.controller import Caches, Controller, View
 from sampan.controllers.volume_matching import best_match, is_bound_to, mismatch
+from sampan.core.records import dataclass
 
 # Some events say that something is still missing: said again before the last one expires.
 REMIND_SECONDS = 1800.0

@@ -6,7 +6,6 @@ Invariant: a pod has at most one controller; only its owner's plan changes that 
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from sampan.api import pods
 from sampan.api.errors import NotFound
@@ -27,6 +26,7 @@ from sampan.api.resources import PODS, Resource
 from sampan.api.selectors import LabelSelector
 from sampan.client.events import reference as reference_to
 from sampan.controllers.actions import Create, Delete, Outcome, Patch, Record
+from sampan.core.records import dataclass
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 

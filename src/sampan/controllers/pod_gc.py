@@ -7,7 +7,6 @@ Invariant: a pod that is removed here has a terminal phase first, so that its ow
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from sampan.api import pods as pod_facts
 from sampan.api.conditions import with_condition
@@ -18,6 +17,7 @@ from sampan.api.resources import NODES, PODS
 from sampan.client.cache import by_node_name
 from sampan.controllers.actions import NOTHING, Action, Patch, Plan, deletion
 from sampan.controllers.controller import Caches, Controller, View
+from sampan.core.records import dataclass
 
 QUARANTINE_SECONDS = 40.0
 MOST_FINISHED = 12500  # as upstream's terminated-pod-gc-threshold

@@ -7,7 +7,6 @@ Invariant: a set that is being deleted makes and deletes nothing.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from sampan.api import pods as pod_facts
 from sampan.api.conditions import find, with_condition, without_condition
@@ -49,6 +48,7 @@ from sampan.controllers.pod_control import (
     pod_events,
     pod_from_template,
 )
+from sampan.core.records import dataclass
 
 BURST = 500  # as upstream's burstReplicas
 

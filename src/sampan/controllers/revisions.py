@@ -5,13 +5,13 @@ Invariant: equal templates have equal data; a revision that is used again gets t
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj, copy_of, is_deleted, labels_of, name_of, namespace_of
 from sampan.api.resources import CONTROLLER_REVISIONS, Resource
 from sampan.controllers.actions import Action, Create, deletion, merge_patch
 from sampan.controllers.pod_control import controller_reference
 from sampan.controllers.template_hash import template_hash
+from sampan.core.records import dataclass
 
 HASH = "controller-revision-hash"
 

@@ -4,13 +4,13 @@ Job: what EndpointSlices and Endpoints have in common: selecting, ports, readine
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from sampan.api import pods as pod_facts
 from sampan.api.objects import Obj, is_deleted, key_of, labels_of, name_of, namespace_of
 from sampan.api.resources import PODS, SERVICES
 from sampan.client.cache import IndexFunction, by_namespace
 from sampan.controllers.controller import Caches
+from sampan.core.records import dataclass
 
 HEADLESS = "service.kubernetes.io/headless"
 INDICES: Mapping[str, IndexFunction] = {"namespace": by_namespace}

@@ -7,7 +7,6 @@ Invariant: never two pods of one ordinal: the name is the lock.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from sampan.api import pods as pod_facts
 from sampan.api.errors import AlreadyExists, NotFound
@@ -59,6 +58,7 @@ from sampan.controllers.stateful_pods import (
     ordinal_of,
     revision_of_pod,
 )
+from sampan.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

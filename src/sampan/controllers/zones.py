@@ -5,11 +5,11 @@ Job: the state of each zone, and the pace of evictions in it. Pure; upstream's n
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 
 from sampan.api.nodes import is_ready
 from sampan.api.objects import Obj, labels_of
+from sampan.core.records import dataclass
 
 NORMAL_PER_SECOND = 0.1
 SECONDARY_PER_SECOND = 0.01

@@ -5,7 +5,8 @@ Invariant: the delay never falls as failures grow, and never exceeds `cap_second
 """
 
 import random
-from dataclasses import dataclass
+
+from sampan.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ import asyncio
 import ctypes
 import os
 import struct
-from dataclasses import dataclass
 from pathlib import Path
+
+from sampan.core.records import dataclass
 
 POLL_SECONDS = 0.2
 

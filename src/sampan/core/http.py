@@ -5,8 +5,10 @@ Invariant: header names are lower case; repeated headers are joined with ", ".
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
+
+from sampan.core.records import dataclass
 
 Headers = Sequence[tuple[str, str]]
 

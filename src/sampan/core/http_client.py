@@ -10,7 +10,6 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -20,6 +19,7 @@ from sampan.core import tls
 from sampan.core.http import Headers
 from sampan.core.http_wire import has_no_body, name_of_header
 from sampan.core.raw_connection import READ_AHEAD, RawConnection, probe_silent_peers
+from sampan.core.records import dataclass
 
 IDLE_PER_ORIGIN = 25  # as client-go's transport
 ANSWER_BYTES = 256 * 1024 * 1024  # a whole answer that is larger must be asked for as a stream

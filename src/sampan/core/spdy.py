@@ -11,7 +11,8 @@ neither do we: backpressure is the connection's own.
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from sampan.core.records import dataclass
 
 MAX_DATA_BYTES = 32 * 1024  # per data frame that we send
 MAX_FRAME_BYTES = 1 << 24  # the length field's own bound

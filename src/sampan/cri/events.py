@@ -6,10 +6,10 @@ Invariant: the stream ends with an error of the connection, never in silence: th
 """
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from sampan.core.records import dataclass
 from sampan.cri.client import CriClient, CriUnavailable
 from sampan.cri.gen import containerd_tasks_pb2 as tasks
 from sampan.cri.gen import runtime_pb2 as cri

@@ -7,11 +7,12 @@ Invariant: a pod's limit of a resource is set only if every container has one, o
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from sampan.api import pods
 from sampan.api.objects import Obj, uid_of
+from sampan.core.records import dataclass
 from sampan.kubelet.spec import containers, init_containers, is_sidecar, spec_of
 
 PERIOD_MICROSECONDS = 100_000

@@ -10,12 +10,12 @@ Owner: Kubelet; none for simulated nodes and for runtimes that choose the place 
 import errno
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from sampan.api import pods
 from sampan.api.objects import Obj, uid_of
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 from sampan.kubelet.cgroup_limits import (
     FOLDERS,
     Limits,

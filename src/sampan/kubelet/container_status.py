@@ -6,10 +6,10 @@ Invariant: the restart count never falls.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from sampan.api.objects import Obj, time_text
+from sampan.core.records import dataclass
 from sampan.kubelet.plan import Checks
 from sampan.kubelet.runtime import ContainerState, ContainerStatus, ObservedPod
 from sampan.kubelet.spec import (

@@ -16,12 +16,13 @@ import signal
 import socket
 import subprocess
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 from sampan.core.tasks import Tasks
 from sampan.kubelet.containerd_config import (
     ContainerdError,

@@ -9,9 +9,9 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from sampan.core.records import dataclass
 from sampan.kubelet.pause_image import PAUSE_IMAGE
 from sampan.kubelet.runtime import HOST_PORTS_HANDLER
 

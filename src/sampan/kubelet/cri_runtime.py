@@ -13,10 +13,11 @@ import signal
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sampan.core.clock import Clock
+from sampan.core.records import dataclass
 from sampan.core.tasks import all_of
 from sampan.cri.client import (
     PULL_SECONDS,

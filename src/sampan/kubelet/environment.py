@@ -8,10 +8,11 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api.objects import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
 from sampan.api.quantity import Quantity, value_of
+from sampan.core.records import dataclass
 from sampan.kubelet.spec import find_container, spec_of
 
 Objects = Mapping[tuple[str, str], Obj | None]

@@ -8,11 +8,12 @@ Invariant: a pod within its request never goes before one beyond it; critical po
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api import pods as pod_rules
 from sampan.api.objects import Obj
 from sampan.api.quantity import Format, from_value, value_of
+from sampan.core.records import dataclass
 from sampan.kubelet.spec import containers, init_containers, is_sidecar, spec_of
 
 MEMORY, NODEFS, INODES = "memory.available", "nodefs.available", "nodefs.inodesFree"

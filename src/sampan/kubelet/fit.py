@@ -5,11 +5,11 @@ Invariant: reasons and messages are upstream's: OutOfcpu, NodeAffinity, NodePort
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj, labels_of, name_of
 from sampan.api.pods import is_static
 from sampan.api.quantity import ZERO, Quantity, value_of
+from sampan.core.records import dataclass
 from sampan.kubelet.spec import containers, init_containers, is_sidecar, spec_of
 from sampan.kubelet.status import Verdict
 

@@ -5,11 +5,10 @@ Invariant: a handler that cannot be run is a failure, never skipped in silence.
 Owner: one per node.
 """
 
-from dataclasses import dataclass
-
 from sampan.api.objects import Obj
 from sampan.core.clock import Clock
 from sampan.core.http_client import HttpClient, HttpError
+from sampan.core.records import dataclass
 from sampan.core.tls import client_context
 from sampan.kubelet.runtime import Runtime, RuntimeFailure
 

@@ -11,12 +11,12 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from sampan.api.objects import Obj
+from sampan.core.records import dataclass
 from sampan.kubelet.image_reference import InvalidReference, parse
 
 _INDEX = "application/vnd.oci.image.index.v1+json"

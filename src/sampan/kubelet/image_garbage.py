@@ -10,10 +10,11 @@ Owner: Kubelet runs it every few minutes.
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 from sampan.kubelet.runtime import Image, Runtime, RuntimeFailure
 
 log = get_logger(__name__)

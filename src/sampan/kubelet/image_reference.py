@@ -5,7 +5,8 @@ Invariant: the full name of a reference parses to the same reference.
 """
 
 import re
-from dataclasses import dataclass
+
+from sampan.core.records import dataclass
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _LABEL = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"

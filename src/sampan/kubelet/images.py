@@ -8,11 +8,11 @@ Owner: one per node.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj, uid_of
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
+from sampan.core.records import dataclass
 from sampan.kubelet.image_reference import InvalidReference, Reference, parse, with_default_tag
 from sampan.kubelet.registry_credentials import credentials_for
 from sampan.kubelet.runtime import Credentials, Image, Runtime, RuntimeFailure

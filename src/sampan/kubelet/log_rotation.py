@@ -12,12 +12,12 @@ import gzip
 import os
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 from sampan.kubelet.runtime import (
     ContainerState,
     ContainerStatus,

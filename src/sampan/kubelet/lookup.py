@@ -5,10 +5,10 @@ Invariant: the choice (`choose_for_logs`) is pure, and worded as the original wo
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from sampan.api.objects import Obj, is_deleted, name_of, namespace_of, uid_of
+from sampan.core.records import dataclass
 from sampan.kubelet.runtime import ContainerState, ContainerStatus, Runtime
 from sampan.kubelet.spec import Role, find_container, restart_policy, restarts_after_exit
 

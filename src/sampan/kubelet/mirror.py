@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sampan.api.errors import AlreadyExists, ApiError, Conflict, NotFound
 from sampan.api.objects import (
@@ -31,6 +30,7 @@ from sampan.client.contract import Client
 from sampan.core.backoff import Backoff, jittered
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 from sampan.core.tasks import Tasks
 from sampan.kubelet.wanted import HASH_ANNOTATION, MIRROR_ANNOTATION
 

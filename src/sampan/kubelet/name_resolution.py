@@ -4,9 +4,9 @@ Job: hostname and subdomain, the managed hosts file, dnsPolicy and dnsConfig.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj, name_of, namespace_of
+from sampan.core.records import dataclass
 from sampan.kubelet.environment import ConfigError
 from sampan.kubelet.spec import is_host_network, spec_of
 

@@ -6,9 +6,9 @@ Job: read it once, from the places where Linux keeps it. Simulated nodes have it
 import os
 import platform
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
+from sampan.core.records import dataclass
 from sampan.kubelet.settings import Capacity
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}

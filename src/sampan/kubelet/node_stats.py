@@ -8,12 +8,12 @@ Owner: Kubelet builds it; the node's HTTP server asks.
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from sampan.api.objects import Obj, name_of, namespace_of, time_text, uid_of
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
+from sampan.core.records import dataclass
 from sampan.kubelet.cgroups import Cgroups
 from sampan.kubelet.node_machine import Machine
 from sampan.kubelet.runtime import ContainerState, ContainerStatus, ObservedPod

@@ -5,10 +5,10 @@ Invariant: a condition's transition time changes only when its status does.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj, copy_of, labels_of, meta_of, time_text
 from sampan.api.quantity import canonical, from_milli
+from sampan.core.records import dataclass
 from sampan.kubelet.node_machine import Machine
 from sampan.kubelet.relist import RuntimeHealth
 from sampan.kubelet.runtime import Image

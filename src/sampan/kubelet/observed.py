@@ -7,8 +7,9 @@ Owner: Relist writes it, PodSync reads through it.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sampan.core.records import dataclass
 from sampan.kubelet.runtime import (
     ContainerState,
     ContainerStatus,

@@ -9,7 +9,7 @@ Owner: PodSync, one call at a time per pod.
 
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
 from sampan.api.errors import ApiError, NotFound
@@ -18,6 +18,7 @@ from sampan.api.resources import RUNTIME_CLASSES, SECRETS
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
+from sampan.core.records import dataclass
 from sampan.core.tasks import all_of
 from sampan.kubelet import translate
 from sampan.kubelet.cgroups import CgroupFailure, Cgroups

@@ -9,11 +9,11 @@ Invariant: nothing is planned for a pod whose restart policy says that it is don
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
 from sampan.api.objects import Obj
+from sampan.core.records import dataclass
 from sampan.kubelet import crash_backoff
 from sampan.kubelet.runtime import ContainerState, ContainerStatus, ObservedPod, SandboxStatus
 from sampan.kubelet.spec import (

@@ -12,8 +12,10 @@ Owner: PodWorkers; nobody else replaces a Worker.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum, StrEnum
+
+from sampan.core.records import dataclass
 
 
 class Phase(IntEnum):

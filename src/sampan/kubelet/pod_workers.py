@@ -10,7 +10,7 @@ Owner: SyncLoop tells it what is wanted; the steps themselves are performed by P
 import asyncio
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from sampan.core.backoff import Backoff, jittered
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
+from sampan.core.records import dataclass
 from sampan.core.tasks import Tasks
 from sampan.kubelet import pod_state
 from sampan.kubelet.container_status import Waiting

@@ -8,12 +8,12 @@ Owner: Kubelet runs it.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
+from sampan.core.records import dataclass
 from sampan.kubelet.observed import Observations
 from sampan.kubelet.runtime import ObservedPod, Runtime, RuntimeFailure, RuntimeInfo
 from sampan.kubelet.settings import KubeletSettings

@@ -9,7 +9,7 @@ Owner: PodSync says what is true, SyncLoop what the API shows; nobody else write
 """
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api.errors import ApiError, Conflict, NotFound
 from sampan.api.objects import Obj, key_of, name_of, namespace_of, revision_of, uid_of
@@ -19,6 +19,7 @@ from sampan.client.contract import Client
 from sampan.core.backoff import Backoff, jittered
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 from sampan.core.tasks import Tasks
 from sampan.kubelet.status import BY_KUBELET, OWNED, RESIZE, TERMINAL
 

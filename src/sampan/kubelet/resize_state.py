@@ -3,7 +3,7 @@
 Job: two frozen values; allocation decides them, status shows them.
 """
 
-from dataclasses import dataclass
+from sampan.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,11 @@ Invariant: stop and remove of what is already stopped or gone succeed.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Protocol
+
+from sampan.core.records import dataclass
 
 # A private containerd's own runtime handler for pods with host ports; other runtimes have none.
 HOST_PORTS_HANDLER = "host-ports"

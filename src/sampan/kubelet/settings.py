@@ -4,8 +4,9 @@ Job: names, addresses, directories, capacity and timing of one node.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from sampan.core.records import dataclass
 from sampan.kubelet.eviction import EvictionSettings
 from sampan.kubelet.image_garbage import ImageGarbageSettings
 from sampan.version import GIT_VERSION

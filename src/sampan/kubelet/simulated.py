@@ -31,12 +31,13 @@ or `broken` (the pull fails). Pulling takes `pull_seconds`.
 import asyncio
 import ipaddress
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from zlib import crc32
 
 from sampan.api.objects import micro_time_text
 from sampan.core.clock import Clock
+from sampan.core.records import dataclass
 from sampan.kubelet.runtime import (
     ContainerSpec,
     ContainerState,

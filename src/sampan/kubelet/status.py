@@ -7,9 +7,10 @@ Invariant: conditions of others (PodScheduled, readiness gates, DisruptionTarget
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api.objects import Obj, meta_of, time_text
+from sampan.core.records import dataclass
 from sampan.kubelet.container_status import Waiting, container_statuses, ephemeral_statuses
 from sampan.kubelet.plan import NO_CHECKS, Checks, ready_sandbox
 from sampan.kubelet.resize_state import InProgress, Pending

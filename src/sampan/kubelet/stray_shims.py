@@ -12,11 +12,11 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 from sampan.kubelet.containerd_config import Layout, search_path
 from sampan.kubelet.containerd_reset import shims
 from sampan.kubelet.runtime import Runtime

@@ -5,12 +5,12 @@ Invariant: nothing of the streams is interpreted here; the runtime's streaming s
     itself, so exit codes, half-closes, terminals and resizes are its own.
 """
 
-from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 from sampan.core.http import Reply, Request, Response
 from sampan.core.http_client import HttpClient, HttpError
 from sampan.core.http_relay import pass_upgrade, wants_upgrade
+from sampan.core.records import dataclass
 from sampan.kubelet.lookup import NotAvailable, PodLookup
 from sampan.kubelet.runtime import Runtime
 

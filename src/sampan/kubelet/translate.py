@@ -7,7 +7,7 @@ Invariant: what cannot be kept is a ConfigError, never left out.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api.objects import (
     Obj,
@@ -19,6 +19,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.quantity import value_of
+from sampan.core.records import dataclass
 from sampan.kubelet.cgroup_limits import pod_cgroup
 from sampan.kubelet.environment import (
     ConfigError,

@@ -4,8 +4,9 @@ Job: one folder of a cgroup hierarchy → a Usage, for both versions of the inte
 Invariant: a folder that is gone, or a figure that the kernel does not give, is 0 and no error.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from sampan.core.records import dataclass
 
 NANO = 1_000_000_000
 

@@ -5,10 +5,10 @@ Job: the questions (can they be had, make them ready, keep them up to date, take
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from sampan.api.objects import Obj
+from sampan.core.records import dataclass
 from sampan.kubelet.runtime import Mount
 
 Objects = Mapping[tuple[str, str], Obj | None]  # (kind, name) → the object; None: not there

@@ -7,10 +7,11 @@ Owner: SyncLoop keeps one Wanted per source.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from sampan.api.objects import Obj, annotations_of, is_deleted, meta_of, name_of, uid_of
+from sampan.core.records import dataclass
 
 SEEN_ANNOTATION = "kubernetes.io/config.seen"
 SOURCE_ANNOTATION = "kubernetes.io/config.source"

@@ -18,11 +18,12 @@ import socket
 import struct
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from sampan.api.objects import Obj
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 from sampan.network.netlink import alias_of, set_alias
 
 log = get_logger(__name__)

@@ -6,11 +6,11 @@ Owner: the scheduler's loop.
 """
 
 import asyncio
-from dataclasses import dataclass
 
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from sampan.api.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 from sampan.client.contract import Client
+from sampan.core.records import dataclass
 from sampan.scheduler.filters.volume_binding import bindings
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import Snapshot

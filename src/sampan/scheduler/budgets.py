@@ -4,9 +4,9 @@ Job: PodDisruptionBudget → Budget; which pods of a list would go beyond their 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj, namespace_of
+from sampan.core.records import dataclass
 from sampan.scheduler.pod_terms import Selector, selector_of, selects
 from sampan.scheduler.resident import Resident
 

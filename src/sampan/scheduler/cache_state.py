@@ -8,8 +8,9 @@ Owner: the scheduler's loop.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sampan.core.records import dataclass
 from sampan.scheduler.columns import Columns
 from sampan.scheduler.requeue import (
     Event,

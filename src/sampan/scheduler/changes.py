@@ -5,10 +5,11 @@ Job: a refused pod and the nodes as they are → changes to the pod, one at a ti
 Invariant: a change that is named was tried: with it, and it alone, so many nodes pass all rules.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from sampan.core.records import dataclass
 from sampan.scheduler.decide import filtered, refused_beforehand
 from sampan.scheduler.pod_terms import NO_DEMANDS
 from sampan.scheduler.profile import Profile

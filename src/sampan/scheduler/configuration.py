@@ -7,10 +7,11 @@ Invariant: what is not understood is refused, never passed over.
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sampan.api.objects import Obj
 from sampan.core.backoff import Backoff
+from sampan.core.records import dataclass
 from sampan.scheduler.extender import ExtenderSettings
 from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.profile import DEFAULT_PROFILE, Profile

@@ -6,10 +6,10 @@ Invariant: every node of the snapshot is either feasible or refused by exactly o
 """
 
 import random
-from dataclasses import dataclass
 
 import numpy as np
 
+from sampan.core.records import dataclass
 from sampan.scheduler.profile import Profile
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot, any_set

@@ -7,12 +7,12 @@ Owner: the scheduler's loop.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import orjson
 
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.core.http_client import HttpClient, HttpError
+from sampan.core.records import dataclass
 from sampan.scheduler.extra import Answer
 from sampan.scheduler.preempt import Candidate
 from sampan.scheduler.requests import usage_of

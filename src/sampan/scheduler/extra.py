@@ -6,11 +6,11 @@ Invariant: only nodes that were feasible before are asked about.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from sampan.api.objects import Obj
+from sampan.core.records import dataclass
 from sampan.scheduler.decide import Refusal
 from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.scores.rule import MOST_POINTS

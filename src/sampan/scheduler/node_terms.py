@@ -6,9 +6,9 @@ Invariant: terms are alternatives; the requirements of one term must all hold; a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj
+from sampan.core.records import dataclass
 
 NAME_FIELD = "metadata.name"
 

@@ -7,9 +7,9 @@ Owner: the scheduler's loop.
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj, uid_of
+from sampan.core.records import dataclass
 from sampan.scheduler.cache_state import CacheState
 from sampan.scheduler.plugin import Deny, Plugin, Wait, WaitingPod
 

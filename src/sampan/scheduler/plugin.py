@@ -6,12 +6,12 @@ Invariant: methods without `async` do not block; what they are given is read-onl
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from sampan.api.objects import Obj
+from sampan.core.records import dataclass
 from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.scores.rule import MOST_POINTS
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot

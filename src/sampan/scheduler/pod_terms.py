@@ -5,9 +5,9 @@ Invariant: no selector (null) matches nothing; an empty one matches everything.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj, labels_of, namespace_of
+from sampan.core.records import dataclass
 from sampan.scheduler.node_terms import Requirement, holds
 
 Selector = tuple[Requirement, ...] | None

@@ -9,10 +9,10 @@ Invariant: the node is the one that upstream's order of preferences names; ties 
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from sampan.core.records import dataclass
 from sampan.scheduler.budgets import Budget, violating
 from sampan.scheduler.cache_state import CacheState
 from sampan.scheduler.decide import filtered, hopeful

@@ -5,8 +5,8 @@ Invariant: the order of the filters is upstream's: the first that refuses a node
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from sampan.core.records import dataclass
 from sampan.scheduler.filters.inter_pod_affinity import INTER_POD_AFFINITY
 from sampan.scheduler.filters.node_affinity import NODE_AFFINITY
 from sampan.scheduler.filters.node_name import NODE_NAME

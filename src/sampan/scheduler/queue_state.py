@@ -10,12 +10,13 @@ Owner: the scheduler's loop.
 import heapq
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from itertools import chain, count
 from typing import NamedTuple
 
 from sampan.core.backoff import Backoff
+from sampan.core.records import dataclass
 from sampan.scheduler.requeue import Event, may_help
 from sampan.scheduler.rows import PodRow, PodShape
 

@@ -6,11 +6,11 @@ Owner: the scheduler's loop.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from sampan.api.objects import Obj, time_text
+from sampan.core.records import dataclass
 from sampan.scheduler.decide import Chosen, Decision, Refused
 from sampan.scheduler.profile import Profile
 from sampan.scheduler.rows import PodRow

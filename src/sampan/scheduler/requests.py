@@ -6,10 +6,10 @@ Invariant: amounts are between 0 and MOST, whatever a manifest says.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj
 from sampan.api.quantity import QuantityError, value_of
+from sampan.core.records import dataclass
 
 CPU, MEMORY, STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 MOST = 2**53  # sums of many and products with 100 still fit into 64 bits

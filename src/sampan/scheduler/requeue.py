@@ -4,8 +4,7 @@ Job: an event, a refused pod and the rules that refused it → is another attemp
 Invariant: an event after which the pod could be scheduled is never answered with no.
 """
 
-from dataclasses import dataclass
-
+from sampan.core.records import dataclass
 from sampan.scheduler.decide import UNSUPPORTED
 from sampan.scheduler.filters.inter_pod_affinity import INTER_POD_AFFINITY
 from sampan.scheduler.filters.node_affinity import NODE_AFFINITY

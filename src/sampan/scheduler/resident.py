@@ -5,7 +5,7 @@ Invariant: what is compared is what rules look at; the rest may change without a
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api.objects import (
     Obj,
@@ -16,6 +16,7 @@ from sampan.api.objects import (
     seconds_of,
     uid_of,
 )
+from sampan.core.records import dataclass
 from sampan.scheduler.pod_terms import Carried, carried_by, demands_of
 from sampan.scheduler.requests import Usage, usage_of
 from sampan.scheduler.rows import PodRow, priority_of

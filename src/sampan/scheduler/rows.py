@@ -5,9 +5,10 @@ Invariant: two pods with equal shapes are placed by the same rules in the same w
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sampan.api.objects import Obj, key_of, labels_of, name_of, namespace_of, uid_of
+from sampan.core.records import dataclass
 from sampan.scheduler.node_terms import Requirement, Term, selected, term_of
 from sampan.scheduler.pod_terms import PodDemands, demands_of
 from sampan.scheduler.requests import MOST, PODS, Usage, amounts, usage_of

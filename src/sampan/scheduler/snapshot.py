@@ -6,11 +6,11 @@ Invariant: a snapshot is read before its columns change again: a decision does n
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sampan.core.records import dataclass
 from sampan.scheduler.pod_terms import Carried, Kind
 from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.tolerations import Taint

@@ -4,9 +4,9 @@ Job: read them, and say whether a taint is tolerated.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj
+from sampan.core.records import dataclass
 
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
 

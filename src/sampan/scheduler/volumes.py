@@ -6,7 +6,6 @@ Owner: the scheduler's loop; rules read it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sampan.api.objects import (
     Obj,
@@ -19,6 +18,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.storage import NO_PROVISIONER, SELECTED_NODE, class_name_of, waits_for_consumer
+from sampan.core.records import dataclass
 from sampan.scheduler.node_terms import Requirement, Term, term_of
 from sampan.scheduler.pod_terms import Selector, selector_of, selects
 from sampan.scheduler.requests import amounts

@@ -6,7 +6,6 @@ Invariant: nothing is written to the cluster.
 
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj, copy_of, key_of, labels_of, name_of, uid_of
 from sampan.api.resources import (
@@ -20,6 +19,7 @@ from sampan.api.resources import (
     Resource,
 )
 from sampan.client.contract import Client
+from sampan.core.records import dataclass
 from sampan.scheduler.batch import Batches
 from sampan.scheduler.cache_state import CacheState
 from sampan.scheduler.changes import Change, changes

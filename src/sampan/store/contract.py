@@ -9,8 +9,9 @@ Invariant: a watch delivers every change after its revision exactly once, in ord
 """
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from sampan.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ Job: `etcd://host:port,host:port/prefix?cacert=…&cert=…&key=…` → an Etcd
 `etcds://` is TLS with the system's authorities; any of the parameters means TLS too.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from sampan.core.records import dataclass
 from sampan.store.contract import StoreError
 
 DEFAULT_PORT = 2379

@@ -10,10 +10,10 @@ Owner: SqliteStore. `commit`, `mark_compacted`, `sweep`, `shrink` run in its wri
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from sampan.core.records import dataclass
 from sampan.store.contract import Change, Compacted, Entry, Page
 from sampan.store.keys import prefix_end
 from sampan.store.sqlite_file import SqliteFile

@@ -7,7 +7,6 @@ Invariant: a request carries a real client certificate; there is no way around a
 import datetime
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +24,7 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import Clock
 from sampan.core.http import Request, Response, Stream
 from sampan.core.metrics import Metrics
+from sampan.core.records import dataclass
 from sampan.store.contract import Store
 from sampan.store.open import open_store
 from sampan.testing.virtual_time import LoopClock

@@ -5,13 +5,14 @@ Job: `Authority(directory)`, then `.issue("kubelet", organization="system:master
 
 import datetime
 import ipaddress
-from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from sampan.core.records import dataclass
 
 # Valid whenever tests run; no clock is asked.
 _FROM = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)

@@ -5,10 +5,10 @@ Job: for the test that bounds it and for `make bench-store`.
 """
 
 import asyncio
-from dataclasses import dataclass
 from pathlib import Path
 
 from sampan.core.clock import SystemClock
+from sampan.core.records import dataclass
 from sampan.core.tasks import all_of
 from sampan.store.open import open_store
 

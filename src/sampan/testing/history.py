@@ -7,7 +7,8 @@ the last one that is stored, so that a value missing from a watch leaves a gap.
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from sampan.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

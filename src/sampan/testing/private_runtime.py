@@ -6,10 +6,10 @@ Job: `async with private_runtime(directory) as node`, with the pause image on bo
 import platform
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from sampan.core.clock import Clock, SystemClock
+from sampan.core.records import dataclass
 from sampan.kubelet import containerd
 from sampan.kubelet.containerd_config import what_is_missing
 from sampan.kubelet.cri_runtime import CriRuntime

@@ -8,7 +8,6 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -20,6 +19,7 @@ from sampan.apiserver.authn.user import MASTERS
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
 from sampan.core.http_server import Server
+from sampan.core.records import dataclass
 from sampan.core.tls import server_context
 from sampan.testing.api_requests import api_server
 from sampan.testing.certificates import Authority, Pair

@@ -4,8 +4,6 @@ Job: what must hold of a LimitRange.
 Invariant: for each resource, min ≤ default request ≤ default ≤ max.
 """
 
-from dataclasses import dataclass
-
 from sampan.api.errors import FieldError, duplicate, field_forbidden, invalid_value, required
 from sampan.api.objects import Obj
 from sampan.api.validation import names
@@ -16,6 +14,7 @@ from sampan.api.validation.pod_spec.resources import (
     validate_resource_name,
 )
 from sampan.api.validation.rules import Rules, same_rules
+from sampan.core.records import dataclass
 
 Errors = list[FieldError]
 _KINDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")

@@ -5,11 +5,11 @@ Invariant: metadata is checked by the caller; a kind's own functions add to the 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sampan.api.errors import FieldError
 from sampan.api.objects import Obj
 from sampan.api.validation import names
+from sampan.core.records import dataclass
 
 Errors = list[FieldError]
 Create = Callable[[Obj, Errors], None]

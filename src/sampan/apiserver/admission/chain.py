@@ -6,13 +6,14 @@ To add a plugin: a file beside this one, and a line in plugins.py.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api.calls import Call
 from sampan.api.objects import Obj, name_of
 from sampan.api.resources import Resource
 from sampan.apiserver.audit import note
 from sampan.apiserver.authn.user import User
+from sampan.core.records import dataclass
 
 MOST_KINDS = 1024  # that are remembered; custom ones come and go
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"

@@ -5,12 +5,12 @@ Invariant: configurations of admission itself are never matched: nobody can lock
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from sampan.api import convert, selectors
 from sampan.api.objects import Obj, labels_of
 from sampan.api.resources import NAMESPACES, RESOURCES, Resource
 from sampan.apiserver.admission.chain import Attributes, Find
+from sampan.core.records import dataclass
 
 _OWN = "admissionregistration.k8s.io"
 

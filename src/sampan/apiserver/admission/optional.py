@@ -8,7 +8,6 @@ Job: AlwaysAdmit, AlwaysDeny, AlwaysPullImages, DenyServiceExternalIPs, EventRat
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import orjson
 
@@ -20,6 +19,7 @@ from sampan.apiserver.admission.chain import CREATE, DELETE, UPDATE, Attributes,
 from sampan.apiserver.authz.chain import Attributes as Asked
 from sampan.apiserver.authz.chain import Authorization
 from sampan.core.clock import Clock
+from sampan.core.records import dataclass
 
 _EVERY = frozenset({CREATE, UPDATE, DELETE})
 _WRITES = frozenset({CREATE, UPDATE})

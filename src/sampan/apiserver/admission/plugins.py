@@ -6,7 +6,7 @@ Invariant: what is not to be switched off (OWN) is not in the list of names.
 
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sampan.api.objects import Obj
 from sampan.api.resources import (
@@ -53,6 +53,7 @@ from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.metadata import new_uid
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
+from sampan.core.records import dataclass
 
 # Off unless they are asked for, as upstream's.
 OFF = frozenset({

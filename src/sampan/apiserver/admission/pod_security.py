@@ -5,7 +5,7 @@ Invariant: a label that cannot be read counts as restricted, and is refused when
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api.errors import FieldError, forbidden, invalid, invalid_value
 from sampan.api.objects import Obj, labels_of, meta_of, name_of
@@ -21,6 +21,7 @@ from sampan.apiserver.admission.pod_security_checks import (
     violations,
 )
 from sampan.apiserver.registry.generic import Registry
+from sampan.core.records import dataclass
 
 _LABEL = "pod-security.kubernetes.io/"
 _MODES = ("enforce", "audit", "warn")

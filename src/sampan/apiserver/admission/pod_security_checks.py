@@ -5,9 +5,9 @@ To add a check: a function that yields (reason, details), and a row in the table
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj
+from sampan.core.records import dataclass
 
 PRIVILEGED, BASELINE, RESTRICTED = LEVELS = ("privileged", "baseline", "restricted")
 LATEST = (1, 35)

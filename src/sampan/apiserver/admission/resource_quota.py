@@ -7,7 +7,6 @@ Invariant: a charge whose write failed is given back; whoever recounts counts wh
 """
 
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 
 from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, copy_of, key_of, name_of, namespace_of, uid_of
@@ -19,6 +18,7 @@ from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Plugin
 from sampan.apiserver.registry.generic import Registry, Stale
 from sampan.apiserver.registry.strategy import Strategy
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 
 log = get_logger(__name__)
 

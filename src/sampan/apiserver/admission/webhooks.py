@@ -10,7 +10,6 @@ import ssl
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import orjson
 
@@ -33,6 +32,7 @@ from sampan.apiserver.admission.hook_metrics import HookMetrics
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.outbound import Caller, CallFailed, Target
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 from sampan.core.tasks import all_of
 from sampan.core.tls import client_context
 

@@ -6,7 +6,6 @@ Invariant: a request with bad credentials is 401; it never becomes anonymous.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sampan.api.errors import Unauthorized
 from sampan.apiserver.authn.bootstrap_tokens import bootstrap_user
@@ -21,6 +20,7 @@ from sampan.apiserver.authn.webhook import TokenWebhook
 from sampan.core.clock import Clock
 from sampan.core.http import Request
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 
 log = get_logger(__name__)
 

@@ -5,7 +5,6 @@ Invariant: a header counts only beside a certificate that the proxies' own CA ha
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 from cryptography import x509
@@ -13,6 +12,7 @@ from cryptography.exceptions import InvalidSignature
 
 from sampan.apiserver.authn.certificate import user_of
 from sampan.apiserver.authn.user import User
+from sampan.core.records import dataclass
 
 MOST = 256
 

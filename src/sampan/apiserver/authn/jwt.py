@@ -5,7 +5,6 @@ Invariant: the key says which algorithms it may be used with; a token's header n
 """
 
 import base64
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -13,6 +12,8 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+
+from sampan.core.records import dataclass
 
 LONGEST = 64 * 1024
 _HASHES: dict[str, hashes.HashAlgorithm] = {

@@ -7,7 +7,6 @@ Invariant: keys come only from the issuer's own discovery document; a key that i
 
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -17,6 +16,7 @@ from sampan.apiserver.authn.user import User
 from sampan.core.clock import Clock
 from sampan.core.http_client import HttpClient, HttpError
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 
 log = get_logger(__name__)
 

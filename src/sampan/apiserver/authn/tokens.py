@@ -11,7 +11,6 @@ import hmac
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -29,6 +28,7 @@ from sampan.apiserver.authn.jwt import (
     verifying_keys,
 )
 from sampan.apiserver.authn.user import ACCOUNT_PREFIX, ACCOUNTS_GROUP, User
+from sampan.core.records import dataclass
 
 __all__ = ["PREFIX", "BadToken", "Claims", "Lookup", "TokenSigner", "checked_user"]
 

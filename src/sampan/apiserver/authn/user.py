@@ -4,7 +4,9 @@ Job: the user that authentication found, and that authorization and admission lo
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from sampan.core.records import dataclass
 
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"

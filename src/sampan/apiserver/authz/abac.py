@@ -4,13 +4,12 @@ Job: read the file's text; answer for a request. Pure.
 Invariant: a line that is not understood stops the server from starting; it is never skipped.
 """
 
-from dataclasses import dataclass
-
 import orjson
 
 from sampan.api.objects import Obj
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes, Decision, UserRules
+from sampan.core.records import dataclass
 
 _READS = frozenset({"get", "list", "watch"})
 _VERSION = "abac.authorization.kubernetes.io/v1beta1"

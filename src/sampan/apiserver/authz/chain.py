@@ -6,12 +6,13 @@ To add an authorizer: a file beside this one, and a line in modes.py.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from sampan.api.errors import Forbidden, qualified
 from sampan.api.objects import Obj
 from sampan.apiserver.authn.user import MASTERS, User
+from sampan.core.records import dataclass
 
 MOST_KNOWN = 8192
 

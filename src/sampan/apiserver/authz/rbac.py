@@ -7,7 +7,7 @@ Owner: the API server's loop; `changed` is called by the watch cache in the step
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import Resource
@@ -21,6 +21,7 @@ from sampan.apiserver.authz.bootstrap.objects import (
 )
 from sampan.apiserver.authz.chain import Attributes, Decision, UserRules
 from sampan.apiserver.authz.grants import Grants
+from sampan.core.records import dataclass
 
 MOST = 4096
 RBAC_KINDS = (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS)

@@ -5,8 +5,6 @@ Invariant: a server that cannot be asked allows nothing: the failure policy is n
 Invariant: at most MOST answers are remembered.
 """
 
-from dataclasses import dataclass
-
 import orjson
 
 from sampan.api import selectors
@@ -17,6 +15,7 @@ from sampan.apiserver.outbound import Caller, CallFailed
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 
 log = get_logger(__name__)
 

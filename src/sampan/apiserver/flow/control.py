@@ -10,7 +10,6 @@ import asyncio
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sampan.api.errors import TooManyRequests
 from sampan.api.objects import Obj, name_of, uid_of
@@ -20,6 +19,7 @@ from sampan.apiserver.flow.schemas import Flow, Schemas
 from sampan.apiserver.request import RequestInfo
 from sampan.core.clock import Clock
 from sampan.core.metrics import Labels, Metrics
+from sampan.core.records import dataclass
 
 MOST = 4096  # classifications that are remembered
 WAIT_SECONDS = 15.0

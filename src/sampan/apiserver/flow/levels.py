@@ -11,7 +11,8 @@ Owner: FlowControl; all calls come from the server's own loop.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from sampan.core.records import dataclass
 
 _ESTIMATE_SECONDS = 0.003  # what a request is charged until it is known what it took
 

@@ -4,7 +4,7 @@ Job: fold container statuses into `READY STATUS RESTARTS`. Pure.
 As upstream's printers: the word is the pod's own, unless a container has a more telling one.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from sampan.api.conditions import condition_of, is_true
@@ -23,6 +23,7 @@ from sampan.apiserver.printers.layout import (
     status_of,
     wide,
 )
+from sampan.core.records import dataclass
 
 _COMPLETED = {
     "Succeeded": "The pod has completed successfully.",

@@ -4,13 +4,12 @@ Job: grace, finalizers and propagation, as upstream's BeforeDelete and its store
 Invariant: grace only shrinks; an object with finalizers is never removed.
 """
 
-from dataclasses import dataclass
-
 from sampan.api.calls import Options
 from sampan.api.errors import conflict
 from sampan.api.objects import Obj, meta_of, seconds_of, time_text, uid_of
 from sampan.api.resources import Resource
 from sampan.apiserver.registry.strategy import Strategy
+from sampan.core.records import dataclass
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 _FINALIZERS = {"Orphan": ORPHAN, "Foreground": FOREGROUND}

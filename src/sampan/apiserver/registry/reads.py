@@ -7,7 +7,6 @@ Invariant: the pages of one list show one revision.
 import asyncio
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import orjson
 
@@ -18,6 +17,7 @@ from sampan.apiserver.registry.generic import Registry, translated
 from sampan.apiserver.registry.selection import Selection
 from sampan.apiserver.request import check_list_options, revision_number
 from sampan.apiserver.stored import item_from
+from sampan.core.records import dataclass
 from sampan.store.contract import Compacted, FutureRevision, StoreError
 
 FUTURE_WAIT_SECONDS = 3.0  # as upstream's cacher

@@ -4,7 +4,6 @@ Job: parse, refuse fields that the kind does not offer, find what narrows a watc
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from sampan.api import selectors
@@ -14,6 +13,7 @@ from sampan.api.objects import Obj, labels_of
 from sampan.api.resources import Resource
 from sampan.apiserver.registry.strategy import Getter, Strategy, path_getter
 from sampan.apiserver.watch_cache import Matches, Trigger
+from sampan.core.records import dataclass
 
 _NAME = path_getter("metadata", "name")
 _NAMESPACE = path_getter("metadata", "namespace")

@@ -5,8 +5,6 @@ Invariant: what a server has just taken for a service that is not stored yet is 
     address gets a minute, a port three rounds, as upstream.
 """
 
-from dataclasses import dataclass
-
 from sampan.api.objects import Obj, key_of, labels_of, meta_of, name_of, seconds_of
 from sampan.api.resources import SERVICES
 from sampan.apiserver.registry.generic import Registry
@@ -20,6 +18,7 @@ from sampan.apiserver.registry.service_claims import (
 from sampan.apiserver.registry.services import holdings
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 
 INTERVAL_SECONDS = 180.0
 ADDRESS_GRACE_SECONDS = 60.0

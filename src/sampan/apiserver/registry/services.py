@@ -11,7 +11,7 @@ import ipaddress
 import random
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api.errors import (
     ApiError,
@@ -26,6 +26,7 @@ from sampan.api.objects import Obj, key_of, name_of
 from sampan.apiserver.registry.generic import Stale
 from sampan.apiserver.registry.service_claims import Claims
 from sampan.apiserver.registry.strategy import Strategy, path_getter
+from sampan.core.records import dataclass
 
 NODE_PORT_TYPES = ("NodePort", "LoadBalancer")
 

@@ -5,9 +5,10 @@ To give a kind an answer of its own: a file beside this one, and a line in strat
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api.objects import Obj
+from sampan.core.records import dataclass
 
 Getter = Callable[[Obj], str]
 

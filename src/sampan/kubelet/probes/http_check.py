@@ -6,12 +6,13 @@ Invariant: a redirect is followed only on the host that the probe names, ten tim
 
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urljoin, urlsplit
 
 from sampan.api.objects import Obj
 from sampan.core.http import Headers
 from sampan.core.http_client import HttpClient, HttpError, HttpTimeout
+from sampan.core.records import dataclass
 from sampan.kubelet.probes.finding import OUTPUT_BYTES, Finding, Probed, ProbeError
 from sampan.version import GIT_VERSION
 

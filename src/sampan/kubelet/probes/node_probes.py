@@ -11,11 +11,12 @@ Owner: PodSync tells it about pods; Kubelet builds it.
 import asyncio
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api.objects import Obj, is_deleted, name_of, namespace_of, uid_of
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
+from sampan.core.records import dataclass
 from sampan.core.tasks import Tasks
 from sampan.kubelet.kill import address_of
 from sampan.kubelet.plan import NO_CHECKS, Checks

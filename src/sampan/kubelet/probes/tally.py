@@ -7,10 +7,11 @@ Invariant: once a startup probe has succeeded, or a liveness or startup probe ha
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from sampan.api.objects import Obj, annotations_of
+from sampan.core.records import dataclass
 
 # Opt-in, on the pod: seconds between the probes of its containers; may end in `.CONTAINER`.
 PERIOD_ANNOTATION = "probes.sampan.dev/period-seconds"

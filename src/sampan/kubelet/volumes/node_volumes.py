@@ -11,7 +11,7 @@ import asyncio
 import os
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 from sampan.kubelet.environment import Surroundings
 from sampan.kubelet.runtime import Mount
 from sampan.kubelet.translate import NodeFacts

@@ -8,9 +8,9 @@ Invariant: what is missing and not optional is a VolumeFailure with upstream's w
 import base64
 import binascii
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from sampan.api.objects import Obj, name_of
+from sampan.core.records import dataclass
 from sampan.kubelet.environment import ConfigError, Surroundings, field_value, resource_value
 from sampan.kubelet.security import effective
 from sampan.kubelet.spec import find_container, spec_of, with_roles

@@ -5,10 +5,11 @@ Invariant: a type that the node cannot mount is refused by name, never left out.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api.objects import Obj, is_deleted, namespace_of, uid_of
 from sampan.api.quantity import value_of
+from sampan.core.records import dataclass
 from sampan.kubelet.environment import Surroundings
 from sampan.kubelet.spec import init_containers, is_sidecar, spec_of
 from sampan.kubelet.volumes.payload import API_DATA, Payload, Token, group_of, payload_of

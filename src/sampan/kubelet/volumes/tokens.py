@@ -7,7 +7,7 @@ Owner: NodeVolumes.
 """
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, name_of, namespace_of, seconds_of, uid_of
@@ -15,6 +15,7 @@ from sampan.api.resources import SERVICE_ACCOUNTS
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 from sampan.kubelet.spec import spec_of
 from sampan.kubelet.volumes_hook import VolumeFailure
 

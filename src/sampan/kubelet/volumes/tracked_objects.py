@@ -11,13 +11,14 @@ Owner: Kubelet, or whoever runs many nodes in one process: they share one.
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api.objects import Obj, namespace_of, uid_of
 from sampan.api.resources import CONFIG_MAPS, SECRETS
 from sampan.client.contract import Client
 from sampan.client.informer import Informer
 from sampan.core.clock import Clock
+from sampan.core.records import dataclass
 from sampan.core.tasks import Tasks, all_of
 from sampan.kubelet.translate import references
 from sampan.kubelet.volumes.references import CONFIG_MAP, SECRET, volume_references

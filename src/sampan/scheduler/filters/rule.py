@@ -4,8 +4,8 @@ Job: the interface that the files beside this one fill, one rule each.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from sampan.core.records import dataclass
 from sampan.scheduler.depends import Depends
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import BoolArray, Snapshot, any_set

@@ -4,10 +4,10 @@ Job: the interface that the files beside this one fill, one rule each.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from sampan.core.records import dataclass
 from sampan.scheduler.depends import Depends
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
