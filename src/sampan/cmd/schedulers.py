@@ -6,19 +6,19 @@ Job: file → Configuration → Scheduler; its records as a document of the API 
 import random
 from collections.abc import Callable
 from pathlib import Path
-
-import yaml
+from typing import TYPE_CHECKING
 
 from sampan.api.objects import Obj
 from sampan.client.contract import Client
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
-from sampan.core.http_client import HttpClient
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
-from sampan.scheduler.configuration import BadConfiguration, Configuration, read
-from sampan.scheduler.extender import Extender
 from sampan.scheduler.loop import Scheduler
+from sampan.scheduler.settings import Configuration, ExtenderSettings
+
+if TYPE_CHECKING:
+    from sampan.scheduler.extender import Extender
 
 log = get_logger(__name__)
 
@@ -27,6 +27,11 @@ def configuration_in(path: str) -> Configuration:
     """Raises CannotStart with everything that is wrong with the file; no path: the default."""
     if not path:
         return Configuration()
+    # Most schedulers have no file: its reader is not loaded for them.
+    import yaml
+
+    from sampan.scheduler.configuration import BadConfiguration, read
+
     try:
         written = yaml.safe_load(Path(path).read_text())
         found = read(written)
@@ -43,20 +48,24 @@ def configuration_in(path: str) -> Configuration:
 def scheduler_of(
     configuration: Configuration, client: Client, clock: Clock, metrics: Metrics
 ) -> Scheduler:
-    extenders = [
-        # Each with connections of its own: one that hangs holds up no other.
-        Extender(one, HttpClient(connect_seconds=min(one.timeout_seconds, 10.0)))
-        for one in configuration.extenders
-    ]
     return Scheduler(
         client,
         clock=clock,
         rng=random.Random(),
         metrics=metrics,
         profiles=configuration.profiles,
-        extenders=extenders,
+        extenders=[_extender(one) for one in configuration.extenders],
         backoff=configuration.backoff,
     )
+
+
+def _extender(settings: ExtenderSettings) -> "Extender":
+    # Loaded where there is one.
+    from sampan.core.http_client import HttpClient
+    from sampan.scheduler.extender import Extender
+
+    # Each with connections of its own: one that hangs holds up no other.
+    return Extender(settings, HttpClient(connect_seconds=min(settings.timeout_seconds, 10.0)))
 
 
 def why_of(scheduler: Scheduler) -> Callable[[str], Obj | None]:

@@ -11,14 +11,12 @@ from dataclasses import replace
 
 from sampan.api.objects import Obj
 from sampan.core.backoff import Backoff
-from sampan.core.records import dataclass
-from sampan.scheduler.extender import ExtenderSettings
 from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
-from sampan.scheduler.queue_state import BACKOFF
 from sampan.scheduler.scores.node_resources_fit import STRATEGIES, allocation
 from sampan.scheduler.scores.rule import Score
 from sampan.scheduler.seconds import seconds_in
+from sampan.scheduler.settings import Configuration, ExtenderSettings
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
@@ -55,15 +53,6 @@ class BadConfiguration(Exception):
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))
         self.problems = problems
-
-
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    profiles: tuple[Profile, ...] = (DEFAULT_PROFILE,)
-    extenders: tuple[ExtenderSettings, ...] = ()
-    backoff: Backoff = BACKOFF
-    leader_elect: bool = True
-    notes: tuple[str, ...] = ()  # what was accepted and has no effect, and why
 
 
 def read(written: object) -> Configuration:

@@ -12,33 +12,14 @@ import orjson
 
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.core.http_client import HttpClient, HttpError
-from sampan.core.records import dataclass
-from sampan.scheduler.extra import Answer
+from sampan.scheduler.extra import Answer, ExtenderFailed
 from sampan.scheduler.preempt import Candidate
 from sampan.scheduler.requests import usage_of
+from sampan.scheduler.settings import ExtenderSettings
 
 _JSON = (("content-type", "application/json"), ("accept", "application/json"))
 _MOST_EXTENDER_POINTS = 10
 _SCALE = 10  # an extender's 10 is a rule's 100
-
-
-@dataclass(frozen=True, slots=True)
-class ExtenderSettings:
-    url_prefix: str
-    filter_verb: str = ""
-    prioritize_verb: str = ""
-    preempt_verb: str = ""
-    bind_verb: str = ""
-    weight: int = 1
-    timeout_seconds: float = 30.0
-    ignorable: bool = False
-    node_names_only: bool = False
-    managed: frozenset[str] = frozenset()  # resources; none: every pod
-    not_ours: frozenset[str] = frozenset()  # of these, which the scheduler leaves to it
-
-
-class ExtenderFailed(OSError):
-    """It did not answer, or not as it should."""
 
 
 class Extender:

@@ -5,18 +5,21 @@ Invariant: each is asked only about what those before it left.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sampan.api.objects import Obj, name_of
 from sampan.core.log import get_logger
-from sampan.scheduler.extender import Extender, ExtenderFailed
-from sampan.scheduler.extra import Answer
+from sampan.scheduler.extra import Answer, ExtenderFailed
 from sampan.scheduler.preempt import Candidate, narrowed
+
+if TYPE_CHECKING:  # loaded where a configuration asks for one
+    from sampan.scheduler.extender import Extender
 
 log = get_logger(__name__)
 
 
 class Extenders:
-    def __init__(self, extenders: Sequence[Extender]) -> None:
+    def __init__(self, extenders: "Sequence[Extender]") -> None:
         self._extenders = tuple(extenders)
         # What the scheduler itself does not count: they do.
         self.resources = frozenset(
@@ -66,13 +69,13 @@ class Extenders:
                 return True
         return False
 
-    def _preempting(self, pod: Obj) -> list[Extender]:
+    def _preempting(self, pod: Obj) -> "list[Extender]":
         return [
             one for one in self._extenders if one.settings.preempt_verb and one.is_interested(pod)
         ]
 
 
-def _passed_over(one: Extender, error: ExtenderFailed) -> None:
+def _passed_over(one: "Extender", error: ExtenderFailed) -> None:
     """Raises it again where the extender must be heard."""
     if not one.settings.ignorable:
         raise error

@@ -17,6 +17,10 @@ from sampan.scheduler.scores.rule import MOST_POINTS
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
 
 
+class ExtenderFailed(OSError):
+    """It did not answer, or not as it should."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """An extender's."""

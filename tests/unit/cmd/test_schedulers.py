@@ -2,7 +2,7 @@ import pytest
 
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.schedulers import configuration_in
-from sampan.scheduler.configuration import Configuration
+from sampan.scheduler.settings import Configuration
 
 
 def test_no_file_is_the_default():

@@ -11,11 +11,13 @@ from sampan.core.http_client import HttpClient
 from sampan.core.http_server import Server, bound_socket
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
-from sampan.scheduler.extender import Extender, ExtenderFailed, ExtenderSettings
+from sampan.scheduler.extender import Extender
+from sampan.scheduler.extra import ExtenderFailed
 from sampan.scheduler.loop import Scheduler
 from sampan.scheduler.preempt import Candidate
 from sampan.scheduler.requests import Usage
 from sampan.scheduler.resident import Resident
+from sampan.scheduler.settings import ExtenderSettings
 from sampan.testing.bindings_api import BindingsApi
 
 

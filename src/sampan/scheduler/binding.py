@@ -1,0 +1,179 @@
+"""From a chosen node to a bound pod: reserve, permit, volumes, bind; or everything undone.
+
+Job: the cycle's second half, in the background.
+Invariant: what was assumed for a binding that failed is taken back before the pod is tried again.
+Invariant: a bound pod that is never seen on its node does not hold its room for ever.
+Owner: the scheduler's loop.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from sampan.api.errors import ApiError, Conflict, NotFound
+from sampan.api.objects import Obj, key_of, uid_of
+from sampan.client.contract import Client
+from sampan.core.clock import Clock
+from sampan.core.log import get_logger
+from sampan.scheduler.bind import UNSCHEDULABLE, bind
+from sampan.scheduler.bind_volumes import Promise, VolumeBinder, VolumesNotBound
+from sampan.scheduler.cache_state import CacheState
+from sampan.scheduler.calls import CALL_SECONDS, Calls
+from sampan.scheduler.extenders import Extenders
+from sampan.scheduler.measures import ERROR, SCHEDULED, UNSCHEDULED, Measures
+from sampan.scheduler.pending import Pending
+from sampan.scheduler.permits import NotPermitted, Permits
+from sampan.scheduler.plugin import Plugin
+from sampan.scheduler.profile import Profile
+from sampan.scheduler.queue_state import Waiting
+from sampan.scheduler.reports import Reports
+from sampan.scheduler.resident import resident
+from sampan.scheduler.rows import scheduler_of
+
+CONFIRM_SECONDS = 900.0  # how long after its binding a pod may stay unseen
+
+log = get_logger(__name__)
+
+
+class Bindings:
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        cache: CacheState,
+        pending: Pending,
+        reports: Reports,
+        measures: Measures,
+        calls: Calls,
+        outside: Extenders,
+        profiles: Mapping[str, Profile],
+        plugins: Mapping[str, Sequence[tuple[Plugin, int]]],
+        permits: Permits,
+    ) -> None:
+        self._client, self._clock, self._cache = client, clock, cache
+        self._pending, self._reports, self._measures = pending, reports, measures
+        self._calls, self._outside, self._permits = calls, outside, permits
+        self._profiles = profiles
+        self._plugins = {name: [one for one, _ in those] for name, those in plugins.items()}
+        self.volumes = VolumeBinder(client, cache.columns.volumes)
+        self._unconfirmed: dict[str, float] = {}  # bound pods → when they are given up
+
+    def place(self, pod: Obj, waiting: Waiting, node: str, started: float) -> None:
+        row = waiting.pod
+        promise = self.volumes.promise(row.shape, self._cache.snapshot(), node)
+        self._cache.assume(row.uid, node, resident(row))
+        self._pending.nominations.remove(row.uid)
+        plugins = self._plugins[row.scheduler]
+        try:
+            for plugin in plugins:
+                if (why := plugin.reserve(pod, node)) is not None:
+                    raise NotPermitted(plugin.name, why)
+            must_wait = self._permits.ask(plugins, pod, node)
+        except NotPermitted as error:
+            self._undo(pod, node, promise)
+            self._not_bound(pod, node, error, started)
+            return
+        self._calls.start("bind", self._bind(pod, waiting, node, promise, started, must_wait))
+
+    def confirmed(self, uid: str) -> None:
+        """The API has said where the pod is, or that it is gone."""
+        self._unconfirmed.pop(uid, None)
+
+    def next_expiry(self) -> float | None:
+        return next(iter(self._unconfirmed.values()), None)
+
+    def expire(self) -> None:
+        """Bindings that were answered and never seen."""
+        now = self._clock.monotonic()
+        for uid in [one for one, until in self._unconfirmed.items() if until <= now]:
+            del self._unconfirmed[uid]
+            log.warning("a bound pod was never seen on its node", uid=uid)
+            self._pending.undone(uid)
+
+    async def _bind(
+        self,
+        pod: Obj,
+        waiting: Waiting,
+        node: str,
+        promise: Promise,
+        started: float,
+        must_wait: bool,
+    ) -> None:
+        uid, scheduler = waiting.pod.uid, waiting.pod.scheduler
+        plugins = self._plugins[scheduler]
+        try:
+            if must_wait:
+                async with self._calls.not_counted():
+                    await self._permits.answered(uid)
+            if promise.claims:
+                await self._bind_volumes(promise, scheduler)
+            async with asyncio.timeout(CALL_SECONDS):
+                for plugin in plugins:
+                    await plugin.pre_bind(pod, node)
+                await self._bound_by_somebody(plugins, pod, node)
+        except (ApiError, OSError, VolumesNotBound, NotPermitted) as error:
+            self._undo(pod, node, promise)
+            self._not_bound(pod, node, error, started)
+            return
+        self._bound(pod, waiting, node, started)
+        for plugin in plugins:
+            await plugin.post_bind(pod, node)
+
+    def _bound(self, pod: Obj, waiting: Waiting, node: str, started: float) -> None:
+        now, uid = self._clock.monotonic(), waiting.pod.uid
+        if uid in self._pending.queue:  # else its confirmation was here before the answer
+            self._unconfirmed[uid] = now + CONFIRM_SECONDS
+        self._pending.remove(uid)
+        self._measures.attempted(SCHEDULED, now - started, waiting.pod.scheduler)
+        self._measures.scheduled(waiting, now)
+        log.info("pod bound", pod=waiting.pod.key, node=node, took_seconds=now - started)
+        self._reports.scheduled(pod, node)
+
+    async def _bound_by_somebody(self, plugins: Sequence[Plugin], pod: Obj, node: str) -> None:
+        for plugin in plugins:
+            if await plugin.bind(pod, node):
+                return
+        if not await self._outside.bound(pod, node):
+            await bind(self._client, pod, node)
+
+    async def _bind_volumes(self, promise: Promise, scheduler: str) -> None:
+        async with asyncio.timeout(CALL_SECONDS):
+            await self.volumes.write(promise)
+        longest = self._profiles[scheduler].volume_seconds
+        async with self._calls.not_counted(), asyncio.timeout(longest):
+            await self.volumes.bound(promise)
+
+    def _undo(self, pod: Obj, node: str, promise: Promise) -> None:
+        self.volumes.take_back(promise)
+        for plugin in reversed(self._plugins[scheduler_of(pod)]):
+            plugin.unreserve(pod, node)
+
+    def _not_bound(self, pod: Obj, node: str, error: Exception, started: float) -> None:
+        uid = uid_of(pod)
+        now = self._clock.monotonic()
+        # As upstream: first the room is given back, then the pod may try again.
+        self._pending.undone(uid)
+        denied = isinstance(error, NotPermitted)
+        if isinstance(error, NotPermitted):
+            self._pending.queue.refused(uid, frozenset({error.plugin}), now)
+        else:
+            self._pending.queue.failed(uid, now)
+        self._pending.wake()
+        result = UNSCHEDULED if denied else ERROR
+        self._measures.attempted(result, now - started, scheduler_of(pod))
+        if isinstance(error, Conflict | NotFound):
+            # Somebody else bound it, or it is gone: the watch will say so.
+            log.debug("pod was not bound", pod=key_of(pod), node=node, error=error)
+            return
+        log.warning("pod was not bound", pod=key_of(pod), node=node, error=error)
+        why = f"running {_step_of(error)}: {error}"
+        self._reports.failed(pod, why)
+        if denied:
+            self._reports.not_scheduled(pod, UNSCHEDULABLE, why)
+
+
+def _step_of(error: Exception) -> str:
+    if isinstance(error, NotPermitted):
+        return f"Permit plugin {error.plugin}"
+    if isinstance(error, VolumesNotBound):
+        return "PreBind plugin VolumeBinding"
+    return "Bind plugin DefaultBinder"

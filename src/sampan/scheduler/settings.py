@@ -1,0 +1,34 @@
+"""What a scheduler is told when it starts.
+
+Job: the values; configuration.py reads them from a file, and is loaded only where there is one.
+"""
+
+
+from sampan.core.backoff import Backoff
+from sampan.core.records import dataclass
+from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
+from sampan.scheduler.queue_state import BACKOFF
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderSettings:
+    url_prefix: str
+    filter_verb: str = ""
+    prioritize_verb: str = ""
+    preempt_verb: str = ""
+    bind_verb: str = ""
+    weight: int = 1
+    timeout_seconds: float = 30.0
+    ignorable: bool = False
+    node_names_only: bool = False
+    managed: frozenset[str] = frozenset()  # resources; none: every pod
+    not_ours: frozenset[str] = frozenset()  # of these, which the scheduler leaves to it
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    profiles: tuple[Profile, ...] = (DEFAULT_PROFILE,)
+    extenders: tuple[ExtenderSettings, ...] = ()
+    backoff: Backoff = BACKOFF
+    leader_elect: bool = True
+    notes: tuple[str, ...] = ()  # what was accepted and has no effect, and why
