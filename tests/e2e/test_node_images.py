@@ -1,8 +1,10 @@
-"""Images that go when the disk is full, on a real containerd [N18]."""
+"""Images that need a login, and images that go when the disk is full [N10, N18]."""
 
 import asyncio
+import json
 import os
 import platform
+import sys
 
 import pytest
 
@@ -10,6 +12,8 @@ from sampan.kubelet.image_archive import ArchiveFile, ImageSettings, build_archi
 from sampan.kubelet.image_garbage import Disk, ImageGarbage, ImageGarbageSettings
 from sampan.kubelet.pause_image import architecture
 from sampan.testing.private_runtime import private_runtime, why_not
+from sampan.testing.processes import eventually
+from sampan.testing.registry import ROBOT, Registry
 
 pytestmark = [
     pytest.mark.containerd,
@@ -40,3 +44,100 @@ def test_a_full_disk_costs_what_can_be_pulled_again_and_nothing_else(tmp_path, r
             assert before - left == {registry_image}
 
     asyncio.run(story())
+
+
+@pytest.fixture
+def locked_registry(tmp_path):
+    registry = Registry(tmp_path, ROBOT)
+    yield registry
+    registry.stop()
+
+
+PLUGIN = """#!{python}
+import json, sys
+asked = json.load(sys.stdin)
+assert asked["kind"] == "CredentialProviderRequest", asked
+host = asked["image"].split("/")[0]
+print(json.dumps({{
+    "kind": "CredentialProviderResponse",
+    "apiVersion": asked["apiVersion"],
+    "cacheKeyType": "Registry",
+    "cacheDuration": "1h",
+    "auth": {{host: {{"username": "{user}", "password": "{password}"}}}},
+}}))
+"""
+PROVIDERS = """
+apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- name: login
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  matchImages: ["{address}/plugin"]
+  defaultCacheDuration: 10m
+"""
+
+
+def provider_flags(directory, registry):
+    plugin = directory / "login"
+    plugin.write_text(
+        PLUGIN.format(python=sys.executable, user=ROBOT.user, password=ROBOT.password)
+    )
+    plugin.chmod(0o755)
+    config = directory / "providers.yaml"
+    config.write_text(PROVIDERS.format(address=registry.address))
+    return [
+        "--image-credential-provider-config", str(config),
+        "--image-credential-provider-bin-dir", str(directory),
+    ]  # fmt: skip
+
+
+def run(kubectl, name, image, *, secret=""):
+    spec = {
+        "containers": [{
+            "name": "c", "image": image, "imagePullPolicy": "Always", "command": ["sleep", "1000"],
+        }],
+        "imagePullSecrets": [{"name": secret}] if secret else [],
+        "terminationGracePeriodSeconds": 0,
+    }  # fmt: skip
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    kubectl.apply(json.dumps(pod))
+
+
+def waiting(kubectl, name):
+    statuses = kubectl.get("pod", name).get("status", {}).get("containerStatuses") or [{}]
+    return (statuses[0].get("state") or {}).get("waiting") or {}
+
+
+def test_a_registry_that_wants_a_login_gets_it_from_secret_node_or_plugin(
+    own_cluster, locked_registry, archive, tmp_path
+):
+    """[N10] and `sampan image rm`"""
+    image = locked_registry.push(archive, "test/busybox", "1")
+    for_plugin = locked_registry.push(archive, "plugin/busybox", "1")
+    own_cluster.up("--runtime", "cri", *provider_flags(tmp_path, locked_registry))
+    kubectl = own_cluster.kubectl
+    run(kubectl, "nobody", image)
+    said = eventually(lambda: waiting(kubectl, "nobody").get("message"))
+    assert waiting(kubectl, "nobody")["reason"] in ("ErrImagePull", "ImagePullBackOff")
+    assert "no basic auth credentials" in said or "401 Unauthorized" in said
+    run(kubectl, "by-plugin", for_plugin)
+    kubectl.wait_phase("by-plugin", "Running")
+    kubectl(
+        "create", "secret", "docker-registry", "login", "--docker-server", locked_registry.address,
+        "--docker-username", ROBOT.user, "--docker-password", ROBOT.password,
+    )  # fmt: skip
+    run(kubectl, "by-secret", image, secret="login")
+    kubectl.wait_phase("by-secret", "Running")
+    # The node's own file is found without a restart.
+    login = {"username": ROBOT.user, "password": ROBOT.password}
+    file = own_cluster.data_dir / "kubelet" / "config.json"
+    file.write_text(json.dumps({"auths": {locked_registry.address: login}}))
+    run(kubectl, "by-node", image)
+    kubectl.wait_phase("by-node", "Running")
+    kubectl("delete", "pod", "--all", "--now")
+    assert f"removed {image}" in own_cluster.run("image", "rm", image)
+    left = own_cluster.run("image", "list")
+    assert "busybox" not in left
+    with pytest.raises(AssertionError, match="no images are called"):
+        own_cluster.run("image", "rm", image)
+    own_cluster.stop()

@@ -2,14 +2,22 @@
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from sampan.cmd.data_dir import DataDir, DataDirError, find_data_dir, holder
 from sampan.core.clock import SystemClock
 from sampan.kubelet.image_archive import ArchiveError, import_archive
+from sampan.kubelet.image_reference import InvalidReference, parse
+from sampan.kubelet.pause_image import PAUSE_IMAGE
 from sampan.kubelet.runtime import Image, RuntimeFailure
 
 CONNECT_SECONDS = 10.0
+SHORTEST_ID = 4
+
+
+class NoSuchImage(Exception):
+    """Nothing of that name can be removed; the text says why."""
 
 
 def run(action: str, data_dir: str, file: str) -> int:
@@ -21,7 +29,10 @@ def run(action: str, data_dir: str, file: str) -> int:
                     print(f"imported {name}")
             case "list":
                 _print_table(asyncio.run(_images(socket_path)))
-    except (DataDirError, ArchiveError, RuntimeFailure) as error:
+            case "rm":
+                for name in asyncio.run(_removed(socket_path, file)):
+                    print(f"removed {name}")
+    except (DataDirError, ArchiveError, NoSuchImage, RuntimeFailure) as error:
         print(f"sampan: {error}", file=sys.stderr)
         return 1
     return 0
@@ -66,6 +77,40 @@ async def _images(socket_path: str) -> list[Image]:
         return list(await runtime.images())
     finally:
         await runtime.close()
+
+
+async def _removed(socket_path: str, name: str) -> list[str]:
+    """The names that are gone. One image may have several: the runtime removes it by any."""
+    from sampan.kubelet.cri_runtime import CriRuntime
+
+    runtime = CriRuntime(socket_path, SystemClock())
+    try:
+        await runtime.connect(CONNECT_SECONDS)
+        image = _named(await runtime.images(), name)
+        await runtime.remove_image(image.id)
+    finally:
+        await runtime.close()
+    return [*image.tags, *image.digests] or [image.id]
+
+
+def _named(images: Sequence[Image], name: str) -> Image:
+    """By a name as `list` shows it, by a short one (`busybox`), or by the beginning of an id."""
+    try:
+        full = parse(name).full_name()
+    except InvalidReference:
+        full = name
+    found = [one for one in images if {name, full} & {*one.tags, *one.digests, one.id}]
+    found = found or [one for one in images if _id_begins(one, name)]
+    if len(found) != 1:
+        raise NoSuchImage(f"{len(found) or 'no'} images are called {name}: `sampan image list`")
+    if found[0].pinned or PAUSE_IMAGE in found[0].tags:
+        raise NoSuchImage(f"the node itself needs {name}")
+    return found[0]
+
+
+def _id_begins(image: Image, text: str) -> bool:
+    short = text.removeprefix("sha256:")
+    return len(short) >= SHORTEST_ID and image.id.removeprefix("sha256:").startswith(short)
 
 
 def _print_table(images: list[Image]) -> None:

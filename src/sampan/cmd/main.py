@@ -7,7 +7,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from sampan.cmd import security
+from sampan.cmd import node_flags, security
 from sampan.cmd.settings import (
     DEFAULT_DATA_DIR,
     DEFAULT_PORT,
@@ -110,7 +110,7 @@ def _up_settings(given: argparse.Namespace) -> UpSettings:
         ready_file=given.ready_file,
         log_level=given.log_level,
         keep_pods=given.keep_pods,
-        node=NodeChoices(manifests=given.manifests),
+        node=NodeChoices(manifests=given.manifests, **node_flags.choices(given)),
         controllers=given.controllers,
         scheduler_config=given.scheduler_config,
         security=security.choices(given),
@@ -142,6 +142,7 @@ def _node_settings(given: argparse.Namespace) -> NodeProcessSettings:
         labels=dict(given.node_labels),
         taints=tuple(given.register_with_taints),
         port=given.port,
+        **node_flags.choices(given),
     )
     return NodeProcessSettings(
         up=UpSettings(
@@ -183,6 +184,9 @@ def _parser() -> argparse.ArgumentParser:
     importing.add_argument("file", metavar="FILE", help="made by `docker save` or the like")
     _data_dir(importing)
     _data_dir(actions.add_parser("list", help="what is there"))
+    removing = actions.add_parser("rm", help="remove an image, with all of its names")
+    removing.add_argument("file", metavar="IMAGE", help="a name or an id, as `list` shows it")
+    _data_dir(removing)
     _add_questions(verbs)
     verbs.add_parser("version", help="which sampan, which Kubernetes")
     return parser
@@ -311,6 +315,7 @@ def _add_node(parser: argparse.ArgumentParser) -> None:
     add("--node-name", metavar="NAME", default="", help="default: the host's name")
     add("--node-ip", metavar="IP", default="", help="default: found by itself")
     add("--manifests", metavar="DIR", default="", help="static pods: a directory, or one file")
+    node_flags.add_flags(parser)
 
 
 def _log_level(parser: argparse.ArgumentParser) -> None:

@@ -20,6 +20,7 @@ from sampan.client.informer import Informer
 from sampan.cmd import machine
 from sampan.cmd.data_dir import DataDir
 from sampan.cmd.errors import CannotStart
+from sampan.cmd.node_flags import image_credentials
 from sampan.cmd.progress import Progress
 from sampan.cmd.settings import CLUSTER_DOMAIN, NodeChoices, UpSettings
 from sampan.core.clock import Clock
@@ -212,6 +213,7 @@ class RealNode:
     ) -> None:
         """`in_cluster`: the API is part of the same process, so the node is Ready soon."""
         self._settings, self._data, self._identity = settings, data, identity
+        self._image_credentials = image_credentials(settings.node, data.kubelet, os.environ)
         self._in_cluster = in_cluster
         self._progress, self._clock = progress, clock
         self._tasks = Tasks("node")
@@ -354,6 +356,7 @@ class RealNode:
             cgroup_root=root_of(self._data.root) if own else "",
             pod_pids_limit=POD_PIDS_LIMIT if own else -1,
             image_directory=str(self._data.root),
+            image_credentials=self._image_credentials,
             # A disk that is nine tenths full is an ordinary one here: only the rest is kept free.
             eviction=EvictionSettings(
                 (Threshold(MEMORY, 100 << 20), Threshold(NODEFS, percent=DISK_FREE_PERCENT))

@@ -29,6 +29,8 @@ class NodeChoices:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
     port: int = 0  # of the node's own HTTP server; 0: any that is free
+    credential_provider_config: str = ""  # a file, or a directory of files
+    credential_provider_bin_dir: str = ""
 
 
 @dataclass(frozen=True, slots=True)

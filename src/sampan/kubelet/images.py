@@ -13,8 +13,9 @@ from sampan.api.objects import Obj, uid_of
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
 from sampan.core.records import dataclass
+from sampan.kubelet.image_credentials import ImageCredentials
+from sampan.kubelet.image_locks import LockPerKey
 from sampan.kubelet.image_reference import InvalidReference, Reference, parse, with_default_tag
-from sampan.kubelet.registry_credentials import credentials_for
 from sampan.kubelet.runtime import Credentials, Image, Runtime, RuntimeFailure
 
 Emit = Callable[[Obj, str, str, str, str], None]
@@ -43,11 +44,19 @@ class _Failed:
 
 
 class ImagePuller:
-    def __init__(self, runtime: Runtime, clock: Clock, emit: Emit, *, parallel: int = 4) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        clock: Clock,
+        emit: Emit,
+        credentials: ImageCredentials,
+        *,
+        parallel: int = 4,
+    ) -> None:
         self._runtime, self._clock, self._emit = runtime, clock, emit
+        self._credentials = credentials
         self._slots = asyncio.Semaphore(parallel)
-        self._pulling: dict[str, asyncio.Lock] = {}
-        self._waiting: dict[str, int] = {}
+        self._pulling = LockPerKey()
         self._failed: dict[tuple[str, str], _Failed] = {}
 
     async def ensure(self, pod: Obj, container: Obj, secrets: Sequence[Obj]) -> Image:
@@ -95,7 +104,8 @@ class ImagePuller:
         self._say(pod, container, "Normal", "Pulling", f'Pulling image "{name}"')
         asked = self._clock.monotonic()
         try:
-            image, pull_seconds = await self._pull(full, credentials_for(reference, secrets))
+            credentials = await self._credentials.of(reference, secrets)
+            image, pull_seconds = await self._pull(full, credentials)
         except RuntimeFailure as error:
             reason, message = _explained(name, str(error))
             self._say(
@@ -116,21 +126,14 @@ class ImagePuller:
         return image
 
     async def _pull(self, full: str, credentials: Sequence[Credentials]) -> tuple[Image, float]:
-        lock = self._pulling.setdefault(full, asyncio.Lock())
-        self._waiting[full] = self._waiting.get(full, 0) + 1
-        try:
-            async with lock, self._slots:
-                began = self._clock.monotonic()
-                image_id = await self._try_each(full, credentials)
-                took = self._clock.monotonic() - began
-                image = await self._runtime.image(image_id) or await self._runtime.image(full)
-                if image is None:
-                    raise RuntimeFailure(f'image "{full}" is gone right after it was pulled')
-                return image, took
-        finally:
-            self._waiting[full] -= 1
-            if not self._waiting[full]:
-                del self._waiting[full], self._pulling[full]
+        async with self._pulling.held(full), self._slots:
+            began = self._clock.monotonic()
+            image_id = await self._try_each(full, credentials)
+            took = self._clock.monotonic() - began
+            image = await self._runtime.image(image_id) or await self._runtime.image(full)
+            if image is None:
+                raise RuntimeFailure(f'image "{full}" is gone right after it was pulled')
+            return image, took
 
     async def _try_each(self, full: str, credentials: Sequence[Credentials]) -> str:
         """As upstream: without credentials only where there are none for this image."""

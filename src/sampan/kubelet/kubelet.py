@@ -23,6 +23,7 @@ from sampan.kubelet.allocation import Allocations
 from sampan.kubelet.cgroups import CgroupFailure, Cgroups, find_hierarchies
 from sampan.kubelet.heartbeat import Heartbeat
 from sampan.kubelet.hooks import Hooks
+from sampan.kubelet.image_credentials import ImageCredentials
 from sampan.kubelet.image_garbage import ImageGarbage
 from sampan.kubelet.images import ImagePuller
 from sampan.kubelet.kill import Killer
@@ -286,7 +287,12 @@ class Kubelet:
         performer = Performer(
             runtime=runtime,
             client=self._client,
-            puller=ImagePuller(runtime, clock, events.emit),
+            puller=ImagePuller(
+                runtime,
+                clock,
+                events.emit,
+                ImageCredentials(settings.image_credentials, clock=clock, metrics=metrics),
+            ),
             killer=killer,
             hooks=self._hooks,
             volumes=self._volumes,

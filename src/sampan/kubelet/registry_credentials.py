@@ -1,11 +1,10 @@
-"""Which credentials of a pod's pull secrets fit an image. Pure.
+"""Which credentials fit an image: of a pod's pull secrets and of docker's configurations. Pure.
 
-Job: read docker configurations out of secrets; match registries and paths as upstream does.
+Job: read docker configurations; match registries and paths as upstream does.
 Invariant: a more specific entry comes before a less specific one.
 """
 
 import base64
-import binascii
 import fnmatch
 import json
 from collections.abc import Iterable, Sequence
@@ -15,16 +14,31 @@ from sampan.api.objects import Obj
 from sampan.kubelet.image_reference import Reference
 from sampan.kubelet.runtime import Credentials
 
+Entries = Sequence[tuple[str, Credentials]]
+"""Pattern (host, port and path) and what it is good for."""
+
 _DEFAULT_REGISTRIES = ("docker.io", "index.docker.io", "registry-1.docker.io")
 
 
 def credentials_for(image: Reference, secrets: Iterable[Obj]) -> list[Credentials]:
     """In the order in which they are to be tried; empty where no entry fits."""
-    entries = [entry for secret in secrets for entry in _entries(secret)]
+    return fitting(image, [entry for secret in secrets for entry in _entries(secret)])
+
+
+def fitting(image: Reference, entries: Entries) -> list[Credentials]:
     # As upstream's keyring: by the pattern in reverse order, so that longer paths come first.
-    entries.sort(key=lambda entry: entry[0], reverse=True)
-    fitting = [found for pattern, found in entries if matches(pattern, image)]
-    return list(dict.fromkeys(fitting))
+    ordered = sorted(entries, key=lambda entry: entry[0], reverse=True)
+    return list(dict.fromkeys(found for pattern, found in ordered if matches(pattern, image)))
+
+
+def entries_of(text: str | bytes, *, legacy: bool) -> Entries:
+    """Of a config.json, or (`legacy`) of the older .dockercfg. Raises ValueError."""
+    config = json.loads(text)
+    try:
+        found = config if legacy else config.get("auths") or {}
+        return [(pattern, _credentials(entry)) for pattern, entry in found.items()]
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"not a docker configuration: {error}") from error
 
 
 def matches(pattern: str, image: Reference) -> bool:
@@ -35,6 +49,12 @@ def matches(pattern: str, image: Reference) -> bool:
     host, path = parts.netloc, _without_version(parts.path)
     if image.registry in _DEFAULT_REGISTRIES and host in _DEFAULT_REGISTRIES:
         return _path_fits(path, image.path)
+    return fits(f"{host}/{path}", image)
+
+
+def fits(pattern: str, image: Reference) -> bool:
+    """As `matches`, by the letter: docker.io has no other names here, and no API in the path."""
+    host, _, path = pattern.partition("/")
     return _host_fits(host, image.registry) and _path_fits(path, image.path)
 
 
@@ -62,15 +82,13 @@ def _without_version(path: str) -> str:
     return "" if path in ("/v1", "/v2") else path
 
 
-def _entries(secret: Obj) -> Sequence[tuple[str, Credentials]]:
+def _entries(secret: Obj) -> Entries:
     data = secret.get("data") or {}
     for key in (".dockerconfigjson", ".dockercfg"):
         if key in data:
             try:
-                config = json.loads(base64.b64decode(data[key]))
-                entries = config.get("auths") or {} if key == ".dockerconfigjson" else config
-                return [(pattern, _credentials(entry)) for pattern, entry in entries.items()]
-            except (ValueError, binascii.Error, AttributeError):
+                return entries_of(base64.b64decode(data[key]), legacy=key == ".dockercfg")
+            except ValueError:  # binascii's own error is one
                 # As upstream: a secret that cannot be read is as good as none.
                 return []
     return []

@@ -232,6 +232,10 @@ class Credentials:
     identity_token: str = field(default="", repr=False)
     registry_token: str = field(default="", repr=False)
 
+    @property
+    def is_something(self) -> bool:
+        return self != Credentials()
+
 
 @dataclass(frozen=True, slots=True)
 class ExecResult:

@@ -8,6 +8,7 @@ from dataclasses import field
 
 from sampan.core.records import dataclass
 from sampan.kubelet.eviction import EvictionSettings
+from sampan.kubelet.image_credentials import NodeCredentialSettings
 from sampan.kubelet.image_garbage import ImageGarbageSettings
 from sampan.version import GIT_VERSION
 
@@ -63,5 +64,6 @@ class KubeletSettings:
     container_log_max_bytes: int = 10 * 1024 * 1024
     container_log_max_files: int = 5
     image_directory: str = ""  # on the disk of the images; root_dir where empty
+    image_credentials: NodeCredentialSettings = field(default_factory=NodeCredentialSettings)
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     image_garbage: ImageGarbageSettings = field(default_factory=ImageGarbageSettings)

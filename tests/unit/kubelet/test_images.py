@@ -5,7 +5,9 @@ import json
 
 import pytest
 
+from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
+from sampan.kubelet.image_credentials import ImageCredentials, NodeCredentialSettings
 from sampan.kubelet.images import ImageFailure, ImagePuller, duration
 from sampan.kubelet.runtime import Image, ImageNotFound, RuntimeFailure
 from sampan.testing import virtual_time
@@ -52,7 +54,8 @@ def container(image="app:1", policy="IfNotPresent"):
 
 def puller(registry, **more):
     said = Said()
-    return ImagePuller(registry, LoopClock(), said, **more), said
+    none = ImageCredentials(NodeCredentialSettings(), clock=LoopClock(), metrics=Metrics())
+    return ImagePuller(registry, LoopClock(), said, none, **more), said
 
 
 def failure_of(work):

@@ -1,0 +1,71 @@
+"""Flags of one real node beyond its name and address: registry credentials of the node.
+
+Job: flags → words for NodeChoices; NodeChoices → settings of the node agent's parts.
+Invariant: a configuration that cannot be used stops the start, with the file and the reason.
+"""
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.settings import NodeChoices
+
+if TYPE_CHECKING:
+    from sampan.kubelet.image_credentials import NodeCredentialSettings
+
+CONFIG = "--image-credential-provider-config"
+BIN_DIR = "--image-credential-provider-bin-dir"
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(CONFIG, metavar="FILE", default="",
+        help="a CredentialProviderConfig, or a directory of them: plugins that log in to "
+        "registries")  # fmt: skip
+    add(BIN_DIR, metavar="DIR", default="", help="where those plugins are")
+
+
+def choices(given: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "credential_provider_config": given.image_credential_provider_config,
+        "credential_provider_bin_dir": given.image_credential_provider_bin_dir,
+    }
+
+
+def image_credentials(
+    node: NodeChoices, root_dir: Path, environment: Mapping[str, str]
+) -> "NodeCredentialSettings":
+    """Raises CannotStart."""
+    # Not for every verb: the command line knows its flags without the node agent.
+    from sampan.kubelet.image_credential_file import search_order
+    from sampan.kubelet.image_credentials import NodeCredentialSettings
+
+    files = search_order(str(root_dir), environment.get("HOME", ""))
+    config, bin_dir = node.credential_provider_config, node.credential_provider_bin_dir
+    if not config and not bin_dir:
+        return NodeCredentialSettings(files)
+    if not config or not bin_dir:
+        raise CannotStart(f"{CONFIG} and {BIN_DIR} belong together: one of them is missing")
+    # Rarely used, and YAML takes its time.
+    import yaml
+
+    from sampan.kubelet.image_credential_providers import ProviderConfigError, merged, providers_of
+
+    try:
+        whole = merged(yaml.safe_load(path.read_text()) for path in _config_files(config))
+        return NodeCredentialSettings(
+            files, providers_of(whole, bin_dir=os.path.abspath(bin_dir), environment=environment)
+        )
+    except (OSError, yaml.YAMLError, ProviderConfigError) as error:
+        raise CannotStart(f"{CONFIG} {config}: {error}") from error
+
+
+def _config_files(config: str) -> list[Path]:
+    """As upstream: in a directory those that end in .json, .yaml or .yml, by name."""
+    path = Path(config)
+    if not path.is_dir():
+        return [path]
+    return sorted(one for one in path.iterdir() if one.suffix in (".json", ".yaml", ".yml"))

@@ -1,0 +1,35 @@
+"""What a pull may be tried with: the pod's secrets first, then what the node itself has.
+
+Job: image and secrets → credentials, in the order in which they are to be tried.
+Invariant: nothing is read and no plugin is asked before an image is really pulled.
+Owner: ImagePuller.
+"""
+
+from collections.abc import Sequence
+from dataclasses import field
+
+from sampan.api.objects import Obj
+from sampan.core.clock import Clock
+from sampan.core.metrics import Metrics
+from sampan.core.records import dataclass
+from sampan.kubelet.image_credential_file import CredentialFile
+from sampan.kubelet.image_credential_providers import CredentialProvider, CredentialProviders
+from sampan.kubelet.image_reference import Reference
+from sampan.kubelet.registry_credentials import credentials_for, fitting
+from sampan.kubelet.runtime import Credentials
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCredentialSettings:
+    files: tuple[str, ...] = ()  # docker configurations: the first that can be read counts
+    providers: tuple[CredentialProvider, ...] = field(default=())
+
+
+class ImageCredentials:
+    def __init__(self, settings: NodeCredentialSettings, *, clock: Clock, metrics: Metrics) -> None:
+        self._file = CredentialFile(settings.files)
+        self._providers = CredentialProviders(settings.providers, clock=clock, metrics=metrics)
+
+    async def of(self, image: Reference, secrets: Sequence[Obj]) -> list[Credentials]:
+        own = [*self._file.entries(), *await self._providers.entries(image)]
+        return list(dict.fromkeys([*credentials_for(image, secrets), *fitting(image, own)]))
