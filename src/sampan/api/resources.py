@@ -196,6 +196,16 @@ VALIDATING_ADMISSION_POLICIES = _row(
     "validatingadmissionpolicies", STATUS, categories=_EXTENSIONS, **_CLUSTER,
 )  # fmt: skip
 CSI_NODES = _row("storage.k8s.io", "v1", "CSINode", "csinodes", **_CLUSTER)
+CSI_DRIVERS = _row("storage.k8s.io", "v1", "CSIDriver", "csidrivers", **_CLUSTER)
+CSI_STORAGE_CAPACITIES = _row(
+    "storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities"
+)  # fmt: skip
+DEVICE_CLASSES = _row("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", **_CLUSTER)
+RESOURCE_CLAIMS = _row("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", STATUS)
+RESOURCE_CLAIM_TEMPLATES = _row(
+    "resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates"
+)
+RESOURCE_SLICES = _row("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", **_CLUSTER)
 RUNTIME_CLASSES = _row("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", **_CLUSTER)
 CUSTOM_RESOURCE_DEFINITIONS = _row(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", STATUS,
@@ -246,9 +256,9 @@ RESOURCES: tuple[Resource, ...] = (
     _row("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", **_CLUSTER),
     _row("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
     _row("rbac.authorization.k8s.io", "v1", "Role", "roles"),
-    _row("storage.k8s.io", "v1", "CSIDriver", "csidrivers", **_CLUSTER),
+    CSI_DRIVERS,
     CSI_NODES,
-    _row("storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities"),
+    CSI_STORAGE_CAPACITIES,
     STORAGE_CLASSES,
     _row("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", STATUS, **_CLUSTER),
     _row("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses",
@@ -265,10 +275,10 @@ RESOURCES: tuple[Resource, ...] = (
     _row("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas", STATUS, **_CLUSTER),
     _row("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration",
          "prioritylevelconfigurations", STATUS, **_CLUSTER),
-    _row("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", **_CLUSTER),
-    _row("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", STATUS),
-    _row("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
-    _row("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", **_CLUSTER),
+    DEVICE_CLASSES,
+    RESOURCE_CLAIMS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_SLICES,
 )  # fmt: skip
 
 _BY_PLURAL = {(row.group, row.version, row.plural): row for row in (*RESOURCES, *MEASURED)}
