@@ -23,24 +23,6 @@ MAX_DEPTH = 100  # no type of the API goes that deep
 _ORDER = "fkvi"  # of path elements among each other
 
 
-class SharedSets:
-    """Equal sets as one object: what is made from one template is owned alike, and a set of fields
-    is larger in memory than the object that it describes. Starts anew when it is full."""
-
-    def __init__(self, limit: int = 4096) -> None:
-        self._limit = limit
-        self._known: dict[bytes, FieldSet] = {}
-
-    def shared(self, fields: FieldSet) -> FieldSet:
-        text = orjson.dumps(fields)
-        found = self._known.get(text)
-        if found is None:
-            if len(self._known) >= self._limit:
-                self._known.clear()
-            found = self._known[text] = fields
-        return found
-
-
 def union(one: FieldSet, two: FieldSet) -> FieldSet:
     if not one or not two or one is two:
         return one or two

@@ -10,7 +10,7 @@ from sampan.api.apply import apply, not_mergeable
 from sampan.api.calls import Call
 from sampan.api.errors import BadRequest, field_forbidden, invalid, required, too_long
 from sampan.api.field_schema import FieldSchema
-from sampan.api.field_sets import FieldSet, SharedSets
+from sampan.api.field_sets import FieldSet
 from sampan.api.field_types import Struct
 from sampan.api.managed_fields import (
     MANAGER_LENGTH,
@@ -22,6 +22,7 @@ from sampan.api.managed_fields import (
 )
 from sampan.api.objects import Obj, copy_of, time_text
 from sampan.api.schema import Schema, strict_error
+from sampan.api.sharing import SharedValues
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.decoding import expected_kind
 
@@ -41,7 +42,7 @@ class Ownership:
         self._schema = schema
         self._fields = FieldSchema(schema)
         self._ignored: dict[tuple[str, str, str], FieldSet] = {}
-        self._sets = SharedSets()
+        self._sets = SharedValues()
 
     def created(self, user: User, call: Call, obj: Obj, now: float) -> None:
         """Of an object with its defaults, before admission has changed it (as upstream)."""

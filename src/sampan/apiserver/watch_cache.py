@@ -18,6 +18,7 @@ from itertools import count
 from sampan.api.calls import Event, Item
 from sampan.api.errors import Expired, ServiceUnavailable, Timeout
 from sampan.api.objects import Obj
+from sampan.api.sharing import SharedValues
 from sampan.apiserver.stored import at_revision, item_from
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
@@ -38,7 +39,7 @@ Trigger = tuple[str, str]  # (field, value): only changes of objects that have i
 class Record:
     """One change of one object, as all watchers of its kind share it."""
 
-    __slots__ = ("_events", "at_seconds", "before", "now", "revision")
+    __slots__ = ("_added", "_deleted", "_modified", "at_seconds", "before", "now", "revision")
 
     def __init__(
         self, revision: int, now: Item | None, before: Item | None, at_seconds: float
@@ -47,7 +48,10 @@ class Record:
         self.now = now  # None: deleted
         self.before = before
         self.at_seconds = at_seconds
-        self._events: dict[str, Event] = {}
+        # Made for the first who sees it as such; a dict would be the largest part of a record.
+        self._added: Event | None = None
+        self._modified: Event | None = None
+        self._deleted: Event | None = None
 
     def event(self, matches: Matches | None) -> Event | None:
         """What a watcher sees of it: entering a selection is ADDED, leaving it is DELETED."""
@@ -56,19 +60,19 @@ class Record:
         was_inside = before is not None and (matches is None or matches(before))
         if inside:
             assert now is not None
-            return self._made("MODIFIED" if was_inside else "ADDED", now)
+            if was_inside:
+                if self._modified is None:
+                    self._modified = Event("MODIFIED", now)
+                return self._modified
+            if self._added is None:
+                self._added = Event("ADDED", now)
+            return self._added
         if was_inside:
             assert before is not None
-            return self._events.get("DELETED") or self._made(
-                "DELETED", at_revision(before, self.revision)
-            )
+            if self._deleted is None:
+                self._deleted = Event("DELETED", at_revision(before, self.revision))
+            return self._deleted
         return None
-
-    def _made(self, kind: str, item: Item) -> Event:
-        event = self._events.get(kind)
-        if event is None:
-            event = self._events[kind] = Event(kind, item)
-        return event
 
 
 class Watcher:
@@ -234,6 +238,7 @@ class WatchCache:
         self._clock = clock
         self._kinds: dict[str, KindCache] = {}
         self._handed: dict[tuple[str, bytes], Obj] = {}
+        self._sharing = SharedValues()
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._ticket = count()
         self._tasks = Tasks("watch-cache")
@@ -301,7 +306,8 @@ class WatchCache:
         found: dict[str, list[Item]] = {prefix: [] for prefix in self._kinds}
         for entry in page.entries:
             prefix, key = split_key(entry.key)
-            found.setdefault(prefix, []).append(item_from(key, entry.value, entry.revision, None))
+            item = item_from(key, entry.value, entry.revision, None, self._sharing)
+            found.setdefault(prefix, []).append(item)
         for prefix, items in found.items():
             self.kind(prefix).load(items, page.revision)
         self._advance(page.revision)
@@ -338,7 +344,7 @@ class WatchCache:
 
     def _item(self, key: str, entry: Entry) -> Item:
         obj = self._handed.pop((entry.key, entry.value), None)
-        return item_from(key, entry.value, entry.revision, obj)
+        return item_from(key, entry.value, entry.revision, obj, self._sharing)
 
     def _advance(self, revision: int) -> None:
         self.revision = revision

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.api.field_sets import (
-    SharedSets,
     difference,
     intersection,
     is_member,
@@ -103,14 +102,3 @@ def test_members_and_what_is_below_them():
     assert is_member({".": {}, "f:a": {}})
     assert not is_member({"f:a": {}})
     assert without_itself({".": {}, "f:a": {}}) == {"f:a": {}}
-
-
-def test_equal_sets_are_one_object_and_not_without_bound():
-    sets = SharedSets(limit=2)
-    first = sets.shared({"f:a": {}})
-    assert sets.shared({"f:a": {}}) is first
-    sets.shared({"f:b": {}})
-    sets.shared({"f:c": {}})
-    again = sets.shared({"f:a": {}})
-    assert again == first
-    assert again is not first

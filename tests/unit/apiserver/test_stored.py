@@ -2,6 +2,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sampan.api.sharing import SharedValues
 from sampan.apiserver.stored import (
     at_revision,
     canonical,
@@ -72,3 +73,37 @@ def test_events_are_kept_as_bytes_only_and_parsed_for_each_reader():
     assert item.obj is not item.obj
     assert at_revision(item, 9).obj["metadata"]["resourceVersion"] == "9"
     assert same_content(item, stored_bytes(canonical(event)), canonical(event))
+
+
+def test_pods_of_one_template_share_what_is_the_templates():
+    """[E2] what a pod costs in memory is what is its own"""
+    sharing = SharedValues()
+
+    def made(name):
+        spec = {"nodeName": name, "containers": [{"name": "c"}], "tolerations": [{"key": "k"}]}
+        metadata = {"name": name, "labels": {"app": "web"}, "managedFields": [{"manager": "m"}]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        return item_from(name, stored_bytes(canonical(pod)), 5, None, sharing)
+
+    one, two = made("a"), made("b")
+    for item in (one, two):
+        assert orjson.loads(item.data) == item.obj
+    for part in ("containers", "tolerations"):
+        assert one.obj["spec"][part] is two.obj["spec"][part]
+    assert one.obj["spec"]["nodeName"] == "a"
+    assert one.obj["metadata"]["labels"] is two.obj["metadata"]["labels"]
+    assert one.obj["metadata"]["managedFields"][0] is two.obj["metadata"]["managedFields"][0]
+
+
+def test_sharing_changes_nothing_that_somebody_else_holds():
+    sharing = SharedValues()
+    spec = {"containers": [{"name": "c"}]}
+    sharing.shared([{"name": "c"}])
+    ordered = canonical({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}})
+    ordered["spec"] = spec
+    mine = spec["containers"]
+    item = item_from("k", stored_bytes(ordered), 5, ordered, sharing)
+    assert spec["containers"] is mine
+    assert item.obj["spec"]["containers"] is not mine
+    again = item_from("k", stored_bytes(ordered), 6, canonical(item.obj), sharing)
+    assert again.obj["spec"] is item.obj["spec"]
