@@ -33,6 +33,7 @@ from sampan.core.tasks import Tasks
 BACKLOG = 1024
 PIPELINED = 16  # requests that may wait on one connection before reading pauses
 JOINED_BYTES = 64 * 1024  # below this a copy is cheaper than a second write
+STEP_BYTES = 256 * 1024
 LINGER_SECONDS = 0.5  # as net/http: time for the client to read an answer to what we did not read
 TLS_SHUTDOWN_SECONDS = 2.0
 
@@ -303,8 +304,12 @@ class _Connection(asyncio.Protocol):
         head = render_head(reply.status, reply.headers, framing + _persistence(item, keep_alive))
         if len(body) < JOINED_BYTES:
             self._transport.write(head + body)
-        else:
-            self._transport.writelines((head, body))
+            return
+        # In steps: the client decrypts and reads the first while we encrypt the next.
+        self._transport.write(head)
+        rest = memoryview(body)
+        for start in range(0, len(rest), STEP_BYTES):
+            self._transport.write(rest[start : start + STEP_BYTES])
 
     async def _write_stream(self, item: Arrived, reply: Stream) -> bool:
         """Write until the chunks end; whether the connection can go on after that."""
