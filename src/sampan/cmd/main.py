@@ -110,7 +110,9 @@ def _up_settings(given: argparse.Namespace) -> UpSettings:
         ready_file=given.ready_file,
         log_level=given.log_level,
         keep_pods=given.keep_pods,
-        node=NodeChoices(manifests=given.manifests, **node_flags.choices(given)),
+        node=NodeChoices(
+            config=given.kubelet_config, manifests=given.manifests, **node_flags.choices(given)
+        ),
         controllers=given.controllers,
         scheduler_config=given.scheduler_config,
         security=security.choices(given),
@@ -133,6 +135,7 @@ def _controllers_settings(given: argparse.Namespace) -> ControllersSettings:
 
 def _node_settings(given: argparse.Namespace) -> NodeProcessSettings:
     choices = NodeChoices(
+        config=given.kubelet_config,
         manifests=given.manifests,
         manifest_url=given.manifest_url,
         manifest_url_headers=tuple(given.manifest_url_header),
@@ -315,6 +318,8 @@ def _add_node(parser: argparse.ArgumentParser) -> None:
     add("--node-name", metavar="NAME", default="", help="default: the host's name")
     add("--node-ip", metavar="IP", default="", help="default: found by itself")
     add("--manifests", metavar="DIR", default="", help="static pods: a directory, or one file")
+    add("--kubelet-config", metavar="FILE", default="",
+        help="a KubeletConfiguration: eviction, image garbage, logs, reports")  # fmt: skip
     node_flags.add_flags(parser)
 
 

@@ -20,6 +20,7 @@ from sampan.client.informer import Informer
 from sampan.cmd import machine
 from sampan.cmd.data_dir import DataDir
 from sampan.cmd.errors import CannotStart
+from sampan.cmd.kubelet_config import with_config
 from sampan.cmd.node_flags import image_credentials
 from sampan.cmd.progress import Progress
 from sampan.cmd.settings import CLUSTER_DOMAIN, NodeChoices, UpSettings
@@ -342,7 +343,7 @@ class RealNode:
 
         servers, searches = machine.host_name_servers()
         own = self._containerd is not None
-        return KubeletSettings(
+        settings = KubeletSettings(
             self._identity.name,
             node_ips=(self._identity.address,),
             root_dir=str(self._data.kubelet),
@@ -365,6 +366,7 @@ class RealNode:
             checkpoint=str(self._data.kubelet / "allocated_pods_state"),
             **chosen(self._settings.node),
         )
+        return with_config(settings, self._settings.node.config)
 
     def _local_volumes(self, clients: ClientMaker) -> "LocalVolumes":
         from sampan.kubelet.volumes.local_volumes import LocalVolumes

@@ -21,6 +21,7 @@ CLUSTER_DOMAIN = "cluster.local"
 class NodeChoices:
     """What a user can choose about one node, wherever it runs."""
 
+    config: str = ""  # a KubeletConfiguration file
     manifests: str = ""  # a directory of static pods, or one file
     manifest_url: str = ""
     manifest_url_headers: tuple[tuple[str, str], ...] = ()

@@ -1,9 +1,10 @@
 """When a node is under pressure, and which pod has to go. Pure.
 
 Job: thresholds and what was measured → conditions and what is due; pods and their usage → an order;
-    a pod and its own limits of local storage → why it has to go.
+    a node's conditions and a new pod → why it is not taken.
 Invariant: a condition that was true stays so for `transition_seconds` after its cause is gone.
 Invariant: a soft threshold is acted on only when it was crossed for its whole grace.
+Invariant: once acted on, a threshold is over only when its minimum was reclaimed, too.
 Invariant: a pod within its request never goes before one beyond it; critical pods never go.
 """
 
@@ -14,15 +15,16 @@ from sampan.api import pods as pod_rules
 from sampan.api.objects import Obj
 from sampan.api.quantity import Format, from_value, value_of
 from sampan.core.records import dataclass
-from sampan.kubelet.spec import containers, init_containers, is_sidecar, spec_of
+from sampan.kubelet.spec import containers, init_containers, spec_of
 
 MEMORY, NODEFS, INODES = "memory.available", "nodefs.available", "nodefs.inodesFree"
-IMAGEFS, PIDS = "imagefs.available", "pid.available"
+IMAGEFS, IMAGE_INODES, PIDS = "imagefs.available", "imagefs.inodesFree", "pid.available"
 CONDITIONS = {
     MEMORY: "MemoryPressure",
     NODEFS: "DiskPressure",
     INODES: "DiskPressure",
     IMAGEFS: "DiskPressure",
+    IMAGE_INODES: "DiskPressure",
     PIDS: "PIDPressure",
 }
 RESOURCES = {
@@ -30,9 +32,12 @@ RESOURCES = {
     NODEFS: "ephemeral-storage",
     INODES: "inodes",
     IMAGEFS: "ephemeral-storage",
+    IMAGE_INODES: "inodes",
     PIDS: "pids",
 }
-CRITICAL_PRIORITY = 2_000_000_000
+# The resources of which a container can have a request, and be told that it used more.
+REQUESTED = ("memory", "ephemeral-storage")
+_MEMORY_TAINT = "node.kubernetes.io/memory-pressure"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,8 @@ class Threshold:
     amount: int = 0
     percent: float = 0.0
     grace_seconds: float = 0.0  # 0: hard
+    reclaim: int = 0  # how much beyond it must be available until it is over
+    reclaim_percent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,7 @@ class EvictionSettings:
         Threshold(NODEFS, percent=10),
         Threshold(INODES, percent=5),
         Threshold(IMAGEFS, percent=15),
+        Threshold(IMAGE_INODES, percent=5),
     )
     max_pod_grace_seconds: float = 0.0  # for soft thresholds
     transition_seconds: float = 300.0
@@ -70,6 +78,7 @@ class Pressure:
 
     since: Mapping[Threshold, float] = field(default_factory=dict)  # crossed since
     last: Mapping[str, float] = field(default_factory=dict)  # condition → when it last held
+    acted_on: frozenset[Threshold] = frozenset()
 
     def conditions(self, now: float, transition_seconds: float) -> frozenset[str]:
         return frozenset(name for name, at in self.last.items() if now - at <= transition_seconds)
@@ -79,6 +88,12 @@ def limit_of(threshold: Threshold, available: Available) -> int:
     return threshold.amount or int(available.capacity * threshold.percent / 100)
 
 
+def goal_of(threshold: Threshold, available: Available) -> int:
+    """How much must be available until a threshold that was acted on is over."""
+    more = threshold.reclaim or int(available.capacity * threshold.reclaim_percent / 100)
+    return limit_of(threshold, available) + more
+
+
 def looked(
     before: Pressure,
     settings: EvictionSettings,
@@ -86,24 +101,31 @@ def looked(
     now: float,
 ) -> tuple[Pressure, Threshold | None]:
     """After another look; and the threshold that has to be acted on, memory first."""
-    crossed = [
-        one
-        for one in settings.thresholds
-        if (there := measured.get(one.signal)) is not None and there.amount < limit_of(one, there)
-    ]
+    crossed = []
+    for one in settings.thresholds:
+        there = measured.get(one.signal)
+        if there is None:
+            continue
+        bound = goal_of(one, there) if one in before.acted_on else limit_of(one, there)
+        if there.amount < bound:
+            crossed.append(one)
     since = {one: before.since.get(one, now) for one in crossed}
     last = {**before.last, **{CONDITIONS[one.signal]: now for one in crossed}}
     last = {name: at for name, at in last.items() if now - at <= settings.transition_seconds}
     due = [one for one in crossed if now - since[one] >= one.grace_seconds]
     due.sort(key=lambda one: (one.signal != MEMORY, one.grace_seconds))
-    return Pressure(since, last), due[0] if due else None
+    return Pressure(since, last, frozenset(due)), due[0] if due else None
+
+
+# Which pod.
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     pod: Obj
-    usage: Mapping[str, int]  # by resource: memory, ephemeral-storage, pids
-    by_container: Mapping[str, int] = field(default_factory=dict)  # memory
+    usage: Mapping[str, int]  # by resource: memory, ephemeral-storage, inodes, pids
+    # Resource → container → what it uses, of the resources that are requested.
+    by_container: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def ranked(candidates: Iterable[Candidate], resource: str) -> list[Candidate]:
@@ -112,7 +134,7 @@ def ranked(candidates: Iterable[Candidate], resource: str) -> list[Candidate]:
     def beyond(one: Candidate) -> int:
         return one.usage.get(resource, 0) - request_of(one.pod, resource)
 
-    chosen = [one for one in candidates if not is_critical(one.pod)]
+    chosen = [one for one in candidates if not pod_rules.is_critical(one.pod)]
     return sorted(
         chosen,
         key=lambda one: (beyond(one) <= 0, pod_rules.priority(one.pod), -beyond(one)),
@@ -124,8 +146,18 @@ def request_of(pod: Obj, resource: str) -> int:
     return asked.value() if asked is not None else 0
 
 
-def is_critical(pod: Obj) -> bool:
-    return pod_rules.is_mirror(pod) or pod_rules.priority(pod) >= CRITICAL_PRIORITY
+def chosen_pod(candidates: Sequence[Candidate], threshold: Threshold) -> Candidate | None:
+    order = ranked(candidates, RESOURCES[threshold.signal])
+    return order[0] if order else None
+
+
+def grace_of(pod: Obj, threshold: Threshold, settings: EvictionSettings) -> float:
+    """Hard thresholds leave no time; soft ones as much as both the node and the pod allow."""
+    if not threshold.grace_seconds:
+        return 0.0
+    own = spec_of(pod).get("terminationGracePeriodSeconds")
+    most = settings.max_pod_grace_seconds
+    return most if own is None else min(most, float(own))
 
 
 def message(threshold: Threshold, available: Available, chosen: Candidate) -> str:
@@ -133,73 +165,44 @@ def message(threshold: Threshold, available: Available, chosen: Candidate) -> st
     resource = RESOURCES[threshold.signal]
     text = (
         f"The node was low on resource: {resource}. "
-        f"Threshold quantity: {_shown(limit_of(threshold, available))}, "
-        f"available: {_shown(available.amount)}. "
+        f"Threshold quantity: {shown(limit_of(threshold, available))}, "
+        f"available: {shown(available.amount)}. "
     )
-    if resource != "memory":
-        return text
-    for container in containers(chosen.pod):
-        used = chosen.by_container.get(container["name"], 0)
-        asked = ((container.get("resources") or {}).get("requests") or {}).get("memory", "0")
+    used_by = chosen.by_container.get(resource, {})
+    for container in [*containers(chosen.pod), *init_containers(chosen.pod)]:
+        used = used_by.get(container["name"], 0)
+        asked = ((container.get("resources") or {}).get("requests") or {}).get(resource, "0")
         if used > value_of(asked).value():
             text += (
-                f"Container {container['name']} was using {used // 1024}Ki, "
-                f"request is {asked}, has larger consumption of memory. "
+                f"Container {container['name']} was using {shown(used)}, "
+                f"request is {asked}, has larger consumption of {resource}. "
             )
     return text
 
 
-def storage_excess(
-    pod: Obj,
-    volumes: Mapping[str, int],
-    by_container: Mapping[str, int],
-) -> str:
-    """Why the pod has to go for its own limits of local storage; empty: it keeps them.
-    `volumes`: bytes in its emptyDirs; `by_container`: logs and writable layers."""
-    for volume in spec_of(pod).get("volumes") or ():
-        limit = (volume.get("emptyDir") or {}).get("sizeLimit")
-        if limit and volumes.get(volume["name"], 0) > value_of(limit).value() > 0:
-            return f'Usage of EmptyDir volume "{volume["name"]}" exceeds the limit "{limit}". '
-    limits = pod_rules.limits(pod)
-    total = limits.get("ephemeral-storage")
-    if total is not None and _all_have(pod, "ephemeral-storage"):
-        used = sum(by_container.values()) + sum(
-            size for name, size in volumes.items() if not _in_memory(pod, name)
-        )
-        if used > total.value():
-            said = "Pod ephemeral local storage usage exceeds the total limit of containers"
-            return f"{said} {_shown(total.value())}. "
-    for container in [*containers(pod), *filter(is_sidecar, init_containers(pod))]:
-        limit = ((container.get("resources") or {}).get("limits") or {}).get("ephemeral-storage")
-        name = container["name"]
-        if limit and by_container.get(name, 0) > value_of(limit).value():
-            return f'Container {name} exceeded its local ephemeral storage limit "{limit}". '
-    return ""
-
-
-def has_storage_limits(pod: Obj) -> bool:
-    """Only such pods are measured."""
-    volumes = spec_of(pod).get("volumes") or ()
-    sized = any((one.get("emptyDir") or {}).get("sizeLimit") for one in volumes)
-    return sized or "ephemeral-storage" in pod_rules.limits(pod)
-
-
-def _all_have(pod: Obj, name: str) -> bool:
-    return all(
-        name in ((one.get("resources") or {}).get("limits") or {}) for one in containers(pod)
-    )
-
-
-def _in_memory(pod: Obj, name: str) -> bool:
-    volumes = spec_of(pod).get("volumes") or ()
-    found: Obj = next((one for one in volumes if one["name"] == name), {})
-    return (found.get("emptyDir") or {}).get("medium") == "Memory"
-
-
-def _shown(amount: int) -> str:
+def shown(amount: int) -> str:
     return str(from_value(amount, Format.BINARY_SI))
 
 
-def chosen_pod(candidates: Sequence[Candidate], threshold: Threshold) -> Candidate | None:
-    order = ranked(candidates, RESOURCES[threshold.signal])
-    return order[0] if order else None
+# New pods.
+
+
+def why_not_taken(pod: Obj, conditions: frozenset[str]) -> str:
+    """Under pressure a node takes no pod but critical ones; where only memory is short, it takes
+    those that said how much they need, and those that tolerate it. Empty: it is taken."""
+    if not conditions or pod_rules.is_critical(pod):
+        return ""
+    if conditions == {"MemoryPressure"} and (
+        pod_rules.qos_class(pod) != "BestEffort" or _tolerates_memory_pressure(pod)
+    ):
+        return ""
+    return f"The node had condition: [{' '.join(sorted(conditions))}]. "
+
+
+def _tolerates_memory_pressure(pod: Obj) -> bool:
+    return any(
+        one.get("key") in (None, "", _MEMORY_TAINT)
+        and one.get("effect") in (None, "", "NoSchedule")
+        and (one.get("operator") == "Exists" or (one.get("key") and not one.get("value")))
+        for one in spec_of(pod).get("tolerations") or ()
+    )

@@ -10,6 +10,7 @@ from sampan.api.objects import Obj, labels_of, name_of
 from sampan.api.pods import is_static
 from sampan.api.quantity import ZERO, Quantity, value_of
 from sampan.core.records import dataclass
+from sampan.kubelet.eviction import why_not_taken
 from sampan.kubelet.spec import containers, init_containers, is_sidecar, spec_of
 from sampan.kubelet.status import Verdict
 
@@ -26,6 +27,7 @@ class NodeRoom:
     labels: Mapping[str, str]
     taints: tuple[Mapping[str, str], ...]
     allocatable: Mapping[str, str]
+    pressures: frozenset[str] = frozenset()  # conditions, as MemoryPressure
 
 
 def refusal(
@@ -35,8 +37,8 @@ def refusal(
     may remember what they ask for."""
     holding = list(others)
     found = (
-        _os(pod, node) or lacking(pod, holding, node, requests) or _selector(pod, node)
-        or _ports(pod, holding) or _taints(pod, node)
+        _pressed(pod, node) or _os(pod, node) or lacking(pod, holding, node, requests)
+        or _selector(pod, node) or _ports(pod, holding) or _taints(pod, node)
     )  # fmt: skip
     if found is None:
         return None
@@ -122,6 +124,11 @@ def _out_of(name: str, requested: int, used: int, capacity: int) -> Verdict:
 
 def _predicate(name: str, why: str) -> Verdict:
     return Verdict(name, f"Predicate {name} failed: {why}")
+
+
+def _pressed(pod: Obj, node: NodeRoom) -> Verdict | None:
+    why = why_not_taken(pod, node.pressures)
+    return Verdict("Evicted", why) if why else None
 
 
 def _os(pod: Obj, node: NodeRoom) -> Verdict | None:
@@ -234,11 +241,12 @@ def _tolerates(toleration: Obj, taint: Mapping[str, str]) -> bool:
     )
 
 
-def room_of(node: Obj) -> NodeRoom:
+def room_of(node: Obj, pressures: frozenset[str] = frozenset()) -> NodeRoom:
     """The only place where admission looks inside a Node."""
     return NodeRoom(
         name_of(node),
         labels_of(node),
         tuple((node.get("spec") or {}).get("taints") or ()),
         (node.get("status") or {}).get("allocatable") or {},
+        pressures,
     )

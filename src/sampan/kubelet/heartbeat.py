@@ -74,7 +74,7 @@ class Heartbeat:
         return self._node
 
     def room(self) -> fit.NodeRoom:
-        return fit.room_of(self._node)
+        return fit.room_of(self._node, self._pressures)
 
     async def run(self) -> None:
         """Register, then keep the status true, until cancelled."""

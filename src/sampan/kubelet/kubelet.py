@@ -172,12 +172,16 @@ class Kubelet:
             settings=settings.eviction,
             stats=self._stats,
             images=self._image_garbage,
+            runtime=runtime,
+            pods=lambda: list(self._workers.pods()),
             evict=self._evict,
             events=events,
+            warn=self._heartbeat.warn,
             changed=self._heartbeat.press,
             directories=(settings.root_dir, settings.image_directory or settings.root_dir),
             log_dir=settings.log_dir,
             clock=clock,
+            metrics=metrics,
         )
         if not settings.simulated:
             self._declare(metrics)  # a process has one real node; simulated ones are too many

@@ -11,12 +11,12 @@ from sampan.kubelet.eviction import (
     EvictionSettings,
     Pressure,
     Threshold,
-    has_storage_limits,
+    grace_of,
     looked,
     message,
     ranked,
     request_of,
-    storage_excess,
+    why_not_taken,
 )
 
 GB = 1 << 30
@@ -92,28 +92,57 @@ def test_no_pod_within_its_request_goes_before_one_beyond_it(made):
 
 
 def test_the_message_is_upstreams():
-    chosen = Candidate(pod(request="1Mi"), {"memory": GB}, {"c": 2 << 20})
+    chosen = Candidate(pod(request="1Mi"), {"memory": GB}, {"memory": {"c": 2 << 20}})
     assert message(HARD, Available(50 << 20, 8 * GB), chosen) == (
         "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. "
-        "Container c was using 2048Ki, request is 1Mi, has larger consumption of memory. "
+        "Container c was using 2Mi, request is 1Mi, has larger consumption of memory. "
     )
 
 
-def test_a_pod_that_keeps_its_storage_limits_stays_and_others_go():
-    limits = {"limits": {"ephemeral-storage": "1Mi"}}
-    limited = {
-        "spec": {
-            "containers": [{"name": "c", "resources": limits}],
-            "volumes": [
-                {"name": "small", "emptyDir": {"sizeLimit": "1Ki"}},
-                {"name": "ram", "emptyDir": {"medium": "Memory"}},
-            ],
-        }
-    }
-    assert has_storage_limits(limited)
-    assert not has_storage_limits(pod())
-    assert storage_excess(limited, {"small": 1000, "ram": 9 << 20}, {"c": 1000}) == ""
-    assert storage_excess(limited, {"small": 2000}, {}) == (
-        'Usage of EmptyDir volume "small" exceeds the limit "1Ki". '
+def test_a_disk_s_message_names_the_containers_that_wrote_more_than_they_said():
+    by_container = {"ephemeral-storage": {"c": 5 << 20}, "memory": {"c": GB}}
+    text = message(SETTINGS.thresholds[2], Available(5 << 20, 100 << 20),
+                   Candidate(pod(), {}, by_container))  # fmt: skip
+    assert text == (
+        "The node was low on resource: ephemeral-storage. "
+        "Threshold quantity: 10Mi, available: 5Mi. "
+        "Container c was using 5Mi, request is 0, has larger consumption of ephemeral-storage. "
     )
-    assert "total limit of containers 1Mi" in storage_excess(limited, {"small": 9}, {"c": 2 << 20})
+
+
+def test_a_threshold_that_was_acted_on_is_over_when_its_minimum_was_reclaimed():
+    least = Threshold(NODEFS, amount=10, reclaim=5)
+    settings = EvictionSettings((least,), transition_seconds=0)
+    _, due = looked(Pressure(), settings, {NODEFS: Available(12, 100)}, 0.0)
+    assert due is None
+    pressure, due = looked(Pressure(), settings, {NODEFS: Available(9, 100)}, 0.0)
+    assert due == least
+    pressure, due = looked(pressure, settings, {NODEFS: Available(12, 100)}, 1.0)
+    assert due == least
+    pressure, due = looked(pressure, settings, {NODEFS: Available(15, 100)}, 2.0)
+    assert due is None
+    assert pressure.conditions(2.0, 0.5) == frozenset()
+
+
+def test_only_soft_thresholds_leave_a_pod_time_and_no_more_than_it_wants():
+    settings = EvictionSettings(max_pod_grace_seconds=20)
+    assert grace_of(pod(terminationGracePeriodSeconds=30), HARD, settings) == 0
+    assert grace_of(pod(terminationGracePeriodSeconds=30), SOFT, settings) == 20
+    assert grace_of(pod(terminationGracePeriodSeconds=5), SOFT, settings) == 5
+
+
+def test_under_pressure_a_node_takes_only_whom_it_may_take():
+    memory, disk = frozenset({"MemoryPressure"}), frozenset({"DiskPressure"})
+    idle = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}
+    key = "node.kubernetes.io/memory-pressure"
+    tolerant = {**idle, "spec": {**idle["spec"], "tolerations": [
+        {"key": key, "operator": "Exists", "effect": "NoSchedule"}]}}  # fmt: skip
+    assert why_not_taken(idle, frozenset()) == ""
+    assert why_not_taken(idle, memory) == "The node had condition: [MemoryPressure]. "
+    assert why_not_taken(tolerant, memory) == ""
+    assert why_not_taken(pod(request="1Mi"), memory) == ""
+    assert why_not_taken(pod(request="1Mi"), disk) == "The node had condition: [DiskPressure]. "
+    assert why_not_taken(tolerant, memory | disk) == (
+        "The node had condition: [DiskPressure MemoryPressure]. "
+    )
+    assert why_not_taken(pod(priority=2_000_000_000), disk) == ""

@@ -1,10 +1,11 @@
 """Measuring, and doing what was decided [N18]."""
 
+from sampan.core.metrics import Metrics
 from sampan.kubelet.eviction import IMAGEFS, MEMORY, NODEFS, PIDS, Available, EvictionSettings
 from sampan.kubelet.image_garbage import Disk, ImageGarbage, ImageGarbageSettings
 from sampan.kubelet.node_machine import Machine
 from sampan.kubelet.node_stats import NodeStats
-from sampan.kubelet.pressure import PressureWatch, measured, size_of
+from sampan.kubelet.pressure import GONE_SECONDS, PressureWatch, measured
 from sampan.kubelet.settings import Capacity
 from sampan.kubelet.simulated import SimulatedRuntime
 from sampan.testing import virtual_time
@@ -22,8 +23,9 @@ class Stage:
 
     def __init__(self, tmp_path, pod=POD):
         self.there = {MEMORY: Available(1 << 30, 8 << 30), NODEFS: Available(50, 100)}
-        self.evicted, self.conditions, self.said = [], [], []
-        clock = LoopClock()
+        self.evicted, self.conditions, self.said, self.told = [], [], [], []
+        self.metrics = Metrics()
+        self.clock = clock = LoopClock()
         self.runtime = SimulatedRuntime(clock=clock, images=["unused:1"])
         stats = NodeStats(
             node_name="n", cgroups=None, pods=lambda: [pod],
@@ -36,6 +38,8 @@ class Stage:
         )  # fmt: skip
         self.watch = PressureWatch(
             settings=EvictionSettings(), stats=stats, images=images, events=self,
+            runtime=self.runtime, pods=lambda: [pod], metrics=self.metrics,
+            warn=lambda *words: self.told.append(words),
             evict=lambda uid, grace, verdict: self.evicted.append((uid, grace, verdict.reason)),
             changed=self.conditions.append, directories=(str(tmp_path), str(tmp_path)),
             log_dir=str(tmp_path / "logs"), clock=clock, measure=lambda *_: self.there,
@@ -58,6 +62,23 @@ def test_a_node_without_memory_says_so_and_evicts(tmp_path):
     assert stage.conditions == [frozenset({"MemoryPressure"})]
     assert stage.evicted == [(UID, 0.0, "Evicted")]
     assert stage.said[0][0] == "Evicted"
+    assert stage.told == [("EvictionThresholdMet", "Attempting to reclaim memory")]
+    assert 'kubelet_evictions{eviction_signal="memory.available"} 1' in stage.metrics.render()
+
+
+def test_nobody_else_goes_while_the_last_one_is_still_there(tmp_path):
+    stage = Stage(tmp_path)
+    stage.there = {MEMORY: Available(1, 8 << 30)}
+
+    async def story():
+        for _ in range(3):
+            await stage.watch.look()
+        assert len(stage.evicted) == 1
+        await stage.clock.sleep(GONE_SECONDS + 1)
+        await stage.watch.look()  # it did not go, but it is not told twice
+        assert len(stage.evicted) == 1
+
+    virtual_time.run(story())
 
 
 def test_images_go_before_pods(tmp_path):
@@ -80,7 +101,6 @@ def test_a_pod_that_fills_its_volume_goes(tmp_path):
     folder = tmp_path / "pods" / UID / "volumes" / "kubernetes.io~empty-dir" / "v"
     folder.mkdir(parents=True)
     (folder / "file").write_bytes(b"x" * 20_000)
-    assert size_of(folder) >= 20_000
     stage = Stage(tmp_path, limited)
     virtual_time.run(stage.watch.look())
     assert stage.evicted == [(UID, 0.0, "Evicted")]

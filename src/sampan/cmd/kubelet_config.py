@@ -1,0 +1,30 @@
+"""The node agent's configuration file, as `--kubelet-config` names it.
+
+Job: file → settings, or one sentence with everything that is wrong with it.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sampan.cmd.errors import CannotStart
+
+if TYPE_CHECKING:
+    from sampan.kubelet.settings import KubeletSettings
+
+
+def with_config(settings: "KubeletSettings", path: str) -> "KubeletSettings":
+    """Raises CannotStart; no path: the settings as they are."""
+    if not path:
+        return settings
+    # Most nodes have no file: its reader is not loaded for them.
+    import yaml
+
+    from sampan.kubelet.configuration import BadConfiguration, configured
+
+    try:
+        return configured(settings, yaml.safe_load(Path(path).read_text()))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise CannotStart(f"--kubelet-config {path}: {error}") from error
+    except BadConfiguration as error:
+        problems = "".join(f"\n  {one}" for one in error.problems)
+        raise CannotStart(f"--kubelet-config {path}:{problems}") from error

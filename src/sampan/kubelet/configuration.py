@@ -1,0 +1,149 @@
+"""A KubeletConfiguration (kubelet.config.k8s.io/v1beta1): what of it this node heeds. Pure.
+
+Job: the written configuration over the settings that the command made → other settings.
+Invariant: a field that has no effect here is refused by name, never left out in silence.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from sampan.api.objects import Obj
+from sampan.api.quantity import QuantityError, value_of
+from sampan.kubelet import eviction
+from sampan.kubelet.eviction import EvictionSettings, Threshold
+from sampan.kubelet.settings import KubeletSettings
+
+API_VERSION, KIND = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)")
+
+
+class BadConfiguration(Exception):
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+def configured(settings: KubeletSettings, written: object) -> KubeletSettings:
+    """Raises BadConfiguration with everything that is wrong."""
+    if not isinstance(written, dict):
+        raise BadConfiguration(["it is no object"])
+    if (written.get("apiVersion"), written.get("kind")) != (API_VERSION, KIND):
+        raise BadConfiguration([f"it must be a {KIND} of {API_VERSION}"])
+    fields = {name: value for name, value in written.items() if name not in ("apiVersion", "kind")}
+    known = {*_FIELDS, *_EVICTION_MAPS, *_EVICTION_TIMES, *_IMAGES}
+    problems = [f"{name}: this node has no such setting" for name in fields if name not in known]
+    try:
+        changes = {_FIELDS[name][0]: _read(name, fields, _FIELDS[name][1])
+                   for name in fields if name in _FIELDS}  # fmt: skip
+        images = {_IMAGES[name][0]: _read(name, fields, _IMAGES[name][1])
+                  for name in fields if name in _IMAGES}  # fmt: skip
+        evicting = _evicting(settings.eviction, fields)
+    except BadConfiguration as fault:
+        raise BadConfiguration([*problems, *fault.problems]) from fault
+    if problems:
+        raise BadConfiguration(problems)
+    garbage = replace(settings.image_garbage, **images)
+    return replace(settings, **changes, eviction=evicting, image_garbage=garbage)
+
+
+def _read(name: str, fields: Obj, convert: Callable[[Any], Any]) -> Any:
+    try:
+        return convert(fields[name])
+    except (ValueError, TypeError, QuantityError) as fault:
+        raise BadConfiguration([f"{name}: {fault}"]) from fault
+
+
+def seconds(text: object) -> float:
+    """A duration as Go writes it: 1m30s."""
+    parts = _DURATION.findall(str(text))
+    if not parts or "".join(number + unit for number, unit in parts) != str(text):
+        raise ValueError(f"invalid duration {text!r}")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def _whole(written: object) -> int:
+    if isinstance(written, bool) or not isinstance(written, int):
+        raise ValueError(f"{written!r} is no whole number")
+    return written
+
+
+def _bytes(written: Any) -> int:
+    return value_of(written).value()
+
+
+# Field → the setting, and how its value is read.
+_FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    "clusterDomain": ("cluster_domain", str),
+    "clusterDNS": ("cluster_dns", tuple),
+    "containerLogMaxFiles": ("container_log_max_files", _whole),
+    "containerLogMaxSize": ("container_log_max_bytes", _bytes),
+    "nodeLeaseDurationSeconds": ("lease_seconds", _whole),
+    "nodeStatusReportFrequency": ("status_report_seconds", seconds),
+    "nodeStatusUpdateFrequency": ("heartbeat_seconds", seconds),
+    "nodeStatusMaxImages": ("images_in_status", _whole),
+    "podPidsLimit": ("pod_pids_limit", _whole),
+    "seccompDefault": (
+        "default_seccomp", lambda on: "RuntimeDefault" if on is True else "Unconfined"
+    ),
+    "staticPodPath": ("manifests", str),
+    "staticPodURL": ("manifest_url", str),
+}  # fmt: skip
+_IMAGES: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    "imageGCHighThresholdPercent": ("high_percent", _whole),
+    "imageGCLowThresholdPercent": ("low_percent", _whole),
+    "imageMaximumGCAge": ("max_age_seconds", seconds),
+    "imageMinimumGCAge": ("min_age_seconds", seconds),
+}
+_EVICTION_MAPS = (
+    "evictionHard", "evictionSoft", "evictionSoftGracePeriod", "evictionMinimumReclaim",
+)  # fmt: skip
+_EVICTION_TIMES: Mapping[str, tuple[str, Callable[[Any], float]]] = {
+    "evictionMaxPodGracePeriod": ("max_pod_grace_seconds", _whole),
+    # Ours: upstream looks every ten seconds, which cannot be changed.
+    "evictionMonitoringPeriod": ("period_seconds", seconds),
+    "evictionPressureTransitionPeriod": ("transition_seconds", seconds),
+}
+
+
+def _evicting(settings: EvictionSettings, fields: Obj) -> EvictionSettings:
+    times = {
+        _EVICTION_TIMES[name][0]: _read(name, fields, _EVICTION_TIMES[name][1])
+        for name in fields
+        if name in _EVICTION_TIMES
+    }
+    hard, soft, grace, reclaim = (fields.get(name) or {} for name in _EVICTION_MAPS)
+    thresholds = [
+        *(_threshold(signal, text, reclaim) for signal, text in hard.items()),
+        *(replace(_threshold(signal, text, reclaim), grace_seconds=_grace(signal, grace))
+          for signal, text in soft.items()),
+    ]  # fmt: skip
+    if "evictionHard" not in fields:  # as upstream: what is given replaces the defaults
+        thresholds = [*settings.thresholds, *thresholds]
+    return replace(settings, thresholds=tuple(thresholds), **times)
+
+
+def _grace(signal: str, grace: Obj) -> float:
+    if signal not in grace:
+        raise BadConfiguration([f"evictionSoft: grace period must be specified for {signal}"])
+    return _read(signal, grace, seconds) or 1e-9  # a soft one stays soft
+
+
+def _threshold(signal: str, written: object, reclaim: Obj) -> Threshold:
+    if signal not in eviction.CONDITIONS:
+        raise BadConfiguration([f"unknown eviction signal {signal}"])
+    amount, percent = _read(signal, {signal: written}, _amount)
+    more, more_percent = _read(signal, reclaim, _amount) if signal in reclaim else (0, 0.0)
+    return Threshold(signal, amount, percent, reclaim=more, reclaim_percent=more_percent)
+
+
+def _amount(written: object) -> tuple[int, float]:
+    text = str(written)
+    if not text.endswith("%"):
+        return value_of(text).value(), 0.0
+    percent = float(text[:-1])
+    if not 0 <= percent <= 100:
+        raise ValueError(f"{text} is not between 0% and 100%")
+    return 0, percent

@@ -1,0 +1,82 @@
+"""A KubeletConfiguration: what is heeded, and what is refused [N17, N18, X6]."""
+
+import pytest
+
+from sampan.kubelet.configuration import API_VERSION, KIND, BadConfiguration, configured, seconds
+from sampan.kubelet.eviction import MEMORY, NODEFS, Threshold
+from sampan.kubelet.settings import KubeletSettings
+
+BEFORE = KubeletSettings("n")
+
+
+def read(**fields):
+    return configured(BEFORE, {"apiVersion": API_VERSION, "kind": KIND, **fields})
+
+
+def refused(**fields):
+    with pytest.raises(BadConfiguration) as caught:
+        read(**fields)
+    return caught.value.problems
+
+
+def test_an_empty_configuration_changes_nothing():
+    assert read() == BEFORE
+
+
+def test_thresholds_are_read_with_their_grace_and_what_must_be_reclaimed():
+    eviction = read(
+        evictionHard={MEMORY: "100Mi", NODEFS: "10%"},
+        evictionSoft={MEMORY: "1Gi"},
+        evictionSoftGracePeriod={MEMORY: "1m30s"},
+        evictionMinimumReclaim={NODEFS: "5%", MEMORY: "1Mi"},
+        evictionMaxPodGracePeriod=7,
+        evictionPressureTransitionPeriod="2s",
+        evictionMonitoringPeriod="500ms",
+    ).eviction
+    assert eviction.thresholds == (
+        Threshold(MEMORY, 100 << 20, reclaim=1 << 20),
+        Threshold(NODEFS, percent=10.0, reclaim_percent=5.0),
+        Threshold(MEMORY, 1 << 30, grace_seconds=90.0, reclaim=1 << 20),
+    )
+    assert eviction.max_pod_grace_seconds == 7
+    assert (eviction.transition_seconds, eviction.period_seconds) == (2.0, 0.5)
+
+
+def test_soft_thresholds_alone_leave_the_hard_ones_as_they_are():
+    eviction = read(evictionSoft={MEMORY: "1Gi"}, evictionSoftGracePeriod={MEMORY: "1s"}).eviction
+    assert eviction.thresholds[: len(BEFORE.eviction.thresholds)] == BEFORE.eviction.thresholds
+
+
+def test_other_settings_are_taken_over():
+    found = read(containerLogMaxSize="1Mi", containerLogMaxFiles=2, seccompDefault=True,
+                 imageGCHighThresholdPercent=90, imageMinimumGCAge="1h",
+                 clusterDNS=["10.0.0.10"])  # fmt: skip
+    assert (found.container_log_max_bytes, found.container_log_max_files) == (1 << 20, 2)
+    assert found.default_seccomp == "RuntimeDefault"
+    assert found.image_garbage.high_percent == 90
+    assert found.image_garbage.min_age_seconds == 3600
+    assert found.cluster_dns == ("10.0.0.10",)
+
+
+def test_what_has_no_effect_is_refused_by_name():
+    assert refused(cpuManagerPolicy="static", nonsense=1) == [
+        "cpuManagerPolicy: this node has no such setting",
+        "nonsense: this node has no such setting",
+    ]
+    assert refused(evictionHard={"tea.available": "1"}) == ["unknown eviction signal tea.available"]
+    assert refused(evictionSoft={MEMORY: "1Gi"}) == [
+        f"evictionSoft: grace period must be specified for {MEMORY}"
+    ]
+    assert "quantities" in refused(evictionHard={MEMORY: "much"})[0]
+    assert refused(evictionHard={MEMORY: "101%"}) == [f"{MEMORY}: 101% is not between 0% and 100%"]
+    assert refused(containerLogMaxFiles="5") == ["containerLogMaxFiles: '5' is no whole number"]
+    assert refused(imageMinimumGCAge="2 hours") == ["imageMinimumGCAge: invalid duration '2 hours'"]
+    with pytest.raises(BadConfiguration, match="must be a KubeletConfiguration"):
+        configured(BEFORE, {"kind": "Pod"})
+    with pytest.raises(BadConfiguration, match="no object"):
+        configured(BEFORE, [])
+
+
+def test_durations_are_go_s():
+    assert seconds("1h2m3.5s") == 3723.5
+    assert seconds("0s") == 0
