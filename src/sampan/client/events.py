@@ -4,6 +4,7 @@ Job: `record(reference(pod), "Normal", "Started", "Started container web")`, wri
     background by one task: created, counted up, combined or dropped as spam.
 Invariant: `record` never waits and never fails; a full queue drops the new event and counts it.
 Invariant: a short outage of the API loses nothing that fits the queue.
+Invariant: events give way to work: on a busy loop they wait, but never longer than PATIENCE_SECONDS.
 Owner: each part has its own recorder, named after its component.
 """
 
@@ -34,6 +35,10 @@ QUEUE_BOUND = 1000  # as client-go's broadcaster
 ATTEMPTS = 12  # as client-go: with the pauses below, an outage of about two minutes is bridged
 PAUSE = Backoff(first_seconds=0.5, cap_seconds=20.0)
 LONGEST_MESSAGE = 1024  # what validation allows
+# A turn of the event loop that takes this long has work in it that matters more than an event.
+BUSY_SECONDS = 0.003
+GIVE_WAY_SECONDS = 0.1
+PATIENCE_SECONDS = 5.0
 PASSING = (TooManyRequests, InternalError, ServiceUnavailable, Timeout)
 
 
@@ -63,7 +68,7 @@ class EventRecorder:
         self._component, self._host = component, host
         self._rng = rng or random.Random()
         self._correlator = Correlator()
-        self._queue: deque[Write] = deque()
+        self._queue: deque[tuple[float, Write]] = deque()  # since when each waits
         self._wake = asyncio.Event()
         self._writing = False
         self._last_nanoseconds = 0
@@ -88,7 +93,7 @@ class EventRecorder:
             if self.dropped == 1:
                 log.warning("too many events are waiting, dropping", reason=reason)
             return
-        self._queue.append(write)
+        self._queue.append((self._clock.monotonic(), write))
         self._wake.set()
 
     async def run(self) -> None:
@@ -96,13 +101,25 @@ class EventRecorder:
         while True:
             while self._queue:
                 self._writing = True
-                await self._write(self._queue.popleft())
+                await self._give_way()
+                await self._write(self._queue.popleft()[1])
                 self._writing = False
             self._wake.clear()
             await self._wake.wait()
 
     def idle(self) -> bool:
         return not self._queue and not self._writing
+
+    async def _give_way(self) -> None:
+        """Until the loop has a quiet moment; not while the queue threatens to overflow."""
+        while len(self._queue) < QUEUE_BOUND // 2:
+            before = self._clock.monotonic()
+            await asyncio.sleep(0)
+            now = self._clock.monotonic()
+            waiting_since, _ = self._queue[0]
+            if now - before < BUSY_SECONDS or now - waiting_since >= PATIENCE_SECONDS:
+                return
+            await self._clock.sleep(GIVE_WAY_SECONDS)
 
     async def _write(self, write: Write) -> None:
         for attempt in range(1, ATTEMPTS + 1):

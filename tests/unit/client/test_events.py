@@ -157,3 +157,52 @@ def test_a_full_queue_drops_and_counts():
         assert len(api.events) == QUEUE_BOUND
 
     recorded(story)
+
+
+class BusyClock:
+    """Every look at it finds the loop `lag` later: somebody else is using it."""
+
+    def __init__(self, lag):
+        self.lag, self.at = lag, 0.0
+
+    def now(self):
+        return 1_700_000_000.0 + self.at
+
+    def monotonic(self):
+        self.at += self.lag
+        return self.at
+
+    async def sleep(self, seconds):
+        self.at += seconds
+        await asyncio.sleep(0)
+
+
+def written_after(seconds, lag, count):
+    """How many of `count` events are written by then, each turn of the loop taking `lag`."""
+
+    async def run():
+        api = EventApi()
+        clock = BusyClock(lag)
+        recorder = EventRecorder(api, "kubelet", clock=clock)
+        for number in range(count):
+            about = {**reference(POD), "name": f"web-{number}"}
+            recorder.record(about, "Normal", "Started", "it started")
+        tasks = Tasks("test")
+        tasks.start("events", recorder.run())
+        while clock.monotonic() < seconds:
+            await asyncio.sleep(0)
+        written = len(api.events)
+        await tasks.stop()
+        return written
+
+    return asyncio.run(run())
+
+
+def test_events_wait_while_the_loop_is_busy_but_not_forever():
+    assert written_after(3.0, lag=0.01, count=5) == 0
+    assert written_after(8.0, lag=0.01, count=5) == 5
+    assert written_after(0.02, lag=0.0001, count=5) == 5
+
+
+def test_a_queue_that_fills_up_is_written_until_it_is_half_empty():
+    assert 10 < written_after(3.0, lag=0.004, count=QUEUE_BOUND // 2 + 10) < 20
