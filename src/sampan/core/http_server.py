@@ -34,6 +34,7 @@ BACKLOG = 1024
 PIPELINED = 16  # requests that may wait on one connection before reading pauses
 JOINED_BYTES = 64 * 1024  # below this a copy is cheaper than a second write
 STEP_BYTES = 256 * 1024
+_NOTHING = memoryview(b"")
 LINGER_SECONDS = 0.5  # as net/http: time for the client to read an answer to what we did not read
 TLS_SHUTDOWN_SECONDS = 2.0
 
@@ -258,8 +259,12 @@ class _Connection(asyncio.Protocol):
         reply = await self._server.handler(item.request)
         if type(reply) is Response:
             keep_alive = item.keep_alive and not self._server.stopping
-            self._write_response(item, reply, keep_alive)
+            rest = self._write_response(item, reply, keep_alive)
             self._answering = None
+            for start in range(0, len(rest), STEP_BYTES):
+                self._transport.write(rest[start : start + STEP_BYTES])
+                if self._writable is not None:
+                    await asyncio.shield(self._writable)
             if self._writable is not None:
                 await asyncio.shield(self._writable)
         elif isinstance(reply, Stream):
@@ -292,7 +297,9 @@ class _Connection(asyncio.Protocol):
         finally:
             self._waiter = None
 
-    def _write_response(self, item: Arrived, reply: Response, keep_alive: bool) -> None:
+    def _write_response(self, item: Arrived, reply: Response, keep_alive: bool) -> memoryview:
+        """What is left to write of a large answer. It goes in steps: the client decrypts and reads
+        one while we encrypt the next, and only what is under way is held twice."""
         body = reply.body
         framing = self._server.date_line(self._loop.time())
         if not has_no_body(reply.status):
@@ -304,12 +311,9 @@ class _Connection(asyncio.Protocol):
         head = render_head(reply.status, reply.headers, framing + _persistence(item, keep_alive))
         if len(body) < JOINED_BYTES:
             self._transport.write(head + body)
-            return
-        # In steps: the client decrypts and reads the first while we encrypt the next.
+            return _NOTHING
         self._transport.write(head)
-        rest = memoryview(body)
-        for start in range(0, len(rest), STEP_BYTES):
-            self._transport.write(rest[start : start + STEP_BYTES])
+        return memoryview(body)
 
     async def _write_stream(self, item: Arrived, reply: Stream) -> bool:
         """Write until the chunks end; whether the connection can go on after that."""
