@@ -1,19 +1,17 @@
 """`make bench-api`: the API server over TLS, beside a bare HTTP server and the bare store.
 
 Job: GET, create, update, LIST, watch fan-out, deletecollection, memory; the load is on the same
-    machine. Beside the rates stands the server's own CPU time, which a busy machine changes less.
+    machine. Beside the rates stands the server's own CPU time, which a busy machine changes less,
+    and what share each is of a floor that was measured in the same run (tests/bench/floors.py).
 """
 
 import argparse
-import asyncio
-import multiprocessing
 import shutil
-import ssl
 import statistics
 import sys
 import tempfile
 import time
-from multiprocessing.connection import Connection
+from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -22,22 +20,25 @@ import uvloop
 from sampan.api.objects import Obj
 from sampan.client import kubeconfig
 from sampan.core import tls
-from sampan.core.clock import SystemClock
-from sampan.core.http import Request, Response
 from sampan.core.http_client import HttpClient
-from sampan.core.http_server import Server
 from sampan.core.tasks import all_of
-from sampan.store.open import open_store
 from sampan.testing.sampan_process import SampanProcess
-from tests.bench.load import Target, rate, request_bytes
+from tests.bench import floors
+from tests.bench.load import Target, lines_per_second, rate, request_bytes, seconds_each
 from tests.bench.record import append, print_row
 from tests.bench.usage import cpu_seconds, pss_mib
 
 PODS = "/api/v1/namespaces/default/pods"
+MAPS = "/api/v1/namespaces/default/configmaps"
 CONNECTIONS = 64
+GETS = 20_000
 LISTS = 9
 WATCHERS = (200, 1000)
+WATCHED_EVENTS = 60_000  # to all watchers together
 WRITERS = 8  # of one object
+EACH = 50  # updates of it by each
+
+Row = dict[str, float]
 
 
 def pod(name: str) -> Obj:
@@ -61,15 +62,27 @@ def pod(name: str) -> Obj:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Bench:
+    pid: int
+    server: str
+    target: Target
+    bare: Target
+    http: HttpClient
+    row: Row
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="figures of the API server")
     parser.add_argument("--pods", type=int, default=3000)
+    parser.add_argument("--many-pods", type=int, default=30_000)
     parser.add_argument("--no-csv", action="store_true", help="print only")
     given = parser.parse_args()
     workspace = Path(tempfile.mkdtemp(prefix="sampan-bench-"))
     cluster = SampanProcess(workspace, "--runtime", "none").up()
     try:
-        row = uvloop.run(_figures(cluster, workspace, given.pods))
+        with floors.bare_http(cluster.data_dir / "pki") as bare:
+            row = uvloop.run(_figures(cluster, bare, workspace, given.pods, given.many_pods))
     finally:
         cluster.reset()
         shutil.rmtree(workspace)
@@ -79,87 +92,98 @@ def main() -> int:
     return 0
 
 
-async def _figures(cluster: SampanProcess, workspace: Path, pods: int) -> dict[str, float]:
+async def _figures(
+    cluster: SampanProcess, bare: Target, workspace: Path, pods: int, many: int
+) -> Row:
     connection = kubeconfig.load(str(cluster.kubeconfig), {}, "").connection()
     context = tls.client_context(
         ca_data=connection.ca, cert_data=connection.certificate, key_data=connection.key
     )
-    target = Target.of(connection.server, context)
-    row: dict[str, float] = {}
-    row["bare HTTP over TLS, GET/s"] = await _bare_http(cluster)
-    row["bare store, durable creates/s"] = await _bare_store(workspace)
-    before = pss_mib([cluster.pid])
-    creates = [
-        request_bytes(target, "POST", PODS, orjson.dumps(pod(f"p{number}")))
-        for number in range(pods)
-    ]
-    cpu = _Cpu(cluster.pid)
-    row["creates/s"] = await rate(target, creates, CONNECTIONS)
-    row["CPU per create, µs"] = cpu.microseconds_each(pods)
-    row["memory per pod, KiB"] = (pss_mib([cluster.pid]) - before) * 1024 / pods
-    gets = [request_bytes(target, "GET", f"{PODS}/p{number % pods}") for number in range(20_000)]
-    cpu = _Cpu(cluster.pid)
-    row["GET/s"] = await rate(target, gets, CONNECTIONS)
-    row["CPU per GET, µs"] = cpu.microseconds_each(len(gets))
     http = HttpClient(ssl_context=context)
-    cpu = _Cpu(cluster.pid)
-    row[f"LIST of {pods}, ms"] = await _list(http, connection.server)
-    row[f"CPU per LIST of {pods}, ms"] = cpu.microseconds_each(LISTS) / 1000
-    row["updates/s of one object, 8 writers"] = await _contended(http, connection.server)
+    target = Target.of(connection.server, context)
+    bench = Bench(cluster.pid, connection.server, target, bare, http, {})
+    await _bare_http(bench)
+    await _bare_store(bench, workspace)
+    await _gets_of_nothing(bench)
+    await _creates(bench, pods)
+    await _gets(bench, pods)
+    size = await _lists(bench, pods)
+    await _updates(bench)
     for watchers in WATCHERS:
-        row[f"watch events/s to {watchers}"] = await _watch(
-            http, connection.server, target, watchers
-        )
-    row["deletecollection/s"] = await _delete_all(http, connection.server)
+        await _watches(bench, watchers)
+    await _memory(bench, pods, many, size / pods)
+    await _lists(bench, many)
+    await _delete_all(bench, many)
     await http.close()
-    row["GET ÷ bare HTTP"] = row["GET/s"] / row["bare HTTP over TLS, GET/s"]
+    return bench.row
+
+
+async def _bare_http(bench: Bench) -> None:
+    get = request_bytes(bench.bare, "GET", "/")
+    bench.row["bare HTTP over TLS, GET/s"] = await rate(bench.bare, [get] * GETS, CONNECTIONS)
+
+
+async def _bare_store(bench: Bench, workspace: Path) -> None:
+    row, value = bench.row, orjson.dumps(pod("x"))
+    async with floors.bare_store(workspace) as store:
+        made = await floors.creates_per_second(store, value, 5000, CONNECTIONS)
+        row["bare store, durable creates/s"] = made
+        updated = await floors.contended_updates_per_second(store, value, EACH, WRITERS)
+        row["bare store, updates/s of one object"] = updated
+        row["bare store, deletes/s"] = await floors.deletes_per_second(store, 256)
+
+
+async def _gets_of_nothing(bench: Bench) -> None:
+    """So that what connections take is there before memory is looked at."""
+    get = request_bytes(bench.target, "GET", "/version")
+    await rate(bench.target, [get] * (10 * CONNECTIONS), CONNECTIONS)
+
+
+async def _creates(bench: Bench, pods: int) -> None:
+    row, before, cpu = bench.row, pss_mib([bench.pid]), _Cpu(bench.pid)
+    row["creates/s"] = await _made(bench, 0, pods)
     row["creates ÷ bare store"] = row["creates/s"] / row["bare store, durable creates/s"]
-    return row
+    row["CPU per create, µs"] = cpu.microseconds_each(pods)
+    row["memory per pod, KiB"] = (pss_mib([bench.pid]) - before) * 1024 / pods
 
 
-async def _bare_http(cluster: SampanProcess) -> float:
-    """The same HTTP server with a handler that does nothing, in a process of its own."""
-    here, there = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(
-        target=_serve_bare, args=(there, str(cluster.data_dir / "pki"))
-    )
-    process.start()
-    try:
-        port = await asyncio.to_thread(here.recv)
-        context = tls.client_context(ca_path=cluster.data_dir / "pki" / "ca.crt")
-        target = Target("127.0.0.1", port, context)
-        return await rate(target, [request_bytes(target, "GET", "/")] * 20_000, CONNECTIONS)
-    finally:
-        process.terminate()
-        process.join()
+async def _made(bench: Bench, first: int, upto: int) -> float:
+    creates = [
+        request_bytes(bench.target, "POST", PODS, orjson.dumps(pod(f"p{number}")))
+        for number in range(first, upto)
+    ]
+    return await rate(bench.target, creates, CONNECTIONS)
 
 
-def _serve_bare(parent: Connection, pki: str) -> None:
-    async def answer(_request: Request) -> Response:
-        return Response(200, (("content-type", "application/json"),), b"{}")
-
-    async def serve() -> None:
-        context: ssl.SSLContext = tls.server_context(f"{pki}/apiserver.crt", f"{pki}/apiserver.key")
-        parent.send(await Server(answer, ssl_context=context).start("127.0.0.1", 0))
-        await asyncio.Event().wait()
-
-    uvloop.run(serve())
+async def _gets(bench: Bench, pods: int) -> None:
+    row, cpu = bench.row, _Cpu(bench.pid)
+    gets = [request_bytes(bench.target, "GET", f"{PODS}/p{one % pods}") for one in range(GETS)]
+    row["GET/s"] = await rate(bench.target, gets, CONNECTIONS)
+    row["GET ÷ bare HTTP"] = row["GET/s"] / row["bare HTTP over TLS, GET/s"]
+    row["CPU per GET, µs"] = cpu.microseconds_each(len(gets))
 
 
-async def _bare_store(workspace: Path) -> float:
-    store = await open_store(f"sqlite:///{workspace / 'bare.db'}", SystemClock())
-    value = orjson.dumps(pod("x"))
-    count = 5000
+async def _lists(bench: Bench, pods: int) -> int:
+    """How many bytes the list has."""
+    row, name, cpu = bench.row, f"LIST of {pods}", _Cpu(bench.pid)
+    request = request_bytes(bench.target, "GET", PODS)
+    took, size = await seconds_each(bench.target, request, LISTS)
+    row[f"{name}, ms"] = 1000 * statistics.median(took)
+    row[f"CPU per {name}, ms"] = cpu.microseconds_each(LISTS) / 1000
+    same = request_bytes(bench.bare, "GET", f"/{size}")
+    floor, _ = await seconds_each(bench.bare, same, LISTS)
+    row[f"bare HTTP, as many bytes as a {name}, ms"] = 1000 * statistics.median(floor)
+    row[f"{name} ÷ bare HTTP"] = statistics.median(took) / statistics.median(floor)
+    return size
 
-    async def writer(number: int) -> None:
-        for one in range(count // CONNECTIONS):
-            await store.create(f"/registry/pods/{number}/{one}", value)
 
-    began = time.monotonic()
-    await all_of(writer(number) for number in range(CONNECTIONS))
-    took = time.monotonic() - began
-    await store.close()
-    return count / took
+async def _memory(bench: Bench, pods: int, many: int, pod_bytes: float) -> None:
+    """Of pods that come to the others: what the server itself takes is not counted again."""
+    before = pss_mib([bench.pid])
+    await _made(bench, pods, many)
+    mib = pss_mib([bench.pid]) - before
+    bench.row["memory per 10000 pods, MiB"] = mib * 10_000 / (many - pods)
+    bench.row["memory ÷ the pods' bytes"] = mib * 1024 * 1024 / (many - pods) / pod_bytes
 
 
 class _Cpu:
@@ -173,18 +197,22 @@ class _Cpu:
         return 1e6 * (cpu_seconds([self._pid]) - self._before) / count
 
 
-async def _contended(http: HttpClient, server: str) -> float:
+async def _updates(bench: Bench) -> None:
+    row, name = bench.row, f"updates/s of one object, {WRITERS} writers"
+    row[name] = await _contended(bench.http, bench.server + MAPS)
+    row["updates ÷ bare store"] = row[name] / row["bare store, updates/s of one object"]
+
+
+async def _contended(http: HttpClient, path: str) -> float:
     """Everybody raises one counter: read, write on condition, again on conflict."""
-    path = f"{server}/api/v1/namespaces/default/configmaps"
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "counter"}}
     headers = (("content-type", "application/json"),)
     made = await http.request("POST", path, headers=headers, body=orjson.dumps(body))
     assert made.status == 201, made.body
-    each = 50
 
     async def writer() -> None:
         done = 0
-        while done < each:
+        while done < EACH:
             found = orjson.loads((await http.request("GET", f"{path}/counter")).body)
             count = int((found.get("data") or {}).get("count", "0"))
             found["data"] = {"count": str(count + 1)}
@@ -198,56 +226,51 @@ async def _contended(http: HttpClient, server: str) -> float:
     await all_of(writer() for _ in range(WRITERS))
     took = time.monotonic() - began
     found = orjson.loads((await http.request("GET", f"{path}/counter")).body)
-    assert found["data"] == {"count": str(each * WRITERS)}, found  # none was lost
-    return each * WRITERS / took
+    assert found["data"] == {"count": str(EACH * WRITERS)}, found  # none was lost
+    return EACH * WRITERS / took
 
 
-async def _list(http: HttpClient, server: str) -> float:
-    took = []
-    for _ in range(LISTS):
-        began = time.monotonic()
-        await http.request("GET", f"{server}{PODS}")
-        took.append(time.monotonic() - began)
-    return 1000 * statistics.median(took)
+async def _watches(bench: Bench, watchers: int) -> None:
+    row, name, count = bench.row, f"watch events/s to {watchers}", WATCHED_EVENTS // watchers
+    row[name], size = await _watched(bench, watchers, count)
+    same = request_bytes(bench.bare, "GET", f"/watch/{count}/{size}")
+    go = request_bytes(bench.bare, "GET", "/go")
+    floor = await lines_per_second(
+        bench.bare, same, watchers, count, lambda: rate(bench.bare, [go], 1)
+    )
+    row[f"bare HTTP, lines/s to {watchers}"] = floor
+    row[f"{name} ÷ bare HTTP"] = row[name] / floor
 
 
-async def _watch(http: HttpClient, server: str, target: Target, watchers: int) -> float:
-    """Events per second that arrive at all watchers together, while objects are made."""
-    count = 60_000 // watchers
+async def _watched(bench: Bench, watchers: int, count: int) -> tuple[float, int]:
+    """Events per second that arrive at all watchers together, while objects are made; and how many
+    bytes one has."""
+    http, server, target = bench.http, bench.server, bench.target
     listed = orjson.loads((await http.request("GET", f"{server}/api/v1/configmaps?limit=1")).body)
     revision = listed["metadata"]["resourceVersion"]
-    url = f"{server}/api/v1/configmaps?watch=1&resourceVersion={revision}"
-    watching = [await http.stream("GET", url) for _ in range(watchers)]
-
-    async def seen(stream: object) -> None:
-        events = 0
-        async for chunk in stream:  # type: ignore[attr-defined]
-            events += chunk.count(b"\n")
-            if events >= count:
-                return
-
+    watch = f"/api/v1/configmaps?watch=1&resourceVersion={revision}"
     body = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"key": "x" * 200}}
-    path = "/api/v1/namespaces/default/configmaps"
     requests = [
         request_bytes(
-            target, "POST", path, orjson.dumps({**body, "metadata": {"name": f"w{watchers}-{n}"}})
+            target, "POST", MAPS, orjson.dumps({**body, "metadata": {"name": f"w{watchers}-{n}"}})
         )
         for n in range(count)
     ]
-    began = time.monotonic()
-    await all_of([rate(target, requests, 16), *(seen(stream) for stream in watching)])
-    took = time.monotonic() - began
-    for stream in watching:
-        await stream.aclose()
-    return count * watchers / took
+    found = await lines_per_second(
+        target, request_bytes(target, "GET", watch), watchers, count,
+        lambda: rate(target, requests, floors.AT_ONCE),
+    )  # fmt: skip
+    one = await http.request("GET", f"{server}{MAPS}/w{watchers}-0")
+    return found, len(one.body) + len('{"type":"ADDED","object":}\n')
 
 
-async def _delete_all(http: HttpClient, server: str) -> float:
-    items = len(orjson.loads((await http.request("GET", f"{server}{PODS}")).body)["items"])
+async def _delete_all(bench: Bench, pods: int) -> None:
     began = time.monotonic()
-    answer = await http.request("DELETE", f"{server}{PODS}", timeout_seconds=120)
+    answer = await bench.http.request("DELETE", bench.server + PODS, timeout_seconds=300)
     assert answer.status == 200, answer.body
-    return items / (time.monotonic() - began)
+    row = bench.row
+    row["deletecollection/s"] = pods / (time.monotonic() - began)
+    row["deletecollection ÷ bare store"] = row["deletecollection/s"] / row["bare store, deletes/s"]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ It is as thin as Python allows, since it shares the machine with what it measure
 import asyncio
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import urlsplit
@@ -86,3 +86,108 @@ async def rate(target: Target, requests: list[bytes], connections: int) -> float
     for client in clients:
         await client.ended
     return len(requests) / (time.monotonic() - began)
+
+
+class _Timed(asyncio.Protocol):
+    """One request after the other on one connection; bodies are counted, not kept."""
+
+    def __init__(self, request: bytes, count: int) -> None:
+        self._request, self._left = request, count
+        self.seconds: list[float] = []
+        self.body_bytes = 0
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._send()
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def on_body(self, data: bytes) -> None:
+        self.body_bytes += len(data)
+
+    def on_message_complete(self) -> None:
+        self.seconds.append(time.monotonic() - self._began)
+        assert self._parser.get_status_code() == 200
+        self._left -= 1
+        if self._left:
+            self._send()
+        else:
+            self.ended.set_result(None)
+            self._transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.ended.done():
+            self.ended.set_exception(error or ConnectionError("the server hung up"))
+
+    def _send(self) -> None:
+        self.body_bytes = 0
+        self._parser = httptools.HttpResponseParser(self)
+        self._began = time.monotonic()
+        self._transport.write(self._request)
+
+
+async def seconds_each(target: Target, request: bytes, count: int) -> tuple[list[float], int]:
+    """How long each of `count` answers took, to the last byte; and the bytes of one."""
+    _, client = await asyncio.get_running_loop().create_connection(
+        lambda: _Timed(request, count), target.host, target.port, ssl=target.tls
+    )
+    await client.ended
+    return client.seconds, client.body_bytes
+
+
+class _Lines(asyncio.Protocol):
+    """Lines of one endless answer."""
+
+    def __init__(self, request: bytes, wanted: int) -> None:
+        self._request, self._wanted = request, wanted
+        self._parser = httptools.HttpResponseParser(self)
+        loop = asyncio.get_running_loop()
+        self.answered: asyncio.Future[None] = loop.create_future()
+        self.ended: asyncio.Future[None] = loop.create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def on_headers_complete(self) -> None:
+        assert self._parser.get_status_code() == 200
+        self.answered.set_result(None)
+
+    def on_body(self, data: bytes) -> None:
+        self._wanted -= data.count(b"\n")
+        if self._wanted <= 0 and not self.ended.done():
+            self.ended.set_result(None)
+            self._transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.ended.done():
+            self.ended.set_exception(error or ConnectionError("the server hung up"))
+
+
+async def lines_per_second(
+    target: Target,
+    request: bytes,
+    readers: int,
+    each: int,
+    start: Callable[[], Awaitable[object]],
+) -> float:
+    """At all readers together, from `start` on, which makes the lines come."""
+    loop = asyncio.get_running_loop()
+    clients = []
+    for _ in range(readers):
+        _, client = await loop.create_connection(
+            lambda: _Lines(request, each), target.host, target.port, ssl=target.tls
+        )
+        clients.append(client)
+    for client in clients:
+        await client.answered
+    began = time.monotonic()
+    await start()
+    for client in clients:
+        await client.ended
+    return readers * each / (time.monotonic() - began)
