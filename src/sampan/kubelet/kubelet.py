@@ -34,7 +34,7 @@ from sampan.kubelet.node_stats import NodeStats
 from sampan.kubelet.node_status import allocatable_of
 from sampan.kubelet.observed import Observations
 from sampan.kubelet.perform import Performer
-from sampan.kubelet.pod_state import Cause
+from sampan.kubelet.pod_state import Cause, Phase
 from sampan.kubelet.pod_sync import PodSync
 from sampan.kubelet.pod_workers import PodWorkers
 from sampan.kubelet.pressure import PressureWatch
@@ -174,6 +174,7 @@ class Kubelet:
             images=self._image_garbage,
             runtime=runtime,
             pods=lambda: list(self._workers.pods()),
+            is_over=self._is_over,
             evict=self._evict,
             events=events,
             warn=self._heartbeat.warn,
@@ -373,6 +374,10 @@ class Kubelet:
         too_large = self._rotation.too_large(pods)
         if too_large:
             self._tasks.start("log rotation", self._rotation.rotate(too_large))
+
+    def _is_over(self, uid: str) -> bool:
+        phase = self._workers.phase(uid)
+        return phase is None or phase >= Phase.TERMINATED
 
     def _evict(self, uid: str, grace_seconds: float, verdict: Verdict) -> None:
         self._workers.kill(uid, grace_seconds, Cause.EVICTED, verdict)

@@ -42,6 +42,7 @@ class PressureWatch:
         images: ImageGarbage,
         runtime: Runtime,
         pods: Callable[[], list[Obj]],
+        is_over: Callable[[str], bool],
         evict: Evict,
         events: PodEvents,
         warn: Callable[[str, str], None],
@@ -53,9 +54,9 @@ class PressureWatch:
         measure: Measure | None = None,
     ) -> None:
         """`directories`: of pods, and of images. `changed`: the conditions are others now. `warn`:
-        an event about the node."""
+        an event about the node. `is_over`: nothing of that pod runs any more."""
         self._settings, self._stats, self._images = settings, stats, images
-        self._runtime, self._pods, self._warn = runtime, pods, warn
+        self._runtime, self._pods, self._is_over, self._warn = runtime, pods, is_over, warn
         self._evict, self._events, self._changed = evict, events, changed
         self._directories, self._log_dir, self._clock = directories, log_dir, clock
         self._measure = measure or measured
@@ -83,7 +84,8 @@ class PressureWatch:
             log.info("pressure on the node", conditions=sorted(conditions))
             self._conditions = conditions
             self._changed(conditions)
-        usages = {uid_of(one.pod): one for one in self._stats.usages()}
+        found = {uid_of(one.pod): one for one in self._stats.usages()}
+        usages = {uid: one for uid, one in found.items() if not self._is_over(uid)}
         self._going = {uid: until for uid, until in self._going.items() if uid in usages}
         if await self._check_storage(usages) or due is None or self._waits(now):
             return
