@@ -32,6 +32,11 @@ class Authority:
         self._name = _subject(name, "")
         built = _builder(self._name, self._name, self._key.public_key())
         built = built.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        # Python 3.13 asks a certificate authority for these two, and its certificates for theirs.
+        built = built.add_extension(_signs_certificates(), critical=True)
+        built = built.add_extension(
+            x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
+        )
         self._certificate = built.sign(self._key, hashes.SHA256())
         self.ca_path = directory / f"{name}.crt"
         self.ca_path.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
@@ -49,6 +54,8 @@ class Authority:
         built = _builder(_subject(common_name, organization), self._name, key.public_key())
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         built = built.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        built = built.add_extension(issuer, critical=False)
         certificate = built.sign(self._key, hashes.SHA256())
         stem = f"{common_name}-{organization}".replace(":", "_").replace("/", "_")
         pair = Pair(self._directory / f"{stem}.crt", self._directory / f"{stem}.key")
@@ -61,6 +68,14 @@ class Authority:
             )
         )
         return pair
+
+
+def _signs_certificates() -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True, content_commitment=False, key_encipherment=False,
+        data_encipherment=False, key_agreement=False, key_cert_sign=True, crl_sign=True,
+        encipher_only=False, decipher_only=False,
+    )  # fmt: skip
 
 
 def _subject(common_name: str, organization: str) -> x509.Name:

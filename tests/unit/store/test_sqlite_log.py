@@ -63,6 +63,8 @@ def test_a_file_that_cannot_be_asked_any_more_is_broken(tmp_path):
     path.mkdir()
     log._writer.close()
     assert isinstance(log.commit([created(3, "/b")]), Broken)
+    with pytest.raises(sqlite3.ProgrammingError):  # the writer was closed above; the rest is now
+        log.close()
 
 
 def test_a_sweep_takes_what_was_superseded_and_the_deletions_only(log):

@@ -1,5 +1,7 @@
 """IP addresses and networks in API fields."""
 
+from ipaddress import ip_address
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,11 +15,11 @@ from sampan.api.validation.addresses import address_of, network_of
         ("10.0.0.1", "10.0.0.1"),
         ("010.000.0.1", "10.0.0.1"),
         ("fd00::1", "fd00::1"),
-        ("::ffff:1.2.3.4", "::ffff:102:304"),
+        ("::ffff:1.2.3.4", "::ffff:1.2.3.4"),
     ],
 )
 def test_addresses_are_read_and_leading_zeros_forgiven(text, expected):
-    assert str(address_of(text)) == expected
+    assert address_of(text) == ip_address(expected)  # newer Pythons print the last one otherwise
 
 
 @pytest.mark.parametrize("text", ["", "x", "10.0.0", "10.0.0.256", "fe80::1%eth0", "10.0.0.1/8"])
