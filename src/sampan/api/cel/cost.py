@@ -1,0 +1,56 @@
+"""What an evaluation may cost: counted in steps, as cel-go does, not in seconds.
+
+Job: the limits that Kubernetes sets, a budget that several expressions share, and how size costs.
+Invariant: a budget is never overdrawn by more than one step.
+"""
+
+from collections.abc import Sized
+from math import ceil
+
+PER_CALL = 1_000_000  # one expression, once
+PER_POLICY = 10_000_000  # all expressions of a policy or of a rule set, for one request
+PER_MATCH_CONDITIONS = 2_500_000
+
+STRING_FACTOR = 0.1  # a character read costs a tenth of a step
+REGEX_FACTOR = 0.25
+LIST_COST, MAP_COST, STRUCT_COST = 10, 30, 40
+
+
+class Budget:
+    """What is left for the expressions that share it."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = PER_POLICY) -> None:
+        self.left = left
+
+
+def read(value: object, factor: float = STRING_FACTOR) -> int:
+    """For one pass over a text, list or map; anything else is one step."""
+    return ceil(len(value) * factor) if isinstance(value, Sized) else 1
+
+
+def traversed(first: object, *_rest: object) -> int:
+    """Over a list one step for each item; over a text by its length."""
+    return read(first) if isinstance(first, str | bytes) else read(first, 1)
+
+
+def first_read(first: object, *_rest: object) -> int:
+    return read(first)
+
+
+def first_read_twice(first: object, *_rest: object) -> int:
+    return read(first, 2 * STRING_FACTOR)
+
+
+def second_read(_first: object, second: object, *_rest: object) -> int:
+    return read(second)
+
+
+def searched(text: object, part: object) -> int:
+    return read(text) * read(part)
+
+
+def matched(text: object, pattern: object, *_rest: object) -> int:
+    length = len(text) if isinstance(text, Sized) else 0
+    return ceil((1 + length) * STRING_FACTOR) * read(pattern, REGEX_FACTOR)

@@ -1,0 +1,31 @@
+"""Names of fields that are no names in CEL.
+
+Job: `foo-bar` ↔ `foo__dash__bar`, as Kubernetes writes the properties of typed objects.
+Invariant: unescaping what was escaped gives the name back.
+"""
+
+import re
+
+_KEYWORDS = frozenset({
+    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function",
+    "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
+})  # fmt: skip
+_CHARACTERS = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_BACK = {escaped: plain for plain, escaped in _CHARACTERS.items()}
+_NAME = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
+
+
+def escaped(name: str) -> str | None:
+    """The name that expressions use; None: they cannot name it at all."""
+    if name in _KEYWORDS:
+        return f"__{name}__"
+    made = re.sub(r"__|[./-]", lambda found: _CHARACTERS[found.group()], name)
+    return made if _NAME.fullmatch(made) else None
+
+
+def unescaped(name: str) -> str:
+    if "__" not in name:
+        return name
+    if name.startswith("__") and name.endswith("__") and name[2:-2] in _KEYWORDS:
+        return name[2:-2]
+    return re.sub(r"__(?:underscores|dot|dash|slash)__", lambda found: _BACK[found.group()], name)

@@ -1,0 +1,56 @@
+"""An expression that is ready to run.
+
+Job: compile once, evaluate often. Pure: what it gives depends on its variables alone.
+Invariant: a program has no state: two evaluations do not see each other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sampan.api.cel.checker import check
+from sampan.api.cel.cost import PER_CALL, Budget
+from sampan.api.cel.environment import Environment
+from sampan.api.cel.errors import CompileError, EvaluationError, Issue
+from sampan.api.cel.evaluator import Closure, Compiler, Frame
+from sampan.api.cel.field_names import unescaped
+from sampan.api.cel.literals import literal_issues
+from sampan.api.cel.parser import parse
+from sampan.api.cel.types import Type
+from sampan.api.cel.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    source: str
+    result_type: Type
+    _run: Closure
+    _slots: int
+
+    def evaluate(self, variables: Mapping[str, Value], budget: Budget | None = None) -> Value:
+        """Raises EvaluationError; CostExceeded where it, or all that share the budget, take too
+        long. Whatever a lazy variable raises comes through as it is."""
+        allowed = PER_CALL if budget is None else min(PER_CALL, budget.left)
+        frame = Frame(variables, self._slots, allowed)
+        try:
+            return self._run(frame)
+        except RecursionError as error:
+            raise EvaluationError("expression recursion limit exceeded: 250") from error
+        finally:
+            if budget is not None:
+                budget.left -= allowed - max(frame.left, 0)
+
+
+def compile_expression(source: str, environment: Environment) -> Program:
+    """Raises CompileError."""
+    root = parse(source, environment.macros)
+    checked = check(source, root, environment)
+    issues = literal_issues(root)
+    if issues:
+        raise CompileError(source, issues)
+    compiler = Compiler(checked, unescaped)
+    try:
+        run = compiler.block(root)
+    except RecursionError as error:
+        issue = Issue(0, "expression recursion limit exceeded: 250")
+        raise CompileError(source, [issue]) from error
+    return Program(source, checked.result_type, run, compiler.slots)
