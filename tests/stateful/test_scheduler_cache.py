@@ -26,7 +26,10 @@ USAGES = st.builds(
 BY_LABEL = PodSelector(frozenset({"default"}), None, (Requirement("app", "In", ("a",)),))
 BY_TEAM = PodSelector(frozenset(), (Requirement("team", "Exists", ()),), ())
 KINDS = [Kind((BY_LABEL,)), Kind((BY_LABEL,), with_terminating=False), Kind((BY_TEAM,))]
-CARRIED = [Carried(PodTerm(BY_LABEL, "zone"), True, 0), Carried(PodTerm(BY_TEAM, "disk"), False, 5)]
+CARRIED = [
+    Carried(PodTerm(BY_LABEL, "zone"), True, False, 0),
+    Carried(PodTerm(BY_TEAM, "disk"), False, False, 5),
+]
 RESIDENTS = st.builds(
     Resident,
     usage=USAGES,

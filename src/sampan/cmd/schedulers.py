@@ -4,6 +4,7 @@ Job: file → Configuration → Scheduler; its records as a document of the API 
 """
 
 import random
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +15,9 @@ from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
+from sampan.core.tls import client_context
 from sampan.scheduler.loop import Scheduler
-from sampan.scheduler.settings import Configuration, ExtenderSettings
+from sampan.scheduler.settings import Configuration, ExtenderSettings, Tls
 
 if TYPE_CHECKING:
     from sampan.scheduler.extender import Extender
@@ -30,7 +32,8 @@ def configuration_in(path: str) -> Configuration:
     # Most schedulers have no file: its reader is not loaded for them.
     import yaml
 
-    from sampan.scheduler.configuration import BadConfiguration, read
+    from sampan.scheduler.configuration import read
+    from sampan.scheduler.reading import BadConfiguration
 
     try:
         written = yaml.safe_load(Path(path).read_text())
@@ -65,7 +68,24 @@ def _extender(settings: ExtenderSettings) -> "Extender":
     from sampan.scheduler.extender import Extender
 
     # Each with connections of its own: one that hangs holds up no other.
-    return Extender(settings, HttpClient(connect_seconds=min(settings.timeout_seconds, 10.0)))
+    http = HttpClient(
+        ssl_context=None if settings.tls is None else _trusting(settings.tls),
+        connect_seconds=min(settings.timeout_seconds, 10.0),
+        server_hostname=settings.tls.server_name or None if settings.tls is not None else None,
+    )
+    return Extender(settings, http)
+
+
+def _trusting(tls: Tls) -> ssl.SSLContext:
+    try:
+        return client_context(
+            ca_data=tls.ca or None,
+            cert_data=tls.certificate or None,
+            key_data=tls.key or None,
+            verify=not tls.insecure,
+        )
+    except (ssl.SSLError, ValueError) as error:
+        raise CannotStart(f"--scheduler-config: tlsConfig of an extender: {error}") from error
 
 
 def why_of(scheduler: Scheduler) -> Callable[[str], Obj | None]:

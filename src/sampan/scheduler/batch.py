@@ -114,7 +114,7 @@ def _local(pod: PodShape) -> Hashable:
     """What rules look at that do not look at other pods: labels and namespace are not part of it,
     so that the numbered pods of one set share their masks."""
     return (pod.usage, pod.node_name, pod.selector, pod.required, pod.preferred, pod.tolerations,
-            pod.images)  # fmt: skip
+            pod.images, pod.features)  # fmt: skip
 
 
 class _Kept:

@@ -17,6 +17,7 @@ from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.snapshot import ABSENT, BoolArray, IntArray, Snapshot
 from sampan.scheduler.tolerations import Taint
 from sampan.scheduler.volumes import Volumes
+from sampan.scheduler.workloads import Workloads
 
 MOST_LAZY = 256  # columns that are kept only because a pod once asked for them
 MOST_TOUCHED = 4096
@@ -31,6 +32,7 @@ class Columns:
         self.touched = Touched()
         self.table = PodTable()
         self.volumes = Volumes()
+        self.workloads = Workloads()
         self._rows: list[NodeRow] = []
         self._at: dict[str, int] = {}
         self._capacity = _FIRST_CAPACITY
@@ -47,6 +49,7 @@ class Columns:
         self._labels = _Labels()
         self._label_columns = LazyColumns(self._labels.cell)
         self._image_columns = LazyColumns(lambda row, name: row.images.get(name, 0))
+        self._feature_columns = LazyColumns(lambda row, name: name in row.features)
         self._pod_columns = PodColumns(lambda: self._known(residents()), self._capacity)
         self._snapshot: Snapshot | None = None
 
@@ -144,6 +147,9 @@ class Columns:
             volumes=self.volumes,
             claim_uses=self._pod_columns.claim_uses,
             claims_on=self._pod_columns.claims_on,
+            disks_on=self._pod_columns.disks_on,
+            workloads=self.workloads,
+            declares=lambda name: _view(self._feature_columns.column(name, self._rows), count),
         )
 
     def _known(self, residents: Iterable[tuple[str, Resident]]) -> Iterator[tuple[int, Resident]]:
@@ -170,6 +176,7 @@ class Columns:
             self._label_columns.clear()
         self._label_columns.put(at, row)
         self._image_columns.put(at, row)
+        self._feature_columns.put(at, row)
 
     def _take(self, at: int, resident: Resident, sign: int) -> None:
         usage = resident.usage
@@ -184,6 +191,8 @@ class Columns:
         self._pod_columns.take(at, resident, sign)
         if resident.claims:
             self._pod_columns.mount(self._rows[at].name, resident.claims, sign)
+        if resident.disks:
+            self._pod_columns.attach(self._rows[at].name, resident.disks, sign)
         if sign > 0:
             self.table.put(at, resident)
         else:
@@ -214,7 +223,7 @@ class Columns:
             *self._allocatable.values(), *self._requested.values(), self._scored_cpu,
             self._scored_memory, self._pods, self._allowed_pods, self._unschedulable,
             self._taint_set, *self._label_columns.arrays(), *self._image_columns.arrays(),
-            *self._pod_columns.arrays(),
+            *self._feature_columns.arrays(), *self._pod_columns.arrays(),
         ]  # fmt: skip
 
     def _grow(self) -> None:
@@ -232,6 +241,7 @@ class Columns:
         self._taint_set = _grown(self._taint_set, self._capacity)
         self._label_columns.grow(self._capacity)
         self._image_columns.grow(self._capacity)
+        self._feature_columns.grow(self._capacity)
         self._pod_columns.grow(self._capacity)
 
 

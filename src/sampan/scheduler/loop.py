@@ -10,17 +10,24 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sampan.api.objects import Obj, is_deleted, key_of, labels_of, name_of, uid_of
 from sampan.api.resources import (
+    CSI_DRIVERS,
     CSI_NODES,
+    CSI_STORAGE_CAPACITIES,
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     POD_DISRUPTION_BUDGETS,
     PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    SERVICES,
+    STATEFUL_SETS,
     STORAGE_CLASSES,
 )
 from sampan.client.contract import Client
@@ -71,6 +78,9 @@ CROWD = 8  # more pods than these wait: only the first get a full record
 DECISIONS_PER_TURN = 16  # then others of the event loop have theirs
 
 log = get_logger(__name__)
+
+Put = Callable[[str, Obj | None], None]  # an object's key and what it is now; None: it is gone
+Changed = Callable[[Obj | None, Obj | None], None]
 
 
 class Scheduler:
@@ -135,14 +145,8 @@ class Scheduler:
             informers.of(NODES).on_change(self.node_changed)
             informers.of(PODS).on_change(self.pod_changed)
             informers.of(POD_DISRUPTION_BUDGETS).on_change(self._preemption.budget_changed)
-            volumes = self._cache.columns.volumes
-            for resource, put in (
-                (PERSISTENT_VOLUME_CLAIMS, volumes.put_claim),
-                (PERSISTENT_VOLUMES, volumes.put_volume),
-                (STORAGE_CLASSES, volumes.put_class),
-                (CSI_NODES, volumes.put_limits),
-            ):
-                informers.of(resource).on_change(self._storage_changes(put))
+            self._watch_storage(informers)
+            self._watch_workloads(informers)
             informers.start()
             await informers.synced()
             self._tasks.supervise("events", self._events.run)
@@ -152,6 +156,26 @@ class Scheduler:
             await self._tasks.stop()
 
     # What the API says.
+
+    def _watch_storage(self, informers: Informers) -> None:
+        volumes = self._cache.columns.volumes
+        for resource, put in (
+            (PERSISTENT_VOLUME_CLAIMS, volumes.put_claim),
+            (PERSISTENT_VOLUMES, volumes.put_volume),
+            (STORAGE_CLASSES, volumes.put_class),
+            (CSI_NODES, volumes.put_limits),
+            (CSI_DRIVERS, volumes.put_driver),
+            (CSI_STORAGE_CAPACITIES, volumes.put_capacity),
+        ):
+            informers.of(resource).on_change(self._storage_changes(put))
+
+    def _watch_workloads(self, informers: Informers) -> None:
+        """They change where a pod would rather go, not whether it can: no pod is called back."""
+        workloads = self._cache.columns.workloads
+        informers.of(SERVICES).on_change(_told(workloads.put_service))
+        for resource in (REPLICATION_CONTROLLERS, REPLICA_SETS, STATEFUL_SETS):
+            put = partial(workloads.put_controller, resource.kind)
+            informers.of(resource).on_change(_told(put))
 
     def node_changed(self, old: Obj | None, new: Obj | None) -> None:
         if new is not None:
@@ -169,17 +193,13 @@ class Scheduler:
         elif old is not None:
             self._pending.happened(self._cache.put_namespace(name_of(old), None))
 
-    def _storage_changes(
-        self, put: Callable[[str, Obj | None], None]
-    ) -> Callable[[Obj | None, Obj | None], None]:
-        def changed(old: Obj | None, new: Obj | None) -> None:
-            obj = new if new is not None else old
-            assert obj is not None
-            put(key_of(obj), new)
+    def _storage_changes(self, put: Put) -> Changed:
+        def put_and_tell(key: str, written: Obj | None) -> None:
+            put(key, written)
             self._bindings.volumes.changed()
-            self._pending.happened(StorageChanged(key_of(obj)))
+            self._pending.happened(StorageChanged(key))
 
-        return changed
+        return _told(put_and_tell)
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
         if old is not None and (new is None or uid_of(new) != uid_of(old)):
@@ -224,8 +244,14 @@ class Scheduler:
             order = plugin.sort_key(pod)
             if order is not None:
                 row = replace(row, order=order)
-        ignored = self._outside.resources
-        return without(row, ignored) if ignored else row
+        profile = self._profiles[row.scheduler]
+        if not self._outside.resources and not profile.ignores_some:
+            return row
+        requested = (name for name, _ in row.shape.usage.requests)
+        return without(
+            row,
+            {one for one in requested if one in self._outside.resources or profile.ignores(one)},
+        )
 
     def _reconsider(self, uid: str) -> None:
         pod = self._pending.objects.get(uid)
@@ -343,3 +369,12 @@ class Scheduler:
             those = changes(row.shape, self._cache.snapshot(), self._profiles[row.scheduler])
             made["changes"] = [{"change": one.text, "nodes": one.nodes} for one in those]
         return made
+
+
+def _told(put: Put) -> Changed:
+    def changed(old: Obj | None, new: Obj | None) -> None:
+        obj = new if new is not None else old
+        assert obj is not None
+        put(key_of(obj), new)
+
+    return changed

@@ -3,6 +3,8 @@
 Job: a term → True where a node matches it. (node_terms.py says the same for one node.)
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from sampan.scheduler.node_terms import NAME_FIELD, Requirement, Term, holds
@@ -18,6 +20,13 @@ def term_mask(term: Term, nodes: Snapshot) -> BoolArray:
     for requirement in term.fields:
         matching &= _field_mask(requirement, nodes)
     return matching
+
+
+def any_term(terms: Iterable[Term], nodes: Snapshot) -> BoolArray:
+    one_of: BoolArray = np.zeros(len(nodes), np.bool_)
+    for term in terms:
+        one_of |= term_mask(term, nodes)
+    return one_of
 
 
 def label_mask(requirement: Requirement, nodes: Snapshot) -> BoolArray:

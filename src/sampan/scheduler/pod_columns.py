@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
+from sampan.scheduler.disks import Disk
 from sampan.scheduler.pod_terms import Carried, Kind
 from sampan.scheduler.resident import Resident
 from sampan.scheduler.snapshot import IntArray
@@ -30,6 +31,7 @@ class PodColumns:
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.claim_uses: Counter[str] = Counter()
         self.claims_on: dict[str, Counter[str]] = {}  # by node's name
+        self.disks_on: dict[str, Counter[Disk]] = {}  # likewise
 
     def count(self, kind: Kind) -> IntArray:
         column = self._counts.get(kind)
@@ -51,6 +53,15 @@ class PodColumns:
                     del uses[claim]
         if not on_node:
             del self.claims_on[node]
+
+    def attach(self, node: str, disks: tuple[Disk, ...], sign: int) -> None:
+        there = self.disks_on.setdefault(node, Counter())
+        for disk in disks:
+            there[disk] += sign
+            if not there[disk]:
+                del there[disk]
+        if not there:
+            del self.disks_on[node]
 
     def take(self, at: int, resident: Resident, sign: int) -> None:
         for kind, column in self._counts.items():

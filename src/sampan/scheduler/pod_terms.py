@@ -13,10 +13,6 @@ from sampan.scheduler.node_terms import Requirement, holds
 Selector = tuple[Requirement, ...] | None
 Labels = Mapping[str, str]
 
-# As the default of InterPodAffinityArgs: what a pod's required affinity is worth to those who
-# would come to it.
-HARD_AFFINITY_WEIGHT = 1
-
 
 @dataclass(frozen=True, slots=True)
 class PodSelector:
@@ -76,7 +72,8 @@ class Carried:
 
     term: PodTerm
     forbids: bool  # required anti-affinity
-    weight: int  # else: what it is worth to be near
+    attracts: bool  # required affinity: the profile says what it is worth to be near
+    weight: int  # else: what it is worth
 
 
 NO_DEMANDS = PodDemands()
@@ -103,9 +100,9 @@ def demands_of(pod: Obj) -> PodDemands:
 
 def carried_by(demands: PodDemands) -> tuple[Carried, ...]:
     return (
-        *(Carried(term, True, 0) for term in demands.anti_affinity),
-        *(Carried(term, False, HARD_AFFINITY_WEIGHT) for term in demands.affinity),
-        *(Carried(term, False, weight) for weight, term in demands.preferred),
+        *(Carried(term, True, False, 0) for term in demands.anti_affinity),
+        *(Carried(term, False, True, 0) for term in demands.affinity),
+        *(Carried(term, False, False, weight) for weight, term in demands.preferred),
     )
 
 

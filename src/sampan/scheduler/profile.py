@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from sampan.core.records import dataclass
 from sampan.scheduler.filters.inter_pod_affinity import INTER_POD_AFFINITY
 from sampan.scheduler.filters.node_affinity import NODE_AFFINITY
+from sampan.scheduler.filters.node_declared_features import NODE_DECLARED_FEATURES
 from sampan.scheduler.filters.node_name import NODE_NAME
 from sampan.scheduler.filters.node_ports import NODE_PORTS
 from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT
@@ -41,24 +42,39 @@ class Profile:
     # Plugins of the user's, with their arguments and the weights of their points.
     plugins: tuple[tuple[type[Plugin], Mapping[str, object], int], ...] = ()
     volume_seconds: float = 600.0  # how long volumes may take to be bound
+    # Requests that NodeResourcesFit passes over, by name and by the part before the slash.
+    ignored: frozenset[str] = frozenset()
+    ignored_groups: frozenset[str] = frozenset()
 
+    @property
+    def ignores_some(self) -> bool:
+        return bool(self.ignored or self.ignored_groups)
+
+    def ignores(self, resource: str) -> bool:
+        group, slash, _ = resource.partition("/")
+        return resource in self.ignored or (bool(slash) and group in self.ignored_groups)
+
+
+# In upstream's order; the last is behind a gate that is off, and only a configuration enables it.
+ALL_FILTERS = (
+    NODE_UNSCHEDULABLE,
+    NODE_NAME,
+    TAINT_TOLERATION,
+    NODE_AFFINITY,
+    NODE_PORTS,
+    NODE_RESOURCES_FIT,
+    VOLUME_RESTRICTIONS,
+    NODE_VOLUME_LIMITS,
+    VOLUME_BINDING,
+    VOLUME_ZONE,
+    POD_TOPOLOGY_SPREAD,
+    INTER_POD_AFFINITY,
+    NODE_DECLARED_FEATURES,
+)
 
 DEFAULT_PROFILE = Profile(
     DEFAULT_SCHEDULER,
-    filters=(
-        NODE_UNSCHEDULABLE,
-        NODE_NAME,
-        TAINT_TOLERATION,
-        NODE_AFFINITY,
-        NODE_PORTS,
-        NODE_RESOURCES_FIT,
-        VOLUME_RESTRICTIONS,
-        NODE_VOLUME_LIMITS,
-        VOLUME_BINDING,
-        VOLUME_ZONE,
-        POD_TOPOLOGY_SPREAD,
-        INTER_POD_AFFINITY,
-    ),
+    filters=ALL_FILTERS[:-1],
     scores=(
         (PREFERRED_TAINTS, 3),
         (PREFERRED_NODE_AFFINITY, 2),

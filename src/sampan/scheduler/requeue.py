@@ -8,6 +8,7 @@ from sampan.core.records import dataclass
 from sampan.scheduler.decide import UNSUPPORTED
 from sampan.scheduler.filters.inter_pod_affinity import INTER_POD_AFFINITY
 from sampan.scheduler.filters.node_affinity import NODE_AFFINITY
+from sampan.scheduler.filters.node_declared_features import NODE_DECLARED_FEATURES
 from sampan.scheduler.filters.node_name import NODE_NAME
 from sampan.scheduler.filters.node_ports import NODE_PORTS, conflicts
 from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT
@@ -77,7 +78,7 @@ _KNOWN = _STORAGE | {
     rule.name
     for rule in (
         NODE_UNSCHEDULABLE, NODE_NAME, TAINT_TOLERATION, NODE_AFFINITY, NODE_PORTS,
-        NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY,
+        NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY, NODE_DECLARED_FEATURES,
     )
 }  # fmt: skip
 _SPREAD, _AFFINITY = POD_TOPOLOGY_SPREAD.name, INTER_POD_AFFINITY.name
@@ -138,6 +139,7 @@ def _better(old: NodeRow, new: NodeRow) -> bool:
         old.unschedulable != new.unschedulable
         or old.taints != new.taints
         or old.labels != new.labels
+        or old.features != new.features
         or new.allowed_pods > old.allowed_pods
         or any(amount > old.allocatable.get(name, 0) for name, amount in new.allocatable.items())
     )
@@ -156,7 +158,7 @@ def _frees(rule: str, gone: Resident, pod: PodShape) -> bool:
     if rule == _SPREAD:
         return gone.namespace == pod.namespace
     if rule in _STORAGE:
-        return bool(gone.claims)
+        return bool(gone.claims or gone.disks)
     # Affinity too: the last of a kind that goes makes room for the first of its kind. The other
     # rules look at the node alone.
     return rule == _AFFINITY

@@ -17,6 +17,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.core.records import dataclass
+from sampan.scheduler.disks import Disk, disks_of
 from sampan.scheduler.pod_terms import Carried, carried_by, demands_of
 from sampan.scheduler.requests import Usage, usage_of
 from sampan.scheduler.rows import PodRow, priority_of
@@ -34,6 +35,7 @@ class Resident:
     terminating: bool = False
     carried: tuple[Carried, ...] = ()
     claims: tuple[str, ...] = ()  # keys of PersistentVolumeClaims
+    disks: tuple[Disk, ...] = ()
     uid: str = field(default="", compare=False)
     name: str = field(default="", compare=False)
     # As upstream, one that has not started counts as just started: it loses least.
@@ -50,6 +52,7 @@ def resident_of(pod: Obj) -> Resident:
         terminating=is_deleted(pod),
         carried=carried_by(demands_of(pod)),
         claims=claims_of(pod),
+        disks=disks_of(pod),
         uid=uid_of(pod),
         name=name_of(pod),
         started=_started(pod),
@@ -68,6 +71,7 @@ def resident(row: PodRow) -> Resident:
         False,
         carried_by(shape.demands),
         shape.claims,
+        shape.disks,
         uid=row.uid,
         name=row.key.rpartition("/")[2],
     )

@@ -9,11 +9,14 @@ from dataclasses import replace
 
 from sampan.api.objects import Obj, key_of, labels_of, name_of, namespace_of, uid_of
 from sampan.core.records import dataclass
+from sampan.scheduler.declared_features import features_of
+from sampan.scheduler.disks import Disk, disks_of
 from sampan.scheduler.node_terms import Requirement, Term, selected, term_of
 from sampan.scheduler.pod_terms import PodDemands, demands_of
 from sampan.scheduler.requests import MOST, PODS, Usage, amounts, usage_of
 from sampan.scheduler.tolerations import Taint, Toleration, taints_of, tolerations_of
 from sampan.scheduler.volumes import claims_of
+from sampan.scheduler.workloads import NO_OWNER, Owner, owner_of
 
 DEFAULT_SCHEDULER = "default-scheduler"
 FINISHED = ("Succeeded", "Failed")
@@ -35,6 +38,9 @@ class PodShape:
     demands: PodDemands  # of other pods
     claims: tuple[str, ...]  # keys of PersistentVolumeClaims
     unsupported: tuple[str, ...]  # what it asks for that no rule here looks after yet
+    owner: Owner = NO_OWNER
+    disks: tuple[Disk, ...] = ()  # of kinds that two pods must not share
+    features: tuple[str, ...] = ()  # of the node agent, that a node must declare
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,7 @@ class NodeRow:
     taints: frozenset[Taint]
     unschedulable: bool
     images: Mapping[str, int]  # name → bytes
+    features: frozenset[str] = frozenset()  # of its agent, that it declares
 
 
 def node_row(node: Obj) -> NodeRow:
@@ -76,6 +83,7 @@ def node_row(node: Obj) -> NodeRow:
             for image in status.get("images") or ()
             for name in image.get("names") or ()
         },
+        features=frozenset(status.get("declaredFeatures") or ()),
     )
 
 
@@ -150,6 +158,9 @@ def _shape(pod: Obj) -> PodShape:
         demands=demands_of(pod),
         claims=claims_of(pod),
         unsupported=_unsupported(spec),
+        owner=owner_of(pod),
+        disks=disks_of(pod),
+        features=features_of(spec),
     )
 
 

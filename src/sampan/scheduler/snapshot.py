@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sampan.core.records import dataclass
+from sampan.scheduler.disks import Disk
 from sampan.scheduler.pod_terms import Carried, Kind
 from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.tolerations import Taint
 from sampan.scheduler.volumes import Volumes
+from sampan.scheduler.workloads import Workloads
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -50,6 +52,9 @@ class Snapshot:
     volumes: Volumes
     claim_uses: Mapping[str, int]  # claim → pods that mount it
     claims_on: Mapping[str, Mapping[str, int]]  # the same by node
+    disks_on: Mapping[str, Mapping[Disk, int]]
+    workloads: Workloads
+    declares: Callable[[str], IntArray]  # feature → 1 where a node declares it
 
     def __len__(self) -> int:
         return len(self.rows)

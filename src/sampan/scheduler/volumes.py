@@ -69,6 +69,16 @@ class StorageClass:
     waits: bool  # for its first consumer
     provisions: bool
     topologies: tuple[Term, ...]  # where it can provision; none: anywhere
+    provisioner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a driver reports of the storage that some nodes can reach."""
+
+    storage_class: str
+    nodes: Selector  # None: none can
+    most: int  # bytes that a volume may have now
 
 
 class Volumes:
@@ -77,6 +87,8 @@ class Volumes:
         self.volumes: dict[str, Volume] = {}
         self.classes: dict[str, StorageClass] = {}
         self.limits: dict[str, dict[str, int]] = {}  # node → driver → volumes
+        self.tracking: set[str] = set()  # drivers that report their capacity
+        self.capacities: dict[str, Capacity] = {}
         self._promised: dict[str, str] = {}  # volume → claim, decided here
 
     def put_claim(self, key: str, written: Obj | None) -> None:
@@ -110,6 +122,17 @@ class Volumes:
             if (one.get("allocatable") or {}).get("count") is not None
         }
 
+    def put_driver(self, name: str, written: Obj | None) -> None:
+        self.tracking.discard(name)
+        if written is not None and (written.get("spec") or {}).get("storageCapacity"):
+            self.tracking.add(name)
+
+    def put_capacity(self, key: str, written: Obj | None) -> None:
+        if written is None:
+            self.capacities.pop(key, None)
+        else:
+            self.capacities[key] = capacity_of(written)
+
     def promise(self, volume: str, claim: str) -> None:
         self._promised[volume] = claim
 
@@ -129,9 +152,15 @@ class Volumes:
         """The drivers and handles behind claims; a claim that is not bound yet counts by itself."""
         for key in claim_keys:
             claim = self.claims.get(key)
-            volume = self.volumes.get(claim.volume) if claim is not None else None
-            if volume is not None and volume.csi is not None:
-                yield volume.csi
+            if claim is None:
+                continue
+            volume = self.volumes.get(claim.volume)
+            if volume is not None:
+                if volume.csi is not None:
+                    yield volume.csi
+            elif not claim.volume and (wanted := self.classes.get(claim.storage_class)):
+                # As upstream: it will be one of its class's driver.
+                yield (wanted.provisioner, f"for the claim {key}")
 
     def _suits(self, volume: Volume, claim: Claim) -> bool:
         promised = self._promised.get(volume.name)
@@ -209,6 +238,16 @@ def class_of(written: Obj) -> StorageClass:
             )
             for topology in written.get("allowedTopologies") or ()
         ),
+        written.get("provisioner") or "",
+    )
+
+
+def capacity_of(written: Obj) -> Capacity:
+    sizes = amounts({key: written.get(key) for key in ("capacity", "maximumVolumeSize")})
+    return Capacity(
+        written.get("storageClassName") or "",
+        selector_of(written.get("nodeTopology")),
+        sizes.get("maximumVolumeSize", sizes.get("capacity", -1)),
     )
 
 

@@ -9,12 +9,18 @@ from collections.abc import Iterable, Mapping
 
 from sampan.api.objects import Obj, copy_of, key_of, labels_of, name_of, uid_of
 from sampan.api.resources import (
+    CSI_DRIVERS,
     CSI_NODES,
+    CSI_STORAGE_CAPACITIES,
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    SERVICES,
+    STATEFUL_SETS,
     STORAGE_CLASSES,
     Resource,
 )
@@ -32,7 +38,8 @@ from sampan.scheduler.rows import is_finished, node_of, node_row, pod_row
 
 NEEDED: tuple[Resource, ...] = (
     NAMESPACES, NODES, PODS, PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES,
-    CSI_NODES,
+    CSI_NODES, CSI_DRIVERS, CSI_STORAGE_CAPACITIES, SERVICES, REPLICATION_CONTROLLERS, REPLICA_SETS,
+    STATEFUL_SETS,
 )  # fmt: skip
 
 
@@ -64,7 +71,7 @@ async def fetched(client: Client) -> list[Obj]:
 def cache_of(objects: Iterable[Obj], *, without: str = "") -> CacheState:
     """`without`: the uid of a pod that is not to count."""
     cache = CacheState()
-    volumes = cache.columns.volumes
+    volumes, workloads = cache.columns.volumes, cache.columns.workloads
     for one in objects:
         match one.get("kind"):
             case "Namespace":
@@ -83,6 +90,14 @@ def cache_of(objects: Iterable[Obj], *, without: str = "") -> CacheState:
                 volumes.put_class(name_of(one), one)
             case "CSINode":
                 volumes.put_limits(name_of(one), one)
+            case "CSIDriver":
+                volumes.put_driver(name_of(one), one)
+            case "CSIStorageCapacity":
+                volumes.put_capacity(key_of(one), one)
+            case "Service":
+                workloads.put_service(key_of(one), one)
+            case "ReplicationController" | "ReplicaSet" | "StatefulSet" as kind:
+                workloads.put_controller(kind, key_of(one), one)
             case _:
                 pass
     return cache

@@ -4,8 +4,9 @@ import textwrap
 import numpy as np
 import pytest
 
-from sampan.scheduler.configuration import API_VERSION, KIND, BadConfiguration, read
+from sampan.scheduler.configuration import API_VERSION, KIND, read
 from sampan.scheduler.profile import DEFAULT_PROFILE
+from sampan.scheduler.reading import BadConfiguration
 from sampan.scheduler.rows import pod_row
 from sampan.scheduler.scores.node_resources_fit import allocation
 from sampan.scheduler.seconds import seconds_in
@@ -31,7 +32,7 @@ def names(profile):
 def test_an_empty_configuration_is_the_default():
     """[S4]"""
     assert read(config()).profiles == (DEFAULT_PROFILE,)
-    assert read(config()).leader_elect
+    assert read(config()).election.elects
 
 
 def test_profiles_switch_plugins_off_and_weigh_them():
@@ -102,7 +103,7 @@ def test_multi_point_switches_everything_of_a_plugin():
         (config(profiles=[{"plugins": {"somewhere": {}}}]), "profiles[0].plugins.somewhere: "),
         (
             config(profiles=[{"pluginConfig": [{"name": "InterPodAffinity", "args": {"x": 1}}]}]),
-            "profiles[0].pluginConfig.InterPodAffinity: its arguments are not supported yet",
+            "profiles[0].pluginConfig.InterPodAffinity.x: unknown field",
         ),
         (config(podInitialBackoffSeconds="x"), "podInitialBackoffSeconds: 'x' is no number"),
         (config(podInitialBackoffSeconds=9, podMaxBackoffSeconds=2), "podMaxBackoffSeconds: "),

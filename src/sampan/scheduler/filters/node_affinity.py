@@ -3,10 +3,14 @@
 import numpy as np
 
 from sampan.scheduler.depends import Depends
-from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
-from sampan.scheduler.node_masks import label_mask, term_mask
+from sampan.scheduler.filters.rule import Filter, never_resolvable
+from sampan.scheduler.node_masks import any_term, label_mask
+from sampan.scheduler.node_terms import Term
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import BoolArray, Snapshot
+
+NOT_MATCHED = "node(s) didn't match Pod's node affinity/selector"
+NOT_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 
 
 def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
@@ -16,17 +20,32 @@ def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
     for requirement in pod.selector:
         allowed &= label_mask(requirement, nodes)
     if pod.required is not None:
-        one_of: BoolArray = np.zeros(len(nodes), np.bool_)
-        for term in pod.required:
-            one_of |= term_mask(term, nodes)
-        allowed &= one_of
+        allowed &= any_term(pod.required, nodes)
     return allowed
 
 
-NODE_AFFINITY = Filter(
-    "NodeAffinity",
-    mask,
-    one_reason("node(s) didn't match Pod's node affinity/selector"),
-    never_resolvable,
-    Depends.NODES,
-)
+def reasons(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> dict[str, int]:
+    return {NOT_MATCHED: int(refused.sum())}
+
+
+def with_added(added: tuple[Term, ...]) -> Filter:
+    """The rule of a profile that demands something of the nodes of every pod
+    (NodeAffinityArgs.addedAffinity)."""
+
+    def both(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
+        own, enforced = mask(pod, nodes), any_term(added, nodes)
+        return enforced if own is None else own & enforced
+
+    def why(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> dict[str, int]:
+        """As upstream, the profile's terms are looked at first."""
+        enforced = any_term(added, nodes)
+        found = {
+            NOT_ENFORCED: int((refused & ~enforced).sum()),
+            NOT_MATCHED: int((refused & enforced).sum()),
+        }
+        return {text: count for text, count in found.items() if count}
+
+    return Filter("NodeAffinity", both, why, never_resolvable, Depends.NODES)
+
+
+NODE_AFFINITY = Filter("NodeAffinity", mask, reasons, never_resolvable, Depends.NODES)

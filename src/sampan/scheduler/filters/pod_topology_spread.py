@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sampan.scheduler.default_spread import SYSTEM_DEFAULTS, Defaults
 from sampan.scheduler.filters import node_affinity, taint_toleration
 from sampan.scheduler.filters.rule import Filter
 from sampan.scheduler.pod_terms import Kind, Spread
@@ -13,34 +14,41 @@ SKEWED = "node(s) didn't match pod topology spread constraints"
 NO_LABEL = f"{SKEWED} (missing required label)"
 
 
-def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
-    hard = [one for one in pod.demands.spread if one.hard]
-    if not hard:
-        return None
-    labelled = with_every_label(hard, nodes)
-    allowed = labelled.copy()
-    for constraint in hard:
-        allowed &= _within_skew(constraint, pod, nodes, labelled)
-    return allowed
+def evenness(defaults: Defaults) -> Filter:
+    """The rule of a profile; `defaults`: for pods without constraints of their own."""
 
+    def hard_of(pod: PodShape, nodes: Snapshot) -> list[Spread]:
+        return [one for one in defaults.of(pod, nodes) if one.hard]
 
-def reasons(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> dict[str, int]:
-    missing = _refused_by_label(pod, nodes, refused)
-    found = {NO_LABEL: int(missing.sum()), SKEWED: int((refused & ~missing).sum())}
-    return {text: count for text, count in found.items() if count}
+    def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
+        hard = hard_of(pod, nodes)
+        if not hard:
+            return None
+        labelled = with_every_label(hard, nodes)
+        allowed = labelled.copy()
+        for constraint in hard:
+            allowed &= _within_skew(constraint, pod, nodes, labelled)
+        return allowed
 
+    def refused_by_label(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> BoolArray:
+        """The constraints are looked at in their order: a skew that is found first is the
+        reason."""
+        hard = hard_of(pod, nodes)
+        labelled = with_every_label(hard, nodes)
+        missing: BoolArray = np.zeros(len(nodes), np.bool_)
+        undecided = refused
+        for constraint in hard:
+            there = in_domain(nodes.label(constraint.topology_key))
+            missing |= undecided & ~there
+            undecided = undecided & there & _within_skew(constraint, pod, nodes, labelled)
+        return missing
 
-def _refused_by_label(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> BoolArray:
-    """The constraints are looked at in their order: a skew that is found first is the reason."""
-    hard = [one for one in pod.demands.spread if one.hard]
-    labelled = with_every_label(hard, nodes)
-    missing: BoolArray = np.zeros(len(nodes), np.bool_)
-    undecided = refused
-    for constraint in hard:
-        there = in_domain(nodes.label(constraint.topology_key))
-        missing |= undecided & ~there
-        undecided = undecided & there & _within_skew(constraint, pod, nodes, labelled)
-    return missing
+    def reasons(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> dict[str, int]:
+        missing = refused_by_label(pod, nodes, refused)
+        found = {NO_LABEL: int(missing.sum()), SKEWED: int((refused & ~missing).sum())}
+        return {text: count for text, count in found.items() if count}
+
+    return Filter("PodTopologySpread", mask, reasons, refused_by_label)
 
 
 def with_every_label(constraints: list[Spread], nodes: Snapshot) -> BoolArray:
@@ -79,4 +87,4 @@ def _within_skew(
     return sums + counts_itself(constraint, pod) - fewest <= constraint.max_skew
 
 
-POD_TOPOLOGY_SPREAD = Filter("PodTopologySpread", mask, reasons, _refused_by_label)
+POD_TOPOLOGY_SPREAD = evenness(SYSTEM_DEFAULTS)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from sampan.scheduler.filters.rule import Filter
-from sampan.scheduler.node_masks import term_mask
+from sampan.scheduler.node_masks import any_term, label_mask
 from sampan.scheduler.node_terms import Term
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import BoolArray, Snapshot
@@ -11,6 +11,7 @@ from sampan.scheduler.volumes import Claim, Volume
 
 NOT_REACHED = "node(s) didn't match PersistentVolume's node affinity"
 NOTHING_TO_BIND = "node(s) didn't find available persistent volumes to bind"
+NO_SPACE = "node(s) did not have enough free storage"
 NO_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 
@@ -39,15 +40,18 @@ def beforehand(pod: PodShape, nodes: Snapshot) -> str | None:
 def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
     if not pod.claims:
         return None
-    return _reached(pod, nodes) & _existing(pod, nodes) & _bindable(pod, nodes)
+    bindable, roomy = _bindable(pod, nodes)
+    return _reached(pod, nodes) & _existing(pod, nodes) & bindable & roomy
 
 
 def reasons(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> dict[str, int]:
     """A node may be refused for several of these, and then counts for each."""
+    bindable, roomy = _bindable(pod, nodes)
     parts = (
         (NOT_REACHED, _reached(pod, nodes)),
         (NO_VOLUME, _existing(pod, nodes)),
-        (NOTHING_TO_BIND, _bindable(pod, nodes)),
+        (NOTHING_TO_BIND, bindable),
+        (NO_SPACE, roomy),
     )
     found = {text: int((refused & ~part).sum()) for text, part in parts}
     return {text: count for text, count in found.items() if count}
@@ -98,9 +102,11 @@ def _existing(pod: PodShape, nodes: Snapshot) -> BoolArray:
     return np.ones(len(nodes), np.bool_)
 
 
-def _bindable(pod: PodShape, nodes: Snapshot) -> BoolArray:
-    """Claim by claim, each node takes the smallest volume that it can reach and has not taken."""
+def _bindable(pod: PodShape, nodes: Snapshot) -> tuple[BoolArray, BoolArray]:
+    """Claim by claim, each node takes the smallest volume that it can reach and has not taken, or
+    has one provisioned: where that can be done, and where there is space for it."""
     good: BoolArray = np.ones(len(nodes), np.bool_)
+    roomy: BoolArray = np.ones(len(nodes), np.bool_)
     taken: dict[str, BoolArray] = {}
     for claim in _unbound(pod, nodes):
         if claim.selected_node:
@@ -112,8 +118,26 @@ def _bindable(pod: PodShape, nodes: Snapshot) -> BoolArray:
                 free &= ~taken[volume.name]
             taken[volume.name] = taken.get(volume.name, np.zeros(len(nodes), np.bool_)) | free
             left &= ~free
-        good &= ~left | _provisioned(claim, nodes)
-    return good
+        made = _provisioned(claim, nodes)
+        good &= ~left | made
+        roomy &= ~(left & made) | _with_space(claim, nodes)
+    return good, roomy
+
+
+def _with_space(claim: Claim, nodes: Snapshot) -> BoolArray:
+    """As upstream: only a driver that says so tracks its capacity, and then one report must cover
+    the node and be large enough."""
+    wanted = nodes.volumes.classes.get(claim.storage_class)
+    if wanted is None or not claim.size or wanted.provisioner not in nodes.volumes.tracking:
+        return np.ones(len(nodes), np.bool_)
+    space: BoolArray = np.zeros(len(nodes), np.bool_)
+    for one in nodes.volumes.capacities.values():
+        if one.storage_class == wanted.name and one.most >= claim.size and one.nodes is not None:
+            there: BoolArray = np.ones(len(nodes), np.bool_)
+            for requirement in one.nodes:
+                there &= label_mask(requirement, nodes)
+            space |= there
+    return space
 
 
 def _named(name: str, nodes: Snapshot) -> BoolArray:
@@ -133,10 +157,7 @@ def _provisioned(claim: Claim, nodes: Snapshot) -> BoolArray:
 def _within(terms: tuple[Term, ...] | None, nodes: Snapshot) -> BoolArray:
     if terms is None:
         return np.ones(len(nodes), np.bool_)
-    one_of: BoolArray = np.zeros(len(nodes), np.bool_)
-    for term in terms:
-        one_of |= term_mask(term, nodes)
-    return one_of
+    return any_term(terms, nodes)
 
 
 VOLUME_BINDING = Filter("VolumeBinding", mask, reasons, unresolvable, beforehand=beforehand)

@@ -27,8 +27,8 @@ def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
     for key, values in wanted:
         there = label_mask(Requirement(key, "In", values), nodes)
         if key.startswith(_BETA):
-            stable = key.replace(_BETA, _STABLE)
-            there |= label_mask(Requirement(stable, "In", values), nodes)
+            stable = label_mask(Requirement(key.replace(_BETA, _STABLE), "In", values), nodes)
+            there |= ~in_domain(nodes.label(key)) & stable
         allowed &= there
     return allowed | ~labelled
 

@@ -3,6 +3,8 @@
 Pods that request neither are left out, as upstream: they would all go to one node.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -48,3 +50,25 @@ def _share(name: str, wanted: dict[str, int], nodes: Snapshot) -> NDArray[np.flo
 
 
 BALANCED_ALLOCATION = Score("NodeResourcesBalancedAllocation", points, Depends.PLACE, points_at)
+
+
+def balancing(resources: Sequence[str]) -> Score:
+    """NodeResourcesBalancedAllocationArgs: other resources than these two."""
+
+    def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
+        wanted = dict(pod.usage.requests)
+        known = [name for name in resources if name in nodes.allocatable]
+        if not any(name in wanted for name in resources):
+            return None
+        if not known:
+            return np.full(len(nodes), MOST_POINTS, np.int64)
+        there = np.stack([nodes.allocatable[name] > 0 for name in known])
+        shares = np.where(there, np.stack([_share(name, wanted, nodes) for name in known]), 0.0)
+        count = np.maximum(there.sum(axis=0), 1)
+        mean = shares.sum(axis=0) / count
+        apart: NDArray[np.float64] = np.sqrt(
+            (np.where(there, shares - mean, 0.0) ** 2).sum(axis=0) / count
+        )
+        return ((1 - apart) * MOST_POINTS).astype(np.int64)
+
+    return Score("NodeResourcesBalancedAllocation", points)

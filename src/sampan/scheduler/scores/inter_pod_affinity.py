@@ -13,19 +13,29 @@ from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
 from sampan.scheduler.topology import domain_sums
 
 
-def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
-    if not pod.demands.preferred and not nodes.carried:
-        return None
-    raw = np.zeros(len(nodes), np.int64)
-    for weight, term in pod.demands.preferred:
-        count = nodes.pod_count(Kind((term.selector,)))
-        raw += weight * domain_sums(nodes.label(term.topology_key), count)
-    namespace_labels, labels = nodes.namespaces.get(pod.namespace, {}), dict(pod.labels)
-    for carried in nodes.carried:
-        term = carried.term
-        if carried.weight and term.selector.matches(pod.namespace, namespace_labels, labels):
-            near = domain_sums(nodes.label(term.topology_key), nodes.carriers(carried))
-            raw += carried.weight * near
+def nearness(hard_weight: int = 1, *, ignores_others_wishes: bool = False) -> Score:
+    """InterPodAffinityArgs: `hard_weight` is what a pod's required affinity is worth to those who
+    would come to it; pods without wishes of their own may be spared the wishes of others."""
+
+    def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
+        if not pod.demands.preferred and (ignores_others_wishes or not nodes.carried):
+            return None
+        raw = np.zeros(len(nodes), np.int64)
+        for weight, term in pod.demands.preferred:
+            count = nodes.pod_count(Kind((term.selector,)))
+            raw += weight * domain_sums(nodes.label(term.topology_key), count)
+        namespace_labels, labels = nodes.namespaces.get(pod.namespace, {}), dict(pod.labels)
+        for carried in nodes.carried:
+            term, weight = carried.term, hard_weight if carried.attracts else carried.weight
+            if weight and term.selector.matches(pod.namespace, namespace_labels, labels):
+                near = domain_sums(nodes.label(term.topology_key), nodes.carriers(carried))
+                raw += weight * near
+        return _scaled(raw, feasible)
+
+    return Score("InterPodAffinity", points)
+
+
+def _scaled(raw: IntArray, feasible: BoolArray) -> IntArray | None:
     least, most = int(raw[feasible].min()), int(raw[feasible].max())
     if least == most:
         return None  # the same points for every node
@@ -33,4 +43,4 @@ def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | No
     return np.clip(MOST_POINTS * share, 0, MOST_POINTS).astype(np.int64)
 
 
-PREFERRED_POD_AFFINITY = Score("InterPodAffinity", points)
+PREFERRED_POD_AFFINITY = nearness()

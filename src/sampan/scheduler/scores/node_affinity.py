@@ -4,18 +4,24 @@ import numpy as np
 
 from sampan.scheduler.depends import Depends
 from sampan.scheduler.node_masks import term_mask
+from sampan.scheduler.node_terms import Term
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.scores.rule import Score, normalized
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
 
 
-def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
-    if not pod.preferred:
-        return None
-    raw = np.zeros(len(nodes), np.int64)
-    for weight, term in pod.preferred:
-        raw += weight * term_mask(term, nodes)
-    return normalized(raw, feasible, fewest_is_best=False)
+def liking(added: tuple[tuple[int, Term], ...] = ()) -> Score:
+    """`added`: what the profile prefers for every pod (NodeAffinityArgs.addedAffinity)."""
+
+    def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
+        if not pod.preferred and not added:
+            return None
+        raw = np.zeros(len(nodes), np.int64)
+        for weight, term in (*added, *pod.preferred):
+            raw += weight * term_mask(term, nodes)
+        return normalized(raw, feasible, fewest_is_best=False)
+
+    return Score("NodeAffinity", points, Depends.NODES)
 
 
-PREFERRED_NODE_AFFINITY = Score("NodeAffinity", points, Depends.NODES)
+PREFERRED_NODE_AFFINITY = liking()

@@ -3,45 +3,61 @@
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sampan.scheduler.default_spread import HOSTNAME, SYSTEM_DEFAULTS, Defaults
 from sampan.scheduler.filters.pod_topology_spread import counts, with_every_label
-from sampan.scheduler.pod_terms import Kind
+from sampan.scheduler.pod_terms import Kind, Spread
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.scores.rule import MOST_POINTS, Score
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
-from sampan.scheduler.topology import domain_count, domain_sums
-
-HOSTNAME = "kubernetes.io/hostname"
+from sampan.scheduler.topology import domain_sums, in_domain
 
 
-def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
-    soft = [one for one in pod.demands.spread if not one.hard]
-    if not soft:
-        return None
-    labelled = with_every_label(soft, nodes)
-    scored = feasible & labelled
-    if not scored.any():
-        return None
-    crowd = np.zeros(len(nodes), np.float64)
-    for constraint in soft:
-        domains = nodes.label(constraint.topology_key)
-        pods = nodes.pod_count(Kind((constraint.selector,), with_terminating=False))
-        if constraint.topology_key == HOSTNAME:
-            sums, size = pods, int(scored.sum())
-        else:
-            counted = counts(constraint, pod, nodes, labelled)
-            sums = domain_sums(domains, np.where(counted, pods, 0))
-            size = domain_count(domains, scored)
-        # Few domains must not count for less than many (upstream's normalizing weight).
-        crowd += sums * math.log(size + 2) + (constraint.max_skew - 1)
+def levelling(defaults: Defaults) -> Score:
+    """The rule of a profile; `defaults`: for pods without constraints of their own."""
+
+    def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
+        soft = [one for one in defaults.of(pod, nodes) if not one.hard]
+        if not soft:
+            return None
+        there: BoolArray = np.ones(len(nodes), np.bool_)
+        if defaults.need_every_label(pod):
+            there = with_every_label(soft, nodes)
+        scored = feasible & there
+        if not scored.any():
+            return None
+        crowd = np.zeros(len(nodes), np.float64)
+        for constraint in soft:
+            crowd += _crowd(constraint, pod, nodes, there, scored)
+        return np.where(there, _emptier_is_better(crowd, scored), 0)
+
+    return Score("PodTopologySpread", points)
+
+
+def _crowd(
+    constraint: Spread, pod: PodShape, nodes: Snapshot, there: BoolArray, scored: BoolArray
+) -> NDArray[np.float64]:
+    domains = nodes.label(constraint.topology_key)
+    pods = nodes.pod_count(Kind((constraint.selector,), with_terminating=False))
+    if constraint.topology_key == HOSTNAME:
+        sums, size = pods, int(scored.sum())
+    else:
+        counted = counts(constraint, pod, nodes, there)
+        sums = domain_sums(domains, np.where(counted, pods, 0))
+        # Nodes without the label, where they take part, are a domain more.
+        size = len(np.unique(domains[scored]))
+    # Few domains must not count for less than many (upstream's normalizing weight).
+    crowd = sums * math.log(size + 2) + (constraint.max_skew - 1)
+    return np.where(in_domain(domains), crowd, 0.0)
+
+
+def _emptier_is_better(crowd: NDArray[np.float64], scored: BoolArray) -> IntArray:
     raw = np.floor(crowd + 0.5).astype(np.int64)
     least, most = int(raw[scored].min()), int(raw[scored].max())
-    spread = (
-        np.full(len(nodes), MOST_POINTS, np.int64)
-        if most == 0
-        else MOST_POINTS * (most + least - raw) // most
-    )
-    return np.where(labelled, spread, 0)
+    if most == 0:
+        return np.full(len(raw), MOST_POINTS, np.int64)
+    return MOST_POINTS * (most + least - raw) // most
 
 
-PREFERRED_SPREAD = Score("PodTopologySpread", points)
+PREFERRED_SPREAD = levelling(SYSTEM_DEFAULTS)

@@ -4,72 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sampan.scheduler.filters.node_volume_limits import NODE_VOLUME_LIMITS
 from sampan.scheduler.filters.volume_binding import VOLUME_BINDING, bindings
-from sampan.scheduler.filters.volume_restrictions import VOLUME_RESTRICTIONS
-from sampan.scheduler.filters.volume_zone import VOLUME_ZONE
 from sampan.scheduler.resident import resident_of
 from sampan.scheduler.rows import pod_row
 from sampan.testing.random_clusters import cache_of
-
-ZONE = "topology.kubernetes.io/zone"
-
-
-def node(number, zone):
-    labels = {ZONE: zone} if zone else {}
-    amounts = {"cpu": "4", "memory": "4Gi", "pods": "10"}
-    meta = {"name": f"n{number}", "labels": labels}
-    return {"metadata": meta, "spec": {}, "status": {"allocatable": amounts}}
-
-
-def volume(name, size, zones=None, storage="fast", modes=("ReadWriteOnce",), claim=None, csi=None):
-    spec = {"capacity": {"storage": f"{size}Gi"}, "accessModes": list(modes)}
-    spec["storageClassName"] = storage
-    if zones is not None:
-        within = [{"key": ZONE, "operator": "In", "values": list(zones)}]
-        terms = [{"matchExpressions": within}]
-        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
-    if claim:
-        spec["claimRef"] = {"namespace": "default", "name": claim}
-    if csi:
-        spec["csi"] = {"driver": csi, "volumeHandle": name}
-    return {"metadata": {"name": name}, "spec": spec, "status": {"phase": "Available"}}
-
-
-def claim(name, size=1, storage="fast", bound="", modes=("ReadWriteOnce",), **meta):
-    spec = {"resources": {"requests": {"storage": f"{size}Gi"}}, "accessModes": list(modes)}
-    spec |= {"storageClassName": storage, "volumeName": bound}
-    phase = "Bound" if bound else "Pending"
-    meta = {"name": name, "namespace": "default", "uid": name, **meta}
-    return {"metadata": meta, "spec": spec, "status": {"phase": phase}}
-
-
-def storage_class(name="fast", provisioner="kubernetes.io/no-provisioner", zones=None, wait=True):
-    made = {"metadata": {"name": name}, "provisioner": provisioner}
-    made["volumeBindingMode"] = "WaitForFirstConsumer" if wait else "Immediate"
-    if zones is not None:
-        within = [{"key": ZONE, "values": list(zones)}]
-        made["allowedTopologies"] = [{"matchLabelExpressions": within}]
-    return made
-
-
-def pod(*claims, name="p"):
-    volumes = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in claims]
-    meta = {"name": name, "namespace": "default", "uid": name}
-    return {"metadata": meta, "spec": {"containers": [{"name": "c"}], "volumes": volumes}}
-
-
-def world(nodes, volumes=(), claims=(), classes=(), placed=None):
-    cache = cache_of(nodes, placed or {})
-    known = cache.columns.volumes
-    for one in volumes:
-        known.put_volume(one["metadata"]["name"], one)
-    for one in claims:
-        known.put_claim(f"default/{one['metadata']['name']}", one)
-    for one in classes:
-        known.put_class(one["metadata"]["name"], one)
-    return cache.snapshot()
-
+from sampan.testing.storage_objects import ZONE, claim, node, pod, storage_class, volume, world
 
 NODES = [node(0, "a"), node(1, "b"), node(2, "")]
 _zones = st.sampled_from((None, ("a",), ("b",), ("a", "b")))
@@ -137,48 +76,48 @@ def test_what_is_wrong_with_a_claim_is_said_before_any_node_is_looked_at():
     assert said([claim("c")], storage_class()) is None
 
 
+_reports = st.tuples(
+    st.sampled_from(("fast", "slow")),
+    st.sampled_from((None, {}, {"matchLabels": {ZONE: "a"}}, {"matchLabels": {ZONE: "b"}})),
+    st.integers(0, 4),  # capacity
+    st.sampled_from((None, 1, 3)),  # of one volume
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(_reports, max_size=3), st.integers(1, 3), st.booleans())
+def test_a_driver_that_tracks_its_capacity_must_have_room(reports, size, tracks):
+    """[S4] Against each report and each node, one by one."""
+    classes = [storage_class(provisioner="disks")]
+    nodes = world(NODES, (), [claim("c", size)], classes)
+    driver = {"metadata": {"name": "disks"}, "spec": {"storageCapacity": tracks}}
+    nodes.volumes.put_driver("disks", driver)
+    for at, (storage, where, capacity, most) in enumerate(reports):
+        report = {"storageClassName": storage, "nodeTopology": where, "capacity": f"{capacity}Gi"}
+        if most is not None:
+            report["maximumVolumeSize"] = f"{most}Gi"
+        nodes.volumes.put_capacity(f"default/{at}", report)
+
+    def enough(zone):
+        for storage, where, capacity, most in reports:
+            there = where is not None and where.get("matchLabels", {}).get(ZONE, zone) == zone
+            if storage == "fast" and there and size <= (capacity if most is None else most):
+                return True
+        return False
+
+    shape = pod_row(pod("c")).shape
+    expected = [not tracks or enough(zone) for zone in ("a", "b", "")]
+    found = VOLUME_BINDING.mask(shape, nodes)
+    assert found.tolist() == expected
+    said = VOLUME_BINDING.reasons(shape, nodes, ~found)
+    text = "node(s) did not have enough free storage"
+    assert said == ({text: expected.count(False)} if False in expected else {})
+
+
 def test_a_claim_whose_node_was_chosen_goes_there_or_nowhere():
     chosen = claim("c", annotations={"volume.kubernetes.io/selected-node": "n1"})
     nodes = world(NODES, (), [chosen], [storage_class(provisioner="example.com/disks")])
     assert VOLUME_BINDING.mask(pod_row(pod("c")).shape, nodes).tolist() == [False, True, False]
-
-
-def test_a_volume_with_a_zone_is_used_there():
-    """[S4] Nodes without zones are of one zone, which is everywhere."""
-    there = volume("v", 1)
-    there["metadata"]["labels"] = {ZONE: "b__c"}
-    nodes = world(NODES, [there], [claim("c", bound="v")])
-    assert VOLUME_ZONE.mask(pod_row(pod("c")).shape, nodes).tolist() == [False, True, True]
-    old = volume("v", 1)
-    old["metadata"]["labels"] = {"failure-domain.beta.kubernetes.io/zone": "a"}
-    nodes = world(NODES, [old], [claim("c", bound="v")])
-    assert VOLUME_ZONE.mask(pod_row(pod("c")).shape, nodes).tolist() == [True, False, True]
-    assert VOLUME_ZONE.mask(pod_row(pod()).shape, nodes) is None
-
-
-def test_a_claim_for_one_pod_is_used_by_one_pod():
-    mine = claim("c", modes=("ReadWriteOncePod",))
-    shape = pod_row(pod("c")).shape
-    assert VOLUME_RESTRICTIONS.mask(shape, world(NODES, (), [mine])) is None
-    placed = {"n0": [pod("c", name="other")]}
-    nodes = world(NODES, (), [mine], placed=placed)
-    assert not VOLUME_RESTRICTIONS.mask(shape, nodes).any()
-    shared = world(NODES, (), [claim("c")], placed=placed)
-    assert VOLUME_RESTRICTIONS.mask(shape, shared) is None
-
-
-def test_a_driver_attaches_only_so_many_volumes():
-    volumes = [volume(f"v{at}", 1, csi="disks") for at in range(3)]
-    claims = [claim(f"c{at}", bound=f"v{at}") for at in range(3)]
-    placed = {"n0": [pod("c0", "c1", name="other")], "n1": [pod("c0", name="third")]}
-    nodes = world(NODES, volumes, claims, placed=placed)
-    limit = {"spec": {"drivers": [{"name": "disks", "allocatable": {"count": 2}}]}}
-    for name in ("n0", "n1"):
-        nodes.volumes.put_limits(name, limit)
-    another, same = pod_row(pod("c2")).shape, pod_row(pod("c1")).shape
-    assert NODE_VOLUME_LIMITS.mask(another, nodes).tolist() == [False, True, True]
-    assert NODE_VOLUME_LIMITS.mask(same, nodes).tolist() == [True, True, True]
-    assert NODE_VOLUME_LIMITS.mask(pod_row(pod()).shape, nodes) is None
 
 
 def test_claims_are_counted_while_pods_come_and_go():

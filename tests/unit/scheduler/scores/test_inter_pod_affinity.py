@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from sampan.scheduler.pod_terms import Carried, carried_by, demands_of
 from sampan.scheduler.rows import pod_row
-from sampan.scheduler.scores.inter_pod_affinity import PREFERRED_POD_AFFINITY
+from sampan.scheduler.scores.inter_pod_affinity import nearness
 from sampan.testing.random_clusters import NAMESPACES, crowds, neighbours, snapshot_of
 
 
@@ -18,7 +18,7 @@ def worth(term, weight, pod, node, other):
     return weight if means and here is not None and here == there else 0
 
 
-def raw_points(pod, node, cluster):
+def raw_points(pod, node, cluster, hard_weight=1):
     there, placed = cluster
     total = 0
     for other in there:
@@ -27,20 +27,33 @@ def raw_points(pod, node, cluster):
                 total += worth(term, weight, resident, node, other)
             for carried in carried_by(demands_of(resident)):
                 assert isinstance(carried, Carried)
-                total += worth(carried.term, carried.weight, pod, node, other)
+                weight = hard_weight if carried.attracts else carried.weight
+                total += worth(carried.term, weight, pod, node, other)
     return total
 
 
 @pytest.mark.slow
 @settings(deadline=None, max_examples=200)
-@given(crowds(), neighbours(asks=("rather near", "rather apart")), st.data())
-def test_points_are_those_of_the_slow_way(cluster, pod, data):
+@given(
+    crowds(),
+    neighbours(asks=("rather near", "rather apart")),
+    st.sampled_from((1, 0, 50)),
+    st.booleans(),
+    st.data(),
+)
+def test_points_are_those_of_the_slow_way(cluster, pod, hard_weight, ignores, data):
+    """[S4] With hardPodAffinityWeight, and with ignorePreferredTermsOfExistingPods, which spares
+    pods that have no wishes of their own."""
     nodes = snapshot_of(cluster)
     feasible = data.draw(st.lists(st.booleans(), min_size=len(nodes), max_size=len(nodes)))
     if not any(feasible):
         return
-    found = PREFERRED_POD_AFFINITY.points(pod_row(pod).shape, nodes, np.array(feasible, bool))
-    raw = [raw_points(pod, node, cluster) for node in cluster[0]]
+    rule = nearness(hard_weight, ignores_others_wishes=ignores)
+    found = rule.points(pod_row(pod).shape, nodes, np.array(feasible, bool))
+    if ignores and not demands_of(pod).preferred:
+        assert found is None
+        return
+    raw = [raw_points(pod, node, cluster, hard_weight) for node in cluster[0]]
     counted = [one for one, may in zip(raw, feasible, strict=True) if may]
     least, most = min(counted), max(counted)
     if least == most:

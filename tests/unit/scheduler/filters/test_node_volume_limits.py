@@ -1,0 +1,67 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sampan.scheduler.filters.node_volume_limits import NODE_VOLUME_LIMITS
+from sampan.scheduler.rows import pod_row
+from sampan.testing.storage_objects import claim, node, pod, storage_class, volume, world
+
+NODES = [node(0, "a"), node(1, "b"), node(2, "")]
+
+DRIVERS = ("disks", "files")
+_claims = st.lists(
+    st.tuples(st.sampled_from(DRIVERS), st.booleans()), min_size=4, max_size=4
+)  # driver; bound
+_some = st.sets(st.integers(0, 3), max_size=3)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=200)
+@given(
+    _claims,
+    st.lists(_some, min_size=3, max_size=3),
+    _some,
+    st.lists(st.dictionaries(st.sampled_from(DRIVERS), st.integers(0, 3)), min_size=3, max_size=3),
+)
+def test_the_nodes_are_those_of_the_slow_way(claims, mounted, wanted, limits):
+    """[S4] Each volume counts once a node; one that is there already costs nothing; a claim that
+    is not bound yet counts for the driver of its class."""
+    volumes = [volume(f"v{at}", 1, csi=driver) for at, (driver, _) in enumerate(claims)]
+    written = [
+        claim(f"c{at}", storage=driver, bound=f"v{at}" if bound else "")
+        for at, (driver, bound) in enumerate(claims)
+    ]
+    classes = [storage_class(one, provisioner=one) for one in DRIVERS]
+    placed = {
+        f"n{at}": [pod(*(f"c{one}" for one in some), name=f"on-{at}")]
+        for at, some in enumerate(mounted)
+    }
+    nodes = world(NODES, volumes, written, classes, placed)
+    for at, of_node in enumerate(limits):
+        drivers = [{"name": one, "allocatable": {"count": n}} for one, n in of_node.items()]
+        nodes.volumes.put_limits(f"n{at}", {"spec": {"drivers": drivers}})
+    found = NODE_VOLUME_LIMITS.mask(pod_row(pod(*(f"c{one}" for one in wanted))).shape, nodes)
+    expected = [
+        not any(
+            driver in of_node
+            and any(claims[one][0] == driver for one in wanted - some)
+            and sum(claims[one][0] == driver for one in wanted | some) > of_node[driver]
+            for driver in DRIVERS
+        )
+        for some, of_node in zip(mounted, limits, strict=True)
+    ]
+    assert (found.tolist() if found is not None else [True] * 3) == expected
+
+
+def test_a_driver_attaches_only_so_many_volumes():
+    volumes = [volume(f"v{at}", 1, csi="disks") for at in range(3)]
+    claims = [claim(f"c{at}", bound=f"v{at}") for at in range(3)]
+    placed = {"n0": [pod("c0", "c1", name="other")], "n1": [pod("c0", name="third")]}
+    nodes = world(NODES, volumes, claims, placed=placed)
+    limit = {"spec": {"drivers": [{"name": "disks", "allocatable": {"count": 2}}]}}
+    for name in ("n0", "n1"):
+        nodes.volumes.put_limits(name, limit)
+    another, same = pod_row(pod("c2")).shape, pod_row(pod("c1")).shape
+    assert NODE_VOLUME_LIMITS.mask(another, nodes).tolist() == [False, True, True]
+    assert NODE_VOLUME_LIMITS.mask(same, nodes).tolist() == [True, True, True]
+    assert NODE_VOLUME_LIMITS.mask(pod_row(pod()).shape, nodes) is None
