@@ -30,7 +30,7 @@ from sampan.apiserver.stream_translation import (
     wants_translation,
     wants_tunnel,
 )
-from sampan.core.http import Reply, Request, Response, Stream
+from sampan.core.http import Connection, Reply, Request, Response, Stream, Upgrade
 from sampan.core.http_client import ClientStream, HttpClient, HttpError, Upgraded
 from sampan.core.http_relay import end_to_end, pass_upgrade, wants_upgrade
 from sampan.core.websocket import is_websocket
@@ -101,6 +101,11 @@ class NodeProxy:
         url = url.rstrip("?")
         if not wants_upgrade(request):
             raise BadRequest("Upgrade request required")
+        return self._then_warm(await self._streamed(subresource, query, request, url), url)
+
+    async def _streamed(
+        self, subresource: str, query: dict[str, list[str]], request: Request, url: str
+    ) -> Reply:
         if subresource == "portforward" and wants_tunnel(request):
             return await self._tunnelled(request, url)
         if subresource == "portforward" and is_websocket(request):
@@ -134,6 +139,18 @@ class NodeProxy:
         except HttpError as error:
             raise InternalError(f"error trying to reach service: {error}") from error
         return Stream(stream.status, end_to_end(stream.headers), _chunks_of(stream))
+
+    def _then_warm(self, reply: Reply, url: str) -> Reply:
+        """A stream takes its connection with it. The next command need not wait for another
+        handshake: once this one is over, there is time for it."""
+        if not isinstance(reply, Upgrade):
+            return reply
+
+        async def take_over(connection: Connection) -> None:
+            await reply.take_over(connection)
+            await self._http.warm(url)
+
+        return Upgrade(reply.headers, take_over)
 
     def _spdy_to(self, url: str) -> ConnectNode:
         def connect(protocols: tuple[str, ...]) -> Awaitable[Upgraded]:

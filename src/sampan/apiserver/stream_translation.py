@@ -133,6 +133,7 @@ class _Translation:
 
     async def _open_streams(self, node: Connection) -> None:
         """In client-go's order; the runtime waits until it has as many as it expects."""
+        frames = []
         for channel, kind, needed in (
             (ERROR, "error", True),
             (STDIN, "stdin", self._wanted.stdin),
@@ -143,7 +144,8 @@ class _Translation:
             if needed:
                 stream, frame = self._session.open({"streamtype": kind})
                 self._channels[stream], self._streams[channel] = channel, stream
-                await node.write(frame)
+                frames.append(frame)
+        await node.write(b"".join(frames))
 
     async def _copy_to_node(self, node: Connection) -> None:
         """Until the client leaves; then the node's side is closed too."""

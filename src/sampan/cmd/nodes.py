@@ -240,7 +240,11 @@ class RealNode:
         assert self._runtime is not None, "prepare comes before start"
         with self._progress.step("node") as step:
             kubelet: Kubelet | None = None
-            lookup = RuntimeLookup(lambda: kubelet.pods() if kubelet else [], self._runtime)
+            lookup = RuntimeLookup(
+                lambda: kubelet.pods() if kubelet else [],
+                self._runtime,
+                lambda uid: kubelet.last_seen(uid) if kubelet else None,
+            )
             server = KubeletServer(
                 lookup, self._runtime, clock=self._clock, metrics=metrics,
                 healthy=lambda: kubelet.healthy() if kubelet else "", agent=lambda: kubelet,

@@ -154,6 +154,16 @@ class HttpClient:
                 self.give_back(link)
         return Upgraded(link.status, link.headers, None, why)
 
+    async def warm(self, url: str) -> None:
+        """Have a connection at hand for the next request. Nothing is lost where that fails."""
+        origin, _ = _split_url(url)
+        if self._idle.get(origin) or self._closed:
+            return
+        try:
+            self.give_back(await self._connect(origin))
+        except HttpError:
+            return  # the next request will say why
+
     async def close(self) -> None:
         """Every connection that this client still owns is closed; raw ones are their takers'."""
         self._closed = True
@@ -169,12 +179,13 @@ class HttpClient:
         """Send, and wait for the head of the answer."""
         origin, target = _split_url(url)
         message = _render_request(method, target, origin, headers, body)
-        kept = None if upgrading else self._kept_link(origin)
+        # Before the 101 nothing is begun that a second try would begin twice.
+        kept = self._kept_link(origin)
         if kept is not None:
             try:
                 return await self._ask(kept, method, message, upgrading)
             except _Stale:
-                if method not in REPEATABLE:
+                if method not in REPEATABLE and not upgrading:
                     raise
         return await self._ask(await self._connect(origin), method, message, upgrading)
 

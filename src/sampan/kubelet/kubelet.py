@@ -279,6 +279,9 @@ class Kubelet:
             return f"pleg was last seen active {silent:.0f}s ago; threshold is 3m0s"
         return ""
 
+    def last_seen(self, uid: str) -> ObservedPod | None:
+        return self._observations.last_seen(uid)
+
     def stats(self) -> NodeStats:
         return self._stats
 

@@ -7,6 +7,7 @@ Invariant: with `follow`, every line of the log is seen once, across a rotation 
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +23,11 @@ CHECK_SECONDS = 1.0
 CHECK_SOON_SECONDS, CHECKS_SOON = 0.05, 20
 
 
+# The head of a whole line, up to its text. It begins with the newline before it, because that is
+# what the regex engine looks for quickest.
+_WHOLE_LINE = re.compile(rb"\n\S++ (?:stdout|stderr) F ")
+
+
 class LogFormatter:
     """Raw blocks in, what the client sees out. Owned by one reader."""
 
@@ -35,17 +41,24 @@ class LogFormatter:
         self.full = False  # the byte limit is reached: nothing more will come out
 
     def feed(self, block: bytes) -> bytes:
-        lines = (self._unfinished + block).split(b"\n")
-        self._unfinished = lines.pop()
-        return self._shown(lines)
+        lines, newline, self._unfinished = (self._unfinished + block).rpartition(b"\n")
+        if not newline:
+            return b""
+        return self._limited(self._plain(lines) or b"".join(map(self._line, lines.split(b"\n"))))
 
     def finish(self) -> bytes:
         """A last line without its end: the writer was cut off, but what is there is shown."""
         rest, self._unfinished = self._unfinished, b""
-        return self._shown([rest]) if rest else b""
+        return self._limited(self._line(rest)) if rest else b""
 
-    def _shown(self, lines: list[bytes]) -> bytes:
-        shown = b"".join(map(self._line, lines))
+    def _plain(self, lines: bytes) -> bytes:
+        """All of them in one go, where nothing is to be left out, added or joined; else nothing."""
+        if self._timestamps or self._stream or self._since is not None:
+            return b""
+        shown, found = _WHOLE_LINE.subn(b"\n", b"\n" + lines)
+        return shown[1:] + b"\n" if found == lines.count(b"\n") + 1 else b""
+
+    def _limited(self, shown: bytes) -> bytes:
         if self._left is not None:
             shown = shown[: self._left]
             self._left -= len(shown)

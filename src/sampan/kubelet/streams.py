@@ -5,14 +5,18 @@ Invariant: nothing of the streams is interpreted here; the runtime's streaming s
     itself, so exit codes, half-closes, terminals and resizes are its own.
 """
 
+from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs
 
 from sampan.core.http import Reply, Request, Response
 from sampan.core.http_client import HttpClient, HttpError
 from sampan.core.http_relay import pass_upgrade, wants_upgrade
+from sampan.core.log import get_logger
 from sampan.core.records import dataclass
 from sampan.kubelet.lookup import NotAvailable, PodLookup
-from sampan.kubelet.runtime import Runtime
+from sampan.kubelet.runtime import Runtime, RuntimeFailure
+
+log = get_logger(__name__)
 
 # What identifies the caller to the node is not for the runtime.
 _PRIVATE = frozenset({"authorization", "cookie"})
@@ -65,32 +69,55 @@ class Streams:
     async def run_in_container(self, target: Target, request: Request) -> Reply:
         """exec. Raises NotAvailable or RuntimeFailure."""
         options = stream_options(request.query)
-        container = await self._running(target)
-        url = await self._runtime.exec_url(
-            container,
-            options.command,
-            stdin=options.stdin,
-            stdout=options.stdout,
-            stderr=options.stderr,
-            tty=options.tty,
-        )
-        return await self._pass(request, url)
+
+        def ask(container: str) -> Awaitable[str]:
+            return self._runtime.exec_url(
+                container,
+                options.command,
+                stdin=options.stdin,
+                stdout=options.stdout,
+                stderr=options.stderr,
+                tty=options.tty,
+            )
+
+        return await self._pass(request, await self._url(target, ask, self._running))
 
     async def attach(self, target: Target, request: Request) -> Reply:
         options = stream_options(request.query)
-        container = await self._running(target)
-        url = await self._runtime.attach_url(
-            container,
-            stdin=options.stdin,
-            stdout=options.stdout,
-            stderr=options.stderr,
-            tty=options.tty,
-        )
-        return await self._pass(request, url)
+
+        def ask(container: str) -> Awaitable[str]:
+            return self._runtime.attach_url(
+                container,
+                stdin=options.stdin,
+                stdout=options.stdout,
+                stderr=options.stderr,
+                tty=options.tty,
+            )
+
+        return await self._pass(request, await self._url(target, ask, self._running))
 
     async def port_forward(self, target: Target, request: Request) -> Reply:
-        sandbox = await self._lookup.sandbox_id(target.namespace, target.pod, target.uid)
-        return await self._pass(request, await self._runtime.port_forward_url(sandbox))
+        url = await self._url(target, self._runtime.port_forward_url, self._sandbox)
+        return await self._pass(request, url)
+
+    async def _url(
+        self,
+        target: Target,
+        ask: Callable[[str], Awaitable[str]],
+        find: Callable[[Target], Awaitable[str]],
+    ) -> str:
+        """Ask with what was last seen; it may have ended since, so `find` has the last word."""
+        where = (target.namespace, target.pod, target.container, target.uid)
+        try:
+            seen = self._lookup.probably(*where)
+            if seen:
+                return await ask(seen)
+        except (NotAvailable, RuntimeFailure) as error:
+            log.debug("not as it was last seen", pod=target.pod, error=error)
+        return await ask(await find(target))
+
+    async def _sandbox(self, target: Target) -> str:
+        return await self._lookup.sandbox_id(target.namespace, target.pod, target.uid)
 
     async def _running(self, target: Target) -> str:
         try:

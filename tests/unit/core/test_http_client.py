@@ -316,6 +316,43 @@ def test_an_upgrade_gives_a_raw_connection(run):
 SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
 
 
+def test_an_upgrade_uses_a_connection_that_is_at_hand():
+    """A TLS handshake less on the way to a node; a dead connection is noticed and replaced."""
+
+    async def story():
+        async with scripted(OK, SWITCH) as (client, url, heads):
+            await client.request("GET", url)
+            await client.warm(url)  # there is one already
+            taken = await client.upgrade("POST", url)
+            assert taken.status == 101
+            taken.connection.close()
+            assert len(heads) == 2
+        async with scripted(OK, None, SWITCH) as (client, url, heads):
+            await client.request("GET", url)
+            taken = await client.upgrade("POST", url)
+            assert taken.status == 101
+            taken.connection.close()
+            assert len(heads) == 3
+
+    asyncio.run(story())
+
+
+def test_a_connection_can_be_made_before_it_is_needed():
+    async def story():
+        async with serving(echo) as (client, url, server):
+            await client.warm(url)
+            assert len(client._idle) == 1
+            assert (await client.request("GET", url)).body == b"GET /? "
+            assert len(server.connections) == 1
+        await client.warm(url)  # closed: nothing happens
+
+        lonely = HttpClient()
+        await lonely.warm(url)  # nobody there: nothing happens either
+        await lonely.close()
+
+    asyncio.run(story())
+
+
 def test_an_upgrade_that_ends_at_once_is_read_to_its_end():
     async def story():
         async with scripted(SWITCH + b"all there is") as (client, url, _):

@@ -71,12 +71,31 @@ def test_a_last_line_without_its_end_is_shown():
     assert shown(LogOptions(), b"2026-11-15T06:32:22Z stdout F cut") == b"cut\n"
 
 
-@given(st.lists(st.integers(0, len(LOG)), max_size=6).map(sorted))
-def test_any_split_of_the_file_shows_the_same(cuts):
-    formatter = LogFormatter(LogOptions(timestamps=True), NOW)
+@given(st.lists(st.integers(0, len(LOG)), max_size=6).map(sorted), st.booleans())
+def test_any_split_of_the_file_shows_the_same(cuts, timestamps):
+    options = LogOptions(timestamps=timestamps)
+    formatter = LogFormatter(options, NOW)
     pieces = [LOG[a:b] for a, b in itertools.pairwise([0, *cuts, len(LOG)])]
     out = b"".join(map(formatter.feed, pieces)) + formatter.finish()
-    assert out == shown(LogOptions(timestamps=True))
+    assert out == shown(options)
+
+
+TEXTS = st.binary(max_size=20).map(lambda text: text.replace(b"\n", b""))
+LINES = st.lists(
+    st.one_of(
+        TEXTS,
+        st.tuples(
+            st.sampled_from([b"stdout", b"stderr"]), st.sampled_from([b"F", b"P"]), TEXTS
+        ).map(lambda parts: b"2026-11-15T06:32:22Z " + b" ".join(parts)),
+    )
+)
+
+
+@given(LINES)
+def test_the_quick_way_shows_what_the_line_by_line_way_shows(lines):
+    """A moment in the past leaves nothing out, but it has every line looked at."""
+    whole = b"".join(line + b"\n" for line in lines)
+    assert shown(LogOptions(), whole) == shown(LogOptions(since_time="1970-01-01T00:00:00Z"), whole)
 
 
 @given(st.lists(st.binary(max_size=40_000).map(lambda b: b.replace(b"\n", b""))), st.integers(0, 8))

@@ -90,6 +90,9 @@ def test_the_runtime_says_what_runs():
         await runtime.start_container(container_id)
         terminating = pod(uid="old", deletionTimestamp="2026-11-15T06:32:19Z")
         lookup = RuntimeLookup(lambda: [terminating, pod()], runtime)
+        seen = await runtime.pod("u1")
+        looked = RuntimeLookup(lambda: [pod()], runtime, {"u1": seen}.get)
+        assert looked.probably("default", "web", "main") == container_id
         found = await lookup.find_container("default", "web", "main")
         assert (found.id, found.running) == (container_id, True)
         assert await lookup.sandbox_id("default", "web") == sandbox_id
@@ -101,6 +104,11 @@ def test_the_runtime_says_what_runs():
             await lookup.find_container("default", "web", "main", uid="old")
         runtime.crash(container_id)
         assert not (await lookup.find_container("default", "web", "main")).running
+        seen = await runtime.pod("u1")
+        looked = RuntimeLookup(lambda: [pod()], runtime, {"u1": seen}.get)
+        assert looked.probably("default", "web") == sandbox_id
+        assert looked.probably("default", "web", "main") == ""  # it ended
+        assert lookup.probably("default", "web") == ""  # nobody looked
         await runtime.stop_sandbox(sandbox_id)
         with pytest.raises(NotAvailable, match="sandbox"):
             await lookup.sandbox_id("default", "web")
