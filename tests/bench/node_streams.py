@@ -1,4 +1,4 @@
-"""Figures of one node: many pods at once, exec, logs; each beside the runtime's own.
+"""Figures of one node: many pods at once, exec, logs, forwarded ports, each beside the runtime's.
 
 Job: measure through the API and, in the same run, straight at the container runtime.
 """
@@ -6,21 +6,27 @@ Job: measure through the API and, in the same run, straight at the container run
 import asyncio
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from sampan.api.objects import Obj, name_of
+from sampan.api.objects import Obj, name_of, uid_of
 from sampan.api.resources import PODS
+from sampan.client import kubeconfig
 from sampan.client.contract import Client
+from sampan.core import tls
 from sampan.core.clock import Clock, SystemClock
+from sampan.core.http_client import HttpClient
 from sampan.core.tasks import all_of
 from sampan.kubelet import translate
 from sampan.kubelet.cri_runtime import CriRuntime
 from sampan.kubelet.pause_image import PAUSE_IMAGE
 from sampan.testing.sampan_process import SampanProcess
 from tests.bench.raw_cri import pause_pod
+from tests.bench.stream_client import download, exec_url, port_forward_url, run_command
 
 MANY = 40
+ROUNDS, FEW = 20, 5
+WEB_PORT = 8080
 _SECONDS = 120.0
 Row = dict[str, float]
 
@@ -91,42 +97,123 @@ async def many_raw(
         await runtime.close()
 
 
-def exec_figures(cluster: SampanProcess, socket_path: str, pod: Obj, rounds: int = 20) -> Row:
-    """Round trips of a command that does nothing: kubectl, and the runtime's own ExecSync."""
-    container = pod["status"]["containerStatuses"][0]["containerID"].rpartition("/")[2]
-    ours = [_timed(lambda: cluster.kubectl("exec", name_of(pod), "--", "true"))
-            for _ in range(rounds)]  # fmt: skip
-    start = [_timed(lambda: cluster.kubectl("get", "--raw", "/version")) for _ in range(rounds)]
-    raw = asyncio.run(_exec_raw(socket_path, container, rounds))
-    net = statistics.median(ours) - statistics.median(start)
+def stream_figures(cluster: SampanProcess, socket_path: str, pod: Obj) -> Row:
+    """Commands, logs and forwarded ports: through the API, and at the runtime's own streaming
+    server, turn by turn and with the same client."""
+    kubectl = cluster.kubectl
+    starts = [_timed(lambda: kubectl("get", "--raw", "/version")) for _ in range(ROUNDS)]
+    execs = [_timed(lambda: kubectl("exec", name_of(pod), "--", "true")) for _ in range(ROUNDS)]
+    start = statistics.median(starts)
+    began = time.monotonic()
+    log_bytes = len(kubectl("logs", name_of(pod)))
+    logs_seconds = time.monotonic() - began
     return {
-        "kubectl exec p50, ms": 1000 * statistics.median(ours),
-        "exec without kubectl's start, ms": 1000 * net,
-        "runtime's ExecSync p50, ms": 1000 * raw,
-        "exec ÷ ExecSync": net / raw,
+        "kubectl exec p50, ms": 1000 * statistics.median(execs),
+        "exec without kubectl's start, ms": 1000 * (statistics.median(execs) - start),
+        **asyncio.run(_streams(cluster, socket_path, pod)),
+        "kubectl logs, MB/s": log_bytes / 1e6 / logs_seconds,
+        "logs without kubectl's start, MB/s": log_bytes / 1e6 / max(logs_seconds - start, 0.001),
     }
 
 
-async def _exec_raw(socket_path: str, container_id: str, rounds: int) -> float:
+async def _streams(cluster: SampanProcess, socket_path: str, pod: Obj) -> Row:
     clock = SystemClock()
+    connection = kubeconfig.load(str(cluster.kubeconfig), {}, "").connection()
+    context = tls.client_context(
+        ca_data=connection.ca, cert_data=connection.certificate, key_data=connection.key
+    )
+    api, plain = HttpClient(ssl_context=context), HttpClient()
     runtime = CriRuntime(socket_path, clock)
     await runtime.connect(30.0)
-    took = []
     try:
-        for _ in range(rounds):
-            began = clock.monotonic()
-            await runtime.exec_sync(container_id, ["true"], 10.0)
-            took.append(clock.monotonic() - began)
+        both = _BothWays(runtime, api, plain, connection.server, pod)
+        return {**await both.commands(), **await both.ports(), **await both.logs()}
     finally:
         await runtime.close()
-    return statistics.median(took)
+        await api.close()
+        await plain.close()
 
 
-def log_figures(cluster: SampanProcess, pod: str) -> Row:
-    """What `kubectl logs` carries of a log that is on the disk already."""
+class _BothWays:
+    """One pod, asked through the API server and at the runtime."""
+
+    def __init__(
+        self, runtime: CriRuntime, api: HttpClient, plain: HttpClient, server: str, pod: Obj
+    ) -> None:
+        self._runtime, self._api, self._plain = runtime, api, plain
+        self._server, self._pod = server, pod
+        status = pod["status"]["containerStatuses"][0]
+        self._container = status["containerID"].rpartition("/")[2]
+
+    async def commands(self) -> Row:
+        through, own, plainest = [], [], []
+        for _ in range(ROUNDS):
+            through.append(await _took(self._api_exec(["true"])))
+            own.append(await _took(self._runtime_exec(["true"])))
+            plainest.append(await _took(self._runtime.exec_sync(self._container, ["true"], 10.0)))
+        ours, theirs = statistics.median(through), statistics.median(own)
+        sync = statistics.median(plainest)
+        return {
+            "exec through the API p50, ms": 1000 * ours,
+            "exec at the runtime's server p50, ms": 1000 * theirs,
+            "runtime's ExecSync p50, ms": 1000 * sync,
+            "exec ÷ runtime's server": ours / theirs,
+            "exec ÷ ExecSync": ours / sync,
+        }
+
+    async def ports(self) -> Row:
+        through, own = [], []
+        request = b"GET /big HTTP/1.0\r\n\r\n"
+        url = port_forward_url(self._server, "default", name_of(self._pod))
+        observed = await self._runtime.pod(uid_of(self._pod))
+        assert observed is not None
+        for _ in range(FEW):
+            count, seconds = await download(self._api, url, WEB_PORT, request)
+            through.append(count / 1e6 / seconds)
+            there = await self._runtime.port_forward_url(observed.sandboxes[0].id)
+            count, seconds = await download(self._plain, there, WEB_PORT, request)
+            own.append(count / 1e6 / seconds)
+        ours, theirs = statistics.median(through), statistics.median(own)
+        return {
+            "port-forward, MB/s": ours,
+            "port-forward at the runtime's server, MB/s": theirs,
+            "port-forward ÷ runtime's server": ours / theirs,
+        }
+
+    async def logs(self) -> Row:
+        """The runtime serves no logs: the nearest that it has is a command that writes as much."""
+        path = f"/api/v1/namespaces/default/pods/{name_of(self._pod)}/log"
+        through, own = [], []
+        for _ in range(FEW):
+            began = time.monotonic()
+            stream = await self._api.stream("GET", self._server + path)
+            count = sum([len(chunk) async for chunk in stream])
+            through.append(count / 1e6 / (time.monotonic() - began))
+            began = time.monotonic()
+            written, _ = await self._runtime_exec(["head", "-c", str(count), "/www/big"])
+            own.append(len(written) / 1e6 / (time.monotonic() - began))
+        ours, theirs = statistics.median(through), statistics.median(own)
+        return {
+            "logs through the API, MB/s": ours,
+            "as much by exec at the runtime's server, MB/s": theirs,
+            "logs ÷ runtime's server": ours / theirs,
+        }
+
+    async def _api_exec(self, command: list[str]) -> tuple[bytes, bytes]:
+        url = exec_url(self._server, "default", name_of(self._pod), command)
+        return await run_command(self._api, url)
+
+    async def _runtime_exec(self, command: list[str]) -> tuple[bytes, bytes]:
+        url = await self._runtime.exec_url(
+            self._container, command, stdin=False, stdout=True, stderr=True, tty=False
+        )
+        return await run_command(self._plain, url)
+
+
+async def _took(work: Awaitable[object]) -> float:
     began = time.monotonic()
-    size = len(cluster.kubectl("logs", pod))
-    return {"kubectl logs, MB/s": size / 1e6 / (time.monotonic() - began)}
+    await work
+    return time.monotonic() - began
 
 
 def _timed(work: Callable[[], object]) -> float:

@@ -24,10 +24,10 @@ from sampan.testing.processes import eventually
 from sampan.testing.sampan_process import SampanProcess
 from tests.bench.node_streams import (
     MANY,
-    exec_figures,
-    log_figures,
+    WEB_PORT,
     many_at_once,
     many_raw,
+    stream_figures,
 )
 from tests.bench.pod_life import both_lives, steps_of
 from tests.bench.record import append
@@ -85,13 +85,15 @@ def figures(cluster: SampanProcess, workspace: Path, rounds: int) -> dict[str, f
 def _streams(cluster: SampanProcess, workspace: Path) -> dict[str, float]:
     kubectl, image = cluster.kubectl, "localhost/bench/busybox:1"
     cluster.run("image", "import", str(busybox_archive(workspace / "busybox.tar", image)))
-    text = "seq 1 60000 | sed s/^/a-line-of-some-length-as-programs-write-them-/; sleep 3600"
+    text = (
+        f"mkdir /www; head -c 50000000 /dev/zero >/www/big; httpd -p {WEB_PORT} -h /www; "
+        "seq 1 85000 | sed s/^/a-line-of-some-length-as-programs-write-them-/; sleep 3600"
+    )
     kubectl("run", "talks", f"--image={image}", "--command", "--", "sh", "-c", text)
     kubectl("wait", "--for=condition=Ready", "pod/talks", "--timeout=60s")
-    eventually(lambda: kubectl("logs", "talks", "--tail=1").endswith("-60000\n"))
+    eventually(lambda: kubectl("logs", "talks", "--tail=1").endswith("-85000\n"))
     socket_path = str(layout(cluster.data_dir).socket)
-    row = exec_figures(cluster, socket_path, kubectl.get("pod", "talks"))
-    row |= log_figures(cluster, "talks")
+    row = stream_figures(cluster, socket_path, kubectl.get("pod", "talks"))
     kubectl("delete", "pod", "talks", "--grace-period=0", "--force")
     return row
 
@@ -153,7 +155,7 @@ def _p90(values: Sequence[float]) -> float:
 
 def _print(row: dict[str, float]) -> None:
     for name, value in row.items():
-        print(f"{name:<32} {value:10.2f}")
+        print(f"{name:<46} {value:10.2f}")
 
 
 if __name__ == "__main__":
