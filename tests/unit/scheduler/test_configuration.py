@@ -185,7 +185,7 @@ def test_strategies_prefer_the_empty_the_full_or_what_the_shape_says():
     assert points("LeastAllocated", both) == [80, 40, 10]
     assert points("MostAllocated", both) == [20, 60, 90]
     assert points("RequestedToCapacityRatio", both, [(0, 0), (100, 10)]) == [20, 60, 90]
-    assert points("RequestedToCapacityRatio", {"cpu": 1}, [(0, 10), (60, 5)]) == [83, 50, 50]
+    assert points("RequestedToCapacityRatio", {"cpu": 1}, [(0, 10), (60, 5)]) == [84, 50, 50]
 
 
 def test_durations_are_read_as_go_writes_them():

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sampan.scheduler.depends import Depends
 from sampan.scheduler.requests import CPU, MEMORY
 from sampan.scheduler.rows import PodShape
+from sampan.scheduler.scores.node_resources_fit import is_left_out
 from sampan.scheduler.scores.rule import MOST_POINTS, Score
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
 
@@ -57,7 +58,9 @@ def balancing(resources: Sequence[str]) -> Score:
 
     def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
         wanted = dict(pod.usage.requests)
-        known = [name for name in resources if name in nodes.allocatable]
+        known = [
+            name for name in resources if name in nodes.allocatable and not is_left_out(name, pod)
+        ]
         if not any(name in wanted for name in resources):
             return None
         if not known:

@@ -2,11 +2,12 @@
 for MostAllocated or RequestedToCapacityRatio, and for other resources than CPU and memory."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from sampan.scheduler.depends import Depends
-from sampan.scheduler.requests import CPU, MEMORY
+from sampan.scheduler.requests import CPU, MEMORY, STORAGE
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.scores.rule import MOST_POINTS, Score
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
@@ -51,34 +52,52 @@ def allocation(
     strategy: str, resources: Mapping[str, int], shape: Sequence[tuple[int, int]] = ()
 ) -> Score:
     """By the share of each resource that would be in use, weighted; `shape`: (percent, 0..10)."""
-    at = [percent for percent, _ in shape]
-    gives = [points * MOST_POINTS // _SHAPE_POINTS for _, points in shape]
+    by_ratio = strategy == "RequestedToCapacityRatio"
+    of_percent = _line(shape) if by_ratio else None
 
     def of_share(requested: IntArray, capacity: IntArray) -> IntArray:
         fits = requested <= capacity
         whole = np.maximum(capacity, 1)
-        match strategy:
-            case "LeastAllocated":
-                return np.where(fits, (capacity - requested) * MOST_POINTS // whole, 0)
-            case "MostAllocated":
-                return np.minimum(requested, capacity) * MOST_POINTS // whole
-            case _:
-                percent = np.where(fits, requested * 100 // whole, 100)
-                return np.interp(percent, at, gives).astype(np.int64)
+        if of_percent is not None:
+            return of_percent[np.where(fits, requested * 100 // whole, 100)]
+        if strategy == "MostAllocated":
+            return np.minimum(requested, capacity) * MOST_POINTS // whole
+        return np.where(fits, (capacity - requested) * MOST_POINTS // whole, 0)
 
     def weighed(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
         total = np.zeros(len(nodes), np.int64)
         weights = np.zeros(len(nodes), np.int64)
         for name, weight in resources.items():
             capacity = nodes.allocatable.get(name)
-            if capacity is not None:
-                requested = _requested(name, pod, nodes)
-                there = capacity > 0
-                total += np.where(there, weight * of_share(requested, capacity), 0)
-                weights += weight * there
+            if capacity is None or is_left_out(name, pod):
+                continue
+            points = of_share(_requested(name, pod, nodes), capacity)
+            # As upstream: by ratio, what gives no points does not count at all.
+            there = (capacity > 0) & (points > 0) if by_ratio else capacity > 0
+            total += np.where(there, weight * points, 0)
+            weights += weight * there
+        if by_ratio:
+            return np.floor(total / np.maximum(weights, 1) + 0.5).astype(np.int64)
         return total // np.maximum(weights, 1)
 
     return Score("NodeResourcesFit", weighed)
+
+
+def is_left_out(name: str, pod: PodShape) -> bool:
+    """As upstream: resources of devices count only for pods that ask for them."""
+    return name not in (CPU, MEMORY, STORAGE) and name not in dict(pod.usage.requests)
+
+
+def _line(shape: Sequence[tuple[int, int]]) -> IntArray:
+    """The points of each percentage: straight lines between those of the shape, flat beyond, in
+    whole numbers that are cut off towards zero, as Go divides."""
+    scaled = [(percent, points * MOST_POINTS // _SHAPE_POINTS) for percent, points in shape]
+    found = np.full(101, scaled[-1][1], np.int64)
+    found[: scaled[0][0]] = scaled[0][1]
+    for (start, before), (end, after) in pairwise(scaled):
+        for percent in range(start, end):
+            found[percent] = before + int((after - before) * (percent - start) / (end - start))
+    return found
 
 
 def _requested(name: str, pod: PodShape, nodes: Snapshot) -> IntArray:
