@@ -7,7 +7,7 @@ Invariant: an object that was deleted and made anew under the same name is seen 
 Owner: the Informer writes; everybody else reads. What is returned is shared and read-only.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from sampan.api.objects import Obj, key_of, meta_of, namespace_of, uid_of
 
@@ -39,6 +39,8 @@ class Cache:
         self._objects: dict[str, Obj] = {}
         self._functions: dict[str, IndexFunction] = {}
         self._indices: dict[str, dict[str, dict[str, Obj]]] = {}
+        # Under which values each object stands, so that nobody has to ask for those of the old one.
+        self._values: dict[str, dict[str, Sequence[str]]] = {}
         for name, function in (indices or {}).items():
             self.add_index(name, function)
 
@@ -73,14 +75,14 @@ class Cache:
         if known is not None:
             return
         self._functions[name] = function
-        index = self._indices[name] = {}
+        self._indices[name], self._values[name] = {}, {}
         for key, obj in self._objects.items():
-            _enter(index, function, key, obj)
+            self._index(name, function, key, obj)
 
     def put(self, obj: Obj) -> list[Difference]:
         key = key_of(obj)
         old = self._objects.get(key)
-        self._set(key, old, obj)
+        self._set(key, obj)
         if old is not None and uid_of(old) != uid_of(obj):
             return [(old, None), (None, obj)]
         return [(old, obj)]
@@ -91,7 +93,7 @@ class Cache:
         old = self._objects.get(key)
         if old is None:
             return []
-        self._set(key, old, None)
+        self._set(key, None)
         return [(obj if uid_of(obj) == uid_of(old) else old, None)]
 
     def replace(self, items: Iterable[Obj]) -> list[Difference]:
@@ -104,17 +106,31 @@ class Cache:
                 differences += self.put(obj)
         return differences
 
-    def _set(self, key: str, old: Obj | None, new: Obj | None) -> None:
+    def _set(self, key: str, new: Obj | None) -> None:
         if new is None:
             self._objects.pop(key, None)
         else:
             self._objects[key] = new
         for name, function in self._functions.items():
-            index = self._indices[name]
-            if old is not None:
-                _leave(index, function, key, old)
-            if new is not None:
-                _enter(index, function, key, new)
+            self._index(name, function, key, new)
+
+    def _index(self, name: str, function: IndexFunction, key: str, new: Obj | None) -> None:
+        index, known = self._indices[name], self._values[name]
+        before = known.get(key, ())
+        after: Sequence[str] = () if new is None else tuple(function(new))
+        if before != after:
+            for value in before:
+                found = index.get(value, {})
+                found.pop(key, None)
+                if not found:
+                    index.pop(value, None)
+            if after:
+                known[key] = after
+            else:
+                known.pop(key, None)
+        for value in after:
+            assert new is not None
+            index.setdefault(value, {})[key] = new
 
 
 def _same(old: Obj | None, new: Obj) -> bool:
@@ -125,17 +141,3 @@ def _same(old: Obj | None, new: Obj) -> bool:
         before.get("resourceVersion") == after.get("resourceVersion")
         and before.get("uid") == after.get("uid")
     )
-
-
-def _enter(index: dict[str, dict[str, Obj]], function: IndexFunction, key: str, obj: Obj) -> None:
-    for value in function(obj):
-        index.setdefault(value, {})[key] = obj
-
-
-def _leave(index: dict[str, dict[str, Obj]], function: IndexFunction, key: str, obj: Obj) -> None:
-    for value in function(obj):
-        found = index.get(value)
-        if found is not None:
-            found.pop(key, None)
-            if not found:
-                del index[value]
