@@ -4,7 +4,7 @@ Job: `record(reference(pod), "Normal", "Started", "Started container web")`, wri
     background by one task: created, counted up, combined or dropped as spam.
 Invariant: `record` never waits and never fails; a full queue drops the new event and counts it.
 Invariant: a short outage of the API loses nothing that fits the queue.
-Invariant: events give way to work: on a busy loop they wait, but never longer than PATIENCE_SECONDS.
+Invariant: events give way to work: on a busy loop they wait, at most PATIENCE_SECONDS.
 Owner: each part has its own recorder, named after its component.
 """
 
@@ -28,10 +28,12 @@ from sampan.client.event_correlation import Correlator, Write
 from sampan.core.backoff import Backoff, jittered
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.tasks import all_of
 
 log = get_logger(__name__)
 
 QUEUE_BOUND = 1000  # as client-go's broadcaster
+AT_ONCE = 16
 ATTEMPTS = 12  # as client-go: with the pauses below, an outage of about two minutes is bridged
 PAUSE = Backoff(first_seconds=0.5, cap_seconds=20.0)
 LONGEST_MESSAGE = 1024  # what validation allows
@@ -63,9 +65,11 @@ class EventRecorder:
         clock: Clock,
         host: str = "",
         rng: random.Random | None = None,
+        bound: int = QUEUE_BOUND,
     ) -> None:
+        """`bound`: so many may wait; more for a part whose work comes in bursts."""
         self._client, self._clock = client, clock
-        self._component, self._host = component, host
+        self._component, self._host, self._bound = component, host, bound
         self._rng = rng or random.Random()
         self._correlator = Correlator()
         self._queue: deque[tuple[float, Write]] = deque()  # since when each waits
@@ -88,7 +92,7 @@ class EventRecorder:
         write = self._correlator.correlate(event, self._clock.now())
         if write is None:
             return
-        if len(self._queue) >= QUEUE_BOUND:
+        if len(self._queue) >= self._bound:
             self.dropped += 1
             if self.dropped == 1:
                 log.warning("too many events are waiting, dropping", reason=reason)
@@ -102,7 +106,7 @@ class EventRecorder:
             while self._queue:
                 self._writing = True
                 await self._give_way()
-                await self._write(self._queue.popleft()[1])
+                await self._write_some()
                 self._writing = False
             self._wake.clear()
             await self._wake.wait()
@@ -112,7 +116,7 @@ class EventRecorder:
 
     async def _give_way(self) -> None:
         """Until the loop has a quiet moment; not while the queue threatens to overflow."""
-        while len(self._queue) < QUEUE_BOUND // 2:
+        while len(self._queue) < self._bound // 2:
             before = self._clock.monotonic()
             await asyncio.sleep(0)
             now = self._clock.monotonic()
@@ -120,6 +124,16 @@ class EventRecorder:
             if now - before < BUSY_SECONDS or now - waiting_since >= PATIENCE_SECONDS:
                 return
             await self._clock.sleep(GIVE_WAY_SECONDS)
+
+    async def _write_some(self) -> None:
+        """One; where many wait, several at once, which a store takes together. Never two that count
+        up the same event: their order matters."""
+        most = AT_ONCE if len(self._queue) >= AT_ONCE else 1
+        some: dict[object, Write] = {}
+        while self._queue and len(some) < most and self._queue[0][1].key not in some:
+            write = self._queue.popleft()[1]
+            some[write.key] = write
+        await all_of(self._write(one) for one in some.values())
 
     async def _write(self, write: Write) -> None:
         for attempt in range(1, ATTEMPTS + 1):

@@ -75,6 +75,7 @@ if TYPE_CHECKING:  # loaded where a configuration asks for one
     from sampan.scheduler.extender import Extender
 
 CROWD = 8  # more pods than these wait: only the first get a full record
+MOST_EVENTS = 20_000  # that wait to be written; a burst of pods is bound faster than told of
 DECISIONS_PER_TURN = 16  # then others of the event loop have theirs
 
 log = get_logger(__name__)
@@ -125,7 +126,9 @@ class Scheduler:
             for name, one in self._profiles.items()
         }
         self._measures = Measures(self._metrics, self._queue)
-        self._events = EventRecorder(client, first.scheduler_name, clock=clock, rng=self._rng)
+        self._events = EventRecorder(
+            client, first.scheduler_name, clock=clock, rng=self._rng, bound=MOST_EVENTS
+        )
         self._reports = Reports(client, clock, self._events, self._calls)
         self._preemption = Preemption(
             client, clock, self._rng, self._cache, self._pending, self._reports, self._measures,

@@ -1,7 +1,7 @@
 import asyncio
 
 from sampan.api.errors import Forbidden, ServiceUnavailable, not_found
-from sampan.client.events import ATTEMPTS, QUEUE_BOUND, EventRecorder, reference
+from sampan.client.events import AT_ONCE, ATTEMPTS, QUEUE_BOUND, EventRecorder, reference
 from sampan.core.tasks import Tasks
 from sampan.testing import virtual_time
 
@@ -155,6 +155,33 @@ def test_a_full_queue_drops_and_counts():
         assert recorder.dropped == 3
         await asyncio.sleep(1)
         assert len(api.events) == QUEUE_BOUND
+
+    recorded(story)
+
+
+def test_many_events_are_written_at_once_but_those_of_one_kind_in_order():
+    async def story(api, recorder):
+        together, most = 0, 0
+        create = api.create
+
+        async def slow(*given, **options):
+            nonlocal together, most
+            together += 1
+            most = max(most, together)
+            await asyncio.sleep(0.01)
+            together -= 1
+            return await create(*given, **options)
+
+        api.create = slow
+        for n in range(100):
+            recorder.record({**reference(POD), "name": f"pod{n}"}, "Normal", "A", "a")
+        for _ in range(3):
+            recorder.record(reference(POD), "Normal", "Again", "and again")
+        await asyncio.sleep(5)
+        assert most == AT_ONCE
+        assert len(api.events) == 101
+        [again] = [one for one in api.events.values() if one["reason"] == "Again"]
+        assert again["count"] == 3
 
     recorded(story)
 
