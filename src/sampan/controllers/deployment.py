@@ -15,7 +15,6 @@ from sampan.api.objects import (
     Obj,
     annotations_of,
     controller_of,
-    copy_of,
     is_deleted,
     key_of,
     labels_of,
@@ -42,6 +41,14 @@ from sampan.controllers.actions import (
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View, own_key
+from sampan.controllers.deployment_sets import (
+    REVISION,
+    by_age,
+    find_new_set,
+    new_replica_set,
+    new_set_annotations,
+    surplus_sets,
+)
 from sampan.controllers.pod_control import (
     adopts_any,
     by_orphan_namespace,
@@ -57,26 +64,8 @@ from sampan.controllers.rollout import (
     scaled_sets,
     shrunk_old_sets,
     size_annotations,
-    status_count,
 )
-from sampan.controllers.template_hash import template_hash
 from sampan.core.records import dataclass
-
-HASH_LABEL = "pod-template-hash"
-REVISION = "deployment.kubernetes.io/revision"
-HISTORY = "deployment.kubernetes.io/revision-history"
-_PREFIX = "deployment.kubernetes.io/"
-# Annotations of the Deployment that its sets do not get.
-_NOT_COPIED = frozenset(
-    {
-        "kubectl.kubernetes.io/last-applied-configuration",
-        REVISION,
-        HISTORY,
-        f"{_PREFIX}desired-replicas",
-        f"{_PREFIX}max-replicas",
-        "deprecated.deployment.rollback.to",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +102,7 @@ def plan(situation: Situation, now: float) -> Plan:
     )
     if claimed.actions:
         return Plan(claimed.actions)
-    sets = sorted(claimed.owned, key=_by_age)
+    sets = sorted(claimed.owned, key=by_age)
     new_set = find_new_set(deployment, sets)
     old_sets = [one for one in sets if one is not new_set]
     rollout = _Rollout(deployment, new_set, old_sets, now)
@@ -124,12 +113,6 @@ def plan(situation: Situation, now: float) -> Plan:
     if is_rolling(deployment):
         return rollout.roll()
     return rollout.recreate(situation.old_pods_run)
-
-
-def find_new_set(deployment: Obj, sets: Sequence[Obj]) -> Obj | None:
-    """The oldest set that has the Deployment's template, whatever its hash."""
-    wanted = deployment["spec"].get("template") or {}
-    return next((one for one in sets if _same_template(one, wanted)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,59 +257,8 @@ class _Rollout:
         return self._cleanup() if reports.is_complete(self.deployment, status) else []
 
     def _cleanup(self) -> list[Action]:
-        limit = self.deployment["spec"].get("revisionHistoryLimit")
-        if limit is None:
-            return []
-        living = [one for one in self.old_sets if not is_deleted(one)]
-        idle = [one for one in living if _is_idle(one)]
-        surplus = max(0, len(living) - int(limit))
-        ordered = sorted(living, key=lambda one: (_revision(one), *_by_age(one)))
-        return [deletion(REPLICA_SETS, one) for one in ordered[:surplus] if one in idle]
-
-
-def new_replica_set(deployment: Obj, old_sets: Sequence[Obj], size: int) -> Obj:
-    collisions = (deployment.get("status") or {}).get("collisionCount")
-    template = copy_of(deployment["spec"].get("template") or {})
-    word = template_hash(template, collisions)
-    labels = {**labels_of(template), HASH_LABEL: word}
-    template.setdefault("metadata", {})["labels"] = labels
-    selector = copy_of(deployment["spec"].get("selector") or {})
-    selector["matchLabels"] = {**(selector.get("matchLabels") or {}), HASH_LABEL: word}
-    annotations = new_set_annotations(deployment, None, old_sets)
-    return {
-        "apiVersion": REPLICA_SETS.api_version,
-        "kind": REPLICA_SETS.kind,
-        "metadata": {
-            "name": f"{name_of(deployment)}-{word}",
-            "namespace": namespace_of(deployment),
-            "labels": labels,
-            "annotations": {**annotations, **size_annotations(deployment)},
-            "ownerReferences": [controller_reference(DEPLOYMENTS, deployment)],
-        },
-        "spec": {
-            "replicas": size,
-            "minReadySeconds": deployment["spec"].get("minReadySeconds", 0),
-            "selector": selector,
-            "template": template,
-        },
-    }
-
-
-def new_set_annotations(
-    deployment: Obj, new_set: Obj | None, old_sets: Sequence[Obj]
-) -> dict[str, str]:
-    """The Deployment's annotations and the set's revision, with the revisions it had before."""
-    known = annotations_of(new_set) if new_set is not None else {}
-    copied = {k: v for k, v in annotations_of(deployment).items() if k not in _NOT_COPIED}
-    annotations = {**known, **copied}
-    newest = max((_revision(one) for one in old_sets), default=0) + 1
-    current = known.get(REVISION)
-    if current is None or (current.isdigit() and int(current) < newest):
-        annotations[REVISION] = str(newest)
-        if current is not None:  # rolled back to: it served under another number before
-            history = [one for one in known.get(HISTORY, "").split(",") if one]
-            annotations[HISTORY] = ",".join([*history, current])
-    return annotations
+        surplus = surplus_sets(self.deployment, self.old_sets)
+        return [deletion(REPLICA_SETS, one) for one in surplus]
 
 
 async def _planned(view: View, key: str) -> Plan:
@@ -352,7 +284,7 @@ async def _lives(view: View, deployment: Obj) -> bool:
 
 
 def _old_pods_run(view: View, deployment: Obj, sets: Sequence[Obj]) -> bool:
-    new_set = find_new_set(deployment, sorted(sets, key=_by_age))
+    new_set = find_new_set(deployment, sorted(sets, key=by_age))
     old_sets = [one for one in sets if one is not new_set]
     pods = (pod for one in old_sets for pod in view.cache(PODS).by("controller", uid_of(one)))
     return any(not pod_facts.is_terminal(pod) for pod in pods)
@@ -476,34 +408,3 @@ def _sized_event(deployment: Obj, sets: Sequence[Obj], outcome: Outcome) -> Reco
     direction = "up" if size > replicas_of(before) else "down"
     message = f"Scaled {direction} replica set {action.name} from {replicas_of(before)} to {size}"
     return Record(reference_to(deployment), "Normal", "ScalingReplicaSet", message)
-
-
-def _same_template(replica_set: Obj, wanted: Obj) -> bool:
-    template = replica_set["spec"].get("template") or {}
-    return template.get("spec") == wanted.get("spec") and _bare(template) == _bare(wanted)
-
-
-def _bare(template: Obj) -> Obj:
-    """Its metadata without the hash, and without what is empty."""
-    meta = dict(meta_of(template))
-    labels = {k: v for k, v in (meta.pop("labels", None) or {}).items() if k != HASH_LABEL}
-    meta.pop("creationTimestamp", None)
-    return {"labels": labels, **{field: value for field, value in meta.items() if value}}
-
-
-def _is_idle(replica_set: Obj) -> bool:
-    observed = status_count(replica_set, "observedGeneration")
-    return (
-        replicas_of(replica_set) == 0
-        and status_count(replica_set, "replicas") == 0
-        and meta_of(replica_set).get("generation", 0) <= observed
-    )
-
-
-def _revision(replica_set: Obj) -> int:
-    text = annotations_of(replica_set).get(REVISION, "")
-    return int(text) if text.isdigit() else 0
-
-
-def _by_age(obj: Obj) -> tuple[str, str]:
-    return str(meta_of(obj).get("creationTimestamp") or ""), name_of(obj)
