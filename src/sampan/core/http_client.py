@@ -408,6 +408,9 @@ class _Link(asyncio.Protocol):
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
+        if error is None:
+            # uvloop comes here at once when a TLS peer ends its connection without saying so.
+            self.eof_received()
         if self._error is None:
             self._error = HttpError(str(error) if error else "the server closed the connection")
         if not self.lost.done():

@@ -34,6 +34,10 @@ class Counter(_Metric):
     def add(self, *labels: str, by: float = 1.0) -> None:
         self._values[labels] = self._values.get(labels, 0.0) + by
 
+    def forget(self, *labels: str) -> None:
+        """What it was about is gone; nobody needs to read it any more."""
+        self._values.pop(labels, None)
+
     def value(self, *labels: str) -> float:
         return self._values.get(labels, 0.0)
 
@@ -82,6 +86,9 @@ class Histogram(_Metric):
             series = self._series[labels] = [0.0] * (len(self._buckets) + 2)
         series[bisect_left(self._buckets, value)] += 1
         series[-1] += value
+
+    def forget(self, *labels: str) -> None:
+        self._series.pop(labels, None)
 
     def lines(self) -> list[str]:
         lines: list[str] = []

@@ -1,6 +1,9 @@
 """The client against our own server, and against servers that misbehave."""
 
 import asyncio
+import socket
+import ssl
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -10,6 +13,8 @@ import uvloop
 from sampan.core.http import Connection, Handler, Request, Response, Stream, Upgrade
 from sampan.core.http_client import HttpClient, HttpError, HttpTimeout
 from sampan.core.http_server import Server
+from sampan.core.tls import client_context
+from sampan.testing.certificates import Authority
 
 PLAIN = (("content-type", "text/plain"),)
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -73,6 +78,31 @@ def test_requests_share_a_kept_connection(run):
                 assert (answer.status, answer.body) == (200, f"PUT /a?n={number} hi".encode())
                 assert answer.headers["content-type"] == "text/plain"
             assert len(server.connections) == 1
+
+    run(story())
+
+
+@LOOPS
+def test_a_body_ends_with_its_connection_even_if_tls_was_not_closed_properly(run, tmp_path):
+    """As Python's own http.server does; the two event loops notice it in different ways."""
+    pair = Authority(tmp_path).issue("server")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.cert_path, pair.key_path)
+
+    def serve(listening: socket.socket) -> None:
+        with context.wrap_socket(listening.accept()[0], server_side=True) as connection:
+            connection.recv(1000)
+            connection.sendall(b"HTTP/1.0 200 OK\r\n\r\nall of it")
+
+    async def story():
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            thread = threading.Thread(target=serve, args=(listening,))
+            thread.start()
+            client = HttpClient(ssl_context=client_context(verify=False))
+            url = f"https://127.0.0.1:{listening.getsockname()[1]}/"
+            assert (await client.request("GET", url)).body == b"all of it"
+            await client.close()
+            thread.join()
 
     run(story())
 

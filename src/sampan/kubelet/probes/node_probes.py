@@ -13,14 +13,14 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import field
 
-from sampan.api.objects import Obj, is_deleted, name_of, namespace_of, uid_of
+from sampan.api.objects import Obj, is_deleted, uid_of
 from sampan.core.clock import Clock
-from sampan.core.metrics import Metrics
 from sampan.core.records import dataclass
 from sampan.core.tasks import Tasks
 from sampan.kubelet.kill import address_of
 from sampan.kubelet.plan import NO_CHECKS, Checks
 from sampan.kubelet.probes.finding import Check, Finding, Probed, ProbeError
+from sampan.kubelet.probes.results import FAILED, SUCCESSFUL, UNKNOWN, ProbeResults
 from sampan.kubelet.probes.tally import (
     Kind,
     Probe,
@@ -52,7 +52,6 @@ class _Slot:
     early: list[float] = field(default_factory=list)
     timer: asyncio.TimerHandle | None = None
     looking: asyncio.Task[None] | None = None
-    results: dict[str, int] = field(default_factory=dict)  # by the words of the metric
 
 
 class NodeProbes:
@@ -74,6 +73,7 @@ class NodeProbes:
         self._looks_early = looks_early
         self._slots: dict[str, dict[Key, _Slot]] = {}  # by pod uid
         self._checks: dict[str, Checks] = {}
+        self._results = ProbeResults()
 
     def follow(self, pod: Obj, observed: ObservedPod | None) -> None:
         uid = uid_of(pod)
@@ -110,6 +110,7 @@ class NodeProbes:
         self.stop(uid)
         self._slots.pop(uid, None)
         self._checks.pop(uid, None)
+        self._results.forget(uid)
 
     def close(self) -> None:
         """No more probes of anybody; results are not needed any more."""
@@ -117,22 +118,8 @@ class NodeProbes:
             self.forget(uid)
 
     def render(self) -> str:
-        """What /metrics/probes shows; made when it is asked for."""
-        metrics = Metrics()
-        total = metrics.counter(
-            "prober_probe_total",
-            "Cumulative number of a liveness, readiness or startup probe for a container by "
-            "result.",
-            ("probe_type", "result", "container", "pod", "namespace", "pod_uid"),
-        )
-        for slot in [slot for mine in self._slots.values() for slot in mine.values()]:
-            pod, name = slot.about.pod, slot.about.container["name"]
-            for result, count in slot.results.items():
-                total.add(
-                    slot.probe.kind.capitalize(), result, name, name_of(pod), namespace_of(pod),
-                    slot.uid, by=count,
-                )  # fmt: skip
-        return metrics.render()
+        """What /metrics/probes shows."""
+        return self._results.render()
 
     # When to look.
 
@@ -182,17 +169,21 @@ class NodeProbes:
     async def _found(self, slot: _Slot, *, quiet: bool) -> Finding | None:
         """None: nothing was found out, or it was too early for a failure to mean something."""
         probe, about = slot.probe, slot.about
+        began = self._clock.monotonic()
         try:
             finding = await self._try(probe, about, 1 if quiet else TRIES)
         except ProbeError as error:
             if not quiet:
-                slot.results["unknown"] = slot.results.get("unknown", 0) + 1
+                self._results.add(probe.kind, about, UNKNOWN, self._clock.monotonic() - began)
                 self._tell(slot, "Unhealthy", f"errored and resulted in unknown state: {error}")
             return None
         if finding.warning:
             self._tell(slot, "ProbeWarning", f"warning: {finding.output}")
         elif not finding.success and not quiet:
             self._tell(slot, "Unhealthy", f"failed: {finding.output}")
+        if finding.success or not quiet:
+            word = SUCCESSFUL if finding.success else FAILED
+            self._results.add(probe.kind, about, word, self._clock.monotonic() - began)
         return finding
 
     async def _try(self, probe: Probe, about: Probed, times: int) -> Finding:
@@ -210,8 +201,6 @@ class NodeProbes:
         self._events.warning(slot.about.pod, reason, text, container=name)
 
     def _count(self, slot: _Slot, finding: Finding) -> None:
-        word = "successful" if finding.success else "failed"
-        slot.results[word] = slot.results.get(word, 0) + 1
         before = slot.tally.verdict
         slot.tally = counted(slot.probe, slot.tally, finding.success)
         if slot.tally.verdict is before:
