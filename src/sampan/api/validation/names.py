@@ -6,6 +6,7 @@ Invariant: no function raises, whatever the text.
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 # What is wrong with a value, in upstream's words; empty where nothing is.
 Complaints = tuple[str, ...]
@@ -130,6 +131,12 @@ def qualified_name(value: str) -> Complaints:
     """Label keys, annotation keys, taint keys, resource names: `[prefix/]name`."""
     if len(value) <= 63 and _is_qualified(value):
         return ()
+    # The same few keys come with every object; what is too long to be one is not worth keeping.
+    return _qualified(value) if len(value) <= 317 else _qualified.__wrapped__(value)
+
+
+@lru_cache(maxsize=4096)
+def _qualified(value: str) -> Complaints:
     parts = value.split("/")
     if len(parts) > 2:
         return (
