@@ -9,9 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.api import quantity
-from sampan.apiserver.admission.optional import EventLimit
-from sampan.apiserver.admission.plugins import AdmissionSettings, UnknownPlugin
-from sampan.apiserver.admission.pod_security import PodSecuritySettings, Standard
+from sampan.apiserver.admission.plugins import UnknownPlugin
+from sampan.apiserver.admission.settings import (
+    AdmissionSettings,
+    EventLimit,
+    PodSecuritySettings,
+    Standard,
+)
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
 from sampan.core.http import Response

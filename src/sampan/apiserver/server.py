@@ -24,7 +24,8 @@ from sampan.api.resources import (
 )
 from sampan.api.schema import Schema
 from sampan.apiserver.admission.chain import Admission
-from sampan.apiserver.admission.plugins import PluginParts, chosen
+from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugins import chosen
 from sampan.apiserver.audit import Audit, Sink
 from sampan.apiserver.audit_policy import AuditPolicy
 from sampan.apiserver.audit_sinks import FileSink, WebhookSink
@@ -107,13 +108,10 @@ class ApiServer:
         may = authorization(
             settings.authorization_modes, registry, rbac, settings.abac_policy, asked, clock
         )
-        admitted = chosen(
-            PluginParts(
-                registry, may, rbac, settings.mount_service_account_tokens, settings.admission,
-                self._make_namespace, metrics, clock, rng,
-            )
+        self._plugins = PluginParts(
+            registry, may, rbac, settings.mount_service_account_tokens, settings.admission,
+            self._make_namespace, metrics, clock, rng,
         )  # fmt: skip
-        self._hooks = admitted.hooks
         parts = Parts(
             registry=registry,
             schema=schema,
@@ -122,7 +120,7 @@ class ApiServer:
                 self._authenticators, settings.token_audiences, self._bound, clock
             ),
             authorization=may,
-            admission=Admission(admitted.plugins),
+            admission=Admission(chosen(self._plugins)),
             allocator=self._allocator,
             settings=settings,
             clock=clock,
@@ -224,8 +222,8 @@ class ApiServer:
             await self._to_nodes.close()
         for caller in self._callers:
             await caller.close()
-        for hooks in self._hooks:
-            await hooks.close()
+        for close in self._plugins.at_stop:
+            await close()
         if self._audit is not None:
             await self._audit.close()
         if self._authenticators.oidc is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import field
 
 from sampan.api.objects import Obj
-from sampan.apiserver.admission.plugins import AdmissionSettings
+from sampan.apiserver.admission.settings import AdmissionSettings
 from sampan.apiserver.audit_sinks import AuditFile
 from sampan.apiserver.authn.chain import PUBLIC_PATHS
 from sampan.apiserver.authn.front_proxy import FrontProxySettings

@@ -33,6 +33,8 @@ class SecurityChoices:
     enabled_plugins: tuple[str, ...] = ()
     disabled_plugins: tuple[str, ...] = ()
     admission_file: str = ""
+    not_ready_seconds: int = 300
+    unreachable_seconds: int = 300
     audit_policy_file: str = ""
     audit_log: str = ""
     audit_max_megabytes: int = 100
@@ -65,6 +67,8 @@ _FLAGS = (
     ("--enable-admission-plugins", "enabled_plugins", "names", "beside the default ones"),
     ("--disable-admission-plugins", "disabled_plugins", "names", "of the default ones"),
     ("--admission-control-config-file", "admission_file", "text", "an AdmissionConfiguration"),
+    ("--default-not-ready-toleration-seconds", "not_ready_seconds", "number", "default: 300"),
+    ("--default-unreachable-toleration-seconds", "unreachable_seconds", "number", "default: 300"),
     ("--audit-policy-file", "audit_policy_file", "text", "what is noted of requests"),
     ("--audit-log-path", "audit_log", "text", "where it is noted"),
     ("--audit-log-maxsize", "audit_max_megabytes", "number", "before rotation (default: 100)"),

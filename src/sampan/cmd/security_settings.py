@@ -12,9 +12,14 @@ from typing import Any
 import yaml
 
 from sampan.api.objects import Obj
-from sampan.apiserver.admission.optional import EventLimit
-from sampan.apiserver.admission.plugins import AdmissionSettings
-from sampan.apiserver.admission.pod_security import PodSecuritySettings, Standard, standards
+from sampan.apiserver.admission.settings import (
+    AdmissionSettings,
+    EventLimit,
+    ImagePolicySettings,
+    NodeSelectorSettings,
+    PodSecuritySettings,
+    TolerationSettings,
+)
 from sampan.apiserver.audit_sinks import AuditFile
 from sampan.apiserver.authn.chain import PUBLIC_PATHS
 from sampan.apiserver.authn.front_proxy import FrontProxySettings
@@ -149,32 +154,70 @@ def _audit_file(chosen: SecurityChoices) -> AuditFile | None:
 
 
 def _admission(chosen: SecurityChoices) -> AdmissionSettings:
-    security = PodSecuritySettings()
-    limits: tuple[EventLimit, ...] = ()
+    found: dict[str, Any] = {}
     for plugin in (_document(chosen.admission_file) or {}).get("plugins") or ():
         configured = plugin.get("configuration")
         if configured is None and plugin.get("path"):
             beside = Path(chosen.admission_file).parent / plugin["path"]
             configured = _document(str(beside))
-        match plugin.get("name"):
-            case "PodSecurity":
-                security = _pod_security(configured or {})
-            case "EventRateLimit":
-                limits = tuple(map(_event_limit, (configured or {}).get("limits") or ()))
-            case name:
-                raise CannotStart(f"{chosen.admission_file}: {name} has nothing to configure")
-    return AdmissionSettings(chosen.enabled_plugins, chosen.disabled_plugins, security, limits)
+        found |= _configured(chosen, str(plugin.get("name")), configured or {})
+    if "ImagePolicyWebhook" in chosen.enabled_plugins and "image_policy" not in found:
+        raise CannotStart("ImagePolicyWebhook needs a configuration")
+    return AdmissionSettings(
+        chosen.enabled_plugins, chosen.disabled_plugins, **found,
+        not_ready_seconds=chosen.not_ready_seconds,
+        unreachable_seconds=chosen.unreachable_seconds,
+    )  # fmt: skip
+
+
+def _configured(chosen: SecurityChoices, plugin: str, configured: Obj) -> dict[str, Any]:
+    """Fields of AdmissionSettings."""
+    match plugin:
+        case "PodSecurity":
+            return {"pod_security": _pod_security(configured)}
+        case "EventRateLimit":
+            return {"event_limits": tuple(map(_event_limit, configured.get("limits") or ()))}
+        case "ImagePolicyWebhook":
+            return {"image_policy": _image_policy(chosen, configured.get("imagePolicy") or {})}
+        case "PodNodeSelector":
+            given = dict(configured.get("podNodeSelectorPluginConfig") or {})
+            default = str(given.pop("clusterDefaultNodeSelector", ""))
+            return {"node_selectors": NodeSelectorSettings(default, given)}
+        case "PodTolerationRestriction":
+            lists = (tuple(configured.get(one) or ()) for one in ("default", "whitelist"))
+            return {"tolerations": TolerationSettings(*lists)}
+        case "ResourceQuota":
+            return {"limited_resources": tuple(configured.get("limitedResources") or ())}
+    raise CannotStart(f"{chosen.admission_file}: {plugin} has nothing to configure")
+
+
+def _image_policy(chosen: SecurityChoices, given: Obj) -> ImagePolicySettings:
+    """Upstream's bounds: what is remembered at most 30 minutes, retries within 5 minutes."""
+    if not given.get("kubeConfigFile"):
+        raise CannotStart("ImagePolicyWebhook: kubeConfigFile is missing")
+    target = _target(str(Path(chosen.admission_file).parent / given["kubeConfigFile"]))
+    assert target is not None
+    seconds = {key: float(given.get(key) or 0) for key in ("allowTTL", "denyTTL")}
+    for key, value in seconds.items():
+        if not 0 <= value <= 1800:
+            raise CannotStart(f"ImagePolicyWebhook: {key} is between 1 and 1800 seconds")
+    return ImagePolicySettings(
+        target, seconds["allowTTL"] or 300.0, seconds["denyTTL"] or 30.0,
+        float(given.get("retryBackoff") or 500) / 1000, given.get("defaultAllow") is True,
+    )  # fmt: skip
 
 
 def _pod_security(configured: Obj) -> PodSecuritySettings:
+    # Only whoever configures it needs to read it.
+    from sampan.apiserver.admission.pod_security import standards
+
     exempt = configured.get("exemptions") or {}
     labels = {
         f"pod-security.kubernetes.io/{key}": value
         for key, value in (configured.get("defaults") or {}).items()
     }
-    found: dict[str, Standard] = standards(labels, PodSecuritySettings())
     return PodSecuritySettings(
-        found,
+        standards(labels, PodSecuritySettings()),
         frozenset(exempt.get("usernames") or ()),
         frozenset(exempt.get("namespaces") or ()),
         frozenset(exempt.get("runtimeClasses") or ()),

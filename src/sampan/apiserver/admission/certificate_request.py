@@ -3,16 +3,18 @@
 Job: spec.username, uid, groups and extra of a CertificateSigningRequest.
 """
 
-from sampan.api.resources import by_kind
-from sampan.apiserver.admission.chain import CREATE, Attributes, Plugin
+from sampan.apiserver.admission.chain import Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
 
-REQUESTS = by_kind("certificates.k8s.io/v1", "CertificateSigningRequest")
 _FIELDS = ("username", "uid", "groups", "extra")
 
 
-def admit(attributes: Attributes) -> None:
-    assert REQUESTS is not None
-    if attributes.obj is None or not attributes.is_main(REQUESTS):
+def plugin(_parts: PluginParts) -> Steps:
+    return Steps(_fill_in)
+
+
+def _fill_in(attributes: Attributes) -> None:
+    if attributes.obj is None:
         return
     spec, user = attributes.obj.setdefault("spec", {}), attributes.user
     for field in _FIELDS:
@@ -24,6 +26,3 @@ def admit(attributes: Attributes) -> None:
         spec["groups"] = list(user.groups)
     if user.extra:
         spec["extra"] = {key: list(values) for key, values in user.extra.items()}
-
-
-PLUGIN = Plugin("CertificateRequester", frozenset({CREATE}), mutate=admit)

@@ -2,6 +2,7 @@
 
 Job: run the mutating plugins in order, and later the validating ones; any of them may refuse.
 Invariant: plugins see the object after defaults; validating ones never change it.
+Invariant: a plugin's module is loaded by the first write that concerns it, not by the start.
 To add a plugin: a file beside this one, and a line in plugins.py.
 """
 
@@ -9,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
 
 from sampan.api.calls import Call
+from sampan.api.errors import Forbidden, forbidden
 from sampan.api.objects import Obj, name_of
 from sampan.api.resources import Resource
 from sampan.apiserver.audit import note
@@ -71,22 +73,35 @@ def attributes_of(
     )
 
 
+def refused(attributes: Attributes, why: str) -> Forbidden:
+    resource = attributes.resource
+    return forbidden(resource.plural, resource.group, attributes.name, why)
+
+
 Step = Callable[[Attributes], Awaitable[None] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plugin:
+class Steps:
     """A step that needs to wait returns an awaitable; the others cost one plain call."""
 
-    name: str
-    operations: frozenset[str]
     mutate: Step | None = None
     validate: Step | None = None
-    kinds: frozenset[tuple[str, str]] | None = None  # (group, kind); None: every kind
 
 
 @dataclass(frozen=True, slots=True)
-class _Steps:
+class Plugin:
+    name: str
+    operations: frozenset[str]
+    load: Callable[[], Steps]
+    kinds: frozenset[tuple[str, str]] | None = None  # (group, kind); None: every kind
+    main_only: bool = False  # it looks at no subresource
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The steps of one kind of write."""
+
     mutating: tuple[Step, ...]
     again: tuple[Step, ...]
     validating: tuple[Step, ...]
@@ -106,17 +121,18 @@ class Admission:
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         self.names = [one.name for one in plugins]
         self._plugins = tuple(plugins)
-        self._steps: dict[tuple[str, str, str], _Steps] = {}
+        self._loaded: dict[str, Steps] = {}
+        self._ways: dict[tuple[str, str, str, bool], _Way] = {}
 
     async def mutate(self, attributes: Attributes) -> None:
-        steps = self._of(attributes)
-        for step in steps.mutating:
+        way = self._of(attributes)
+        for step in way.mutating:
             waiting = step(attributes)
             if waiting is not None:
                 await waiting
         if attributes.reinvoke:
             # A webhook has changed the object: those before it have another look.
-            for step in steps.again:
+            for step in way.again:
                 waiting = step(attributes)
                 if waiting is not None:
                     await waiting
@@ -127,28 +143,36 @@ class Admission:
             if waiting is not None:
                 await waiting
 
-    def _of(self, attributes: Attributes) -> "_Steps":
+    def _of(self, attributes: Attributes) -> _Way:
         resource = attributes.resource
-        key = (attributes.operation, resource.group, resource.kind)
-        steps = self._steps.get(key)
-        if steps is None:
-            if len(self._steps) >= MOST_KINDS:
-                self._steps.clear()
-            steps = self._steps[key] = self._worked_out(*key)
-        return steps
+        key = (attributes.operation, resource.group, resource.kind, not attributes.subresource)
+        way = self._ways.get(key)
+        if way is None:
+            if len(self._ways) >= MOST_KINDS:
+                self._ways.clear()
+            way = self._ways[key] = self._worked_out(*key)
+        return way
 
-    def _worked_out(self, operation: str, group: str, kind: str) -> "_Steps":
+    def _worked_out(self, operation: str, group: str, kind: str, is_main: bool) -> _Way:
         concerned = [
-            one
+            (one.name, self._steps_of(one))
             for one in self._plugins
-            if operation in one.operations and (one.kinds is None or (group, kind) in one.kinds)
+            if operation in one.operations
+            and (one.kinds is None or (group, kind) in one.kinds)
+            and (is_main or not one.main_only)
         ]
-        mutating = [(one.name, one.mutate) for one in concerned if one.mutate is not None]
-        return _Steps(
+        mutating = [(name, one.mutate) for name, one in concerned if one.mutate is not None]
+        return _Way(
             tuple(step for _, step in mutating),
             tuple(step for name, step in mutating if name not in _OUTSIDE),
-            tuple(one.validate for one in concerned if one.validate is not None),
+            tuple(one.validate for _, one in concerned if one.validate is not None),
         )
+
+    def _steps_of(self, plugin: Plugin) -> Steps:
+        steps = self._loaded.get(plugin.name)
+        if steps is None:
+            steps = self._loaded[plugin.name] = plugin.load()
+        return steps
 
     @staticmethod
     def note(attributes: Attributes) -> None:

@@ -2,25 +2,25 @@
 
 from sampan.api.objects import annotations_of, meta_of, name_of
 from sampan.api.resources import by_kind
-from sampan.apiserver.admission.chain import CREATE, Attributes, FindAll, Plugin
+from sampan.apiserver.admission.chain import Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
 
-_ingresses, _classes = (by_kind("networking.k8s.io/v1", one) for one in ("Ingress", "IngressClass"))
-assert _ingresses is not None
-assert _classes is not None
-INGRESSES, INGRESS_CLASSES = _ingresses, _classes
 _DEFAULT = "ingressclass.kubernetes.io/is-default-class"
 _OLD = "kubernetes.io/ingress.class"
 
 
-def plugin(find_all: FindAll) -> Plugin:
+def plugin(parts: PluginParts) -> Steps:
+    classes = by_kind("networking.k8s.io/v1", "IngressClass")
+    assert classes is not None
+
     def admit(attributes: Attributes) -> None:
         ingress = attributes.obj
-        if ingress is None or not attributes.is_main(INGRESSES):
+        if ingress is None:
             return
         spec = ingress.setdefault("spec", {})
         if spec.get("ingressClassName") is not None or annotations_of(ingress).get(_OLD):
             return
-        defaults = [one for one in find_all(INGRESS_CLASSES)
+        defaults = [one for one in parts.registry.find_all(classes)
                     if annotations_of(one).get(_DEFAULT) == "true"]  # fmt: skip
         if not defaults:
             return
@@ -29,4 +29,4 @@ def plugin(find_all: FindAll) -> Plugin:
         defaults.sort(key=lambda one: str(meta_of(one).get("creationTimestamp")), reverse=True)
         spec["ingressClassName"] = name_of(defaults[0])
 
-    return Plugin("DefaultIngressClass", frozenset({CREATE}), mutate=admit)
+    return Steps(admit)

@@ -4,35 +4,43 @@ Job: add the two tolerations unless the pod says something about these taints it
 """
 
 from sampan.api.objects import Obj
-from sampan.api.resources import PODS
-from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Plugin
+from sampan.apiserver.admission.chain import Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
 
-SECONDS = 300
-TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-
-
-def admit(attributes: Attributes) -> None:
-    if attributes.obj is None or not attributes.is_main(PODS):
-        return
-    spec = attributes.obj.setdefault("spec", {})
-    tolerations: list[Obj] = spec.get("tolerations") or []
-    missing = [taint for taint in TAINTS if not any(_covers(one, taint) for one in tolerations)]
-    if missing:
-        spec["tolerations"] = [*tolerations, *map(_toleration, missing)]
+NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
 
-def _covers(toleration: Obj, taint: str) -> bool:
-    key, effect = toleration.get("key") or "", toleration.get("effect") or ""
-    return key in (taint, "") and effect in ("NoExecute", "")
+def plugin(parts: PluginParts) -> Steps:
+    settings = parts.settings
+    seconds = {NOT_READY: settings.not_ready_seconds, UNREACHABLE: settings.unreachable_seconds}
+
+    def mutate(attributes: Attributes) -> None:
+        if attributes.obj is None:
+            return
+        spec = attributes.obj.setdefault("spec", {})
+        tolerations: list[Obj] = spec.get("tolerations") or []
+        covered = _covered(tolerations)
+        if "" in covered or covered.issuperset(seconds):
+            return
+        missing = [_toleration(key, seconds[key]) for key in seconds if key not in covered]
+        spec["tolerations"] = [*tolerations, *missing]
+
+    return Steps(mutate)
 
 
-def _toleration(taint: str) -> Obj:
+def _covered(tolerations: list[Obj]) -> set[str]:
+    """The taints that the pod says something about; "" stands for all of them."""
+    return {
+        one.get("key") or ""
+        for one in tolerations
+        if (one.get("effect") or "NoExecute") == "NoExecute"
+    }
+
+
+def _toleration(taint: str, seconds: int) -> Obj:
     return {
         "key": taint,
         "operator": "Exists",
         "effect": "NoExecute",
-        "tolerationSeconds": SECONDS,
+        "tolerationSeconds": seconds,
     }
-
-
-PLUGIN = Plugin("DefaultTolerationSeconds", frozenset({CREATE, UPDATE}), mutate=admit)

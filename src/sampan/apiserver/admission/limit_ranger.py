@@ -10,15 +10,15 @@ from sampan.api.errors import forbidden
 from sampan.api.objects import Obj, meta_of
 from sampan.api.quantity import Quantity
 from sampan.api.resources import LIMIT_RANGES, PERSISTENT_VOLUME_CLAIMS, PODS
-from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Plugin
-from sampan.apiserver.registry.generic import Registry
+from sampan.apiserver.admission.chain import CREATE, Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 Amounts = Mapping[str, Quantity]
 
 
-def plugin(registry: Registry) -> Plugin:
-    kind = registry.kind(LIMIT_RANGES)
+def plugin(parts: PluginParts) -> Steps:
+    kind = parts.registry.kind(LIMIT_RANGES)
 
     def limits(attributes: Attributes) -> list[Obj]:
         return [
@@ -49,7 +49,7 @@ def plugin(registry: Registry) -> Plugin:
                 text = why[0] if len(why) == 1 else f"[{', '.join(why)}]"
                 raise forbidden(attributes.resource.plural, "", attributes.name, text)
 
-    return Plugin("LimitRanger", frozenset({CREATE, UPDATE}), mutate, validate)
+    return Steps(mutate, validate)
 
 
 def _fill(pod: Obj, limits: list[Obj]) -> None:

@@ -6,19 +6,22 @@ Job: 404 for a missing namespace, 403 for a terminating one and for deleting the
 from sampan.api.errors import forbidden, not_found
 from sampan.api.objects import Obj, meta_of
 from sampan.api.resources import NAMESPACES
-from sampan.apiserver.admission.chain import CREATE, DELETE, UPDATE, Attributes, Find, Plugin
+from sampan.apiserver.admission.chain import CREATE, DELETE, Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
 
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 
 
-def plugin(find: Find) -> Plugin:
+def plugin(parts: PluginParts) -> Steps:
+    find = parts.registry.find
+
     def admit(attributes: Attributes) -> None:
         if attributes.operation == DELETE:
             _check_immortal(attributes)
         elif attributes.namespace and attributes.resource.group != "authorization.k8s.io":
             _check_alive(attributes, find(NAMESPACES, "", attributes.namespace))
 
-    return Plugin("NamespaceLifecycle", frozenset({CREATE, UPDATE, DELETE}), mutate=admit)
+    return Steps(admit)
 
 
 def _check_immortal(attributes: Attributes) -> None:

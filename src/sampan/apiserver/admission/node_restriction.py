@@ -6,7 +6,8 @@ Job: refuse a node's writes to other nodes, to pods that are not its, to labels 
 from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, labels_of, meta_of, name_of
 from sampan.api.resources import LEASES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, by_plural
-from sampan.apiserver.admission.chain import CREATE, DELETE, UPDATE, Attributes, Find, Plugin
+from sampan.apiserver.admission.chain import CREATE, DELETE, UPDATE, Attributes, Find, Steps
+from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.authz.node import node_of
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -25,7 +26,9 @@ _csi_nodes = by_plural("storage.k8s.io", "v1", "csinodes")
 _slices = by_plural("resource.k8s.io", "v1", "resourceslices")
 
 
-def plugin(find: Find) -> Plugin:
+def plugin(parts: PluginParts) -> Steps:
+    find = parts.registry.find
+
     def validate(attributes: Attributes) -> None:
         node = node_of(attributes.user)
         if node is None:
@@ -51,7 +54,7 @@ def plugin(find: Find) -> Plugin:
         elif resource is _slices:
             _slice(attributes, node)
 
-    return Plugin("NodeRestriction", frozenset({CREATE, UPDATE, DELETE}), validate=validate)
+    return Steps(validate=validate)
 
 
 def _refused(attributes: Attributes, why: str) -> ApiError:

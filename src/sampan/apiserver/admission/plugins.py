@@ -1,16 +1,13 @@
 """Which plugins run, in which order. As upstream's recommended order.
 
-Job: build every plugin from what it needs; choose by name what runs.
+Job: one row per plugin: what it is about, and which module beside this one holds it; choose by name
+    what runs. A module's `plugin(parts)` gives the steps.
 Invariant: what is not to be switched off (OWN) is not in the list of names.
 """
 
-import random
-from collections.abc import Awaitable, Callable
-from dataclasses import field, replace
+from importlib import import_module
 
-from sampan.api.objects import Obj
 from sampan.api.resources import (
-    ENDPOINT_SLICES,
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -18,83 +15,34 @@ from sampan.api.resources import (
     PODS,
     PRIORITY_CLASSES,
     SERVICES,
-    Resource,
 )
-from sampan.apiserver.admission import (
-    certificate_request,
-    certificates,
-    default_ingress_class,
-    default_toleration_seconds,
-    limit_ranger,
-    namespace_lifecycle,
-    node_restriction,
-    optional,
-    pod_security,
-    pod_topology_labels,
-    priority,
-    role_escalation,
-    runtime_class,
-    service_account,
-    storage,
-    taint_nodes_by_condition,
-    unenforced,
-    webhooks,
-)
-from sampan.apiserver.admission.chain import Attributes, Plugin, kinds_of
-from sampan.apiserver.admission.hook_metrics import HookMetrics
-from sampan.apiserver.admission.pod_security import PodSecuritySettings
-from sampan.apiserver.admission.resource_quota import Quotas
-from sampan.apiserver.admission.services import endpoint_of
-from sampan.apiserver.authz.chain import Authorization
-from sampan.apiserver.authz.followed import follow
-from sampan.apiserver.authz.rbac import RBAC_KINDS, Rbac
-from sampan.apiserver.outbound import CallFailed
-from sampan.apiserver.registry.generic import Registry
-from sampan.apiserver.registry.metadata import new_uid
-from sampan.core.clock import Clock
-from sampan.core.metrics import Metrics
+from sampan.apiserver.admission.chain import CONNECT, CREATE, DELETE, UPDATE, Plugin, kinds_of
+from sampan.apiserver.admission.parts import PluginParts
 from sampan.core.records import dataclass
 
-# Off unless they are asked for, as upstream's.
-OFF = frozenset({
-    "AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "DenyServiceExternalIPs", "EventRateLimit",
-    "ExtendedResourceToleration", "LimitPodHardAntiAffinityTopology", "NamespaceAutoProvision",
-    "NamespaceExists", "OwnerReferencesPermissionEnforcement", "PodNodeSelector",
-    "PodTolerationRestriction",
-})  # fmt: skip
-
+_EVERY = frozenset({CREATE, UPDATE, DELETE, CONNECT})
+_CHANGES = frozenset({CREATE, UPDATE, DELETE})
+_WRITES = frozenset({CREATE, UPDATE})
+_NEW = frozenset({CREATE})
 
 _POD = kinds_of(PODS)
 _CLAIM = kinds_of(PERSISTENT_VOLUME_CLAIMS)
 _REQUEST = frozenset({("certificates.k8s.io", "CertificateSigningRequest")})
-# The kinds that a plugin looks at; the others never call it. What is not here looks at every kind.
-CONCERNED = {
-    "AlwaysPullImages": _POD,
-    "CertificateApproval": _REQUEST,
-    "CertificateRequester": _REQUEST,
-    "CertificateSigning": _REQUEST,
-    "CertificateSubjectRestriction": _REQUEST,
-    "DefaultIngressClass": kinds_of(default_ingress_class.INGRESSES),
-    "DefaultStorageClass": _CLAIM,
-    "DefaultTolerationSeconds": _POD,
-    "DenyServiceExternalIPs": kinds_of(SERVICES),
-    "EventRateLimit": frozenset({("", "Event"), ("events.k8s.io", "Event")}),
-    "ExtendedResourceToleration": _POD,
-    "LimitPodHardAntiAffinityTopology": _POD,
-    "LimitRanger": _POD | _CLAIM,
-    "PersistentVolumeClaimResize": _CLAIM,
-    "PodNodeSelector": _POD,
-    "PodSecurity": _POD | kinds_of(NAMESPACES) | frozenset(pod_security.TEMPLATES),
-    "PodTolerationRestriction": _POD,
-    "PodTopologyLabels": _POD,
-    "Priority": _POD | kinds_of(PRIORITY_CLASSES),
-    "RoleEscalation": kinds_of(*RBAC_KINDS),
-    "RuntimeClass": _POD,
-    "ServiceAccount": _POD,
-    "StorageObjectInUseProtection": _CLAIM | kinds_of(PERSISTENT_VOLUMES),
-    "TaintNodesByCondition": kinds_of(NODES),
-    "UnenforcedPolicies": unenforced.KINDS,
-}
+_RBAC = "rbac.authorization.k8s.io"
+# What has a pod template inside: PodSecurity tells about it.
+_TEMPLATES = frozenset({
+    ("", "PodTemplate"), ("", "ReplicationController"), ("apps", "ReplicaSet"),
+    ("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"),
+    ("batch", "CronJob"),
+})  # fmt: skip
+_POLICIES = frozenset(
+    ("admissionregistration.k8s.io", f"{mode}AdmissionPolicy{binding}")
+    for mode in ("Validating", "Mutating")
+    for binding in ("", "Binding")
+)
+_ROLES = frozenset(
+    (_RBAC, f"{scope}Role{binding}") for scope in ("", "Cluster") for binding in ("", "Binding")
+)
 
 
 class UnknownPlugin(ValueError):
@@ -102,116 +50,87 @@ class UnknownPlugin(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class AdmissionSettings:
-    enabled: tuple[str, ...] = ()  # beyond the default ones
-    disabled: tuple[str, ...] = ()
-    pod_security: PodSecuritySettings = field(default_factory=PodSecuritySettings)
-    event_limits: tuple[optional.EventLimit, ...] = ()
+class Row:
+    name: str
+    module: str
+    operations: frozenset[str]
+    kinds: frozenset[tuple[str, str]] | None = None  # None: every kind
+    main_only: bool = False
+    is_on: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class PluginParts:
-    """What plugins are made of."""
+# Part of the kinds themselves.
+OWN = (
+    Row("CertificateRequester", "certificate_request", _NEW, _REQUEST, main_only=True),
+    Row("RoleEscalation", "role_escalation", _WRITES, _ROLES),
+    Row("UnenforcedPolicies", "unenforced", _WRITES, _POLICIES, main_only=True),
+)
+ROWS = (
+    Row("AlwaysAdmit", "always_admit", _EVERY, is_on=False),
+    Row("NamespaceAutoProvision", "namespace_auto_provision", _NEW, is_on=False),
+    Row("NamespaceLifecycle", "namespace_lifecycle", _CHANGES),
+    Row("NamespaceExists", "namespace_exists", _CHANGES, is_on=False),
+    Row("LimitPodHardAntiAffinityTopology", "limit_hard_anti_affinity", _WRITES, _POD,
+        main_only=True, is_on=False),
+    Row("LimitRanger", "limit_ranger", _WRITES, _POD | _CLAIM),
+    Row("ServiceAccount", "service_account", _NEW, _POD, main_only=True),
+    Row("NodeRestriction", "node_restriction", _CHANGES),
+    Row("TaintNodesByCondition", "taint_nodes_by_condition", _NEW, kinds_of(NODES),
+        main_only=True),
+    Row("AlwaysPullImages", "always_pull_images", _WRITES, _POD, is_on=False),
+    Row("ImagePolicyWebhook", "image_policy_webhook", _WRITES, _POD, is_on=False),
+    Row("PodSecurity", "pod_security", _WRITES, _POD | kinds_of(NAMESPACES) | _TEMPLATES),
+    Row("PodNodeSelector", "pod_node_selector", _NEW, _POD, main_only=True, is_on=False),
+    Row("Priority", "priority", _WRITES, _POD | kinds_of(PRIORITY_CLASSES), main_only=True),
+    Row("DefaultTolerationSeconds", "default_toleration_seconds", _WRITES, _POD, main_only=True),
+    Row("PodTolerationRestriction", "pod_toleration_restriction", _WRITES, _POD, main_only=True,
+        is_on=False),
+    Row("EventRateLimit", "event_rate_limit", _WRITES,
+        frozenset({("", "Event"), ("events.k8s.io", "Event")}), is_on=False),
+    Row("ExtendedResourceToleration", "extended_resource_toleration", _WRITES, _POD,
+        main_only=True, is_on=False),
+    Row("DefaultStorageClass", "default_storage_class", _NEW, _CLAIM, main_only=True),
+    Row("StorageObjectInUseProtection", "storage_in_use_protection", _NEW,
+        _CLAIM | kinds_of(PERSISTENT_VOLUMES), main_only=True),
+    Row("OwnerReferencesPermissionEnforcement", "owner_references", _WRITES, is_on=False),
+    Row("PersistentVolumeClaimResize", "claim_resize", frozenset({UPDATE}), _CLAIM,
+        main_only=True),
+    Row("RuntimeClass", "runtime_class", _NEW, _POD, main_only=True),
+    Row("CertificateApproval", "certificate_approval", frozenset({UPDATE}), _REQUEST),
+    Row("CertificateSigning", "certificate_signing", frozenset({UPDATE}), _REQUEST),
+    Row("ClusterTrustBundleAttest", "cluster_trust_bundle_attest", _WRITES,
+        frozenset({("certificates.k8s.io", "ClusterTrustBundle")}), main_only=True),
+    Row("CertificateSubjectRestriction", "certificate_subject_restriction", _NEW, _REQUEST,
+        main_only=True),
+    Row("DefaultIngressClass", "default_ingress_class", _NEW,
+        frozenset({("networking.k8s.io", "Ingress")}), main_only=True),
+    Row("DenyServiceExternalIPs", "deny_external_ips", _WRITES, kinds_of(SERVICES),
+        main_only=True, is_on=False),
+    Row("PodTopologyLabels", "pod_topology_labels", _WRITES, _POD),
+    Row("MutatingAdmissionWebhook", "mutating_webhooks", _EVERY),
+    Row("ValidatingAdmissionWebhook", "validating_webhooks", _EVERY),
+    Row("ResourceQuota", "resource_quota", _WRITES),
+    Row("AlwaysDeny", "always_deny", _EVERY, is_on=False),
+)  # fmt: skip
 
-    registry: Registry
-    authorization: Authorization
-    rbac: Rbac
-    mount_tokens: bool
-    settings: AdmissionSettings
-    make_namespace: Callable[[str], Awaitable[None]]
-    metrics: Metrics
-    clock: Clock
-    rng: random.Random
 
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    plugins: list[Plugin]
-    hooks: tuple[webhooks.Webhooks, ...]  # to be closed with the server
-
-
-def chosen(parts: PluginParts) -> Chosen:
+def chosen(parts: PluginParts) -> list[Plugin]:
     """Raises UnknownPlugin."""
-    hooks = tuple(_hooks(parts, one) for one in (webhooks.MUTATING, webhooks.VALIDATING))
-    ordered = _ordered(parts, *hooks)
-    names = [one.name for one in ordered]
-    settings = parts.settings
+    settings, names = parts.settings, {row.name for row in ROWS}
     for name in (*settings.enabled, *settings.disabled):
         if name not in names:
             raise UnknownPlugin(f'admission plugin "{name}" is unknown')
     on = [
-        one
-        for one in ordered
-        if one.name in settings.enabled
-        or (one.name not in OFF and one.name not in settings.disabled)
+        row
+        for row in ROWS
+        if row.name in settings.enabled or (row.is_on and row.name not in settings.disabled)
     ]
-    own = [
-        certificate_request.PLUGIN,
-        role_escalation.plugin(parts.rbac, parts.authorization),
-        unenforced.PLUGIN,
-    ]
-    narrowed = [replace(one, kinds=CONCERNED.get(one.name)) for one in (*own, *on)]
-    return Chosen(narrowed, hooks)
+    return [_plugin(row, parts) for row in (*OWN, *on)]
 
 
-def _ordered(
-    parts: PluginParts, mutating: webhooks.Webhooks, validating: webhooks.Webhooks
-) -> list[Plugin]:
-    registry, may = parts.registry, parts.authorization
-    find, find_all = registry.find, registry.find_all
-    settings = parts.settings
-    return [
-        optional.ALWAYS_ADMIT,
-        optional.namespace_auto_provision(find, parts.make_namespace),
-        namespace_lifecycle.plugin(find),
-        optional.namespace_exists(find),
-        optional.LIMIT_HARD_ANTI_AFFINITY,
-        limit_ranger.plugin(registry),
-        service_account.plugin(find, parts.mount_tokens, parts.rng),
-        node_restriction.plugin(find),
-        taint_nodes_by_condition.PLUGIN,
-        optional.ALWAYS_PULL_IMAGES,
-        pod_security.plugin(registry, settings.pod_security),
-        optional.pod_node_selector(find),
-        priority.plugin(find, find_all),
-        default_toleration_seconds.PLUGIN,
-        optional.pod_toleration_restriction(find),
-        optional.event_rate_limit(settings.event_limits, parts.clock),
-        optional.EXTENDED_TOLERATION,
-        storage.default_storage_class(find_all),
-        storage.IN_USE_PROTECTION,
-        optional.owner_references(may),
-        storage.claim_resize(find),
-        runtime_class.plugin(find),
-        certificates.approval(may),
-        certificates.signing(may),
-        certificates.SUBJECT_RESTRICTION,
-        default_ingress_class.plugin(find_all),
-        optional.DENY_EXTERNAL_IPS,
-        pod_topology_labels.plugin(find),
-        webhooks.mutating_plugin(mutating),
-        webhooks.validating_plugin(validating),
-        Quotas(registry).plugin(),
-        optional.ALWAYS_DENY,
-    ]
-
-
-def _hooks(parts: PluginParts, resource: Resource) -> webhooks.Webhooks:
-    registry = parts.registry
-
-    def resolve(namespace: str, name: str, port: int) -> tuple[str, int]:
-        service = registry.find(SERVICES, namespace, name)
-        kind = registry.kind(ENDPOINT_SLICES)
-        slices = [kind.items[key].obj for key in kind.keys(namespace)]
-        return endpoint_of(namespace, name, port, service, slices)
-
-    hooks = webhooks.Webhooks(
-        resource, registry.find, registry.find_all, resolve, _no_conditions,
-        HookMetrics(parts.metrics, parts.clock), lambda: new_uid(parts.rng),
+def _plugin(row: Row, parts: PluginParts) -> Plugin:
+    where = f"{__package__}.{row.module}"
+    return Plugin(
+        row.name, row.operations, lambda: import_module(where).plugin(parts), row.kinds,
+        row.main_only,
     )  # fmt: skip
-    follow(registry.kind(resource), lambda _before, _now: hooks.changed(), hooks.changed)
-    return hooks
-
-
-async def _no_conditions(_conditions: list[Obj], _attributes: Attributes) -> bool:
-    raise CallFailed("matchConditions are not supported")

@@ -5,28 +5,29 @@ Invariant: a label that cannot be read counts as restricted, and is refused when
 """
 
 import re
-from dataclasses import field
 
+from sampan.api.calls import Item
 from sampan.api.errors import FieldError, forbidden, invalid, invalid_value
 from sampan.api.objects import Obj, labels_of, meta_of, name_of
 from sampan.api.resources import NAMESPACES, PODS
-from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Find, Plugin
-from sampan.apiserver.admission.pod_security_checks import (
+from sampan.apiserver.admission.chain import UPDATE, Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.settings import (
     LATEST,
     LEVELS,
     PRIVILEGED,
     RESTRICTED,
-    Pod,
+    PodSecuritySettings,
+    Standard,
     Version,
-    violations,
 )
 from sampan.apiserver.registry.generic import Registry
-from sampan.core.records import dataclass
 
 _LABEL = "pod-security.kubernetes.io/"
 _MODES = ("enforce", "audit", "warn")
 _ENFORCED, _PLAIN = f"{_LABEL}enforce-policy", "privileged:latest"
 _VERSION = re.compile(r"v1\.([0-9]|[1-9][0-9]*)")
+MOST_NAMESPACES = 4096  # whose labels are remembered
 MOST_PODS = 3000  # looked at when a namespace's label changes, as upstream
 # Where the pod template of a kind that makes pods lies.
 TEMPLATES = {
@@ -41,28 +42,9 @@ TEMPLATES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Standard:
-    level: str = PRIVILEGED
-    version: Version = LATEST
-    latest: bool = True
-
-    def __str__(self) -> str:
-        return f"{self.level}:{'latest' if self.latest else f'v1.{self.version[1]}'}"
-
-
-@dataclass(frozen=True, slots=True)
-class PodSecuritySettings:
-    """What holds where a namespace says nothing, and who is not asked."""
-
-    defaults: dict[str, Standard] = field(default_factory=dict)  # by mode
-    exempt_users: frozenset[str] = frozenset()
-    exempt_namespaces: frozenset[str] = frozenset()
-    exempt_runtime_classes: frozenset[str] = frozenset()
-
-
-def plugin(registry: Registry, settings: PodSecuritySettings) -> Plugin:
-    find: Find = registry.find
+def plugin(parts: PluginParts) -> Steps:
+    registry, settings = parts.registry, parts.settings.pod_security
+    namespaces = _Namespaces(registry, settings)
 
     def validate(attributes: Attributes) -> None:
         obj, resource = attributes.obj, attributes.resource
@@ -72,11 +54,30 @@ def plugin(registry: Registry, settings: PodSecuritySettings) -> Plugin:
             _namespace(attributes, obj, registry, settings)
         elif resource is PODS:
             if attributes.subresource in ("", "ephemeralcontainers", "resize"):
-                _pod(attributes, obj, find(NAMESPACES, "", attributes.namespace), settings)
+                _pod(attributes, obj, namespaces.standards(attributes.namespace), settings)
         elif not attributes.subresource and (resource.group, resource.kind) in TEMPLATES:
-            _template(attributes, obj, find(NAMESPACES, "", attributes.namespace), settings)
+            _template(attributes, obj, namespaces.standards(attributes.namespace), settings)
 
-    return Plugin("PodSecurity", frozenset({CREATE, UPDATE}), validate=validate)
+    return Steps(validate=validate)
+
+
+class _Namespaces:
+    """What each namespace's labels ask for; read again when the namespace is another one."""
+
+    def __init__(self, registry: Registry, settings: PodSecuritySettings) -> None:
+        self._kind, self._settings = registry.kind(NAMESPACES), settings
+        self._known: dict[str, tuple[Item | None, dict[str, Standard] | None]] = {}
+
+    def standards(self, name: str) -> dict[str, Standard] | None:
+        """None: nothing is asked of pods here, as in most namespaces."""
+        item = self._kind.items.get(name)
+        known = self._known.get(name)
+        if known is None or known[0] is not item:
+            if len(self._known) >= MOST_NAMESPACES:
+                self._known.clear()
+            wanted = _standards_of(item.obj if item is not None else {}, self._settings)
+            known = self._known[name] = (item, wanted)
+        return known[1]
 
 
 def standards(labels: dict[str, str], settings: PodSecuritySettings) -> dict[str, Standard]:
@@ -98,11 +99,8 @@ def standards(labels: dict[str, str], settings: PodSecuritySettings) -> dict[str
     return found
 
 
-def _standards_of(
-    namespace: Obj | None, settings: PodSecuritySettings
-) -> dict[str, Standard] | None:
-    """None: nothing is asked of pods here, as in most namespaces."""
-    labels = labels_of(namespace or {})
+def _standards_of(namespace: Obj, settings: PodSecuritySettings) -> dict[str, Standard] | None:
+    labels = labels_of(namespace)
     if not settings.defaults and not any(key.startswith(_LABEL) for key in labels):
         return None
     return standards(labels, settings)
@@ -124,7 +122,10 @@ def _is_exempt(attributes: Attributes, spec: Obj, settings: PodSecuritySettings)
 
 
 def _pod(
-    attributes: Attributes, pod: Obj, namespace: Obj | None, settings: PodSecuritySettings
+    attributes: Attributes,
+    pod: Obj,
+    wanted: dict[str, Standard] | None,
+    settings: PodSecuritySettings,
 ) -> None:
     spec = pod.get("spec") or {}
     if attributes.operation == UPDATE and not attributes.subresource:
@@ -133,15 +134,17 @@ def _pod(
             return  # nothing that a standard looks at has changed
     if _is_exempt(attributes, spec, settings):
         return
-    wanted = _standards_of(namespace, settings)
     if wanted is None:
         attributes.audit[_ENFORCED] = _PLAIN
         return
+    # The checks are loaded by the first namespace that asks for a standard.
+    from sampan.apiserver.admission.pod_security_checks import Pod, violations
+
     seen = Pod(meta_of(pod), spec)
     enforced = wanted["enforce"]
     wrong = violations(seen, enforced.level, min(enforced.version, LATEST))
     attributes.audit[_ENFORCED] = str(enforced)
-    _tell(attributes, seen, wanted, without=("warn",) if wrong else ())
+    _tell(attributes, meta_of(pod), spec, wanted, without=("warn",) if wrong else ())
     if wrong:
         raise forbidden(
             "pods", "", attributes.name or meta_of(pod).get("generateName", ""),
@@ -155,22 +158,32 @@ def _as_seen(pod: Obj) -> tuple[Obj, Obj]:
 
 
 def _template(
-    attributes: Attributes, obj: Obj, namespace: Obj | None, settings: PodSecuritySettings
+    attributes: Attributes,
+    obj: Obj,
+    wanted: dict[str, Standard] | None,
+    settings: PodSecuritySettings,
 ) -> None:
     """What makes pods is never refused: only its pods would be."""
+    if wanted is None:
+        return
     found: Obj = obj
     for step in TEMPLATES[attributes.resource.group, attributes.resource.kind]:
         found = found.get(step) or {}
     spec = found.get("spec") or {}
     if spec and not _is_exempt(attributes, spec, settings):
-        wanted = _standards_of(namespace, settings)
-        if wanted is not None:
-            _tell(attributes, Pod(meta_of(found), spec), wanted, without=())
+        _tell(attributes, meta_of(found), spec, wanted, without=())
 
 
 def _tell(
-    attributes: Attributes, pod: Pod, wanted: dict[str, Standard], without: tuple[str, ...]
+    attributes: Attributes,
+    meta: Obj,
+    spec: Obj,
+    wanted: dict[str, Standard],
+    without: tuple[str, ...],
 ) -> None:
+    from sampan.apiserver.admission.pod_security_checks import Pod, violations
+
+    pod = Pod(meta, spec)
     for mode in ("audit", "warn"):
         standard = wanted[mode]
         if mode in without or standard.level == PRIVILEGED:
@@ -203,6 +216,8 @@ def _namespace(
 def _warn_of_existing(
     attributes: Attributes, namespace: Obj, standard: Standard, registry: Registry
 ) -> None:
+    from sampan.apiserver.admission.pod_security_checks import Pod, violations
+
     kind = registry.kind(PODS)
     found: dict[str, list[str]] = {}
     name = name_of(namespace)

@@ -7,11 +7,8 @@ To add a check: a function that yields (reason, details), and a row in the table
 from collections.abc import Callable, Iterator
 
 from sampan.api.objects import Obj
+from sampan.apiserver.admission.settings import BASELINE, PRIVILEGED, RESTRICTED, Version
 from sampan.core.records import dataclass
-
-PRIVILEGED, BASELINE, RESTRICTED = LEVELS = ("privileged", "baseline", "restricted")
-LATEST = (1, 35)
-Version = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)

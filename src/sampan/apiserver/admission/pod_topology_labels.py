@@ -5,12 +5,15 @@ Job: copy the topology labels of the node into the binding, or into a pod that i
 
 from sampan.api.objects import Obj, labels_of
 from sampan.api.resources import BINDINGS, NODES, PODS
-from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Find, Plugin
+from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
 
 _LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
-def plugin(find: Find) -> Plugin:
+def plugin(parts: PluginParts) -> Steps:
+    find = parts.registry.find
+
     def admit(attributes: Attributes) -> None:
         obj = attributes.obj
         if obj is None or attributes.resource not in (PODS, BINDINGS):
@@ -23,7 +26,7 @@ def plugin(find: Find) -> Plugin:
         if node is not None:
             _copy(obj, node)
 
-    return Plugin("PodTopologyLabels", frozenset({CREATE, UPDATE}), mutate=admit)
+    return Steps(admit)
 
 
 def _copy(pod: Obj, node: Obj) -> None:

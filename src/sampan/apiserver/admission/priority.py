@@ -6,27 +6,54 @@ Job: compute them at creation; refuse unknown classes, numbers given by hand and
 from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, meta_of, name_of
 from sampan.api.resources import PODS, PRIORITY_CLASSES
-from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Find, FindAll, Plugin
+from sampan.apiserver.admission.chain import UPDATE, Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.registry.generic import Registry
 
 DEFAULT_POLICY = "PreemptLowerPriority"
 
 
-def plugin(find: Find, find_all: FindAll) -> Plugin:
+class _Classes:
+    """The priority classes; which one is the default is worked out when they have changed."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._kind = registry.kind(PRIORITY_CLASSES)
+        self._seen = -1
+        self._default: Obj | None = None
+
+    def named(self, name: str) -> Obj | None:
+        item = self._kind.items.get(name)
+        return None if item is None else item.obj
+
+    def default(self) -> Obj | None:
+        if self._seen != self._kind.changed_revision:
+            self._seen = self._kind.changed_revision
+            defaults = [
+                one.obj for one in self._kind.items.values() if one.obj.get("globalDefault")
+            ]
+            # Several can only come from a race; as upstream, the lowest counts.
+            self._default = min(defaults, key=lambda one: int(one.get("value") or 0), default=None)
+        return self._default
+
+
+def plugin(parts: PluginParts) -> Steps:
+    classes = _Classes(parts.registry)
+
     def mutate(attributes: Attributes) -> None:
         pod = attributes.obj
-        if pod is None or not attributes.is_main(PODS):
+        if pod is None or attributes.resource is not PODS:
             return
         spec = pod.setdefault("spec", {})
         if attributes.operation == UPDATE:
             _keep(spec, (attributes.old or {}).get("spec") or {})
             return
-        _set_from_class(attributes, spec, _class_of(attributes, spec, find, find_all))
+        _set_from_class(attributes, spec, _class_of(attributes, spec, classes))
 
     def validate(attributes: Attributes) -> None:
         new = attributes.obj
-        if new is None or not attributes.is_main(PRIORITY_CLASSES) or not new.get("globalDefault"):
+        if new is None or not new.get("globalDefault"):
             return
-        other = _default_class(find_all(PRIORITY_CLASSES))
+        other = classes.default()
         if other is not None and name_of(other) != name_of(new):
             raise forbidden(
                 "priorityclasses", "scheduling.k8s.io", name_of(new),
@@ -34,7 +61,7 @@ def plugin(find: Find, find_all: FindAll) -> Plugin:
                 "Only one default can exist",
             )  # fmt: skip
 
-    return Plugin("Priority", frozenset({CREATE, UPDATE}), mutate=mutate, validate=validate)
+    return Steps(mutate, validate)
 
 
 def _keep(spec: Obj, old: Obj) -> None:
@@ -44,28 +71,24 @@ def _keep(spec: Obj, old: Obj) -> None:
             spec[field] = old[field]
 
 
-def _class_of(attributes: Attributes, spec: Obj, find: Find, find_all: FindAll) -> Obj | None:
+def _class_of(attributes: Attributes, spec: Obj, classes: _Classes) -> Obj | None:
     name = spec.get("priorityClassName")
     if not name:
-        default = _default_class(find_all(PRIORITY_CLASSES))
+        default = classes.default()
         if default is not None:
             spec["priorityClassName"] = name_of(default)
         return default
-    found = find(PRIORITY_CLASSES, "", name)
+    found = classes.named(name)
     if found is None:
         raise _refused(attributes, f"no PriorityClass with name {name} was found")
     return found
 
 
-def _default_class(classes: list[Obj]) -> Obj | None:
-    defaults = [one for one in classes if one.get("globalDefault")]
-    # Several can only come from a race; as upstream, the lowest counts.
-    return min(defaults, key=lambda one: int(one.get("value") or 0), default=None)
-
-
 def _set_from_class(attributes: Attributes, spec: Obj, chosen: Obj | None) -> None:
-    priority = int((chosen or {}).get("value") or 0)
-    policy = (chosen or {}).get("preemptionPolicy") or DEFAULT_POLICY
+    priority, policy = 0, DEFAULT_POLICY
+    if chosen is not None:
+        priority = int(chosen.get("value") or 0)
+        policy = chosen.get("preemptionPolicy") or DEFAULT_POLICY
     if spec.get("priority") is not None and spec["priority"] != priority:
         raise _refused(
             attributes,

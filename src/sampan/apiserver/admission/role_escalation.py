@@ -4,20 +4,13 @@ Job: refuse a role with rules, or a binding to a role, beyond what its writer ma
     writer has the verb `escalate` or `bind`. Not to be switched off: part of the kinds themselves.
 """
 
-from collections.abc import Awaitable
-
 from sampan.api.errors import ApiError, forbidden, not_found
 from sampan.api.objects import Obj, meta_of, name_of
 from sampan.api.resources import Resource
-from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Plugin
+from sampan.apiserver.admission.chain import Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.authn.user import MASTERS, User
-from sampan.apiserver.authz.bootstrap.objects import (
-    CLUSTER_ROLE_BINDINGS,
-    CLUSTER_ROLES,
-    GROUP,
-    ROLE_BINDINGS,
-    ROLES,
-)
+from sampan.apiserver.authz.bootstrap.objects import GROUP
 from sampan.apiserver.authz.chain import Attributes as Asked
 from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.rbac import Rbac
@@ -26,10 +19,11 @@ _EVERYTHING: list[Obj] = [
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
     {"verbs": ["*"], "nonResourceURLs": ["*"]},
 ]
-_KINDS = frozenset(one.kind for one in (CLUSTER_ROLES, ROLES, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS))
 
 
-def plugin(rbac: Rbac, authorization: Authorization) -> Plugin:
+def plugin(parts: PluginParts) -> Steps:
+    rbac, authorization = parts.rbac, parts.authorization
+
     async def check(attributes: Attributes) -> None:
         new, old = attributes.obj, attributes.old
         assert new is not None
@@ -40,13 +34,7 @@ def plugin(rbac: Rbac, authorization: Authorization) -> Plugin:
         else:
             await _check_role(rbac, authorization, attributes, new)
 
-    def validate(attributes: Attributes) -> Awaitable[None] | None:
-        resource = attributes.resource
-        if resource.group != GROUP or resource.kind not in _KINDS:
-            return None
-        return check(attributes)
-
-    return Plugin("RoleEscalation", frozenset({CREATE, UPDATE}), validate=validate)
+    return Steps(validate=check)
 
 
 def _is_same(new: Obj, old: Obj | None) -> bool:

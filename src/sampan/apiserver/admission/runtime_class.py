@@ -5,14 +5,17 @@ Job: copy them in; refuse a class that is missing and an overhead that is not it
 
 from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, copy_of
-from sampan.api.resources import PODS, RUNTIME_CLASSES
-from sampan.apiserver.admission.chain import CREATE, Attributes, Find, Plugin
+from sampan.api.resources import RUNTIME_CLASSES
+from sampan.apiserver.admission.chain import Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
 
 
-def plugin(find: Find) -> Plugin:
+def plugin(parts: PluginParts) -> Steps:
+    find = parts.registry.find
+
     def class_of(attributes: Attributes) -> Obj | None:
         name = ((attributes.obj or {}).get("spec") or {}).get("runtimeClassName")
-        if not name or not attributes.is_main(PODS):
+        if not name:
             return None
         found = find(RUNTIME_CLASSES, "", name)
         if found is None:
@@ -28,10 +31,11 @@ def plugin(find: Find) -> Plugin:
         _merge_scheduling(attributes, spec, found.get("scheduling") or {})
 
     def validate(attributes: Attributes) -> None:
-        found = class_of(attributes)
-        if attributes.obj is None or not attributes.is_main(PODS):
+        spec = (attributes.obj or {}).get("spec") or {}
+        overhead = spec.get("overhead")
+        if not overhead and not spec.get("runtimeClassName"):
             return
-        overhead = attributes.obj.get("spec", {}).get("overhead")
+        found = class_of(attributes)
         wanted = ((found or {}).get("overhead") or {}).get("podFixed")
         if overhead and found is None:
             why = (
@@ -41,7 +45,7 @@ def plugin(find: Find) -> Plugin:
         if overhead != wanted and (overhead or wanted):
             raise _refused(attributes, _MISMATCH)
 
-    return Plugin("RuntimeClass", frozenset({CREATE}), mutate, validate)
+    return Steps(mutate, validate)
 
 
 _MISMATCH = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"

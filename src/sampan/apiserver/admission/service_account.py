@@ -8,8 +8,9 @@ import random
 
 from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, annotations_of
-from sampan.api.resources import PODS, SERVICE_ACCOUNTS
-from sampan.apiserver.admission.chain import CREATE, Attributes, Find, Plugin
+from sampan.api.resources import SERVICE_ACCOUNTS
+from sampan.apiserver.admission.chain import Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.registry.names import suffix
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -17,10 +18,12 @@ TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_SECONDS = 3607  # as upstream: recognisable as the default
 
 
-def plugin(find: Find, mount_tokens: bool, rng: random.Random) -> Plugin:
+def plugin(parts: PluginParts) -> Steps:
+    find, mount_tokens, rng = parts.registry.find, parts.mount_tokens, parts.rng
+
     def admit(attributes: Attributes) -> None:
         pod = attributes.obj
-        if pod is None or not attributes.is_main(PODS):
+        if pod is None:
             return
         spec = pod.setdefault("spec", {})
         if MIRROR in annotations_of(pod):
@@ -40,7 +43,7 @@ def plugin(find: Find, mount_tokens: bool, rng: random.Random) -> Plugin:
         if mount_tokens and _wants_token(spec, account):
             _mount_token(spec, rng)
 
-    return Plugin("ServiceAccount", frozenset({CREATE}), mutate=admit)
+    return Steps(admit)
 
 
 def _refused(attributes: Attributes, why: str) -> ApiError:

@@ -3,19 +3,20 @@
 Job: put the not-ready taint on every node that is created.
 """
 
-from sampan.api.resources import NODES
-from sampan.apiserver.admission.chain import CREATE, Attributes, Plugin
+from sampan.apiserver.admission.chain import Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
 
 NOT_READY = "node.kubernetes.io/not-ready"
 
 
-def admit(attributes: Attributes) -> None:
-    if attributes.obj is None or not attributes.is_main(NODES):
+def plugin(_parts: PluginParts) -> Steps:
+    return Steps(_taint)
+
+
+def _taint(attributes: Attributes) -> None:
+    if attributes.obj is None:
         return
     spec = attributes.obj.setdefault("spec", {})
     taints = spec.get("taints") or []
     if not any(one.get("key") == NOT_READY and one.get("effect") == "NoSchedule" for one in taints):
         spec["taints"] = [*taints, {"key": NOT_READY, "effect": "NoSchedule"}]
-
-
-PLUGIN = Plugin("TaintNodesByCondition", frozenset({CREATE}), mutate=admit)

@@ -3,20 +3,14 @@
 Job: a warning on every write of a policy or binding that nobody acts on yet.
 """
 
-from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Plugin
+from sampan.apiserver.admission.chain import Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
 
-_GROUP = "admissionregistration.k8s.io"
-KINDS = frozenset(
-    (_GROUP, f"{mode}AdmissionPolicy{binding}")
-    for mode in ("Validating", "Mutating")
-    for binding in ("", "Binding")
-)
+
+def plugin(_parts: PluginParts) -> Steps:
+    return Steps(validate=_warn)
 
 
 def _warn(attributes: Attributes) -> None:
-    if not attributes.subresource:
-        kind = attributes.resource.kind
-        attributes.warnings.append(f"{kind} is stored, but not enforced: CEL is not supported yet")
-
-
-PLUGIN = Plugin("UnenforcedPolicies", frozenset({CREATE, UPDATE}), validate=_warn, kinds=KINDS)
+    kind = attributes.resource.kind
+    attributes.warnings.append(f"{kind} is stored, but not enforced: CEL is not supported yet")

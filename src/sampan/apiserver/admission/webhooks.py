@@ -3,7 +3,6 @@
 Job: find the hooks that a write concerns, ask them, and do what they answer.
 Invariant: a hook that fails counts by its failure policy; it never hangs a request beyond its
     timeout, and a redirect counts as a failure.
-Invariant: without hooks a write pays for one look at an empty list.
 """
 
 import ssl
@@ -17,17 +16,13 @@ from sampan.api.defaults import apply_defaults
 from sampan.api.errors import ApiError, BadRequest, InternalError, from_status
 from sampan.api.json_patch import json_patch
 from sampan.api.objects import Obj, name_of
-from sampan.api.resources import Resource, by_kind
+from sampan.api.resources import Resource
 from sampan.apiserver.admission import matching
 from sampan.apiserver.admission.chain import (
-    CONNECT,
-    CREATE,
-    DELETE,
-    UPDATE,
     Attributes,
     Find,
-    Plugin,
 )
+from sampan.apiserver.admission.hook_configurations import MUTATING
 from sampan.apiserver.admission.hook_metrics import HookMetrics
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.outbound import Caller, CallFailed, Target
@@ -38,22 +33,12 @@ from sampan.core.tls import client_context
 
 log = get_logger(__name__)
 
-_EVERY = frozenset({CREATE, UPDATE, DELETE, CONNECT})
 _DRY = ("None", "NoneOnDryRun")
 _VERSIONS = ("v1", "v1beta1")
 # (service namespace, service name, port) → host and port to connect to.
 Resolve = Callable[[str, str, int], tuple[str, int]]
 # (conditions, attributes) → whether all are met; raises CallFailed where one cannot be evaluated.
 Conditions = Callable[[list[Obj], Attributes], Awaitable[bool]]
-
-
-def _row(kind: str) -> Resource:
-    found = by_kind("admissionregistration.k8s.io/v1", kind)
-    assert found is not None, kind
-    return found
-
-
-MUTATING, VALIDATING = _row("MutatingWebhookConfiguration"), _row("ValidatingWebhookConfiguration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +68,7 @@ class Webhooks:
         metrics: HookMetrics,
         new_uid: Callable[[], str],
     ) -> None:
+        """To be told by `changed` when a configuration is another one."""
         self._resource, self._find, self._find_all = resource, find, find_all
         self._resolve, self._conditions = resolve, conditions
         self._metrics, self._new_uid = metrics, new_uid
@@ -226,25 +212,22 @@ class Webhooks:
         return Target(f"https://{shown}:{port}/{path}", tls, f"{name}.{namespace}.svc")
 
 
-def mutating_plugin(hooks: Webhooks) -> Plugin:
-    async def call(attributes: Attributes) -> None:
-        changed_at = await _round(hooks, attributes, await hooks.concerned(attributes), [])
-        again = [
-            (index, one)
-            for index, one in enumerate(await hooks.concerned(attributes))
-            if one[0].spec.get("reinvocationPolicy") == "IfNeeded"
-            and any(at > index for at in changed_at)
-        ]
-        if again:
-            await _round(hooks, attributes, [one for _, one in again], [])
-        attributes.reinvoke = attributes.reinvoke or bool(changed_at)
+async def mutate(hooks: Webhooks, attributes: Attributes) -> None:
+    changed_at = await _round(hooks, attributes, await hooks.concerned(attributes), [])
+    again = [
+        (index, one)
+        for index, one in enumerate(await hooks.concerned(attributes))
+        if one[0].spec.get("reinvocationPolicy") == "IfNeeded"
+        and any(at > index for at in changed_at)
+    ]
+    if again:
+        await _round(hooks, attributes, [one for _, one in again], [])
+    attributes.reinvoke = attributes.reinvoke or bool(changed_at)
 
-    def mutate(attributes: Attributes) -> Awaitable[None] | None:
-        if not hooks.hooks() or matching.is_exempt(attributes):
-            return None
-        return call(attributes)
 
-    return Plugin("MutatingAdmissionWebhook", _EVERY, mutate=mutate)
+async def validate(hooks: Webhooks, attributes: Attributes) -> None:
+    found = await hooks.concerned(attributes)
+    await all_of(hooks.ask(hook, matched, attributes) for hook, matched in found)
 
 
 async def _round(
@@ -260,19 +243,6 @@ async def _round(
         if patched and response is not None and _patch(hook, matched, attributes, response):
             changed_at.append(index)
     return changed_at
-
-
-def validating_plugin(hooks: Webhooks) -> Plugin:
-    async def call(attributes: Attributes) -> None:
-        found = await hooks.concerned(attributes)
-        await all_of(hooks.ask(hook, matched, attributes) for hook, matched in found)
-
-    def validate(attributes: Attributes) -> Awaitable[None] | None:
-        if not hooks.hooks() or matching.is_exempt(attributes):
-            return None
-        return call(attributes)
-
-    return Plugin("ValidatingAdmissionWebhook", _EVERY, validate=validate)
 
 
 def _patch(hook: Hook, matched: matching.Matched, attributes: Attributes, response: Obj) -> bool:

@@ -38,9 +38,15 @@ class Registry:
     def __init__(self, store: Store, cache: WatchCache) -> None:
         self.store = store
         self.cache = cache
+        # Asked several times per request; a kind's cache is the same one for ever.
+        self._kinds: dict[tuple[str, str], KindCache] = {}
 
     def kind(self, resource: Resource) -> KindCache:
-        return self.cache.kind(resource.storage_prefix)
+        key = (resource.plural, resource.group)
+        found = self._kinds.get(key)
+        if found is None:
+            found = self._kinds[key] = self.cache.kind(resource.storage_prefix)
+        return found
 
     def find(self, resource: Resource, namespace: str, name: str) -> Obj | None:
         """As the cache has it now; stored form."""

@@ -9,7 +9,9 @@ from sampan.api.errors import Forbidden
 from sampan.api.objects import key_of
 from sampan.api.resources import NODES, PODS, PRIORITY_CLASSES, SERVICE_ACCOUNTS, by_kind
 from sampan.apiserver.admission.chain import CREATE, UPDATE, Admission, Attributes
-from sampan.apiserver.admission.plugins import AdmissionSettings, PluginParts, chosen
+from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.plugins import chosen
+from sampan.apiserver.admission.settings import AdmissionSettings
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.rbac import Rbac
@@ -52,7 +54,7 @@ def admitted(obj, resource=PODS, operation=CREATE, old=None, mount_tokens=False,
         registry, Authorization([]), rbac, mount_tokens, AdmissionSettings(), None, Metrics(),
         LoopClock(), random.Random(1),
     )  # fmt: skip
-    chain = Admission(chosen(parts).plugins)
+    chain = Admission(chosen(parts))
     namespace = "team" if resource.namespaced else ""
     attributes = Attributes(USER, operation, resource, namespace, "x", "", obj, old, False)
 

@@ -1,0 +1,58 @@
+"""AlwaysPullImages: who runs an image has shown, each time, that they may pull it.
+
+Job: set every pull policy to Always; refuse any other that came after.
+"""
+
+from collections.abc import Iterator
+
+from sampan.api.errors import not_supported
+from sampan.api.objects import Obj
+from sampan.api.resources import PODS
+from sampan.apiserver.admission.chain import UPDATE, Attributes, Steps, refused
+from sampan.apiserver.admission.parts import PluginParts
+
+_FIELDS = ("initContainers", "containers", "ephemeralContainers")
+
+
+def plugin(_parts: PluginParts) -> Steps:
+    return Steps(_pull_always, _pulls_always)
+
+
+def _pull_always(attributes: Attributes) -> None:
+    if _concerns(attributes) and attributes.obj is not None:
+        for _, holder, field in _policies(attributes.obj):
+            holder[field] = "Always"
+
+
+def _pulls_always(attributes: Attributes) -> None:
+    if not _concerns(attributes) or attributes.obj is None:
+        return
+    for path, holder, field in _policies(attributes.obj):
+        if holder.get(field) != "Always":
+            why = not_supported(path, holder.get(field) or "", ["Always"])
+            raise refused(attributes, f"{why.field}: {why.message}")
+
+
+def _concerns(attributes: Attributes) -> bool:
+    """As upstream: an update that brings no new image is none of its business."""
+    if attributes.obj is None or attributes.subresource not in ("", "ephemeralcontainers"):
+        return False
+    if attributes.operation != UPDATE or attributes.resource is not PODS:
+        return True
+    return not _images(attributes.obj) <= _images(attributes.old or {})
+
+
+def _images(pod: Obj) -> set[str]:
+    spec = pod.get("spec") or {}
+    return {one.get("image") or "" for field in _FIELDS for one in spec.get(field) or ()}
+
+
+def _policies(pod: Obj) -> Iterator[tuple[str, Obj, str]]:
+    """(path, what holds the policy, its field)."""
+    spec = pod.get("spec") or {}
+    for field in _FIELDS:
+        for index, container in enumerate(spec.get(field) or ()):
+            yield f"spec.{field}[{index}].imagePullPolicy", container, "imagePullPolicy"
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        if volume.get("image"):
+            yield f"spec.volumes[{index}].image.pullPolicy", volume["image"], "pullPolicy"

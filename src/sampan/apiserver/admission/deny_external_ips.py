@@ -1,0 +1,18 @@
+"""DenyServiceExternalIPs: no service gets an external IP that it does not have already.
+
+Job: refuse new entries of spec.externalIPs.
+"""
+
+from sampan.apiserver.admission.chain import Attributes, Steps, refused
+from sampan.apiserver.admission.parts import PluginParts
+
+
+def plugin(_parts: PluginParts) -> Steps:
+    return Steps(validate=_validate)
+
+
+def _validate(attributes: Attributes) -> None:
+    new = attributes.obj or {}
+    had = set(((attributes.old or {}).get("spec") or {}).get("externalIPs") or ())
+    if set((new.get("spec") or {}).get("externalIPs") or ()) - had:
+        raise refused(attributes, "Use of external IPs is denied by admission control.")

@@ -1,0 +1,59 @@
+"""EventRateLimit: nobody fills the store with events.
+
+Job: token buckets per server, namespace, user, or source and object; 429 beyond.
+"""
+
+from collections import OrderedDict
+
+from sampan.api.errors import TooManyRequests
+from sampan.apiserver.admission.chain import Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.settings import EventLimit
+from sampan.core.clock import Clock
+
+
+def plugin(parts: PluginParts) -> Steps:
+    buckets = [(one, _Buckets(one, parts.clock)) for one in parts.settings.event_limits]
+
+    def validate(attributes: Attributes) -> None:
+        if attributes.obj is None or attributes.dry_run:
+            return
+        for limit, of in buckets:
+            if not of.take(_bucket(limit.kind, attributes)):
+                raise TooManyRequests("limit reached on type " + limit.kind)
+
+    return Steps(validate=validate)
+
+
+def _bucket(kind: str, attributes: Attributes) -> str:
+    event = attributes.obj or {}
+    match kind:
+        case "Namespace":
+            return attributes.namespace
+        case "User":
+            return attributes.user.name
+        case "SourceAndObject":
+            source, about = event.get("source") or {}, event.get("involvedObject") or {}
+            parts = (source.get("component"), source.get("host"), about.get("kind"),
+                     about.get("namespace"), about.get("name"), about.get("uid"),
+                     about.get("apiVersion"))  # fmt: skip
+            return "".join(str(one or "") for one in parts)
+    return ""
+
+
+class _Buckets:
+    """Token buckets, the least recently used forgotten first."""
+
+    def __init__(self, limit: EventLimit, clock: Clock) -> None:
+        self._limit, self._clock = limit, clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, key: str) -> bool:
+        now = self._clock.monotonic()
+        left, at = self._left.pop(key, (float(self._limit.burst), now))
+        left = min(float(self._limit.burst), left + (now - at) * self._limit.per_second)
+        good = left >= 1
+        self._left[key] = (left - 1 if good else left, now)
+        if len(self._left) > self._limit.most:
+            self._left.popitem(last=False)
+        return good

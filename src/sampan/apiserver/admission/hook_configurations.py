@@ -1,0 +1,77 @@
+"""The way to the webhooks: loaded with the first configuration that there is.
+
+Job: one step for mutating and one for validating hooks.
+Invariant: without hooks a write pays for one look at an empty table.
+Invariant: configurations of admission itself are never shown to hooks: nobody can lock themselves
+    out.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from sampan.api.objects import Obj
+from sampan.api.resources import ENDPOINT_SLICES, SERVICES, Resource, by_kind
+from sampan.apiserver.admission.chain import Attributes, Step
+from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.registry.metadata import new_uid
+
+if TYPE_CHECKING:
+    from sampan.apiserver.admission.webhooks import Webhooks
+
+OWN_GROUP = "admissionregistration.k8s.io"
+
+
+def _row(kind: str) -> Resource:
+    found = by_kind(f"{OWN_GROUP}/v1", kind)
+    assert found is not None, kind
+    return found
+
+
+MUTATING, VALIDATING = _row("MutatingWebhookConfiguration"), _row("ValidatingWebhookConfiguration")
+Call = Callable[["Webhooks", Attributes], Awaitable[None]]
+
+
+def step(parts: PluginParts, resource: Resource) -> Step:
+    kind = parts.registry.kind(resource)
+    made: list[Webhooks] = []
+
+    def asked(attributes: Attributes) -> Awaitable[None] | None:
+        if not kind.items or attributes.resource.group == OWN_GROUP:
+            return None
+        from sampan.apiserver.admission import webhooks
+
+        if not made:
+            made.append(_webhooks(parts, resource))
+        call = webhooks.mutate if resource is MUTATING else webhooks.validate
+        return call(made[0], attributes)
+
+    return asked
+
+
+def _webhooks(parts: PluginParts, resource: Resource) -> "Webhooks":
+    from sampan.apiserver.admission.hook_metrics import HookMetrics
+    from sampan.apiserver.admission.services import endpoint_of
+    from sampan.apiserver.admission.webhooks import Webhooks
+    from sampan.apiserver.authz.followed import follow
+
+    registry = parts.registry
+
+    def resolve(namespace: str, name: str, port: int) -> tuple[str, int]:
+        service = registry.find(SERVICES, namespace, name)
+        kind = registry.kind(ENDPOINT_SLICES)
+        slices = [kind.items[key].obj for key in kind.keys(namespace)]
+        return endpoint_of(namespace, name, port, service, slices)
+
+    hooks = Webhooks(
+        resource, registry.find, registry.find_all, resolve, _no_conditions,
+        HookMetrics(parts.metrics, parts.clock), lambda: new_uid(parts.rng),
+    )  # fmt: skip
+    follow(registry.kind(resource), lambda _before, _now: hooks.changed(), hooks.changed)
+    parts.at_stop.append(hooks.close)
+    return hooks
+
+
+async def _no_conditions(_conditions: list[Obj], _attributes: Attributes) -> bool:
+    from sampan.apiserver.outbound import CallFailed
+
+    raise CallFailed("matchConditions are not supported")

@@ -1,0 +1,27 @@
+"""LimitPodHardAntiAffinityTopology: a pod keeps others off its node, not off more.
+
+Job: refuse required anti-affinity over any topology but the node.
+"""
+
+from sampan.apiserver.admission.chain import Attributes, Steps, refused
+from sampan.apiserver.admission.parts import PluginParts
+
+_HOSTNAME = "kubernetes.io/hostname"
+
+
+def plugin(_parts: PluginParts) -> Steps:
+    return Steps(validate=_validate)
+
+
+def _validate(attributes: Attributes) -> None:
+    affinity = ((attributes.obj or {}).get("spec") or {}).get("affinity") or {}
+    terms = (affinity.get("podAntiAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    for term in terms or ():
+        if term.get("topologyKey") != _HOSTNAME:
+            raise refused(
+                attributes,
+                "affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey "
+                f"{term.get('topologyKey')} but only key {_HOSTNAME} is allowed",
+            )

@@ -1,0 +1,12 @@
+"""MutatingAdmissionWebhook: other servers change writes.
+
+Job: the plugin; what it does is webhooks.py's.
+"""
+
+from sampan.apiserver.admission.chain import Steps
+from sampan.apiserver.admission.hook_configurations import MUTATING, step
+from sampan.apiserver.admission.parts import PluginParts
+
+
+def plugin(parts: PluginParts) -> Steps:
+    return Steps(mutate=step(parts, MUTATING))

@@ -1,0 +1,48 @@
+"""OwnerReferencesPermissionEnforcement: whoever sets an owner may delete the object anyway.
+
+Job: ask for the right to delete, and for blockOwnerDeletion the right to finalize the owner.
+"""
+
+from collections.abc import Awaitable
+
+from sampan.api.objects import Obj, meta_of
+from sampan.api.resources import by_kind
+from sampan.apiserver.admission.chain import Attributes, Steps, refused
+from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.authz.chain import Attributes as Asked
+
+
+def plugin(parts: PluginParts) -> Steps:
+    authorization = parts.authorization
+
+    async def check(attributes: Attributes, changed: list[Obj]) -> None:
+        user, resource = attributes.user, attributes.resource
+        delete = Asked(
+            user, "delete", resource.group, resource.plural, "", attributes.namespace,
+            attributes.name,
+        )  # fmt: skip
+        if not (await authorization.decide(delete))[0]:
+            why = "cannot set an ownerRef on a resource you can't delete"
+            raise refused(attributes, why)
+        for one in changed:
+            owner = by_kind(one.get("apiVersion") or "", one.get("kind") or "")
+            if not one.get("blockOwnerDeletion") or owner is None:
+                continue
+            asked = Asked(
+                user, "update", owner.group, owner.plural, "finalizers",
+                attributes.namespace if owner.namespaced else "", one.get("name") or "",
+            )  # fmt: skip
+            if not (await authorization.decide(asked))[0]:
+                why = (
+                    "cannot set blockOwnerDeletion if an ownerReference refers to a resource you "
+                    "can't set finalizers on"
+                )
+                raise refused(attributes, why)
+
+    def validate(attributes: Attributes) -> Awaitable[None] | None:
+        new = meta_of(attributes.obj or {}).get("ownerReferences") or []
+        old = meta_of(attributes.old or {}).get("ownerReferences") or []
+        changed = [one for one in new if one not in old]
+        return check(attributes, changed) if changed else None
+
+    return Steps(validate=validate)

@@ -1,0 +1,26 @@
+"""StorageObjectInUseProtection: claims and volumes in use are not deleted under their users.
+
+Job: put the protecting finalizer on every new claim and volume.
+"""
+
+from sampan.apiserver.admission.chain import Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
+
+PROTECTED = {
+    "PersistentVolume": "kubernetes.io/pv-protection",
+    "PersistentVolumeClaim": "kubernetes.io/pvc-protection",
+}
+
+
+def plugin(_parts: PluginParts) -> Steps:
+    return Steps(_protect)
+
+
+def _protect(attributes: Attributes) -> None:
+    obj = attributes.obj
+    if obj is None:
+        return
+    finalizers = obj["metadata"].get("finalizers") or []
+    wanted = PROTECTED[attributes.resource.kind]
+    if wanted not in finalizers:
+        obj["metadata"]["finalizers"] = [*finalizers, wanted]
