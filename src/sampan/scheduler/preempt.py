@@ -16,8 +16,7 @@ from sampan.core.records import dataclass
 from sampan.scheduler.budgets import Budget, violating
 from sampan.scheduler.cache_state import CacheState
 from sampan.scheduler.decide import filtered, hopeful
-from sampan.scheduler.depends import Depends
-from sampan.scheduler.expected import Nominations, added, allows, removed
+from sampan.scheduler.expected import Nominations, added, allows, only_room_matters, removed
 from sampan.scheduler.preempt_columns import victims_by_room
 from sampan.scheduler.profile import Profile
 from sampan.scheduler.resident import Resident
@@ -70,7 +69,7 @@ def not_eligible(pod: PodRow, nominations: Nominations, cache: CacheState) -> st
 def preempt(pod: PodRow, asked: Preemptor, rng: random.Random) -> Candidate | Hopeless:
     columns = asked.cache.columns
     may_help = hopeful(pod.shape, columns.snapshot(), asked.profile)
-    if _only_room_matters(pod, asked):
+    if only_room_matters(pod.shape, columns.snapshot(), asked.profile):
         found = victims_by_room(pod, columns, may_help, asked.budgets, asked.nominations, rng)
         if found is not None:
             node, victims, violations = found
@@ -161,18 +160,6 @@ def _preference(one: Candidate) -> tuple[float, ...]:
     total = sum(victim.priority + 2**31 for victim in one.victims)
     earliest = min(victim.started for victim in one.victims if victim.priority == highest)
     return (one.violations, highest, total, len(one.victims), -earliest)
-
-
-def _only_room_matters(pod: PodRow, asked: Preemptor) -> bool:
-    """Whether no rule but the one of resources can refuse the pod for what others do."""
-    nodes = asked.cache.columns.snapshot()
-    if pod.shape.usage.ports:
-        return False
-    return all(
-        rule.mask(pod.shape, nodes) is None
-        for rule in asked.profile.filters
-        if rule.depends is Depends.EVERYTHING
-    )
 
 
 def _fits(at: int, pod: PodRow, asked: Preemptor) -> bool:

@@ -13,13 +13,13 @@ import numpy as np
 from sampan.scheduler.budgets import Budget
 from sampan.scheduler.columns import Columns
 from sampan.scheduler.expected import Nominations
+from sampan.scheduler.expected_room import PODS
 from sampan.scheduler.pod_table import PodTable
 from sampan.scheduler.resident import Resident
 from sampan.scheduler.rows import PodRow
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
 
 _POSITIVE = 2**31  # makes the sum of priorities grow with each victim
-_PODS = ""  # the "resource" of which each pod takes one
 
 
 def victims_by_room(
@@ -35,7 +35,7 @@ def victims_by_room(
     slots = slots[may_help[table.node[slots]]]
     if not len(slots):
         return None
-    room = _Room(pod, nodes, table, nominations)
+    room = _Room(pod, nodes, columns, nominations)
     room.give_back(slots)
     slots = slots[room.enough()[table.node[slots]]]
     if not len(slots):
@@ -58,24 +58,21 @@ class _Room:
     """What is left on each node once the newcomer, and who is expected there, have come."""
 
     def __init__(
-        self, pod: PodRow, nodes: Snapshot, table: PodTable, nominations: Nominations
+        self, pod: PodRow, nodes: Snapshot, columns: Columns, nominations: Nominations
     ) -> None:
+        table = columns.table
         self._node = table.node
         # What each pod of the table takes, and what each node has left.
-        self._takes: dict[str, IntArray] = {_PODS: np.ones(len(table.node), np.int64)}
-        self._left: dict[str, IntArray] = {_PODS: nodes.allowed_pods - nodes.pods - 1}
+        self._takes: dict[str, IntArray] = {PODS: np.ones(len(table.node), np.int64)}
+        self._left: dict[str, IntArray] = {PODS: nodes.allowed_pods - nodes.pods - 1}
         for name, amount in pod.shape.usage.requests:
             self._takes[name] = table.requests(name)
             allocatable = nodes.allocatable.get(name)
             has = np.zeros(len(nodes), np.int64) if allocatable is None else allocatable
             self._left[name] = has - nodes.requested.get(name, 0) - amount
-        for node, pods in nominations.for_others(pod.uid, pod.priority).items():
-            at = nodes.at.get(node)
-            if at is not None:
-                self._left[_PODS][at] -= len(pods)
-                for name, amount in (pair for one in pods for pair in one.usage.requests):
-                    if name in self._left:
-                        self._left[name][at] -= amount
+        for name, taken in nominations.taken_by_others(pod.uid, pod.priority, columns).items():
+            if name in self._left:
+                self._left[name] = self._left[name] - taken
 
     def give_back(self, slots: IntArray) -> None:
         for name, left in self._left.items():

@@ -1,4 +1,5 @@
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -6,12 +7,12 @@ from hypothesis import strategies as st
 
 from sampan.scheduler.batch import Batches
 from sampan.scheduler.decide import Chosen, Refused, filtered
-from sampan.scheduler.expected import NOBODY, Nominations
+from sampan.scheduler.expected import NOBODY, Nominations, refused_with, with_room_for
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.requests import Usage
 from sampan.scheduler.resident import Resident, resident_of
 from sampan.scheduler.rows import pod_row
-from sampan.testing.random_clusters import cache_of, crowds, neighbours, pods
+from sampan.testing.random_clusters import cache_of, clusters, crowds, neighbours, pods
 
 
 def one(uid, priority=0):
@@ -77,3 +78,39 @@ def test_a_node_must_do_with_and_without_those_who_are_expected(cluster, pod, co
     assert found.feasible == len(good)
     first = batches.decide(shape, random.Random(1), expected, first=good[-1])
     assert first.node == good[-1]
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=150)
+@given(
+    clusters(),
+    pods("me"),
+    st.lists(
+        st.tuples(pods("e"), st.integers(0, 4), st.sampled_from((0, 5, 10))), min_size=1, max_size=4
+    ),
+    st.booleans(),
+)
+def test_room_is_weighed_all_at_once_as_one_by_one(cluster, pod, coming, is_expected_itself):
+    """Some come, some are withdrawn, nodes come and go in between; the pod itself may be one."""
+    cache, nominations = cache_of(*cluster), Nominations()
+    row = pod_row(pod)
+    nominations.taken(row.priority, cache.columns)  # from here on it is kept up to date
+    for number, (made, where, priority) in enumerate(coming):
+        uid = "me" if is_expected_itself and not number else f"e{number % 3}"
+        resident = replace(resident_of(made), uid=uid, priority=priority)
+        nominations.put(resident, f"node-{where}")
+        if number == 1:
+            cache.remove_node("node-0")
+    expected = nominations.for_others("me", row.priority)
+    nodes = cache.snapshot()
+    feasible, _ = filtered(row.shape, nodes, DEFAULT_PROFILE)
+    asked = (row.shape, feasible, cache.columns, DEFAULT_PROFILE)
+    found = with_room_for(expected, *asked)
+    assert found.tolist() == with_room_for(dict(expected), *asked).tolist()
+    assert bool(expected) == bool(dict(expected))
+    if not found.any():
+        at_once = refused_with(expected, row.shape, cache.columns, DEFAULT_PROFILE)
+        slowly = refused_with(dict(expected), row.shape, cache.columns, DEFAULT_PROFILE)
+        assert {(one.rule, one.reasons, one.nodes) for one in at_once.refusals} == {
+            (one.rule, one.reasons, one.nodes) for one in slowly.refusals
+        }
