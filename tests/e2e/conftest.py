@@ -9,7 +9,6 @@ import pytest
 
 from sampan.testing.images import busybox_archive
 from sampan.testing.kubectl import client_minor
-from sampan.testing.leftovers import leftovers
 from sampan.testing.registry import Registry
 from sampan.testing.sampan_process import SampanProcess
 
@@ -65,7 +64,7 @@ def cluster(workspace, archive):
     code = cluster.stop()
     cluster.reset()
     assert code == 0, cluster.output.read_text()
-    assert leftovers(cluster.data_dir) == {}
+    assert cluster.leftovers() == {}
 
 
 @pytest.fixture
@@ -80,5 +79,5 @@ def own_cluster():
     cluster = SampanProcess(root)
     yield cluster
     cluster.reset()
-    assert leftovers(cluster.data_dir) == {}
+    assert cluster.leftovers() == {}
     shutil.rmtree(root)

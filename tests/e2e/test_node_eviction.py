@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from sampan.testing.leftovers import leftovers
 from sampan.testing.processes import eventually
 from sampan.testing.sampan_process import SampanProcess
 
@@ -128,7 +127,7 @@ def small_disk():
         cluster = SampanProcess(Path(root))
         yield cluster
         cluster.reset()
-        assert leftovers(cluster.data_dir) == {}
+        assert cluster.leftovers() == {}
     finally:
         subprocess.run(["umount", root], check=True)
         os.rmdir(root)

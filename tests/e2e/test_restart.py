@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from sampan.api.objects import uid_of
-from sampan.testing.leftovers import leftovers
 from sampan.testing.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
@@ -48,7 +47,7 @@ def test_a_clean_stop_leaves_no_process_and_a_start_brings_the_same_cluster_back
     uid = uid_of(kubectl.get("pod", "web"))
     authority = (own_cluster.data_dir / "pki" / "ca.crt").read_bytes()
     assert own_cluster.stop() == 0
-    assert "processes" not in leftovers(own_cluster.data_dir)
+    assert "processes" not in own_cluster.leftovers()
     own_cluster.up("--runtime", "cri")
     assert uid_of(kubectl.get("pod", "web")) == uid
     assert (own_cluster.data_dir / "pki" / "ca.crt").read_bytes() == authority
@@ -160,4 +159,4 @@ def test_reset_removes_everything(own_cluster, archive):
     kubectl.wait_phase("web", "Running")
     own_cluster.run("reset", "--yes")
     assert not own_cluster.data_dir.exists()
-    assert leftovers(own_cluster.data_dir) == {}
+    assert own_cluster.leftovers() == {}

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from sampan.network.cni import PodNetwork
 from sampan.testing.kubectl import Kubectl
+from sampan.testing.leftovers import leftovers, network_of
 from sampan.testing.processes import Program
 
 
@@ -19,6 +21,7 @@ class SampanProcess:
         self.kubeconfig = root / "kubeconfig"
         self.output = root / "sampan.out"
         self.program: Program | None = None
+        self._network: PodNetwork | None = None
         (root / "home").mkdir(exist_ok=True, parents=True)
 
     @property
@@ -43,6 +46,7 @@ class SampanProcess:
             environment(),
         )  # fmt: skip
         self.program.wait_until(ready.exists, seconds)
+        self._network = network_of(self.data_dir) or self._network
         return self
 
     def stop(self) -> int:
@@ -60,6 +64,10 @@ class SampanProcess:
             self.run("reset", "--yes")
         if self.program is not None:
             self.program.process.wait(10)
+
+    def leftovers(self) -> dict[str, list[str]]:
+        """Of its whole life, as far as we started it."""
+        return leftovers(self.data_dir, self._network)
 
     def run(self, verb: str, *arguments: str) -> str:
         """Another verb on the same data directory."""

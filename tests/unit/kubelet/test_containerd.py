@@ -4,9 +4,12 @@ import asyncio
 import json
 import os
 import platform
+import shutil
 import signal
 import socket
+import tempfile
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -22,14 +25,17 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def place(tmp_path):
-    """A data directory, and a `containerd` that waits for SIGTERM."""
-    programs = tmp_path / "bin"
+def place():
+    """A data directory, and a `containerd` that waits for SIGTERM. A short path, so that its socket
+    is inside of it, and not in /run where it would stay."""
+    place = Path(tempfile.mkdtemp(prefix="sampan-unit-"))
+    programs = place / "bin"
     programs.mkdir()
     program = programs / "containerd"
     program.write_bytes(pause_program(architecture(platform.machine())))
     program.chmod(0o755)
-    return tmp_path
+    yield place
+    shutil.rmtree(place)
 
 
 def daemon_of(place, *, cni="cni"):

@@ -56,7 +56,8 @@ def test_pods_with_host_ports_have_a_network_configuration_of_their_own():
 def test_a_long_path_gets_a_short_socket():
     far = Path("/" + "d" * 120)
     paths = layout(far)
-    assert len(f"{paths.socket}.ttrpc".encode()) <= 107
+    for length in range(60, 130):  # containerd refuses more than 104
+        assert len(f"{layout(Path('/' + 'd' * length)).socket}.ttrpc".encode()) <= 104
     assert str(paths.socket).startswith("/run/sampan-")
     assert layout(far).socket == paths.socket
     assert layout(Path("/" + "e" * 120)).socket != paths.socket
