@@ -14,6 +14,7 @@ from sampan.api.objects import Obj, key_of
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.tasks import all_of
 from sampan.scheduler.budgets import Budget, budget_of
 from sampan.scheduler.cache_state import CacheState
 from sampan.scheduler.calls import CALL_SECONDS, Calls
@@ -37,7 +38,7 @@ from sampan.scheduler.preempt import (
 )
 from sampan.scheduler.profile import Profile
 from sampan.scheduler.reports import Reports
-from sampan.scheduler.resident import resident
+from sampan.scheduler.resident import Resident, resident
 from sampan.scheduler.rows import PodRow
 
 log = get_logger(__name__)
@@ -125,15 +126,16 @@ class Preemption:
 
     async def _evicted(self, row: PodRow, found: Candidate) -> None:
         try:
-            for victim in found.victims:
-                if victim.terminating:
-                    continue
-                async with asyncio.timeout(CALL_SECONDS):
-                    if await evict(self._client, victim, row.scheduler, self._clock.now()):
-                        tell(self._reports.events, victim, row.uid, found.node)
+            going = [one for one in found.victims if not one.terminating]
+            await all_of(self._evict_one(one, row, found.node) for one in going)
         except (ApiError, OSError) as error:
             log.warning("room was not made", pod=row.key, node=found.node, error=error)
             # As upstream: there may be no event to wait for, so the pod tries again.
             self._pending.activate(row.uid)
         finally:
             self._evicting.discard(row.uid)
+
+    async def _evict_one(self, victim: Resident, row: PodRow, node: str) -> None:
+        async with asyncio.timeout(CALL_SECONDS):
+            if await evict(self._client, victim, row.scheduler, self._clock.now()):
+                tell(self._reports.events, victim, row.uid, node)
