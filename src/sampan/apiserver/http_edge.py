@@ -185,8 +185,8 @@ class HttpEdge:
 
     def _call(self, request: Request, info: RequestInfo) -> Call:
         assert info.resource is not None
-        options = options_of(request.query)
         verb = info.verb
+        options = options_of(request.query, verb)
         body: object = None
         problems: tuple[str, ...] = ()
         if request.body_too_large:

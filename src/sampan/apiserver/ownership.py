@@ -8,12 +8,11 @@ Invariant: managedFields is the server's: what a caller sends there is read by a
 
 from sampan.api.apply import apply, not_mergeable
 from sampan.api.calls import Call
-from sampan.api.errors import BadRequest, field_forbidden, invalid, required, too_long
+from sampan.api.errors import BadRequest, field_forbidden, invalid, required
 from sampan.api.field_schema import FieldSchema
 from sampan.api.field_sets import FieldSet
 from sampan.api.field_types import Struct
 from sampan.api.managed_fields import (
-    MANAGER_LENGTH,
     Writer,
     after_write,
     entries_of,
@@ -25,6 +24,7 @@ from sampan.api.schema import Schema, strict_error
 from sampan.api.sharing import SharedValues
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.decoding import expected_kind
+from sampan.apiserver.request import manager_errors
 
 # Written by the server on behalf of somebody: nobody comes to own these changes.
 _UNOWNED = frozenset({"binding", "eviction"})
@@ -149,8 +149,7 @@ def check_options(call: Call) -> None:
         wrong.append(field_forbidden("force", "may not be specified for non-apply patch"))
     if options.patch_type == "apply" and not options.field_manager:
         wrong.append(required("fieldManager", "is required for apply patch"))
-    if len(options.field_manager.encode()) > MANAGER_LENGTH:
-        wrong.append(too_long("fieldManager", MANAGER_LENGTH))
+    wrong += manager_errors(options.field_manager)
     if wrong:
         raise invalid("PatchOptions", "meta.k8s.io", "", wrong)
 

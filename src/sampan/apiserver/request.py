@@ -20,13 +20,19 @@ from sampan.api.errors import (
     invalid,
     invalid_value,
     not_supported,
+    too_long,
 )
+from sampan.api.managed_fields import MANAGER_LENGTH
 from sampan.api.resources import Resource, by_plural
 from sampan.core.records import dataclass
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch",
           "DELETE": "delete"}  # fmt: skip
 LARGEST_REVISION = 2**64 - 1
+_OPTIONS = {
+    "create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions",
+    "delete": "DeleteOptions", "deletecollection": "DeleteOptions",
+}  # fmt: skip
 _COLLECTION = {"get": "list", "delete": "deletecollection"}
 
 
@@ -143,18 +149,16 @@ def is_watch(query: str) -> bool:
 
 
 @lru_cache(maxsize=512)
-def options_of(query: str) -> Options:
-    """The query's options; clients repeat the same few, so they are remembered."""
+def options_of(query: str, verb: str) -> Options:
+    """The query's options; clients repeat the same few, so they are remembered. What a verb has no
+    use for is not looked at. Raises BadRequest, Invalid."""
     if not query:
         return DEFAULT_OPTIONS
     given = dict(parse_qsl(query, keep_blank_values=True))
+    if wrong := _wrong_options(given, verb):
+        raise invalid(_OPTIONS[verb], "meta.k8s.io", "", wrong)
     dry_run = given.get("dryRun", "")
-    if dry_run not in ("", "All"):
-        raise _bad_options([not_supported("dryRun", dry_run, ["All"])])
     validation = given.get("fieldValidation") or "Warn"
-    if validation not in ("Ignore", "Warn", "Strict"):
-        supported = ["", "Ignore", "Strict", "Warn"]
-        raise _bad_options([not_supported("fieldValidation", validation, supported)])
     grace = given.get("gracePeriodSeconds")
     return Options(
         resource_version=given.get("resourceVersion", ""),
@@ -173,6 +177,36 @@ def options_of(query: str) -> Options:
         grace_seconds=None if not grace else _number("gracePeriodSeconds", grace),
         propagation=_propagation(given),
     )
+
+
+def _wrong_options(given: dict[str, str], verb: str) -> list[FieldError]:
+    if verb not in _OPTIONS:
+        return []
+    wrong = manager_errors(given.get("fieldManager", "")) if verb in ("create", "update") else []
+    dry_run = given.get("dryRun", "")
+    if dry_run not in ("", "All"):
+        wrong.append(not_supported("dryRun", [dry_run], ["All"]))
+    policy = given.get("propagationPolicy", "")
+    if verb not in ("delete", "deletecollection"):
+        validation = given.get("fieldValidation") or "Warn"
+        if validation not in ("Ignore", "Warn", "Strict"):
+            supported = ["", "Ignore", "Strict", "Warn"]
+            wrong.append(not_supported("fieldValidation", validation, supported))
+    elif policy not in ("", "Orphan", "Background", "Foreground"):
+        supported = ["Foreground", "Background", "Orphan", "nil"]
+        wrong.append(not_supported("propagationPolicy", policy, supported))
+    return wrong
+
+
+def manager_errors(manager: str) -> list[FieldError]:
+    wrong = []
+    if len(manager.encode()) > MANAGER_LENGTH:
+        wrong.append(too_long("fieldManager", MANAGER_LENGTH))
+    for at, one in enumerate(manager):
+        if not one.isprintable():
+            why = f"invalid character U+{ord(one):04X} (at position {len(manager[:at].encode())})"
+            wrong.append(invalid_value("fieldManager", manager, why))
+    return wrong
 
 
 def check_list_options(options: Options, watch: bool) -> None:
@@ -244,9 +278,6 @@ def _bad_options(causes: list[FieldError]) -> ApiError:
 
 def _propagation(given: dict[str, str]) -> str:
     policy = given.get("propagationPolicy", "")
-    if policy not in ("", "Orphan", "Background", "Foreground"):
-        supported = ["Foreground", "Background", "Orphan", "nil"]
-        raise _bad_options([not_supported("propagationPolicy", policy, supported)])
     if not policy and "orphanDependents" in given:
         return "Orphan" if _truth(given["orphanDependents"]) else "Background"
     return policy

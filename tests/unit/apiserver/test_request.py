@@ -99,30 +99,46 @@ def test_no_path_breaks_the_server(method, rest):
 
 
 def test_a_query_becomes_options():
-    assert options_of("") is DEFAULT_OPTIONS
+    assert options_of("", "list") is DEFAULT_OPTIONS
     found = options_of(
         "labelSelector=a%3Db&limit=5&resourceVersion=0&watch=1&allowWatchBookmarks=true"
-        "&timeoutSeconds=9&fieldManager=me&dryRun=All&fieldValidation=Strict"
+        "&timeoutSeconds=9&fieldManager=me&dryRun=All&fieldValidation=Strict",
+        "list",
     )
     assert found == Options(
         label_selector="a=b", limit=5, resource_version="0", allow_bookmarks=True,
         timeout_seconds=9, field_manager="me", dry_run=True, field_validation="Strict",
     )  # fmt: skip
-    assert options_of("orphanDependents=true").propagation == "Orphan"
-    assert options_of("gracePeriodSeconds=0").grace_seconds == 0
+    assert options_of("orphanDependents=true", "delete").propagation == "Orphan"
+    assert options_of("gracePeriodSeconds=0", "delete").grace_seconds == 0
 
 
 @pytest.mark.parametrize(
-    "query", ["dryRun=yes", "fieldValidation=Maybe", "propagationPolicy=Later"]
+    ("verb", "query", "message"),
+    [
+        ("create", "dryRun=yes", 'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported'),
+        ("update", "fieldValidation=Maybe", "UpdateOptions.* fieldValidation: Unsupported value"),
+        ("patch", "dryRun=no", "PatchOptions.* dryRun: Unsupported value"),
+        ("delete", "propagationPolicy=Later", "DeleteOptions.* propagationPolicy: Unsupported"),
+        ("create", "fieldManager=" + "x" * 129, "fieldManager: Too long"),
+        ("update", "fieldManager=a%07", r"fieldManager: .* invalid character U\+0007 .*position 1"),
+    ],
 )
-def test_wrong_words_in_a_query_are_invalid(query):
-    with pytest.raises(Invalid, match="Unsupported value"):
-        options_of(query)
+def test_wrong_words_in_a_query_are_invalid(verb, query, message):
+    """[A7] named after the options of the verb"""
+    with pytest.raises(Invalid, match=message):
+        options_of(query, verb)
+
+
+def test_what_a_verb_has_no_use_for_is_not_looked_at():
+    assert options_of("dryRun=yes&fieldValidation=Maybe&propagationPolicy=Later", "list").limit == 0
+    assert options_of("fieldValidation=Maybe&fieldManager=%07", "delete").grace_seconds is None
+    assert options_of("propagationPolicy=Later", "update").field_validation == "Warn"
 
 
 def test_a_limit_must_be_a_number():
     with pytest.raises(BadRequest, match="limit"):
-        options_of("limit=x")
+        options_of("limit=x", "list")
 
 
 def test_watch_is_what_is_not_false():
@@ -162,11 +178,11 @@ def test_a_resource_version_is_a_number():
 @pytest.mark.parametrize("text", ["1_0", " 1", "१", "9" * 30, "1.5", "x", "--1"])
 def test_a_number_is_written_as_go_writes_it(text):
     with pytest.raises(BadRequest, match=r"strconv\.ParseInt"):
-        options_of(f"timeoutSeconds={text}")
+        options_of(f"timeoutSeconds={text}", "list")
 
 
 def test_a_negative_limit_is_none():
-    assert options_of("limit=-5").limit == 0
+    assert options_of("limit=-5", "list").limit == 0
 
 
 def test_a_revision_has_64_bits():
