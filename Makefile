@@ -47,7 +47,7 @@ robust: setup-test ## seeded faults; SEED= and MINUTES= bound it
 	SAMPAN_SEED=$(SEED) SAMPAN_MINUTES=$(MINUTES) $(PYTEST) -q tests/robustness
 
 fuzz-api: setup-test ## odd requests to the API server; REQUESTS= and SEED= choose how many and which
-	SAMPAN_SEED=$(SEED) SAMPAN_REQUESTS=$(REQUESTS) $(PYTEST) -q -s tests/robustness/test_api_fuzz.py
+	SAMPAN_SEED=$(SEED) SAMPAN_REQUESTS=$(REQUESTS) $(PYTEST) -q -s tests/robustness/test_api_fuzz.py tests/robustness/test_openapi_fuzz.py
 
 bench: setup-test ## figures against a floor measured in the same run; appends to docs/bench.csv
 	$(VENV)/bin/python -m tests.bench.run
