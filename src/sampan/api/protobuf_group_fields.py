@@ -36,6 +36,23 @@ ValidatingWebhookConfiguration: metadata! webhooks
 Validation: expression! message reason! messageExpression
 Variable: name! expression!
 WebhookClientConfig: service caBundle url!
+[io.k8s.api.admissionregistration.v1beta1]
+ApplyConfiguration: expression
+JSONPatch: expression
+MatchCondition: name! expression!
+MatchResources: namespaceSelector objectSelector resourceRules excludeResourceRules 7 matchPolicy!
+MutatingAdmissionPolicy: metadata! spec!
+MutatingAdmissionPolicyBinding: metadata! spec!
+MutatingAdmissionPolicyBindingSpec: policyName paramRef matchResources
+MutatingAdmissionPolicySpec: paramKind matchConstraints variables mutations failurePolicy!
+  matchConditions reinvocationPolicy
+Mutation: 2 patchType! applyConfiguration jsonPatch
+NamedRuleWithOperations: resourceNames *RuleWithOperations
+ParamKind: apiVersion kind
+ParamRef: name namespace selector parameterNotFoundAction!
+Rule: apiGroups apiVersions resources scope!
+RuleWithOperations: operations *Rule
+Variable: name! expression!
 [io.k8s.api.apps.v1]
 ControllerRevision: metadata! data revision!
 DaemonSet: metadata! spec! status!

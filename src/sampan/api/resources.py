@@ -195,6 +195,18 @@ VALIDATING_ADMISSION_POLICIES = _row(
     "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy",
     "validatingadmissionpolicies", STATUS, categories=_EXTENSIONS, **_CLUSTER,
 )  # fmt: skip
+VALIDATING_POLICY_BINDINGS = _row(
+    "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding",
+    "validatingadmissionpolicybindings", categories=_EXTENSIONS, **_CLUSTER,
+)  # fmt: skip
+MUTATING_ADMISSION_POLICIES = _row(
+    "admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicy",
+    "mutatingadmissionpolicies", categories=_EXTENSIONS, **_CLUSTER,
+)  # fmt: skip
+MUTATING_POLICY_BINDINGS = _row(
+    "admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicyBinding",
+    "mutatingadmissionpolicybindings", categories=_EXTENSIONS, **_CLUSTER,
+)  # fmt: skip
 CSI_NODES = _row("storage.k8s.io", "v1", "CSINode", "csinodes", **_CLUSTER)
 CSI_DRIVERS = _row("storage.k8s.io", "v1", "CSIDriver", "csidrivers", **_CLUSTER)
 CSI_STORAGE_CAPACITIES = _row(
@@ -266,10 +278,10 @@ RESOURCES: tuple[Resource, ...] = (
     _row("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration",
          "mutatingwebhookconfigurations", categories=_EXTENSIONS, **_CLUSTER),
     VALIDATING_ADMISSION_POLICIES,
-    _row("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding",
-         "validatingadmissionpolicybindings", categories=_EXTENSIONS, **_CLUSTER),
+    VALIDATING_POLICY_BINDINGS,
     _row("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration",
          "validatingwebhookconfigurations", categories=_EXTENSIONS, **_CLUSTER),
+    MUTATING_ADMISSION_POLICIES, MUTATING_POLICY_BINDINGS,
     CUSTOM_RESOURCE_DEFINITIONS,
     PRIORITY_CLASSES, LEASES, RUNTIME_CLASSES, ENDPOINT_SLICES,
     _row("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas", STATUS, **_CLUSTER),

@@ -6,7 +6,7 @@ Invariant: unescaping what was escaped gives the name back.
 
 import re
 
-_KEYWORDS = frozenset({
+KEYWORDS = frozenset({
     "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function",
     "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
 })  # fmt: skip
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
 
 def escaped(name: str) -> str | None:
     """The name that expressions use; None: they cannot name it at all."""
-    if name in _KEYWORDS:
+    if name in KEYWORDS:
         return f"__{name}__"
     made = re.sub(r"__|[./-]", lambda found: _CHARACTERS[found.group()], name)
     return made if _NAME.fullmatch(made) else None
@@ -26,6 +26,6 @@ def escaped(name: str) -> str | None:
 def unescaped(name: str) -> str:
     if "__" not in name:
         return name
-    if name.startswith("__") and name.endswith("__") and name[2:-2] in _KEYWORDS:
+    if name.startswith("__") and name.endswith("__") and name[2:-2] in KEYWORDS:
         return name[2:-2]
     return re.sub(r"__(?:underscores|dot|dash|slash)__", lambda found: _BACK[found.group()], name)

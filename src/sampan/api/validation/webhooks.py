@@ -1,6 +1,6 @@
-"""Webhook configurations and admission policies.
+"""Webhook configurations of admission.
 
-Job: what must hold of the kinds of admissionregistration.k8s.io.
+Job: what must hold of them; the policies of the same group are in policies.py.
 Invariant: a webhook that could act on a dry run is refused.
 """
 
@@ -15,13 +15,13 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj
 from sampan.api.validation import names
-from sampan.api.validation.fields import spec_of, validate_choice, validate_with
+from sampan.api.validation.fields import validate_with
+from sampan.api.validation.matching import validate_rules
+from sampan.api.validation.policies import validate_hook_conditions
 from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.selectors import validate_label_selector
 
 Errors = list[FieldError]
-_OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
-_SCOPES = ("*", "Cluster", "Namespaced")
 
 
 def validate_webhooks(configuration: Obj, errors: Errors) -> None:
@@ -33,46 +33,6 @@ def validate_webhooks(configuration: Obj, errors: Errors) -> None:
         if name and name in seen:
             errors.append(duplicate(f"{path}.name", name))
         seen.add(name)
-
-
-def validate_policy(policy: Obj, errors: Errors) -> None:
-    spec = spec_of(policy)
-    if not spec.get("validations") and not spec.get("auditAnnotations"):
-        why = "validations or auditAnnotations must be specified"
-        errors.append(required("spec.validations", why))
-    constraints = spec.get("matchConstraints")
-    if constraints is None:
-        errors.append(required("spec.matchConstraints"))
-    else:
-        if not constraints.get("resourceRules"):
-            errors.append(required("spec.matchConstraints.resourceRules"))
-        _validate_rules(constraints, "resourceRules", "spec.matchConstraints", errors)
-    for index, validation in enumerate(spec.get("validations") or ()):
-        if not (validation.get("expression") or "").strip():
-            path = f"spec.validations[{index}].expression"
-            errors.append(required(path, "expression is not specified"))
-
-
-def validate_policy_binding(binding: Obj, errors: Errors) -> None:
-    spec = spec_of(binding)
-    if not spec.get("policyName"):
-        errors.append(required("spec.policyName"))
-    else:
-        validate_with(names.dns_subdomain, spec["policyName"], "spec.policyName", errors)
-    actions = spec.get("validationActions") or []
-    if not actions:
-        errors.append(
-            required("spec.validationActions", "at least one validation action is required")
-        )
-    for index, action in enumerate(actions):
-        choices = ("Audit", "Deny", "Warn")
-        validate_choice(action, choices, f"spec.validationActions[{index}]", errors)
-    if "Deny" in actions and "Warn" in actions:
-        why = (
-            "must not contain both Deny and Warn (repeating the same validation failure"
-            " information in the API response and headers serves no purpose)"
-        )
-        errors.append(invalid_value("spec.validationActions", actions, why))
 
 
 def validate_client(client: Obj, path: str, errors: Errors) -> None:
@@ -99,7 +59,7 @@ def validate_client(client: Obj, path: str, errors: Errors) -> None:
 def _validate_hook(hook: Obj, name: str, path: str, errors: Errors) -> None:
     _validate_full_name(name, f"{path}.name", errors)
     validate_client(hook.get("clientConfig") or {}, f"{path}.clientConfig", errors)
-    _validate_rules(hook, "rules", path, errors)
+    validate_rules(hook, "rules", path, errors)
     choices = {
         "failurePolicy": ("Fail", "Ignore"),
         "matchPolicy": ("Equivalent", "Exact"),
@@ -121,6 +81,8 @@ def _validate_hook(hook: Obj, name: str, path: str, errors: Errors) -> None:
         errors.append(invalid_value(f"{path}.timeoutSeconds", seconds, why))
     for key in ("namespaceSelector", "objectSelector"):
         validate_label_selector(hook.get(key), f"{path}.{key}", errors)
+    conditions = hook.get("matchConditions") or ()
+    validate_hook_conditions(conditions, f"{path}.matchConditions", errors)
 
 
 def _validate_full_name(name: str, path: str, errors: Errors) -> None:
@@ -148,27 +110,6 @@ def _validate_versions(versions: list[str], path: str, errors: Errors) -> None:
             errors.append(invalid_value(f"{field}[{index}]", version, "duplicate version"))
 
 
-def _validate_rules(hook: Obj, key: str, path: str, errors: Errors) -> None:
-    for index, rule in enumerate(hook.get(key) or ()):
-        here = f"{path}.{key}[{index}]"
-        for field in ("apiGroups", "apiVersions", "resources", "operations"):
-            values = rule.get(field) or []
-            if not values:
-                errors.append(required(f"{here}.{field}"))
-            elif "*" in values and len(values) > 1 and field != "resources":
-                why = "if '*' is present, must not specify other " + (
-                    "operations" if field == "operations" else "API " + field[3:].lower()
-                )
-                errors.append(invalid_value(f"{here}.{field}", values, why))
-        for number, operation in enumerate(rule.get("operations") or ()):
-            if operation not in _OPERATIONS:
-                field = f"{here}.operations[{number}]"
-                errors.append(not_supported(field, operation, _OPERATIONS))
-        scope = rule.get("scope")
-        if scope is not None and scope not in _SCOPES:
-            errors.append(not_supported(f"{here}.scope", scope, _SCOPES))
-
-
 def _validate_url(url: str, path: str, errors: Errors) -> None:
     form = "; desired format: https://host[/path]"
     try:
@@ -194,7 +135,3 @@ def _validate_url(url: str, path: str, errors: Errors) -> None:
 
 
 RULES = Rules(names.dns_subdomain, validate_webhooks, same_rules(validate_webhooks))
-POLICY = Rules(names.dns_subdomain, validate_policy, same_rules(validate_policy))
-POLICY_BINDING = Rules(
-    names.dns_subdomain, validate_policy_binding, same_rules(validate_policy_binding)
-)

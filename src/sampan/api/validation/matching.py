@@ -1,0 +1,64 @@
+"""Which writes a webhook or a policy asks for: rules and selectors.
+
+Job: what must hold of the rules of webhooks and of the match constraints of policies.
+"""
+
+from sampan.api.errors import FieldError, duplicate, invalid_value, not_supported, required
+from sampan.api.objects import Obj
+from sampan.api.validation import names
+from sampan.api.validation.fields import validate_with
+from sampan.api.validation.selectors import validate_label_selector
+
+Errors = list[FieldError]
+_OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+_SCOPES = ("*", "Cluster", "Namespaced")
+_MATCH_POLICIES = ("Equivalent", "Exact")
+
+
+def validate_match(match: Obj, path: str, errors: Errors) -> None:
+    policy = match.get("matchPolicy")
+    if policy is None:
+        errors.append(required(f"{path}.matchPolicy"))
+    elif policy not in _MATCH_POLICIES:
+        errors.append(not_supported(f"{path}.matchPolicy", policy, _MATCH_POLICIES))
+    for key in ("namespaceSelector", "objectSelector"):
+        if match.get(key) is None:
+            errors.append(required(f"{path}.{key}"))
+        else:
+            validate_label_selector(match[key], f"{path}.{key}", errors)
+    for key in ("resourceRules", "excludeResourceRules"):
+        validate_rules(match, key, path, errors)
+        for index, rule in enumerate(match.get(key) or ()):
+            _validate_names(rule, f"{path}.{key}[{index}].resourceNames", errors)
+
+
+def validate_rules(holder: Obj, key: str, path: str, errors: Errors) -> None:
+    for index, rule in enumerate(holder.get(key) or ()):
+        here = f"{path}.{key}[{index}]"
+        for field in ("apiGroups", "apiVersions", "resources", "operations"):
+            _validate_words(rule.get(field) or [], field, f"{here}.{field}", errors)
+        for number, operation in enumerate(rule.get("operations") or ()):
+            if operation not in _OPERATIONS:
+                field = f"{here}.operations[{number}]"
+                errors.append(not_supported(field, operation, _OPERATIONS))
+        scope = rule.get("scope")
+        if scope is not None and scope not in _SCOPES:
+            errors.append(not_supported(f"{here}.scope", scope, _SCOPES))
+
+
+def _validate_words(values: list[str], field: str, path: str, errors: Errors) -> None:
+    if not values:
+        errors.append(required(path))
+    elif "*" in values and len(values) > 1 and field != "resources":
+        others = "operations" if field == "operations" else "API " + field[3:].lower()
+        why = f"if '*' is present, must not specify other {others}"
+        errors.append(invalid_value(path, values, why))
+
+
+def _validate_names(rule: Obj, path: str, errors: Errors) -> None:
+    seen: set[str] = set()
+    for index, name in enumerate(rule.get("resourceNames") or ()):
+        validate_with(names.path_segment, name, f"{path}[{index}]", errors)
+        if name in seen:
+            errors.append(duplicate(f"{path}[{index}]", name))
+        seen.add(name)
