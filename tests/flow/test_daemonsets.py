@@ -216,3 +216,62 @@ async def test_pods_that_were_orphaned_are_adopted_by_the_next_set(plane):
     assert adopted["metadata"]["uid"] == before["metadata"]["uid"]
     owner = await plane.client.get(DAEMON_SETS, "default", "agent")
     assert adopted["metadata"]["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]
+
+
+SURGE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+
+
+@with_daemons
+async def test_a_pod_that_does_not_serve_is_replaced_beyond_the_surge(plane):
+    for number in range(4):
+        await add_node(plane, f"n{number}")
+    await create(plane, updateStrategy=SURGE)
+    await make_ready(plane)
+    listed = (await plane.client.list(PODS, "default")).items
+    for pod in listed[:2]:
+        ready = {"type": "Ready", "status": "False", "lastTransitionTime": plane.time_text()}
+        patch = {"status": {"conditions": [ready]}}
+        name = pod["metadata"]["name"]
+        await plane.client.patch(PODS, "default", name, patch, subresource="status")
+    await plane.settled()
+    assert (await status(plane))["numberReady"] == 2
+    await set_image(plane, "v2")
+    found = await pods(plane)
+    for pod in listed[:2]:
+        assert found[target(pod)] == ["v2"], "the broken one went as soon as there was another"
+    assert sorted(sorted(found[target(pod)]) for pod in listed[2:]) == [["v1"], ["v1", "v2"]]
+
+
+@with_daemons
+async def test_a_pod_counts_as_available_after_its_minimum_time(plane):
+    for number in range(2):
+        await add_node(plane, f"n{number}")
+    await create(plane, minReadySeconds=10)
+    await make_ready(plane)
+    found = await status(plane)
+    assert (found["numberReady"], found["numberUnavailable"]) == (2, 2)
+    await plane.settled(seconds=11)
+    assert (await status(plane))["numberAvailable"] == 2
+    await set_image(plane, "v2")
+    await make_ready(plane)
+    assert sorted((await pods(plane)).values()) == [["v1"], ["v2"]], "one at a time …"
+    await plane.settled(seconds=11)
+    await plane.settled()
+    assert sorted((await pods(plane)).values()) == [["v2"], ["v2"]], "… each after ten seconds"
+
+
+@with_daemons
+async def test_a_pod_that_has_ended_and_cannot_go_takes_nobodys_place(plane):
+    await add_node(plane, "n1")
+    await create(plane)
+    [pod] = (await plane.client.list(PODS, "default")).items
+    name = pod["metadata"]["name"]
+    held = {"metadata": {"finalizers": ["example.com/held"]}}
+    await plane.client.patch(PODS, "default", name, held, patch_type="merge")
+    await plane.client.patch(
+        PODS, "default", name, {"status": {"phase": "Failed"}}, subresource="status"
+    )
+    await plane.settled(seconds=2)
+    await plane.settled()
+    assert len((await plane.client.list(PODS, "default")).items) == 2
+    assert await pods(plane) == {"n1": ["v1"]}

@@ -305,3 +305,51 @@ async def test_a_pod_without_an_owner_that_matches_is_adopted_and_counted(plane)
     await plane.settled()
     job = await plane.client.get(JOBS, "default", "work")
     assert job["status"]["succeeded"] == 1, job["status"]
+
+
+@with_jobs
+async def test_a_pod_that_no_longer_matches_is_let_go_and_replaced(plane):
+    await create(plane)
+    [pod] = await pods(plane)
+    labels = {"batch.kubernetes.io/controller-uid": "another"}
+    patch = {"metadata": {"labels": labels}}
+    name = pod["metadata"]["name"]
+    await plane.client.patch(PODS, "default", name, patch, patch_type="merge")
+    await plane.settled()
+    found = {one["metadata"]["name"]: one["metadata"] for one in await pods(plane)}
+    assert not found[name].get("ownerReferences")
+    assert not found[name].get("finalizers")
+    [other] = [one for one in await pods(plane) if one["metadata"]["name"] != name]
+    await finish(plane, pod)  # it is nobody's success
+    await plane.settled()
+    assert "succeeded" not in await status(plane)
+    await finish(plane, other)
+    await plane.settled()
+    assert (await status(plane))["succeeded"] == 1
+
+
+@with_jobs
+async def test_a_replacement_may_have_to_wait_until_the_pod_before_has_ended(plane):
+    for policy, living in (("TerminatingOrFailed", 1), ("Failed", 0)):
+        await create(plane, podReplacementPolicy=policy)
+        [pod] = await pods(plane)
+        held = {"metadata": {"finalizers": [*pod["metadata"]["finalizers"], "example.com/held"]}}
+        name = pod["metadata"]["name"]
+        await plane.client.patch(PODS, "default", name, held, patch_type="merge")
+        await plane.client.delete(PODS, "default", name)
+        # A failure is paused for; one that is only going away was never one.
+        await plane.settled(seconds=11)
+        await plane.settled()
+        assert len(await pods(plane)) == living, policy
+        assert (await status(plane))["terminating"] == 1
+        await finish(plane, pod, code=1)
+        await plane.settled(seconds=21)
+        await plane.settled()
+        assert len(await pods(plane)) == 1
+        free = {"metadata": {"finalizers": None}}
+        await plane.client.patch(PODS, "default", name, free, patch_type="merge")
+        await plane.client.delete(JOBS, "default", "work", propagation="Background")
+        await plane.settled()
+        for one in await pods(plane):
+            await plane.client.delete(PODS, "default", one["metadata"]["name"], grace_seconds=0)
+        await plane.settled()

@@ -1,6 +1,6 @@
 import pytest
 
-from sampan.api.resources import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES
+from sampan.api.resources import ENDPOINT_SLICES, ENDPOINTS, EVENTS, NODES, PODS, SERVICES
 from sampan.testing.control_plane import story
 
 with_endpoints = story(
@@ -176,3 +176,54 @@ async def test_a_slice_that_somebody_changed_is_put_right(plane):
     assert await shown(plane) == {"10.0.0.1": (True, True, False)}
     await plane.client.delete(ENDPOINT_SLICES, "default", name)
     assert await shown(plane) == {"10.0.0.1": (True, True, False)}
+
+
+def a_node(name, zone):
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": zone}},
+        "status": {
+            "allocatable": {"cpu": "4"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+async def hints_of(plane):
+    listed = [one for page in await slices(plane) for one in page.get("endpoints") or ()]
+    return {one["addresses"][0]: one.get("hints") for one in listed}
+
+
+@with_endpoints
+async def test_a_service_may_prefer_what_is_close(plane):
+    await plane.client.create(NODES, a_node("n1", "west"))
+    await plane.client.create(SERVICES, service(trafficDistribution="PreferSameNode"))
+    await add_pod(plane, "one", "10.0.0.1")
+    await add_pod(plane, "two", "10.0.0.2", ready=False)
+    both = {"forZones": [{"name": "west"}], "forNodes": [{"name": "n1"}]}
+    assert await hints_of(plane) == {"10.0.0.1": both, "10.0.0.2": None}
+    patch = {"spec": {"trafficDistribution": "PreferClose"}}
+    await plane.client.patch(SERVICES, "default", "web", patch, patch_type="merge")
+    found = await hints_of(plane)
+    assert found["10.0.0.1"] == {"forZones": [{"name": "west"}]}
+
+
+@with_endpoints
+async def test_endpoints_are_shared_by_zones_as_their_processors_are(plane):
+    made = service()
+    made["metadata"]["annotations"] = {"service.kubernetes.io/topology-mode": "Auto"}
+    await plane.client.create(SERVICES, made)
+    await plane.client.create(NODES, a_node("n1", "west"))
+    for number in range(4):
+        await add_pod(plane, f"p{number}", f"10.0.0.{number + 1}")
+    assert set(map(str, (await hints_of(plane)).values())) == {"None"}
+    await plane.client.create(NODES, a_node("n2", "east"))
+    zones = [one["forZones"][0]["name"] for one in (await hints_of(plane)).values()]
+    assert sorted(zones) == ["east", "east", "west", "west"]
+    events = (await plane.client.list(EVENTS, "default")).items
+    told = {(one["reason"], one["message"]) for one in events}
+    enabled = "Topology Aware Hints has been enabled, addressType: IPv4"
+    assert ("TopologyAwareHintsEnabled", enabled) in told
+    disabled = "Nodes only ready in one zone, addressType: IPv4"
+    assert ("TopologyAwareHintsDisabled", disabled) in told

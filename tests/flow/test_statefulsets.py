@@ -221,3 +221,16 @@ async def test_a_failed_pod_is_made_anew_under_the_same_name(plane):
 async def test_ordinals_may_start_elsewhere(plane):
     await create(plane, 2, ordinals={"start": 5})
     assert await all_ready(plane) == ["db-5", "db-6"]
+
+
+@with_sets
+async def test_an_update_heals_pods_that_would_never_be_ready(plane):
+    for most in (1, 2):
+        rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": most}}
+        await create(plane, 3, updateStrategy=rolling, podManagementPolicy="Parallel")
+        await make_ready(plane, "db-1", "db-2")  # db-0 never gets ready
+        await set_image(plane, "v2")
+        await all_ready(plane)
+        assert set((await images(plane)).values()) == {"v2"}
+        await plane.client.delete(STATEFUL_SETS, "default", "db", propagation="Foreground")
+        await plane.settled(seconds=5)

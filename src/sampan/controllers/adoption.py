@@ -6,6 +6,7 @@ Invariant: nothing is adopted before the server said that the owner still lives.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from sampan.api.errors import NotFound
 from sampan.api.objects import (
@@ -14,6 +15,7 @@ from sampan.api.objects import (
     is_deleted,
     key_of,
     labels_of,
+    meta_of,
     name_of,
     namespace_of,
     uid_of,
@@ -26,10 +28,10 @@ from sampan.controllers.pod_control import adopts_any, claim, controller_referen
 
 
 async def claims(
-    view: View, resource: Resource, owner: Obj, owned: Iterable[Obj], finalizers: Sequence[str] = ()
+    view: View, resource: Resource, owner: Obj, owned: Sequence[Obj], finalizers: Sequence[str] = ()
 ) -> Sequence[Patch]:
     """The patches that make `owned` right. Needs the index "orphans" of pods. What is adopted
-    gets `finalizers`, too."""
+    gets `finalizers`, too, and what is released loses them."""
     if is_deleted(owner):
         return ()
     selector = from_object((owner.get("spec") or {}).get("selector"))
@@ -38,8 +40,14 @@ async def claims(
         orphans = []
     reference = controller_reference(resource, owner)
     patches = claim(PODS, owner, reference, selector, owned, orphans).actions
+    if not finalizers:
+        return patches
+    known = {name_of(one): one for one in (*owned, *orphans)}
     adopted = {name_of(one) for one in orphans}
-    return [_with(one, finalizers) if one.name in adopted else one for one in patches]
+    return [
+        _with_finalizers(one, known[one.name], finalizers, adopted=one.name in adopted)
+        for one in patches
+    ]
 
 
 def may_adopt(caches: Caches, resource: Resource, pod: Obj | None) -> Iterable[str]:
@@ -59,13 +67,10 @@ async def _lives(view: View, resource: Resource, owner: Obj) -> bool:
     return uid_of(fresh) == uid_of(owner) and not is_deleted(fresh)
 
 
-def _with(patch: Patch, finalizers: Sequence[str]) -> Patch:
-    if not finalizers:
-        return patch
+def _with_finalizers(patch: Patch, pod: Obj, finalizers: Sequence[str], *, adopted: bool) -> Patch:
+    before: list[str] = meta_of(pod).get("finalizers") or []
+    others = [one for one in before if one not in finalizers]
     assert isinstance(patch.patch, dict)
-    meta = {**patch.patch["metadata"], "finalizers": list(finalizers)}
-    # Strategic: the finalizers that are there stay.
-    return Patch(
-        patch.resource, patch.namespace, patch.name, {"metadata": meta}, "strategic",
-        settled=patch.settled,
-    )  # fmt: skip
+    wanted = [*others, *finalizers] if adopted else others
+    meta = {**patch.patch["metadata"], "finalizers": wanted}
+    return replace(patch, patch={"metadata": meta})

@@ -141,9 +141,13 @@ class _Layout:
     def is_current(self, pod: Obj) -> bool:
         return labels_of(pod).get(HASH) == self.word
 
-    def is_available(self, pod: Obj) -> bool:
+    def serves(self, pod: Obj) -> bool:
+        """Ready for long enough, be it on its way out."""
         moment = available_at(pod, int(self.owner["spec"].get("minReadySeconds") or 0))
-        return moment is not None and moment <= self.now and not is_deleted(pod)
+        return moment is not None and moment <= self.now
+
+    def is_available(self, pod: Obj) -> bool:
+        return self.serves(pod) and not is_deleted(pod)
 
 
 def _layout(situation: Situation, word: str, now: float) -> _Layout:
@@ -185,7 +189,8 @@ def _managed(layout: _Layout) -> tuple[list[str], list[Obj]]:
         if layout.paused.get(place.name, 0.0) <= 0:
             removals += ended
         running = [pod for pod in living if pod not in ended]
-        if place.should_run and not place.pods:
+        # One that has ended and is going takes nobody's place.
+        if place.should_run and all(_has_ended_and_goes(pod) for pod in place.pods):
             creations.append(place.name)
         removals += _doubles(layout, running, surge)
     return creations, removals
@@ -195,18 +200,26 @@ def _doubles(layout: _Layout, running: Sequence[Obj], surge: int) -> list[Obj]:
     """Of several pods on one node the oldest stays; in a surge an old and a new one may."""
     if len(running) < 2:
         return []
-    ordered = sorted(
-        running, key=lambda pod: (meta_of(pod).get("creationTimestamp") or "", name_of(pod))
-    )
+    ordered = sorted(running, key=_seniority)
     if not surge:
         return ordered[1:]
     old = [pod for pod in ordered if not layout.is_current(pod)]
     new = [pod for pod in ordered if layout.is_current(pod)]
     extra = [*old[1:], *new[1:]]
-    # The old one goes when the new one serves, or when it does not serve itself.
-    if old and new and (layout.is_available(new[0]) or not layout.is_available(old[0])):
+    # The old one goes when the new one serves, or when it is not even ready itself.
+    if old and new and (layout.is_available(new[0]) or not pod_facts.is_ready(old[0])):
         extra.append(old[0])
     return extra
+
+
+def _seniority(pod: Obj) -> tuple[bool, str, str]:
+    """Bound ones before those that wait, then by age."""
+    created = meta_of(pod).get("creationTimestamp") or ""
+    return not pod_facts.node_name(pod), created, name_of(pod)
+
+
+def _has_ended_and_goes(pod: Obj) -> bool:
+    return is_deleted(pod) and pod_facts.is_terminal(pod)
 
 
 def _rolled(layout: _Layout) -> list[Obj]:
@@ -236,6 +249,7 @@ def _surged(layout: _Layout) -> list[str]:
     strategy = layout.owner["spec"].get("updateStrategy") or {}
     if not surge or strategy.get("type", "RollingUpdate") != "RollingUpdate":
         return []
+    broken: list[str] = []
     outdated: list[str] = []
     surging = 0
     for place in layout.places:
@@ -246,8 +260,9 @@ def _surged(layout: _Layout) -> list[str]:
         if new:
             surging += 1
         else:
-            outdated.append(place.name)
-    return outdated[: max(0, surge - surging)]
+            (outdated if layout.is_available(living[0]) else broken).append(place.name)
+    # As upstream: where the old pod does not serve anyway, its replacement is no surge.
+    return [*broken, *outdated[: max(0, surge - surging)]]
 
 
 def _budget(layout: _Layout) -> tuple[int, int]:
@@ -263,7 +278,7 @@ def _budget(layout: _Layout) -> tuple[int, int]:
 def new_status(layout: _Layout) -> Obj:
     desired = current = misplaced = ready = available = updated = 0
     for place in layout.places:
-        pods = [pod for pod in place.pods if not pod_facts.is_terminal(pod)]
+        pods = [pod for pod in place.pods if not _has_ended_and_goes(pod)]
         if not place.should_run:
             misplaced += bool(pods)
             continue
@@ -271,10 +286,11 @@ def new_status(layout: _Layout) -> Obj:
         if not pods:
             continue
         current += 1
-        newest = sorted(pods, key=lambda pod: meta_of(pod).get("creationTimestamp") or "")
-        ready += any(pod_facts.is_ready(pod) for pod in newest)
-        available += any(layout.is_available(pod) for pod in newest)
-        updated += any(layout.is_current(pod) for pod in newest)
+        # As upstream: where a surge has put two, the older one speaks for the node.
+        first = min(pods, key=_seniority)
+        ready += pod_facts.is_ready(first)
+        available += layout.serves(first)
+        updated += layout.is_current(first)
     status: Obj = {
         "currentNumberScheduled": current,
         "numberMisscheduled": misplaced,

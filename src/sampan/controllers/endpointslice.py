@@ -9,18 +9,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from sampan.api import pods as pod_facts
+from sampan.api.conditions import is_true
 from sampan.api.errors import NotFound
 from sampan.api.objects import (
     Obj,
     copy_of,
     is_deleted,
+    key_of,
     labels_of,
     name_of,
     namespace_of,
     uid_of,
 )
 from sampan.api.resources import ENDPOINT_SLICES, NODES, PODS, SERVICES
-from sampan.controllers.actions import NOTHING, Action, Create, Plan, Update, deletion
+from sampan.client.events import reference as reference_to
+from sampan.controllers import topology_hints as hints
+from sampan.controllers.actions import NOTHING, Action, Create, Plan, Record, Update, deletion
 from sampan.controllers.controller import Caches, Controller, View, own_key
 from sampan.controllers.pod_control import controller_reference
 from sampan.controllers.service_endpoints import (
@@ -53,10 +57,15 @@ def endpointslice_controller() -> Controller:
         name="endpointslice-controller",
         component="endpoint-slice-controller",
         aliases=("endpointslice",),
-        wakes={SERVICES: own_key, PODS: services_of_pod, ENDPOINT_SLICES: _service_of_slice},
+        wakes={
+            SERVICES: own_key,
+            PODS: services_of_pod,
+            ENDPOINT_SLICES: _service_of_slice,
+            NODES: _proportional_services,
+        },
         planned=_planned,
         indices={
-            SERVICES: INDICES,
+            SERVICES: {**INDICES, "proportional": _by_proportion},
             PODS: INDICES,
             NODES: {},
             ENDPOINT_SLICES: {"service": _by_service},
@@ -64,10 +73,14 @@ def endpointslice_controller() -> Controller:
     )
 
 
-def plan(
-    service: Obj, pods: Sequence[Obj], slices: Sequence[Obj], zones: Mapping[str, str]
-) -> Plan:
-    """`slices`: those that we manage for this service; `zones`: node → zone."""
+@dataclass(frozen=True, slots=True)
+class Topology:
+    zones: Mapping[str, str]  # node → zone
+    ratios: Mapping[str, float] | None = None  # zone → its part of all processors
+
+
+def plan(service: Obj, pods: Sequence[Obj], slices: Sequence[Obj], topology: Topology) -> Plan:
+    """`slices`: those that we manage for this service."""
     living = [one for one in slices if not is_deleted(one)]
     if is_deleted(service):
         return NOTHING
@@ -75,9 +88,11 @@ def plan(
         return Plan([deletion(ENDPOINT_SLICES, one) for one in living])
     actions: list[Action] = []
     for family in families_of(service):
-        wanted = endpoints_of(service, pods, family, zones)
+        wanted = endpoints_of(service, pods, family, topology.zones)
         mine = [one for one in living if one.get("addressType") == family]
-        actions += _family_actions(service, family, wanted, mine)
+        words = _hinted(service, family, wanted, mine, topology)
+        changes = _family_actions(service, family, wanted, mine)
+        actions += [*changes, *words] if changes else []
     families = families_of(service)
     foreign = [one for one in living if one.get("addressType") not in families]
     return Plan([*actions, *(deletion(ENDPOINT_SLICES, one) for one in foreign)])
@@ -99,6 +114,34 @@ def endpoints_of(
         endpoint = _endpoint(service, pod, addresses, publish_all, zones)
         found.setdefault(ports, {})[uid_of(pod)] = endpoint
     return found
+
+
+def _hinted(
+    service: Obj,
+    family: str,
+    wanted: Mapping[tuple[Port, ...], Mapping[str, Obj]],
+    slices: Sequence[Obj],
+    topology: Topology,
+) -> list[Record]:
+    """Put the hints into the endpoints; what is to be told about it, if they change."""
+    every = {uid: one for endpoints in wanted.values() for uid, one in endpoints.items()}
+    if not hints.is_proportional(service):
+        for one in every.values():
+            if found := hints.preferred(service, one):
+                one["hints"] = found
+        return []
+    about = reference_to(service)
+    try:
+        zones = hints.proportional(every, topology.ratios)
+    except hints.NoHints as why:
+        message = f"{why}, addressType: {family}"
+        return [Record(about, "Warning", "TopologyAwareHintsDisabled", message)]
+    for uid, zone in zones.items():
+        every[uid]["hints"] = {"forZones": [{"name": zone}]}
+    if any(one.get("hints") for page in slices for one in page.get("endpoints") or ()):
+        return []
+    message = f"Topology Aware Hints has been enabled, addressType: {family}"
+    return [Record(about, "Normal", "TopologyAwareHintsEnabled", message)]
 
 
 @dataclass(slots=True)
@@ -242,13 +285,33 @@ async def _planned(view: View, key: str) -> Plan:
     if service is None:
         return NOTHING  # the garbage collector takes the slices
     pods = pods_of_service(view.cache, service)
-    nodes = {pod_facts.node_name(pod) for pod in pods}
-    zones = {name: _zone(view.cache(NODES).get(name)) for name in nodes if name}
-    return plan(service, pods, view.cache(ENDPOINT_SLICES).by("service", key), zones)
+    nodes = view.cache(NODES)
+    names = {pod_facts.node_name(pod) for pod in pods}
+    zones = {name: _zone(nodes.get(name)) for name in names if name}
+    ratios = hints.ratios_of(list(nodes.all())) if hints.is_proportional(service) else None
+    slices = view.cache(ENDPOINT_SLICES).by("service", key)
+    return plan(service, pods, slices, Topology(zones, ratios))
 
 
 def _zone(node: Obj | None) -> str:
-    return labels_of(node or {}).get("topology.kubernetes.io/zone", "")
+    return labels_of(node or {}).get(hints.ZONE, "")
+
+
+def _by_proportion(service: Obj) -> Iterable[str]:
+    return ("yes",) if hints.is_proportional(service) else ()
+
+
+def _proportional_services(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """Wake: a node came, went, or changed in what zones are weighed by."""
+    services = caches(SERVICES).by("proportional", "yes")
+    if not services or (old and new and _weight(old) == _weight(new)):
+        return ()
+    return [key_of(one) for one in services]
+
+
+def _weight(node: Obj) -> tuple[object, ...]:
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    return labels_of(node), is_true(node, "Ready"), allocatable.get("cpu")
 
 
 def _by_service(slice_: Obj) -> Iterable[str]:

@@ -299,7 +299,7 @@ async def _planned(view: View, key: str) -> Plan:
     if strangers:
         return Plan([released(pod) for pod in strangers], again_seconds=0.0)
     if not is_finished(job):
-        claimed = await claims(view, JOBS, job, (), (FINALIZER,))
+        claimed = await claims(view, JOBS, job, mine, (FINALIZER,))
         if claimed:
             return Plan(claimed)
     return plan(job, mine, view.now)

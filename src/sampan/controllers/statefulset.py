@@ -204,22 +204,30 @@ class _Rollout:
             return []
         pods = self._by_ordinal()
         targets = [pods[o] for o in self._ordinals() if o in pods and o >= self._partition()]
-        down = sum(not self._is_healthy(pod) for pod in targets)
+        targets.reverse()
         most = self._max_unavailable()
-        steps: list[Action] = []
-        for pod in reversed(targets):
-            outdated = revision_of_pod(pod) != name_of(self.update)
-            healthy = self._is_healthy(pod)
-            if outdated and not is_deleted(pod):
-                if healthy and down >= most:
-                    break
-                steps.append(deletion(PODS, pod, propagation=None))
-                down += healthy
-                if len(steps) >= most:
-                    break
-            elif not healthy and most == 1:
-                break  # wait for it
-        return steps
+        going = self._next_of(targets) if most == 1 else self._next_few_of(targets, most)
+        return [deletion(PODS, pod, propagation=None) for pod in going]
+
+    def _next_of(self, targets: Sequence[Obj]) -> list[Obj]:
+        """The first outdated one, broken or not: the update may be what heals it."""
+        for pod in targets:
+            if self._is_outdated(pod):
+                return [pod]
+            if not self._is_healthy(pod):
+                return []  # wait for it
+        return []
+
+    def _next_few_of(self, targets: Sequence[Obj], most: int) -> list[Obj]:
+        """Those that are down anyway, and so many others that no more than `most` are."""
+        down = sum(not self._is_healthy(pod) for pod in targets)
+        outdated = [pod for pod in targets if self._is_outdated(pod)]
+        broken = [pod for pod in outdated if not self._is_healthy(pod)]
+        serving = [pod for pod in outdated if self._is_healthy(pod)]
+        return [*broken, *serving[: max(0, most - down)]]
+
+    def _is_outdated(self, pod: Obj) -> bool:
+        return revision_of_pod(pod) != name_of(self.update) and not is_deleted(pod)
 
     def _creation(self, ordinal: int) -> Action:
         revision = self.update
