@@ -1,10 +1,13 @@
 """Volumes of real pods, with kubectl as witness [N15]."""
 
+import ctypes
 import os
 import shutil
 import stat
 import tempfile
+import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import orjson
@@ -372,11 +375,10 @@ def test_host_paths_are_what_they_say_or_the_pod_waits(kubectl, host):
 
 def test_what_the_node_cannot_mount_is_said(kubectl):
     """[N15, X6] never in silence"""
-    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
     sources = {
         "nfs": {"server": "10.0.0.1", "path": "/"},
         "csi": {"driver": "csi.example.com"},
-        "ephemeral": {"volumeClaimTemplate": {"spec": claim}},
+        "emptyDir": {"medium": "HugePages"},
         "image": {"reference": IMAGE, "pullPolicy": "IfNotPresent"},
     }
     bundle = {"sources": [{"clusterTrustBundle": {"name": "b", "path": "b"}}]}
@@ -385,16 +387,105 @@ def test_what_the_node_cannot_mount_is_said(kubectl):
     apply(
         kubectl,
         *(
-            manifest(f"no-{kind}", {"v": {kind: source}}, [], nodeName=node)
+            manifest(f"no-{kind.lower()}", {"v": {kind: source}}, [], nodeName=node)
             for kind, source in sources.items()
         ),
     )
     for kind in sources:
-        pod = f"no-{kind}"
+        pod = f"no-{kind.lower()}"
         said = eventually(lambda pod=pod: messages(kubectl, pod))
         assert "MountVolume.SetUp failed for volume" in said.pop()
         assert kubectl.phase(pod) == "Pending"
-    delete(kubectl, *(f"no-{kind}" for kind in sources))
+    delete(kubectl, *(f"no-{kind.lower()}" for kind in sources))
+
+
+def test_an_ephemeral_volume_comes_and_goes_with_its_pod(kubectl):
+    """[N15] a claim of the pod's own, from its template"""
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    volumes = {"v": {"ephemeral": {"volumeClaimTemplate": {"spec": claim}}}}
+    mounts = [{"name": "v", "mountPath": "/v"}]
+    taken = {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "robbed-v"},
+        "spec": claim,
+    }  # fmt: skip
+    node = kubectl.get("nodes")["items"][0]["metadata"]["name"]
+    apply(
+        kubectl,
+        taken,
+        manifest("scratch", volumes, mounts, securityContext={"fsGroup": 3000}),
+        manifest("robbed", volumes, mounts, nodeName=node),
+    )
+    kubectl.wait_phase("scratch", "Running")
+    assert sh(kubectl, "scratch", "echo x > /v/x; stat -c %g /v/x") == "3000\n"
+    bound = kubectl.get("pvc", "scratch-v")
+    assert bound["metadata"]["ownerReferences"][0]["name"] == "scratch"
+    volume = kubectl.get("pv", bound["spec"]["volumeName"])
+    assert (Path(volume["spec"]["local"]["path"]) / "x").read_text() == "x\n"
+    why = "PVC default/robbed-v was not created for pod default/robbed (pod is not owner)"
+    eventually(lambda: any(why in one for one in messages(kubectl, "robbed")))
+    delete(kubectl, "scratch", "robbed")
+    eventually(lambda: not kubectl.exists("pvc", "scratch-v"))
+    eventually(lambda: not Path(volume["spec"]["local"]["path"]).exists())
+    kubectl("delete", "pvc", "robbed-v", "--wait=false")
+
+
+def test_what_is_immutable_stays_as_it_was_for_a_running_pod(kubectl):
+    """[N15] it is read and not watched; a new pod sees what has taken its place"""
+    frozen = {**config_map("frozen", word="old"), "immutable": True}
+    volumes = {"words": {"configMap": {"name": "frozen"}}}
+    mounts = [{"name": "words", "mountPath": "/words"}]
+    apply(kubectl, frozen, manifest("first", volumes, mounts))
+    kubectl.wait_phase("first", "Running")
+    changed = {**frozen, "data": {"word": "new"}}
+    refusal = kubectl.fails("apply", "-f", "-", stdin=listed(changed))
+    assert "field is immutable when `immutable` is set" in refusal
+    kubectl("delete", "configmap", "frozen")
+    apply(kubectl, changed, manifest("second", volumes, mounts))
+    kubectl.wait_phase("second", "Running")
+    assert sh(kubectl, "second", "cat /words/word") == "new"
+    assert sh(kubectl, "first", "cat /words/word") == "old"
+    delete(kubectl, "first", "second")
+
+
+@contextmanager
+def exchanged_all_the_time(one, other):
+    """The two names change places in one step, again and again."""
+    libc, over = ctypes.CDLL(None), threading.Event()
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+
+    def swap():
+        while not over.wait(0.0002):
+            libc.renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+
+
+def test_a_sub_path_that_is_exchanged_for_a_link_all_the_time_never_leads_out(kubectl, host):
+    """[N15] bad input: a race between the check and its use"""
+    (host / "a").mkdir()
+    (host / "a" / "mark").write_text("inside")
+    (host / "b").symlink_to("/")
+    names = [f"race-{number}" for number in range(8)]
+    mounts = [{"name": "node", "mountPath": "/x", "subPath": "a"}]
+    show = {"command": ["sh", "-c", "ls /x; sleep 100"]}
+    node = {"node": {"hostPath": {"path": str(host)}}}
+    refused = 'failed to prepare subPath for volumeMount "node" of container "main"'
+
+    def outcome(name):
+        if kubectl.phase(name) == "Running":
+            return kubectl("logs", name)
+        return waiting(kubectl, name).get("message")
+
+    with exchanged_all_the_time(host / "a", host / "b"):
+        apply(kubectl, *(manifest(name, node, mounts, container=show) for name in names))
+        for name in names:
+            seen = eventually(lambda name=name: outcome(name))
+            assert seen in ("mark\n", refused), seen
+    delete(kubectl, *names)
 
 
 def persistent(name, claim, source):
@@ -458,6 +549,12 @@ def test_claims_lead_to_the_node_s_directories(kubectl, host):
     ]  # fmt: skip
     delete(kubectl, "claims")
     assert sorted(os.listdir(host / "disk")) == ["file", "x"]
+    os.chown(host / "disk" / "file", 0, 0)  # fsGroupChangePolicy: the directory itself is right
+    pod["spec"]["securityContext"]["fsGroupChangePolicy"] = "OnRootMismatch"
+    apply(kubectl, pod)
+    kubectl.wait_phase("claims", "Running")
+    assert sh(kubectl, "claims", "stat -c %g /local/file") == "0\n"
+    delete(kubectl, "claims")
     kubectl("delete", "pvc,pv", "--all", "--wait=false")
 
 

@@ -7,13 +7,13 @@ Invariant: a type that the node cannot mount is refused by name, never left out.
 from collections.abc import Mapping
 from dataclasses import field
 
-from sampan.api.objects import Obj, is_deleted, namespace_of, uid_of
+from sampan.api.objects import Obj, is_deleted, key_of, meta_of, namespace_of, uid_of
 from sampan.api.quantity import value_of
 from sampan.core.records import dataclass
 from sampan.kubelet.environment import Surroundings
 from sampan.kubelet.spec import init_containers, is_sidecar, spec_of
 from sampan.kubelet.volumes.payload import API_DATA, Payload, Token, group_of, payload_of
-from sampan.kubelet.volumes.references import CLAIM, kind_of, volumes_of
+from sampan.kubelet.volumes.references import CLAIM, ephemeral_claim, kind_of, volumes_of
 from sampan.kubelet.volumes_hook import Objects, VolumeFailure
 
 # As upstream's layout: pods/<uid>/volumes/<plugin>/<volume>.
@@ -89,7 +89,7 @@ def plan_volumes(
         try:
             steps.append(_step(volume, pod, objects, bound, token, node))
         except VolumeFailure as fault:
-            if kind_of(volume) == "persistentVolumeClaim":
+            if kind_of(volume) in ("persistentVolumeClaim", "ephemeral"):
                 raise
             raise set_up_failed(volume, str(fault)) from fault
     return steps
@@ -117,6 +117,12 @@ def _step(
             return HostPath(name, source.get("path", ""), source.get("type") or "")
         case "persistentVolumeClaim":
             return _claimed(name, volume[kind], pod, objects, bound)
+        case "ephemeral":
+            claim = ephemeral_claim(pod, name)
+            found = objects.get((CLAIM, claim))
+            if found is not None and not _is_owner(pod, found):
+                raise _not_its_own(pod, name, claim)
+            return _claimed(name, {"claimName": claim}, pod, objects, bound)
         case "image":
             raise VolumeFailure(
                 "image volumes need a container runtime that mounts images; this node's does not"
@@ -189,11 +195,24 @@ def bound_volume_name(pod: Obj, volume: str, claim: str, objects: Objects) -> st
 
 
 def _claim_fault(pod: Obj, volume: str, claim: str, why: str) -> VolumeFailure:
+    return _fault(volume, f"error processing PVC {namespace_of(pod)}/{claim}: {why}")
+
+
+def _not_its_own(pod: Obj, volume: str, claim: str) -> VolumeFailure:
+    made_for = f"{namespace_of(pod)}/{claim} was not created for pod {key_of(pod)}"
+    return _fault(volume, f"PVC {made_for} (pod is not owner)")
+
+
+def _fault(volume: str, why: str) -> VolumeFailure:
     return VolumeFailure(
         f"Unable to attach or mount volumes: unmounted volumes=[{volume}], unattached volumes=[], "
-        f"failed to process volumes=[{volume}]: "
-        f"error processing PVC {namespace_of(pod)}/{claim}: {why}"
+        f"failed to process volumes=[{volume}]: {why}"
     )
+
+
+def _is_owner(pod: Obj, claim: Obj) -> bool:
+    owners = meta_of(claim).get("ownerReferences") or ()
+    return any(one.get("controller") and one.get("uid") == uid_of(pod) for one in owners)
 
 
 def _claimed(

@@ -5,7 +5,7 @@ Job: config maps and secrets by kind and name, and the names of claims.
 
 from collections.abc import Iterator
 
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, name_of
 from sampan.kubelet.spec import spec_of
 from sampan.kubelet.translate import Reference
 
@@ -26,6 +26,13 @@ def claims_of(pod: Obj) -> Iterator[tuple[str, str]]:
     for volume in volumes_of(pod):
         if volume.get("persistentVolumeClaim"):
             yield volume["name"], volume["persistentVolumeClaim"].get("claimName", "")
+        elif volume.get("ephemeral"):
+            yield volume["name"], ephemeral_claim(pod, volume["name"])
+
+
+def ephemeral_claim(pod: Obj, volume: str) -> str:
+    """The name of the claim that is made for an ephemeral volume."""
+    return f"{name_of(pod)}-{volume}"
 
 
 def volume_references(pod: Obj) -> tuple[Reference, ...]:

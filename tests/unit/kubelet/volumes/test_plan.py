@@ -90,7 +90,6 @@ def test_a_directory_whose_mounts_travel_is_shared():
     [
         ({"nfs": {}}, "volumes of type nfs are not supported by this node yet"),
         ({"csi": {}}, "volumes of type csi are not supported by this node yet"),
-        ({"ephemeral": {}}, "volumes of type ephemeral are not supported by this node yet"),
         ({"image": {}}, "image volumes need a container runtime that mounts images"),
         ({"emptyDir": {"medium": "HugePages"}}, "medium HugePages is not supported"),
         ({"configMap": {"name": "c"}}, 'configmap "c" not found'),
@@ -146,3 +145,17 @@ def test_a_claim_that_cannot_be_had_is_explained(spec, claim, why):
     assert str(caught.value).startswith(start)
     assert "error processing PVC shop/data: " in str(caught.value)
     assert why in str(caught.value)
+
+
+def test_an_ephemeral_volume_has_a_claim_of_the_pod_s_own():
+    """[N15] named after both; somebody else's of that name is never used"""
+    volume = {"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}
+    key = ("PersistentVolumeClaim", "web-v")
+    bound = {"v": {"spec": {"claimRef": {"uid": "claim-uid"}, "local": {"path": "/disk"}}}}
+    owners = [{"uid": "u1", "controller": True}]
+    owned = {**CLAIM, "metadata": {**CLAIM["metadata"], "ownerReferences": owners}}
+    assert planned(volume, objects={key: owned}, bound=bound) == [LocalPath("v", "/disk")]
+    with pytest.raises(VolumeFailure, match="PVC shop/web-v was not created for pod shop/web"):
+        planned(volume, objects={key: CLAIM}, bound=bound)
+    with pytest.raises(VolumeFailure, match='persistentvolumeclaims "web-v" not found'):
+        planned(volume, objects={key: None}, bound=bound)
