@@ -26,13 +26,24 @@ from sampan.api.validation.selectors import (
 
 Errors = list[FieldError]
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+# What the server itself gives nearly every pod.
+_OF_EVERY_POD = [
+    {
+        "key": f"node.kubernetes.io/{taint}",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 300,
+    }
+    for taint in ("not-ready", "unreachable")
+]
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def validate_tolerations(tolerations: Sequence[Obj], path: str, errors: Errors) -> None:
     for index, toleration in enumerate(tolerations):
-        _validate_toleration(toleration, f"{path}[{index}]", errors)
+        if toleration not in _OF_EVERY_POD:
+            _validate_toleration(toleration, f"{path}[{index}]", errors)
 
 
 def validate_affinity(affinity: Obj, path: str, errors: Errors) -> None:
