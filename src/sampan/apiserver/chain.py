@@ -390,7 +390,7 @@ class Chain:
             yield
             stored = True
         finally:
-            if attributes.audit:
+            if attributes.audit and is_noting():
                 self.parts.admission.note(attributes)
             if attributes.releases:
                 await self.parts.admission.settle(attributes, stored)

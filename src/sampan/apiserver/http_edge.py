@@ -81,7 +81,7 @@ class HttpEdge:
         started = self._clock.monotonic()
         served = _Served(request)
         try:
-            reply = await self._served(request, served)
+            reply = await self._served(request, served, started)
         except ApiError as error:
             if served.entry is None and self._audit is not None and isinstance(error, Unauthorized):
                 served.entry = self._audit.begin(request, None, _NOBODY)
@@ -89,14 +89,15 @@ class HttpEdge:
         except RecursionError:
             reply = replies.error_reply(BadRequest("the body is nested too deeply"))
         finally:
+            ended = self._clock.monotonic()
             if served.seat is not None:
-                served.seat.leave(self._clock.monotonic())
+                served.seat.leave(ended)
         if served.entry is not None:
             reply = audited(served.entry, request, reply)
-        self._measure.served(served.info, reply.status, self._clock.monotonic() - started)
+        self._measure.served(served.info, reply.status, ended - started)
         return reply
 
-    async def _served(self, request: Request, served: "_Served") -> Reply:
+    async def _served(self, request: Request, served: "_Served", now: float) -> Reply:
         user = await self._user(request)
         unknown: ApiError | None = None
         try:
@@ -108,7 +109,7 @@ class HttpEdge:
             served.entry = self._audit.begin(request, info, user)
         if self._flow is not None and (info is None or info.subresource not in CONNECTED):
             verb = info.verb if info is not None else request.method.lower()
-            served.seat = self._flow.take(user, info, request.path, verb)
+            served.seat = self._flow.take(user, info, request.path, verb, now)
             if served.seat is None:
                 served.seat = await self._flow.wait(user, info, request.path, verb)
         if info is None or unknown is not None:

@@ -3,18 +3,21 @@
 Job: run the mutating plugins in order, and later the validating ones; any of them may refuse.
 Invariant: plugins see the object after defaults; validating ones never change it.
 Invariant: a plugin's module is loaded by the first write that concerns it, not by the start.
+Invariant: a plugin that acts on objects of some kind costs nothing while there are none.
 To add a plugin: a file beside this one, and a line in plugins.py.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
 
-from sampan.api.calls import Call
+from sampan.api.calls import Call, Item
 from sampan.api.errors import Forbidden, forbidden
 from sampan.api.objects import Obj, name_of
 from sampan.api.resources import Resource
 from sampan.apiserver.audit import note
 from sampan.apiserver.authn.user import User
+from sampan.apiserver.authz.followed import follow
+from sampan.apiserver.watch_cache import KindCache
 from sampan.core.records import dataclass
 
 MOST_KINDS = 1024  # that are remembered; custom ones come and go
@@ -87,6 +90,8 @@ class Steps:
 
     mutate: Step | None = None
     validate: Step | None = None
+    # Without objects of this kind the plugin has nothing to do, and is left out.
+    idle_without: KindCache | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +160,12 @@ class Admission:
 
     def _worked_out(self, operation: str, group: str, kind: str, is_main: bool) -> _Way:
         concerned = [
-            (one.name, self._steps_of(one))
+            (one.name, steps)
             for one in self._plugins
             if operation in one.operations
             and (one.kinds is None or (group, kind) in one.kinds)
             and (is_main or not one.main_only)
+            and ((steps := self._steps_of(one)).idle_without is None or steps.idle_without.items)
         ]
         mutating = [(name, one.mutate) for name, one in concerned if one.mutate is not None]
         return _Way(
@@ -172,7 +178,13 @@ class Admission:
         steps = self._loaded.get(plugin.name)
         if steps is None:
             steps = self._loaded[plugin.name] = plugin.load()
+            if steps.idle_without is not None:
+                follow(steps.idle_without, self._changed, self._ways.clear)
         return steps
+
+    def _changed(self, before: Item | None, now: Item | None) -> None:
+        if before is None or now is None:
+            self._ways.clear()  # the first one may have come, the last one gone
 
     @staticmethod
     def note(attributes: Attributes) -> None:

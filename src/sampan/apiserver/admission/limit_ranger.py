@@ -29,14 +29,14 @@ def plugin(parts: PluginParts) -> Steps:
 
     def mutate(attributes: Attributes) -> None:
         pod = attributes.obj
-        if not kind.items or pod is None or not attributes.is_main(PODS):
+        if pod is None or not attributes.is_main(PODS):
             return
         if attributes.operation == CREATE:
             _fill(pod, [one for one in limits(attributes) if one.get("type") == "Container"])
 
     def validate(attributes: Attributes) -> None:
         obj = attributes.obj
-        if not kind.items or obj is None or meta_of(obj).get("deletionTimestamp"):
+        if obj is None or meta_of(obj).get("deletionTimestamp"):
             return
         is_pod = attributes.resource is PODS and (
             attributes.subresource == "resize"
@@ -49,7 +49,7 @@ def plugin(parts: PluginParts) -> Steps:
                 text = why[0] if len(why) == 1 else f"[{', '.join(why)}]"
                 raise forbidden(attributes.resource.plural, "", attributes.name, text)
 
-    return Steps(mutate, validate)
+    return Steps(mutate, validate, kind)
 
 
 def _fill(pod: Obj, limits: list[Obj]) -> None:

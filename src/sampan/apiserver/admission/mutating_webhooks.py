@@ -9,4 +9,4 @@ from sampan.apiserver.admission.parts import PluginParts
 
 
 def plugin(parts: PluginParts) -> Steps:
-    return Steps(mutate=step(parts, MUTATING))
+    return Steps(mutate=step(parts, MUTATING), idle_without=parts.registry.kind(MUTATING))

@@ -1,7 +1,6 @@
 """ResourceQuota: what a namespace may have of everything.
 
 Job: the way to quota_charges.py, which is loaded by the first quota that there is.
-Invariant: without quotas a write pays for one look at an empty table.
 """
 
 from collections.abc import Awaitable
@@ -31,8 +30,6 @@ def plugin(parts: PluginParts) -> Steps:
             quotas().mutate(attributes)
 
     def validate(attributes: Attributes) -> Awaitable[None] | None:
-        if not kind.items and not limited:
-            return None
         return quotas().validate(attributes)
 
-    return Steps(mutate, validate)
+    return Steps(mutate, validate, None if limited else kind)

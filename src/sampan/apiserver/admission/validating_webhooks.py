@@ -9,4 +9,4 @@ from sampan.apiserver.admission.parts import PluginParts
 
 
 def plugin(parts: PluginParts) -> Steps:
-    return Steps(validate=step(parts, VALIDATING))
+    return Steps(validate=step(parts, VALIDATING), idle_without=parts.registry.kind(VALIDATING))

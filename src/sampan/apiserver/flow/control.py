@@ -83,15 +83,17 @@ class FlowControl:
         self._tell()
         self._known.clear()
 
-    def take(self, user: User, info: RequestInfo | None, path: str, verb: str) -> Seat | None:
+    def take(
+        self, user: User, info: RequestInfo | None, path: str, verb: str, now: float
+    ) -> Seat | None:
         """A seat at once, where there is one; else whoever asks must `wait`. Whoever gets a seat
-        must leave it."""
+        must leave it. `now` is the clock's monotonic time: the caller knows it already."""
         flow = self._classified(user, info, path, verb)
         level = flow.level
         seats = 1
         if verb == "list" and info is not None and not level.settings.exempt:
             seats = self._seats(level, info)
-        seat = level.take(flow.hand, seats, self._clock.monotonic())
+        seat = level.take(flow.hand, seats, now)
         if seat is not None:
             flow.dispatched += 1
         return seat
@@ -106,7 +108,8 @@ class FlowControl:
 
     async def seat(self, user: User, info: RequestInfo | None, path: str, verb: str) -> Seat:
         """Raises TooManyRequests."""
-        return self.take(user, info, path, verb) or await self.wait(user, info, path, verb)
+        now = self._clock.monotonic()
+        return self.take(user, info, path, verb, now) or await self.wait(user, info, path, verb)
 
     def _seats(self, level: Level, info: RequestInfo) -> int:
         wanted = min(MOST_SEATS, 1 + self._count(info) // OBJECTS_PER_SEAT)

@@ -47,11 +47,12 @@ class Seat:
 
     level: "Level"
     queue: Queue | None
-    seats: int
+    seats: int  # 0: of a level that is exempt
     began: float
 
     def leave(self, now: float) -> None:
-        self.level.left(self, now)
+        if self.seats:
+            self.level.left(self, now)
 
 
 class Level:
@@ -71,9 +72,10 @@ class Level:
         """At once, if there is room and nobody waits before it."""
         if self.settings.exempt:
             return Seat(self, None, 0, now)
-        if self.queued or not self._fits(seats):
+        taken = self.in_use + seats
+        if self.queued or (taken > self.settings.seats and not self._fits(seats)):
             return None
-        self.in_use += seats
+        self.in_use = taken
         queue = hand[0] if hand else None
         if queue is not None:
             queue.served += seats * _ESTIMATE_SECONDS
@@ -110,12 +112,11 @@ class Level:
         return Seat(self, queue, seats, now)
 
     def left(self, seat: Seat, now: float) -> None:
-        if self.settings.exempt:
-            return
         self.in_use -= seat.seats
         if seat.queue is not None:
             seat.queue.served += seat.seats * (now - seat.began - _ESTIMATE_SECONDS)
-        self.dispatch()
+        if self._active:
+            self.dispatch()
 
     def dispatch(self) -> None:
         """Call whoever fits, the least served queue first."""
