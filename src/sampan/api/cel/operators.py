@@ -194,7 +194,11 @@ def _found(container: Value, key: Value) -> tuple[Value] | None:
         if not _is_key(key):
             raise EvaluationError(f"unsupported key type: {type_of(key)}")
         kept = map_key(key)
-        return (container[kept],) if kept in container else None
+        try:
+            # Not looked for first: some mappings answer for keys that they do not list.
+            return (container[kept],)
+        except KeyError:
+            return None
     if not isinstance(container, list | tuple):
         raise no_overload()
     if type(key) is float and key.is_integer():
