@@ -13,12 +13,16 @@ NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unr
 def plugin(parts: PluginParts) -> Steps:
     settings = parts.settings
     seconds = {NOT_READY: settings.not_ready_seconds, UNREACHABLE: settings.unreachable_seconds}
+    first, second = (_toleration(taint, seconds[taint]) for taint in seconds)
 
     def mutate(attributes: Attributes) -> None:
         if attributes.obj is None:
             return
         spec = attributes.obj.setdefault("spec", {})
-        tolerations: list[Obj] = spec.get("tolerations") or []
+        tolerations: list[Obj] | None = spec.get("tolerations")
+        if not tolerations:
+            spec["tolerations"] = [first.copy(), second.copy()]
+            return
         covered = _covered(tolerations)
         if "" in covered or covered.issuperset(seconds):
             return
