@@ -13,6 +13,7 @@ from pathlib import Path
 from sampan.api import pods
 from sampan.api.objects import Obj, uid_of
 from sampan.core.records import dataclass
+from sampan.kubelet.cgroup_names import pod_folder
 from sampan.kubelet.spec import containers, init_containers, is_sidecar, spec_of
 
 PERIOD_MICROSECONDS = 100_000
@@ -47,7 +48,9 @@ def root_of(data_dir: Path) -> str:
 
 def pod_cgroup(pod: Obj, root: str) -> str:
     """Empty without a root: the runtime chooses a place."""
-    return f"{root}/kubepods{FOLDERS[pods.qos_class(pod)]}/pod{uid_of(pod)}" if root else ""
+    if not root:
+        return ""
+    return f"{root}/kubepods{FOLDERS[pods.qos_class(pod)]}/{pod_folder(uid_of(pod))}"
 
 
 def pod_limits(pod: Obj, pids: int = 0) -> Limits:

@@ -1,7 +1,8 @@
 """The cgroups of a node's pods: made before the sandbox, removed when the pod has ended.
 
 Job: folders and limits in the kernel's hierarchies: one of version 2, or several of version 1 (and
-    beside them a version 2 one without controllers: hybrid).
+    beside them a version 2 one without controllers: hybrid). They are made here (driver cgroupfs),
+    or systemd is told to make them as slices.
 Invariant: a pod's folder is in all hierarchies or, after `remove`, in none.
 Invariant: only folders below `root` are ever touched.
 Owner: Kubelet; none for simulated nodes and for runtimes that choose the place themselves.
@@ -16,6 +17,7 @@ from sampan.api import pods
 from sampan.api.objects import Obj, uid_of
 from sampan.core.log import get_logger
 from sampan.core.records import dataclass
+from sampan.kubelet import cgroup_systemd
 from sampan.kubelet.cgroup_limits import (
     FOLDERS,
     Limits,
@@ -25,6 +27,15 @@ from sampan.kubelet.cgroup_limits import (
     root_of,
     settings_v1,
     settings_v2,
+)
+from sampan.kubelet.cgroup_names import (
+    CGROUPFS,
+    DRIVERS,
+    SYSTEMD,
+    container_folder,
+    folder,
+    pod_folder,
+    uid_in,
 )
 
 log = get_logger(__name__)
@@ -71,18 +82,27 @@ def remove_root(data_dir: Path) -> None:
 
 
 class Cgroups:
-    def __init__(self, root: str, hierarchies: Hierarchies, *, pids_limit: int = 0) -> None:
+    def __init__(
+        self,
+        root: str,
+        hierarchies: Hierarchies,
+        *,
+        pids_limit: int = 0,
+        driver: str = CGROUPFS,
+        runtime_name: str = "containerd",
+    ) -> None:
         """`root` is a path inside of every hierarchy: `/name`."""
         assert root.startswith("/"), root
-        self.root = root
+        assert driver in DRIVERS, driver
+        self.root, self._driver, self._runtime_name = root, driver, runtime_name
         self._hierarchies, self._pids_limit = hierarchies, pids_limit
         self._bases = [str(path) for path in hierarchies.all]
         self._burstable: dict[str, int] = {}  # uid → cpu shares, of the pods that are here
 
     def prepare(self) -> None:
         """The folders that pods of one quality share. Raises CgroupFailure."""
-        for folder in FOLDERS.values():
-            self._make(f"{self.root}/kubepods{folder}", Limits())
+        for quality in FOLDERS:
+            self._make(self._shared(quality), Limits())
 
     def ensure(self, pod: Obj) -> str:
         """The pod's folder with its limits; its path. Raises CgroupFailure."""
@@ -95,20 +115,21 @@ class Cgroups:
 
     def remove(self, uid: str) -> None:
         """Nothing of the pod is left in any hierarchy. Raises CgroupFailure while it is in use."""
-        for hierarchy in self._bases:
-            for folder in FOLDERS.values():
-                _remove_tree(f"{hierarchy}{self.root}/kubepods{folder}/pod{uid}")
+        for quality in FOLDERS:
+            self._remove(f"{self._shared(quality)}/{pod_folder(uid)}")
         if self._burstable.pop(uid, None) is not None:
             self._share_among_burstable()
 
     def uids(self) -> set[str]:
         """The pods that have a folder."""
-        return {
-            path.name.removeprefix("pod")
+        found = {
+            uid_in(path.name, self._driver)
             for hierarchy in self._bases
-            for folder in FOLDERS.values()
-            for path in Path(f"{hierarchy}{self.root}/kubepods{folder}").glob("pod*")
+            for quality in FOLDERS
+            for path in Path(hierarchy + folder(self._shared(quality), self._driver)).glob("*pod*")
+            if path.is_dir()
         }
+        return found - {""}
 
     def remove_orphans(self, is_known: Callable[[str], bool]) -> None:
         for uid in self.uids():
@@ -120,22 +141,26 @@ class Cgroups:
 
     def remove_all(self) -> None:
         """At the end of the node. What still runs keeps its folders."""
-        for hierarchy in self._bases:
-            try:
-                _remove_tree(f"{hierarchy}{self.root}")
-            except CgroupFailure as error:
-                log.debug("cgroups stay", error=error)
+        try:
+            self._remove(self.root)
+        except CgroupFailure as error:
+            log.debug("cgroups stay", error=error)
 
     def path_of(self, uid: str, controller: str) -> Path | None:
         """Where figures of the pod are read."""
         base = self._hierarchies.unified or self._hierarchies.by_controller.get(controller)
         if base is None:
             return None
-        for folder in FOLDERS.values():
-            path = Path(f"{base}{self.root}/kubepods{folder}/pod{uid}")
-            if path.is_dir():
-                return path
+        for quality in FOLDERS:
+            path = f"{self._shared(quality)}/{pod_folder(uid)}"
+            found = Path(f"{base}{folder(path, self._driver)}")
+            if found.is_dir():
+                return found
         return None
+
+    def container_folder(self, container_id: str) -> str:
+        """Of a container, below its pod's."""
+        return container_folder(container_id, self._driver, self._runtime_name)
 
     @property
     def is_v2(self) -> bool:
@@ -144,13 +169,37 @@ class Cgroups:
     def _share_among_burstable(self) -> None:
         """As upstream: together they get what they asked for, whoever is in the other folders."""
         total = max(sum(self._burstable.values()), Limits().cpu_shares)
-        path = f"{self.root}/kubepods{FOLDERS['Burstable']}"
-        self._write(path, list(self._settings(Limits(cpu_shares=total)))[:1])
+        path, shares = self._shared("Burstable"), Limits(cpu_shares=total)
+        if self._driver == SYSTEMD:
+            _tell(cgroup_systemd.change(path, shares, v2=self.is_v2))
+        else:
+            self._write(path, list(self._settings(shares))[:1])
+
+    def _shared(self, quality: str) -> str:
+        return f"{self.root}/kubepods{FOLDERS[quality]}"
 
     def _settings(self, limits: Limits) -> Iterator[Setting]:
         return settings_v2(limits) if self.is_v2 else settings_v1(limits)
 
+    def _remove(self, path: str) -> None:
+        if self._driver == SYSTEMD:
+            place = folder(path, self._driver)
+            if any(os.path.isdir(hierarchy + place) for hierarchy in self._bases):
+                _tell(cgroup_systemd.stop(path))
+            return
+        refused: CgroupFailure | None = None
+        for hierarchy in self._bases:
+            try:
+                _remove_tree(f"{hierarchy}{path}")
+            except CgroupFailure as error:
+                refused = error  # the others go all the same
+        if refused is not None:
+            raise refused
+
     def _make(self, path: str, limits: Limits) -> None:
+        if self._driver == SYSTEMD:
+            self._make_slice(path, limits)
+            return
         try:
             if self._hierarchies.unified is not None:
                 _make_unified(self._hierarchies.unified, path)
@@ -163,6 +212,15 @@ class Cgroups:
             raise CgroupFailure(f"failed to create cgroup {path}: {error}") from error
         self._write(path, list(self._settings(limits)))
 
+    def _make_slice(self, path: str, limits: Limits) -> None:
+        place = folder(path, self._driver)
+        if any(os.path.isdir(hierarchy + place) for hierarchy in self._bases):
+            _tell(cgroup_systemd.change(path, limits, v2=self.is_v2))
+        else:
+            _tell(cgroup_systemd.start(path, limits, v2=self.is_v2))
+        pages = [one for one in self._settings(limits) if one.controller == "hugetlb"]
+        self._write(place, pages)
+
     def _write(self, path: str, settings: list[Setting]) -> None:
         for one in settings:
             base = self._hierarchies.unified or self._hierarchies.by_controller.get(one.controller)
@@ -173,6 +231,13 @@ class Cgroups:
             except OSError as error:
                 what = f"{one.file} of cgroup {path} to {one.value}"
                 raise CgroupFailure(f"failed to set {what}: {error}") from error
+
+
+def _tell(command: list[str]) -> None:
+    try:
+        cgroup_systemd.told(command)
+    except cgroup_systemd.SystemdFailure as error:
+        raise CgroupFailure(str(error)) from error
 
 
 def _make_unified(base: Path, path: str) -> None:

@@ -3,6 +3,8 @@
 Job: the only place that knows how a SandboxSpec or a ContainerStatus looks on the wire.
 """
 
+import json
+import re
 from typing import Any
 
 from sampan.cri.gen import runtime_pb2 as cri
@@ -11,9 +13,13 @@ from sampan.kubelet.runtime import (
     ContainerState,
     ContainerStatus,
     Credentials,
+    HandlerFeatures,
+    IdRange,
     Image,
     LinuxResources,
     Mount,
+    RuntimeFeatures,
+    RuntimeInfo,
     SandboxSpec,
     SandboxStatus,
     SecurityContext,
@@ -22,6 +28,9 @@ from sampan.kubelet.runtime import (
 Message = Any
 
 POD_UID = "io.kubernetes.pod.uid"
+
+# containerd's and CRI-O's first releases with image volumes.
+_IMAGE_VOLUMES_SINCE = {"containerd": (2, 1), "cri-o": (1, 31)}
 
 _STATES = {
     cri.CONTAINER_CREATED: ContainerState.CREATED,
@@ -66,6 +75,7 @@ def sandbox_config(spec: SandboxSpec) -> Message:
         namespace_options=_namespaces(security),
         readonly_rootfs=security.read_only_root,
         supplemental_groups=security.supplemental_groups,
+        supplemental_groups_policy=_groups_policy(security),
         privileged=security.privileged,
         seccomp=_profile(security.seccomp),
     )
@@ -114,7 +124,7 @@ def container_config(spec: ContainerSpec) -> Message:
             cri.KeyValue(key=key, value=value.encode(errors="surrogateescape"))
             for key, value in spec.env
         ],
-        mounts=[_mount(mount) for mount in spec.mounts],
+        mounts=[_mount(mount, spec.security.users) for mount in spec.mounts],
         labels=dict(spec.labels),
         annotations=dict(spec.annotations),
         log_path=spec.log_path,
@@ -144,6 +154,62 @@ def auth_config(credentials: Credentials) -> Message:
         identity_token=credentials.identity_token,
         registry_token=credentials.registry_token,
     )
+
+
+def runtime_info(version: Message, status: Message) -> RuntimeInfo:
+    conditions = {one.type: one for one in status.status.conditions}
+    unmet = [
+        one.message or one.reason
+        for kind in ("RuntimeReady", "NetworkReady")
+        if (one := conditions.get(kind)) is not None and not one.status
+    ]
+    return RuntimeInfo(
+        name=version.runtime_name,
+        version=version.runtime_version,
+        ready=_is_met(conditions, "RuntimeReady"),
+        network_ready=_is_met(conditions, "NetworkReady"),
+        message="; ".join(unmet),
+        features=RuntimeFeatures(
+            handlers={
+                one.name: HandlerFeatures(
+                    one.features.recursive_read_only_mounts, one.features.user_namespaces
+                )
+                for one in status.runtime_handlers
+            },
+            supplemental_groups_policy=status.features.supplemental_groups_policy,
+            image_volumes=_mounts_images(version.runtime_name, version.runtime_version),
+        ),
+    )
+
+
+def _is_met(conditions: dict[str, Message], kind: str) -> bool:
+    condition = conditions.get(kind)
+    return condition is not None and bool(condition.status)
+
+
+def _mounts_images(name: str, version: str) -> bool:
+    """No runtime reports it: those that do not know the field make an empty mount of it."""
+    least = _IMAGE_VOLUMES_SINCE.get(name)
+    return least is not None and release(version) >= least
+
+
+def release(version: str) -> tuple[int, int]:
+    """1.6.20~ds1, v2.1.3, 1.31.0-dev → the first two numbers; (0, 0) where there are none."""
+    numbers = re.match(r"v?(\d+)\.(\d+)", version)
+    return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+
+
+def configured_driver(status: Message) -> str:
+    """The cgroup driver that a containerd's own configuration names, as its verbose status shows
+    it; empty where it does not say."""
+    try:
+        config = json.loads(status.info.get("config") or "{}")
+        runtimes = config["containerd"]["runtimes"]
+        default = config["containerd"].get("defaultRuntimeName") or "runc"
+        options = runtimes[default].get("options") or {}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ""
+    return "systemd" if options.get("SystemdCgroup") else "cgroupfs"
 
 
 def listed_sandbox(item: Message) -> SandboxStatus:
@@ -242,6 +308,7 @@ def _container_security(security: SecurityContext) -> Message:
         run_as_username=security.run_as_username,
         readonly_rootfs=security.read_only_root,
         supplemental_groups=security.supplemental_groups,
+        supplemental_groups_policy=_groups_policy(security),
         no_new_privs=security.no_new_privileges,
         seccomp=_profile("Unconfined" if security.privileged else security.seccomp),
         masked_paths=() if is_open else _MASKED_PATHS,
@@ -268,7 +335,24 @@ def _namespaces(security: SecurityContext) -> Message:
         network=cri.NODE if security.host_network else cri.POD,
         pid=pid,
         ipc=cri.NODE if security.host_ipc else cri.POD,
+        userns_options=_users(security.users),
     )
+
+
+def _users(users: IdRange | None) -> Message:
+    """None: a runtime that knows no user namespaces must not even hear of them."""
+    if users is None:
+        return None
+    ids = _id_mappings(users)
+    return cri.UserNamespace(mode=cri.POD, uids=ids, gids=ids)
+
+
+def _id_mappings(users: IdRange) -> list[Message]:
+    return [cri.IDMapping(host_id=users.first, container_id=0, length=users.length)]
+
+
+def _groups_policy(security: SecurityContext) -> Message:
+    return cri.Strict if security.only_given_groups else cri.Merge
 
 
 def _profile(profile: str) -> Message:
@@ -288,9 +372,13 @@ def _selinux(options: tuple[str, str, str, str]) -> Message:
     return cri.SELinuxOption(user=user, role=role, type=kind, level=level)
 
 
-def _mount(mount: Mount) -> Message:
+def _mount(mount: Mount, users: IdRange | None) -> Message:
     assert not mount.sub_path, "a path that nobody has checked"
+    ids = None if users is None else _id_mappings(users)
     return cri.Mount(
+        uidMappings=ids,
+        gidMappings=ids,
+        recursive_read_only=mount.recursive_read_only,
         container_path=mount.container_path,
         host_path=mount.host_path,
         readonly=mount.read_only,

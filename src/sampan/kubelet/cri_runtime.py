@@ -118,19 +118,21 @@ class CriRuntime:
                 )
             )
         self._name = version.runtime_name
-        conditions = {one.type: one for one in status.status.conditions}
-        unmet = [
-            one.message or one.reason
-            for kind in ("RuntimeReady", "NetworkReady")
-            if (one := conditions.get(kind)) is not None and not one.status
-        ]
-        return RuntimeInfo(
-            name=version.runtime_name,
-            version=version.runtime_version,
-            ready=_is_met(conditions, "RuntimeReady"),
-            network_ready=_is_met(conditions, "NetworkReady"),
-            message="; ".join(unmet),
-        )
+        return messages.runtime_info(version, status)
+
+    async def cgroup_driver(self) -> str:
+        """cgroupfs or systemd, as the runtime is set up; empty where it does not say."""
+        try:
+            answer = await self._client.runtime("RuntimeConfig", cri.RuntimeConfigRequest())
+            if answer.HasField("linux"):
+                driver = answer.linux.cgroup_driver
+                return "systemd" if driver == cri.SYSTEMD else "cgroupfs"
+        except CriError as error:
+            if error.code != "UNIMPLEMENTED":
+                raise _failure(error) from error
+        with _translated():
+            status = await self._client.runtime("Status", cri.StatusRequest(verbose=True))
+        return messages.configured_driver(status)
 
     async def pods(self) -> Sequence[ObservedPod]:
         with _translated():
@@ -538,8 +540,3 @@ def _failure(error: CriError) -> RuntimeFailure:
 
 def _camel(code: str) -> str:
     return "".join(word.capitalize() for word in code.split("_"))
-
-
-def _is_met(conditions: dict[str, Any], kind: str) -> bool:
-    condition = conditions.get(kind)
-    return condition is not None and bool(condition.status)

@@ -41,7 +41,7 @@ from sampan.kubelet.pressure import PressureWatch
 from sampan.kubelet.probes.check import NodeCheck
 from sampan.kubelet.probes.node_probes import NodeProbes
 from sampan.kubelet.probes.scripted import ScriptedCheck
-from sampan.kubelet.recorder import EventLog, PodEvents
+from sampan.kubelet.recorder import ROUTINE, EventLog, PodEvents
 from sampan.kubelet.relist import Relist, RuntimeHealth
 from sampan.kubelet.report import StatusReporter
 from sampan.kubelet.runtime import ObservedPod, Runtime
@@ -90,7 +90,8 @@ class Kubelet:
         self._recorder = make_recorder(
             client, "kubelet", clock=clock, host=settings.node_name, rng=rng
         )
-        events = PodEvents(self._recorder)
+        untold = frozenset[str]() if settings.routine_events else ROUTINE
+        events = PodEvents(self._recorder, without=untold)
         self._reporter = StatusReporter(client, tasks=self._tasks, clock=clock, rng=rng)
         self._mirrors = Mirrors(
             client,
@@ -215,6 +216,7 @@ class Kubelet:
             if self._source is not None:
                 self._source.unsubscribe(self._settings.node_name)
             self._workers.close()
+            self._reporter.close()
             self._probes.close()
             await self._tasks.stop()
             await self._hooks.close()
@@ -312,6 +314,7 @@ class Kubelet:
             clock=clock,
             metrics=metrics,
             cgroups=self._cgroups,
+            features=lambda: self._health.features,
         )
         return PodSync(
             settings=settings,

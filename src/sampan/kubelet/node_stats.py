@@ -70,7 +70,7 @@ class NodeStats:
             ContainerUsage(
                 one,
                 read_usage(
-                    *(path and path / one.id for path in (cpu, memory, pids)),
+                    *(path and path / self._folder(one.id) for path in (cpu, memory, pids)),
                 ),
             )
             for one in observed.containers
@@ -181,6 +181,9 @@ class NodeStats:
             used = max(0, usage.cpu_nanoseconds - before[1])
             shown["usageNanoCores"] = int(used / (moment - before[0]))
         return shown
+
+    def _folder(self, container_id: str) -> str:
+        return "" if self._cgroups is None else self._cgroups.container_folder(container_id)
 
     def _path(self, uid: str, controller: str) -> Path | None:
         return None if self._cgroups is None else self._cgroups.path_of(uid, controller)

@@ -40,7 +40,15 @@ from sampan.kubelet.plan import (
     ready_sandbox,
 )
 from sampan.kubelet.recorder import PodEvents
-from sampan.kubelet.runtime import Image, ObservedPod, Runtime, RuntimeFailure
+from sampan.kubelet.runtime import (
+    Image,
+    ObservedPod,
+    Runtime,
+    RuntimeFailure,
+    RuntimeFeatures,
+    SandboxSpec,
+)
+from sampan.kubelet.security import check_user_namespaces, wants_own_users
 from sampan.kubelet.service_environment import service_variables
 from sampan.kubelet.spec import (
     HASH_ANNOTATION,
@@ -50,6 +58,7 @@ from sampan.kubelet.spec import (
     resources_of,
     spec_of,
 )
+from sampan.kubelet.user_namespaces import NoIdsLeft, UserNamespaces
 from sampan.kubelet.volumes_hook import (
     MountedVolume,
     Objects,
@@ -134,8 +143,11 @@ class Performer:
         clock: Clock,
         metrics: Metrics,
         cgroups: Cgroups | None = None,
+        features: Callable[[], RuntimeFeatures] = RuntimeFeatures,
     ) -> None:
-        self._cgroups = cgroups
+        """`features`: what the runtime can do, as it last said."""
+        self._cgroups, self._features = cgroups, features
+        self._users = UserNamespaces(node.root_dir)
         self._services, self._hooks = services, hooks
         self._count = _Counts(metrics)
         self._runtime, self._client, self._puller = runtime, client, puller
@@ -228,10 +240,7 @@ class Performer:
         try:
             if self._cgroups is not None:
                 self._cgroups.ensure(pod)
-            handler = await self._runtime_handler(pod)
-            spec = translate.sandbox_spec(
-                pod, attempt=attempt, node=self._node, runtime_handler=handler
-            )
+            spec = self._sandbox_spec(pod, attempt, await self._runtime_handler(pod))
             site.sandbox_id, site.attempt = await self._runtime.run_sandbox(spec), attempt
             if not spec.security.host_network:
                 site.pod_ips = await self._ips(uid_of(pod), site.sandbox_id)
@@ -338,6 +347,11 @@ class Performer:
     async def _create(
         self, site: _Site, start: StartContainer, container: Obj, image: Image
     ) -> str:
+        try:
+            handler = await self._runtime_handler(site.pod)
+        except ApiError as error:
+            raise translate.ConfigError(str(error)) from error
+        sandbox = self._sandbox_spec(site.pod, site.attempt, handler)
         spec = translate.container_spec(
             site.pod,
             container,
@@ -349,6 +363,9 @@ class Performer:
             node=self._node,
             mounts=site.volumes,
             service_variables=site.services,
+            features=self._features(),
+            runtime_handler=handler,
+            users=sandbox.security.users,
         )
         notes = {
             **spec.annotations,
@@ -359,7 +376,24 @@ class Performer:
         return await self._runtime.create_container(
             site.sandbox_id,
             replace(spec, annotations=notes, mounts=mounts),
-            translate.sandbox_spec(site.pod, attempt=site.attempt, node=self._node),
+            sandbox,
+        )
+
+    def _sandbox_spec(self, pod: Obj, attempt: int, handler: str) -> SandboxSpec:
+        """Raises ConfigError."""
+        features = self._features()
+        check_user_namespaces(pod, features, handler)  # before ids are taken
+        try:
+            users = self._users.range_of(uid_of(pod)) if wants_own_users(pod) else None
+        except NoIdsLeft as error:
+            raise translate.ConfigError(str(error)) from error
+        return translate.sandbox_spec(
+            pod,
+            attempt=attempt,
+            node=self._node,
+            runtime_handler=handler,
+            features=features,
+            users=users,
         )
 
     async def _post_start(

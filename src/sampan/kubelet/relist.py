@@ -8,6 +8,7 @@ Owner: Kubelet runs it.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import field
 
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
@@ -15,7 +16,13 @@ from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.records import dataclass
 from sampan.kubelet.observed import Observations
-from sampan.kubelet.runtime import ObservedPod, Runtime, RuntimeFailure, RuntimeInfo
+from sampan.kubelet.runtime import (
+    ObservedPod,
+    Runtime,
+    RuntimeFailure,
+    RuntimeFeatures,
+    RuntimeInfo,
+)
 from sampan.kubelet.settings import KubeletSettings
 
 log = get_logger(__name__)
@@ -35,6 +42,7 @@ class RuntimeHealth:
     network_ready: bool = False
     message: str = "container runtime status check may not have completed yet"
     answered: bool = False
+    features: RuntimeFeatures = field(default_factory=RuntimeFeatures)
 
 
 class Relist:
@@ -103,10 +111,10 @@ class Relist:
         self._poked.set()
         async for event in self._runtime.events():
             self._observations.note(event)
-            if event.uid:
-                self._wake(event.uid)
-            else:
+            if not event.uid:
                 self._poked.set()
+            elif self._observations.is_news(event):
+                self._wake(event.uid)
 
     async def _check(self) -> bool:
         try:
@@ -135,6 +143,7 @@ class Relist:
         health.message = message
         if info is not None:
             health.runtime_name, health.version, health.answered = info.name, info.version, True
+            health.features = info.features
         if before != (health.ready, health.network_ready, health.message):
             log.info(
                 "runtime health", ready=health.ready, network=health.network_ready, why=message

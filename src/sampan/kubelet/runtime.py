@@ -49,6 +49,7 @@ class Mount:
     container_path: str
     host_path: str
     read_only: bool = False
+    recursive_read_only: bool = False  # what is mounted below it, too
     propagation: str = "private"  # private | host_to_container | bidirectional
     volume: str = ""  # the pod's volume that it shows; empty for files of the node agent
     sub_path: str = ""  # still to be found inside of host_path; no runtime gets to see one
@@ -72,6 +73,14 @@ class LinuxResources:
 
 
 @dataclass(frozen=True, slots=True)
+class IdRange:
+    """User and group ids 0…length-1 of a pod are first…first+length-1 on the node."""
+
+    first: int
+    length: int = 65_536
+
+
+@dataclass(frozen=True, slots=True)
 class SecurityContext:
     run_as_user: int | None = None
     run_as_group: int | None = None
@@ -90,6 +99,8 @@ class SecurityContext:
     host_pid: bool = False
     host_ipc: bool = False
     share_process_namespace: bool = False
+    only_given_groups: bool = False  # supplementalGroupsPolicy Strict
+    users: IdRange | None = None  # the node's ids behind the pod's 0…; None: the node's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +214,28 @@ class RuntimeEvent:
     container_id: str = ""
     exit_code: int | None = None
     exited_at: float = 0.0
+    # How it stands since (a sandbox runs or has exited); None: the runtime does not say.
+    state: ContainerState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerFeatures:
+    """What one runtime handler can do beyond the ordinary."""
+
+    recursive_read_only: bool = False
+    user_namespaces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeFeatures:
+    """What the runtime says that it can do; what it does not say it cannot."""
+
+    handlers: Mapping[str, HandlerFeatures] = field(default_factory=dict)  # "" is the default one
+    supplemental_groups_policy: bool = False
+    image_volumes: bool = False
+
+    def of(self, handler: str) -> HandlerFeatures:
+        return self.handlers.get(handler) or HandlerFeatures()
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +245,7 @@ class RuntimeInfo:
     ready: bool
     network_ready: bool
     message: str = ""  # why one of the two is not
+    features: RuntimeFeatures = field(default_factory=RuntimeFeatures)
 
 
 @dataclass(frozen=True, slots=True)

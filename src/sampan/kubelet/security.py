@@ -9,7 +9,13 @@ from typing import Any
 
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.kubelet.environment import ConfigError
-from sampan.kubelet.runtime import Image, SecurityContext
+from sampan.kubelet.runtime import (
+    HandlerFeatures,
+    IdRange,
+    Image,
+    RuntimeFeatures,
+    SecurityContext,
+)
 from sampan.kubelet.spec import spec_of
 
 _INHERITED = (
@@ -23,7 +29,8 @@ _INHERITED = (
 _LARGEST_ID = 2**31 - 1
 
 
-def sandbox_security(pod: Obj) -> SecurityContext:
+def sandbox_security(pod: Obj, users: IdRange | None = None) -> SecurityContext:
+    """`users`: for a pod that does not share the node's."""
     own: Obj = spec_of(pod).get("securityContext") or {}
     everybody = [
         *(spec_of(pod).get("initContainers") or ()),
@@ -40,15 +47,38 @@ def sandbox_security(pod: Obj) -> SecurityContext:
         # Upstream gives the pause process the runtime's default profile. Ours makes four system
         # calls and takes no input; the filter would cost each pod some milliseconds.
         seccomp="Unconfined",
+        only_given_groups=own.get("supplementalGroupsPolicy") == "Strict",
+        users=users,
         **_namespaces(pod),
     )
 
 
+def wants_own_users(pod: Obj) -> bool:
+    return spec_of(pod).get("hostUsers") is False
+
+
+def check_user_namespaces(pod: Obj, features: RuntimeFeatures, handler: str) -> None:
+    """As upstream words it. Raises ConfigError."""
+    if wants_own_users(pod) and not features.of(handler).user_namespaces:
+        who = f'RuntimeClass handler "{handler}"' if handler else "runtime"
+        raise ConfigError(
+            f"can't set `spec.hostUsers: false`, {who} does not support user namespaces"
+        )
+
+
 def container_security(
-    pod: Obj, container: Obj, image: Image, *, default_seccomp: str, profile_dir: str
+    pod: Obj,
+    container: Obj,
+    image: Image,
+    *,
+    default_seccomp: str,
+    profile_dir: str,
+    features: RuntimeFeatures,
+    users: IdRange | None = None,
 ) -> SecurityContext:
-    _refuse_the_unsupported(pod, container)
+    _refuse_the_unsupported(pod, container, features)
     context = effective(pod, container)
+    whole: Obj = spec_of(pod).get("securityContext") or {}
     # As upstream: an image that names no user runs as root.
     image_uid = 0 if image.uid is None and not image.username else image.uid
     _check_non_root(pod, container, context, image_uid, image.username)
@@ -61,7 +91,9 @@ def container_security(
         run_as_user=user,
         run_as_username=username,
         run_as_group=context.get("runAsGroup"),
-        supplemental_groups=_groups(spec_of(pod).get("securityContext") or {}),
+        supplemental_groups=_groups(whole),
+        only_given_groups=whole.get("supplementalGroupsPolicy") == "Strict",
+        users=users,
         privileged=bool(context.get("privileged")),
         read_only_root=bool(context.get("readOnlyRootFilesystem")),
         add_capabilities=tuple(capabilities.get("add") or ()),
@@ -112,22 +144,26 @@ def _check_non_root(
         )
 
 
-def _refuse_the_unsupported(pod: Obj, container: Obj) -> None:
+def _refuse_the_unsupported(pod: Obj, container: Obj, features: RuntimeFeatures) -> None:
     spec, whole = spec_of(pod), spec_of(pod).get("securityContext") or {}
-    if spec.get("hostUsers") is False:
-        raise ConfigError("user namespaces (hostUsers: false) are not supported by this node yet")
-    if whole.get("supplementalGroupsPolicy") == "Strict":
+    strict = whole.get("supplementalGroupsPolicy") == "Strict"
+    if strict and not features.supplemental_groups_policy:
         raise ConfigError("SupplementalGroupsPolicy=Strict is not supported in this node")
     if spec.get("resources"):
         raise ConfigError("pod-level resources are not supported by this node yet")
     if container.get("volumeDevices"):
         raise ConfigError("raw block volumes (volumeDevices) are not supported by this node yet")
-    for mount in container.get("volumeMounts") or ():
-        if mount.get("recursiveReadOnly") == "Enabled":
-            raise ConfigError(
-                "recursive read-only mounts are not supported by this node yet "
-                f"(volume {mount.get('name')})"
-            )
+
+
+def is_recursive_read_only(mount: Obj, features: HandlerFeatures) -> bool:
+    """As upstream's resolveRecursiveReadOnly. Raises ConfigError."""
+    wanted = mount.get("recursiveReadOnly") or "Disabled"
+    if wanted == "Enabled" and not features.recursive_read_only:
+        raise ConfigError(
+            f'volume "{mount.get("name")}" requested recursive read-only mount, but it is not '
+            "supported by the runtime"
+        )
+    return wanted != "Disabled" and bool(mount.get("readOnly")) and features.recursive_read_only
 
 
 def _groups(context: Obj) -> tuple[int, ...]:

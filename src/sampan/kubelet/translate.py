@@ -21,6 +21,7 @@ from sampan.api.objects import (
 from sampan.api.quantity import value_of
 from sampan.core.records import dataclass
 from sampan.kubelet.cgroup_limits import pod_cgroup
+from sampan.kubelet.cgroup_names import CGROUPFS, folder
 from sampan.kubelet.environment import (
     ConfigError,
     Objects,
@@ -31,14 +32,22 @@ from sampan.kubelet.environment import (
 from sampan.kubelet.name_resolution import Dns, dns, hosts_file, kernel_hostname
 from sampan.kubelet.runtime import (
     ContainerSpec,
+    HandlerFeatures,
     HostFile,
+    IdRange,
     Image,
     LinuxResources,
     Mount,
     PortMapping,
+    RuntimeFeatures,
     SandboxSpec,
 )
-from sampan.kubelet.security import container_security, sandbox_security
+from sampan.kubelet.security import (
+    check_user_namespaces,
+    container_security,
+    is_recursive_read_only,
+    sandbox_security,
+)
 from sampan.kubelet.spec import (
     HASH_ANNOTATION,
     RESOURCES_ANNOTATION,
@@ -68,6 +77,7 @@ _CPU_SHARES_MIN, _CPU_SHARES_MAX = 2, 262_144
 _OOM_GUARANTEED, _OOM_BEST_EFFORT = -997, 1000
 _CRITICAL_PRIORITY = 2_000_000_000
 _ETC_HOSTS = "/etc/hosts"
+_NO_FEATURES = RuntimeFeatures()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +97,7 @@ class NodeFacts:
     allocatable: Mapping[str, str] = field(default_factory=dict)
     default_seccomp: str = "Unconfined"
     cgroup_root: str = ""  # pods' cgroups are made below it; empty: the runtime chooses
+    cgroup_driver: str = CGROUPFS
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +107,16 @@ class Reference:
 
 
 def sandbox_spec(
-    pod: Obj, *, attempt: int, node: NodeFacts, runtime_handler: str = ""
+    pod: Obj,
+    *,
+    attempt: int,
+    node: NodeFacts,
+    runtime_handler: str = "",
+    features: RuntimeFeatures = _NO_FEATURES,
+    users: IdRange | None = None,
 ) -> SandboxSpec:
+    """`users`: for a pod that wants its own. Raises ConfigError."""
+    check_user_namespaces(pod, features, runtime_handler)
     spec = spec_of(pod)
     host_network = is_host_network(pod)
     resolver = dns(pod, node.node_dns, node.cluster_dns, node.cluster_domain)
@@ -115,9 +134,9 @@ def sandbox_spec(
         dns_searches=resolver.searches,
         dns_options=resolver.options,
         port_mappings=() if host_network else tuple(_port_mappings(pod)),
-        cgroup_parent=pod_cgroup(pod, node.cgroup_root),
+        cgroup_parent=folder(pod_cgroup(pod, node.cgroup_root), node.cgroup_driver),
         sysctls={one["name"]: one["value"] for one in sysctls},
-        security=sandbox_security(pod),
+        security=sandbox_security(pod, users),
         runtime_handler=runtime_handler,
     )
 
@@ -150,6 +169,9 @@ def container_spec(
     node: NodeFacts,
     mounts: Mapping[str, MountedVolume] | None = None,
     service_variables: Mapping[str, str] | None = None,
+    features: RuntimeFeatures = _NO_FEATURES,
+    runtime_handler: str = "",
+    users: IdRange | None = None,
 ) -> ContainerSpec:
     """`mounts` has the place of each volume, by the volume's name. Raises ConfigError."""
     around = Surroundings(
@@ -170,7 +192,10 @@ def container_spec(
         args=tuple(expand(one, variables) for one in container.get("args") or ()),
         working_dir=container.get("workingDir") or "",
         env=tuple(variables.items()),
-        mounts=(*_volume_mounts(container, mounts or {}, variables), *file_mounts),
+        mounts=(
+            *_volume_mounts(container, mounts or {}, variables, features.of(runtime_handler)),
+            *file_mounts,
+        ),
         log_path=f"{container['name']}/{attempt}.log",
         labels={**_pod_labels(pod), "io.kubernetes.container.name": container["name"]},
         annotations=_container_annotations(pod, container, attempt),
@@ -184,6 +209,8 @@ def container_spec(
             image,
             default_seccomp=node.default_seccomp,
             profile_dir=f"{node.root_dir}/seccomp",
+            features=features,
+            users=users,
         ),
         host_files=files,
     )
@@ -226,7 +253,10 @@ def _managed_files(
 
 
 def _volume_mounts(
-    container: Obj, volumes: Mapping[str, MountedVolume], variables: Mapping[str, str]
+    container: Obj,
+    volumes: Mapping[str, MountedVolume],
+    variables: Mapping[str, str],
+    features: HandlerFeatures,
 ) -> Iterator[Mount]:
     propagations = {"HostToContainer": "host_to_container", "Bidirectional": "bidirectional"}
     for mount in container.get("volumeMounts") or ():
@@ -240,6 +270,7 @@ def _volume_mounts(
             container_path=path if path.startswith("/") else f"/{path}",
             host_path=volumes[name].host_path,
             read_only=bool(mount.get("readOnly")) or volumes[name].read_only,
+            recursive_read_only=is_recursive_read_only(mount, features),
             propagation=propagations.get(mount.get("mountPropagation") or "", "private"),
             volume=name,
             sub_path=_sub_path(mount, variables),

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from sampan.cri.gen import runtime_pb2 as cri
@@ -5,6 +7,8 @@ from sampan.kubelet import cri_messages as messages
 from sampan.kubelet.runtime import (
     ContainerSpec,
     ContainerState,
+    HandlerFeatures,
+    IdRange,
     LinuxResources,
     Mount,
     PortMapping,
@@ -117,3 +121,104 @@ def test_all_addresses_of_a_sandbox_are_told():
 def test_an_image_without_a_user_id_says_so():
     assert messages.image(cri.Image(id="i", username="www")).uid is None
     assert messages.image(cri.Image(id="i", uid=cri.Int64Value(value=0))).uid == 0
+
+
+def test_users_of_its_own_reach_namespaces_and_mounts():
+    """[N10] for runtimes that can; others never see the field"""
+    plain = container(mounts=(Mount("/a", "/b"),))
+    assert not plain.linux.security_context.namespace_options.HasField("userns_options")
+    assert not plain.mounts[0].uidMappings
+    own = container(
+        mounts=(Mount("/a", "/b", read_only=True, recursive_read_only=True),),
+        security=SecurityContext(users=IdRange(131072), only_given_groups=True),
+    )
+    context = own.linux.security_context
+    assert context.namespace_options.userns_options.mode == cri.POD
+    (ids,) = context.namespace_options.userns_options.gids
+    assert (ids.host_id, ids.container_id, ids.length) == (131072, 0, 65536)
+    assert own.mounts[0].uidMappings[0] == own.mounts[0].gidMappings[0] == ids
+    assert own.mounts[0].recursive_read_only
+    assert context.supplemental_groups_policy == cri.Strict
+    sandbox = SandboxSpec("web", "shop", "u1", 0, "h", "/l", security=SecurityContext(
+        users=IdRange(131072)))  # fmt: skip
+    options = messages.sandbox_config(sandbox).linux.security_context.namespace_options
+    assert options.userns_options.uids[0] == ids
+
+
+READY = [{"type": "RuntimeReady", "status": True}, {"type": "NetworkReady", "status": True}]
+DEFAULT_AND_RUNC = [
+    {"name": "", "features": {"recursive_read_only_mounts": True, "user_namespaces": True}},
+    {"name": "runc", "features": {"recursive_read_only_mounts": True, "user_namespaces": True}},
+]
+# What runtimes answer to Version and Status, as far as it differs: containerd 1.6 as recorded, the
+# others as their releases document it.
+ANSWERS = {
+    "containerd 1.6": (("containerd", "1.6.20~ds1"), {}),
+    "containerd 1.7": (("containerd", "v1.7.22"), {}),
+    "containerd 2.0": (
+        ("containerd", "v2.0.2"),
+        {"runtime_handlers": DEFAULT_AND_RUNC, "features": {"supplemental_groups_policy": True}},
+    ),
+    "containerd 2.1": (
+        ("containerd", "v2.1.0"),
+        {"runtime_handlers": DEFAULT_AND_RUNC, "features": {"supplemental_groups_policy": True}},
+    ),
+    "cri-o 1.30": (
+        ("cri-o", "1.30.4"),
+        {"runtime_handlers": [{"name": "crun", "features": {"user_namespaces": True}}]},
+    ),
+    "cri-o 1.32": (
+        ("cri-o", "1.32.0-dev"),
+        {"runtime_handlers": DEFAULT_AND_RUNC, "features": {"supplemental_groups_policy": True}},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("which", "own_users", "read_only", "strict", "images"),
+    [
+        ("containerd 1.6", False, False, False, False),
+        ("containerd 1.7", False, False, False, False),
+        ("containerd 2.0", True, True, True, False),
+        ("containerd 2.1", True, True, True, True),
+        ("cri-o 1.30", False, False, False, False),
+        ("cri-o 1.32", True, True, True, True),
+    ],
+)
+def test_what_a_runtime_can_is_what_it_says(which, own_users, read_only, strict, images):
+    """[R1]"""
+    (name, version), told = ANSWERS[which]
+    info = messages.runtime_info(
+        cri.VersionResponse(runtime_name=name, runtime_version=version),
+        cri.StatusResponse(status={"conditions": READY}, **told),
+    )
+    assert (info.ready, info.network_ready, info.message) == (True, True, "")
+    assert info.features.of("") == HandlerFeatures(read_only, own_users)
+    assert info.features.supplemental_groups_policy is strict
+    assert info.features.image_volumes is images
+    assert info.features.of("unheard-of") == HandlerFeatures()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("v2.1.3", (2, 1)), ("1.6.20~ds1", (1, 6)), ("1.32.0-dev", (1, 32)), ("dev", (0, 0))],
+)
+def test_a_release_is_its_first_two_numbers(text, expected):
+    assert messages.release(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("config", "driver"),
+    [
+        ({"containerd": {"defaultRuntimeName": "runc", "runtimes": {
+            "runc": {"options": {"SystemdCgroup": True}}}}}, "systemd"),
+        ({"containerd": {"runtimes": {"runc": {"options": {"SystemdCgroup": False}}}}}, "cgroupfs"),
+        ({"containerd": {"runtimes": {"runc": {"options": None}}}}, "cgroupfs"),
+        ({"containerd": {"defaultRuntimeName": "kata", "runtimes": {}}}, ""),
+        ({}, ""),
+        ("nonsense", ""),
+    ],
+)  # fmt: skip
+def test_the_cgroup_driver_is_in_containerds_own_configuration(config, driver):
+    status = cri.StatusResponse(info={"config": json.dumps(config)})
+    assert messages.configured_driver(status) == driver

@@ -1,8 +1,14 @@
 import pytest
 
 from sampan.kubelet.environment import ConfigError
-from sampan.kubelet.runtime import Image
-from sampan.kubelet.security import container_security, effective, sandbox_security
+from sampan.kubelet.runtime import HandlerFeatures, IdRange, Image, RuntimeFeatures
+from sampan.kubelet.security import (
+    check_user_namespaces,
+    container_security,
+    effective,
+    is_recursive_read_only,
+    sandbox_security,
+)
 
 ROOT_IMAGE = Image("sha256:1", (), (), 1, uid=0)
 
@@ -16,7 +22,12 @@ def secured(own=None, whole=None, image=ROOT_IMAGE, default="Unconfined", **spec
     container = {"name": "c", "securityContext": own or {}}
     the_pod = pod(container, securityContext=whole or {}, **spec)
     return container_security(
-        the_pod, container, image, default_seccomp=default, profile_dir="/node/seccomp"
+        the_pod,
+        container,
+        image,
+        default_seccomp=default,
+        profile_dir="/node/seccomp",
+        features=RuntimeFeatures(),
     )
 
 
@@ -127,11 +138,9 @@ def test_a_seccomp_profile_stays_in_its_directory(name):
 @pytest.mark.parametrize(
     ("spec", "whole", "container"),
     [
-        ({"hostUsers": False}, {}, {}),
         ({}, {"supplementalGroupsPolicy": "Strict"}, {}),
         ({"resources": {"limits": {"cpu": "1"}}}, {}, {}),
         ({}, {}, {"volumeDevices": [{"name": "v", "devicePath": "/dev/x"}]}),
-        ({}, {}, {"volumeMounts": [{"name": "v", "recursiveReadOnly": "Enabled"}]}),
     ],
 )
 def test_what_the_runtime_would_ignore_is_refused(spec, whole, container):
@@ -144,7 +153,61 @@ def test_what_the_runtime_would_ignore_is_refused(spec, whole, container):
             ROOT_IMAGE,
             default_seccomp="Unconfined",
             profile_dir="/p",
+            features=RuntimeFeatures(),
         )
+
+
+ABLE = RuntimeFeatures(
+    {"": HandlerFeatures(), "able": HandlerFeatures(True, True)}, supplemental_groups_policy=True
+)
+
+
+def test_users_of_its_own_need_a_handler_that_can_give_them():
+    """[N10] in upstream's words"""
+    wanting = pod({"name": "c"}, hostUsers=False)
+    check_user_namespaces(wanting, ABLE, "able")
+    check_user_namespaces(pod({"name": "c"}, hostUsers=True), RuntimeFeatures(), "")
+    with pytest.raises(ConfigError) as refused:
+        check_user_namespaces(wanting, ABLE, "")
+    assert str(refused.value) == (
+        "can't set `spec.hostUsers: false`, runtime does not support user namespaces"
+    )
+    with pytest.raises(ConfigError, match='RuntimeClass handler "other" does not support'):
+        check_user_namespaces(wanting, ABLE, "other")
+
+
+@pytest.mark.parametrize(
+    ("mode", "can", "expected"),
+    [
+        (None, True, False),
+        ("Disabled", True, False),
+        ("IfPossible", True, True),
+        ("IfPossible", False, False),
+        ("Enabled", True, True),
+    ],
+)
+def test_read_only_reaches_below_where_that_is_wanted_and_possible(mode, can, expected):
+    mount = {"name": "v", "readOnly": True, "recursiveReadOnly": mode}
+    assert is_recursive_read_only(mount, HandlerFeatures(recursive_read_only=can)) is expected
+
+
+def test_read_only_that_must_reach_below_is_refused_where_it_cannot():
+    with pytest.raises(ConfigError, match='volume "v" requested recursive read-only mount'):
+        is_recursive_read_only(
+            {"name": "v", "readOnly": True, "recursiveReadOnly": "Enabled"}, HandlerFeatures()
+        )
+
+
+def test_a_runtime_that_can_gets_the_strict_policy_and_the_ids():
+    container = {"name": "c"}
+    strict = pod(container, securityContext={"supplementalGroupsPolicy": "Strict"})
+    found = container_security(
+        strict, container, ROOT_IMAGE, default_seccomp="Unconfined", profile_dir="/p",
+        features=ABLE, users=IdRange(65536),
+    )  # fmt: skip
+    assert found.only_given_groups
+    assert found.users == IdRange(65536, 65536)
+    assert sandbox_security(strict, IdRange(65536)).only_given_groups
 
 
 def test_the_sandbox_has_the_pod_s_namespaces_and_knows_of_privileged_containers():
