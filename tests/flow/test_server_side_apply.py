@@ -164,6 +164,145 @@ def test_a_status_is_applied_through_its_door(schema):
     run(schema, story)
 
 
+def scale(replicas, **metadata):
+    spec = {} if replicas is None else {"replicas": replicas}
+    return {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": "web", **metadata},
+        "spec": spec,
+    }
+
+
+def test_a_scale_is_applied_among_those_who_own_the_number(schema):
+    """[A7] as the original: a Scale has owners of its own, and its deployment has the same"""
+
+    async def story(api):
+        path = f"{DEPLOYMENTS}/web"
+        await api.patch(f"{path}?fieldManager=maker", deployment(2), APPLY)
+        door = f"{path}/scale?fieldManager=scaler"
+        taken = await api.patch(door, scale(3), APPLY)
+        assert taken.status == 409
+        assert taken.message == (
+            'Apply failed with 1 conflict: conflict with "maker": .spec.replicas'
+        )
+        forced = await api.patch(f"{door}&force=true", scale(3), APPLY)
+        assert (forced.status, forced.obj["kind"]) == (200, "Scale")
+        assert forced.obj["spec"] == {"replicas": 3}
+        assert "managedFields" not in forced.obj["metadata"]
+        got = (await api.get(path)).obj
+        assert got["spec"]["replicas"] == 3
+        assert got["metadata"]["generation"] == 2
+        assert managers(got) == [("maker", "Apply", ""), ("scaler", "Apply", "scale")]
+        assert fields_of(got, "scaler") == {"f:spec": {"f:replicas": {}}}
+        assert "f:replicas" not in fields_of(got, "maker")["f:spec"]
+        again = await api.patch(door, scale(3), APPLY)
+        assert again.obj["metadata"]["resourceVersion"] == got["metadata"]["resourceVersion"]
+
+    run(schema, story)
+
+
+def test_who_updates_a_scale_is_in_the_way_of_who_applies_it(schema):
+    async def story(api):
+        path = f"{DEPLOYMENTS}/web"
+        await api.made(f"{DEPLOYMENTS}?fieldManager=maker", deployment(2))
+        patched = await api.patch(
+            f"{path}/scale?fieldManager=hand", {"spec": {"replicas": 4}}, MERGE
+        )
+        assert patched.status == 200
+        door = f"{path}/scale?fieldManager=scaler"
+        taken = await api.patch(door, scale(5), APPLY)
+        assert taken.message == (
+            'Apply failed with 1 conflict: conflict with "hand" with subresource "scale" using '
+            "autoscaling/v1: .spec.replicas"
+        )
+        # Who asks for what is there shares it.
+        assert (await api.patch(door, scale(4), APPLY)).status == 200
+        got = (await api.get(path)).obj
+        assert ("hand", "Update", "scale") in managers(got)
+        assert ("scaler", "Apply", "scale") in managers(got)
+
+    run(schema, story)
+
+
+def test_an_applied_scale_must_be_one_and_of_something(schema):
+    async def story(api):
+        path = f"{DEPLOYMENTS}/web/scale?fieldManager=scaler"
+        assert (await api.patch(path, scale(1), APPLY)).status == 404
+        await api.made(DEPLOYMENTS, deployment())
+        nameless = await api.patch(f"{DEPLOYMENTS}/web/scale", scale(1), APPLY)
+        assert nameless.status == 422
+        assert "fieldManager: Required value: is required for apply patch" in nameless.message
+        odd = await api.patch(path, deployment(3), APPLY)
+        assert odd.status == 400
+        assert "expected: autoscaling/v1" in odd.message
+        negative = await api.patch(f"{path}&force=true", scale(-1), APPLY)
+        assert negative.status == 422
+        stale = await api.patch(f"{path}&force=true", scale(2, resourceVersion="1"), APPLY)
+        assert stale.status == 409
+
+    run(schema, story)
+
+
+def test_a_resize_is_applied_and_owns_resources_only(schema):
+    """[A7] pods/resize"""
+
+    async def story(api):
+        pods = "/api/v1/namespaces/default/pods"
+        made = pod("a")
+        made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+        await api.made(f"{pods}?fieldManager=maker", made)
+        resources = {"requests": {"cpu": "200m"}}
+        wanted = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "a", "labels": {"not": "mine"}},
+            "spec": {"containers": [{"name": "main", "resources": resources}]},
+        }
+        door = f"{pods}/a/resize?fieldManager=sizer"
+        taken = await api.patch(door, wanted, APPLY)
+        assert taken.status == 409
+        assert 'conflict with "maker" using v1' in taken.message
+        done = await api.patch(f"{door}&force=true", wanted, APPLY)
+        assert done.status == 200, done.body
+        assert done.obj["spec"]["containers"][0]["resources"] == resources
+        assert done.obj["spec"]["containers"][0]["image"] == "registry.example/app:1"
+        assert "labels" not in done.obj["metadata"]
+        assert ("sizer", "Apply", "resize") in managers(done.obj)
+        container = {".": {}, "f:resources": {"f:requests": {"f:cpu": {}}}}
+        owned = {"f:spec": {"f:containers": {'k:{"name":"main"}': container}}}
+        assert fields_of(done.obj, "sizer") == owned
+
+    run(schema, story)
+
+
+def test_ephemeral_containers_are_applied(schema):
+    async def story(api):
+        pods = "/api/v1/namespaces/default/pods"
+        await api.made(f"{pods}?fieldManager=maker", pod("a"))
+        wanted = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "a"},
+            "spec": {"ephemeralContainers": [{"name": "debug", "image": "tools:1"}]},
+        }
+        door = f"{pods}/a/ephemeralcontainers?fieldManager=debugger"
+        done = await api.patch(door, wanted, APPLY)
+        assert done.status == 200, done.body
+        assert done.obj["spec"]["ephemeralContainers"][0]["name"] == "debug"
+        assert ("debugger", "Apply", "ephemeralcontainers") in managers(done.obj)
+        assert list(fields_of(done.obj, "debugger")["f:spec"]) == ["f:ephemeralContainers"]
+        assert (
+            await api.patch(
+                f"{pods}/b/ephemeralcontainers?fieldManager=x",
+                {**wanted, "metadata": {"name": "b"}},
+                APPLY,
+            )
+        ).status == 404
+
+    run(schema, story)
+
+
 def test_entries_are_reset_by_an_empty_one_and_kept_otherwise(schema):
     async def story(api):
         made = await api.made(f"{MAPS}?fieldManager=maker", config_map(a="1"))

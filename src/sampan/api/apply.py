@@ -6,6 +6,8 @@ Invariant: a field that the applier leaves out, having owned it alone, is gone.
 Invariant: applying the same configuration again changes nothing.
 """
 
+from dataclasses import replace
+
 import orjson
 
 from sampan.api.errors import BadRequest, Conflict
@@ -17,7 +19,6 @@ from sampan.api.field_sets import (
     intersection,
     path_text,
     paths,
-    recursive_difference,
     union,
 )
 from sampan.api.field_types import Node, compare, less, set_of, whole
@@ -63,7 +64,7 @@ def apply(fields: FieldSchema, live: Obj, config: Obj, writer: Writer, force: bo
     root = _checked_root(fields, config, writer)
     entries = entries_of(live)
     if live and not entries:
-        before = Writer(BEFORE_FIRST_APPLY, writer.api_version, writer.time, "", writer.ignored)
+        before = replace(writer, manager=BEFORE_FIRST_APPLY)
         entries = first_entries(fields, live, before)
     attempt = _Attempt(fields, root, _without_entries(live), config, writer, entries)
     disputed = [] if force else attempt.disputed()
@@ -86,10 +87,7 @@ class _Attempt:
         entries: list[Obj],
     ) -> None:  # fmt: skip
         self._live, self._writer = live, writer
-        wanted = set_of(root, config)
-        if writer.ignored:
-            wanted = recursive_difference(wanted, writer.ignored)
-        mine = new_entry(writer, APPLY, wanted)
+        mine = new_entry(writer, APPLY, writer.writes(set_of(root, config)))
         self._last = next((one for one in entries if identity(one) == identity(mine)), None)
         self._others = [one for one in entries if one is not self._last]
         self._mine = mine

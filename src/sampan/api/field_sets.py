@@ -18,7 +18,11 @@ import orjson
 FieldSet = dict[str, Any]
 Path = tuple[str, ...]
 
+# Path elements, "*" for any, down to None: all that lies there.
+Patterns = dict[str, Any]
+
 NOTHING: FieldSet = {}
+_NO_PATTERN: Patterns = {}
 MAX_DEPTH = 100  # no type of the API goes that deep
 _ORDER = "fkvi"  # of path elements among each other
 
@@ -47,6 +51,23 @@ def recursive_difference(one: FieldSet, two: FieldSet) -> FieldSet:
             rest = recursive_difference(inner, other)
             if rest or not inner:
                 left[key] = _tidy(rest)
+    return left
+
+
+def within(fields: FieldSet, patterns: Patterns) -> FieldSet:
+    """The members that a pattern leads to or lies above: the item of a list with what is asked for
+    of it, but not its other fields."""
+    left: FieldSet = {}
+    for key, inner in fields.items():
+        pattern = patterns.get(key, patterns.get("*", _NO_PATTERN))
+        if pattern is None:
+            left[key] = inner
+        elif pattern is not _NO_PATTERN and key != ".":
+            below = within(without_itself(inner), pattern)
+            if is_member(inner):
+                left[key] = member(below)
+            elif below:
+                left[key] = below
     return left
 
 

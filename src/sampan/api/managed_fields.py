@@ -11,10 +11,12 @@ from sampan.api import convert
 from sampan.api.field_schema import FieldSchema
 from sampan.api.field_sets import (
     FieldSet,
+    Patterns,
     difference,
     normalised,
     recursive_difference,
     union,
+    within,
 )
 from sampan.api.field_types import Sets, compare
 from sampan.api.objects import Obj, meta_of
@@ -52,6 +54,13 @@ class Writer:
     time: str
     subresource: str = ""
     ignored: FieldSet | None = None  # fields that this door does not change, whatever is sent
+    included: Patterns | None = None  # where it is easier said: all that it may change
+
+    def writes(self, fields: FieldSet) -> FieldSet:
+        """Those that can be written through this door."""
+        if self.ignored:
+            fields = recursive_difference(fields, self.ignored)
+        return fields if self.included is None else within(fields, self.included)
 
 
 @lru_cache(maxsize=256)
@@ -143,10 +152,8 @@ class Changes:
         if new is None or live is None or root is None:
             return None
         changed, removed = (stripped(one) for one in compare(root, live, new))
-        ignored = self._writer.ignored
-        if ignored and api_version == self._writer.api_version:
-            changed = recursive_difference(changed, ignored)
-            removed = recursive_difference(removed, ignored)
+        if api_version == self._writer.api_version:
+            changed, removed = self._writer.writes(changed), self._writer.writes(removed)
         return changed, removed
 
 

@@ -30,7 +30,7 @@ from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.api.resources import NAMESPACES, SERVICES, Resource
 from sampan.api.schema import Schema
 from sampan.api.validation import validate_create, validate_status_update, validate_update
-from sampan.apiserver.admission.chain import CREATE, DELETE, UPDATE, Admission, attributes_of
+from sampan.apiserver.admission.chain import CONNECT, CREATE, DELETE, UPDATE, Admission, attributes_of
 from sampan.apiserver.admission.chain import Attributes as Admitted
 from sampan.apiserver.audit import is_noting, note
 from sampan.apiserver.authn.chain import Authentication
@@ -96,7 +96,7 @@ class Chain:
     def __init__(self, parts: Parts, handlers: dict[tuple[str, str, str], Handler]) -> None:
         self.parts = parts
         self._handlers = handlers  # (group resource, subresource, verb) → what is not generic
-        self._ownership = Ownership(parts.schema)
+        self.ownership = Ownership(parts.schema)
 
     async def perform(self, user: User, call: Call) -> Answer | ListAnswer:
         await self.authorize(user, call)
@@ -158,6 +158,13 @@ class Chain:
         selection = selection_of(call.resource, strategy, call.name, call.options)
         return await list_of(self.parts.registry, call, selection)
 
+    async def admit_connection(self, user: User, call: Call, options: Obj) -> Obj:
+        """What is asked of a pod, node or service, as admission leaves it. Raises ApiError."""
+        attributes = attributes_of(user, CONNECT, call, options, None)
+        await self.parts.admission.mutate(attributes)
+        async with self._admitted(attributes):
+            return options
+
     async def create(self, user: User, call: Call) -> Answer:
         parts, resource = self.parts, call.resource
         warnings: list[str] = []
@@ -168,7 +175,7 @@ class Chain:
         obj = decoded(parts.schema, call, warnings)
         self._name_new(call, obj)
         apply_defaults(resource, obj)
-        self._ownership.created(user, call, obj, parts.clock.now())
+        self.ownership.created(user, call, obj, parts.clock.now())
         attributes = attributes_of(user, CREATE, call, obj, None)
         await parts.admission.mutate(attributes)
         prepare_created(obj, new_uid(parts.rng), parts.clock.now(), strategy.has_generation)
@@ -224,7 +231,7 @@ class Chain:
 
     def _patched(self, user: User, call: Call, old: Obj, warnings: Warnings) -> Obj:
         if call.options.patch_type == "apply":
-            return self._ownership.applied(user, call, old, warnings, self.parts.clock.now())
+            return self.ownership.applied(user, call, old, warnings, self.parts.clock.now())
         return patched(self.parts.schema, call, old, warnings)
 
     async def apply(self, user: User, call: Call) -> Answer:
@@ -235,7 +242,7 @@ class Chain:
                 return await self.update(user, call)
             except NotFound:
                 warnings: list[str] = []
-                new = self._ownership.applied(user, call, {}, warnings, self.parts.clock.now())
+                new = self.ownership.applied(user, call, {}, warnings, self.parts.clock.now())
                 check_names(call, new)
             try:
                 create = replace(call, verb="create", name="", body=new, problems=())
@@ -258,7 +265,7 @@ class Chain:
             old = shown(resource, item)
             new = change(old)
             self._check_based_on(call, new, old)
-            self._ownership.updated(user, call, new, old, parts.clock.now())
+            self.ownership.updated(user, call, new, old, parts.clock.now())
             attributes = attributes_of(user, UPDATE, call, new, old)
             await parts.admission.mutate(attributes)
             prepare_updated(new, old)

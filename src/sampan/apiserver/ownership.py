@@ -6,11 +6,13 @@ Invariant: managedFields is the server's: what a caller sends there is read by a
     and never stored as it came.
 """
 
+from dataclasses import replace
+
 from sampan.api.apply import apply, not_mergeable
 from sampan.api.calls import Call
 from sampan.api.errors import BadRequest, field_forbidden, invalid, required
 from sampan.api.field_schema import FieldSchema
-from sampan.api.field_sets import FieldSet
+from sampan.api.field_sets import FieldSet, Patterns
 from sampan.api.field_types import Struct
 from sampan.api.managed_fields import (
     Writer,
@@ -20,6 +22,7 @@ from sampan.api.managed_fields import (
     same_but_times,
 )
 from sampan.api.objects import Obj, copy_of, time_text
+from sampan.api.scale import SCALE_VERSION, object_entries, scale_entries, scale_of
 from sampan.api.schema import Schema, strict_error
 from sampan.api.sharing import SharedValues
 from sampan.apiserver.authn.user import User
@@ -34,6 +37,13 @@ _NOT_BY_STATUS = {
     "deployments.apps": ("labels",),
     "pods": ("deletionTimestamp", "ownerReferences"),
 }
+# All that these change, whatever else is sent. As pod/strategy.go's reset fields.
+_RESIZED = {"*": {"f:resources": None, "f:resizePolicy": None}}
+_INCLUDED: dict[str, Patterns] = {
+    "ephemeralcontainers": {"f:spec": {"f:ephemeralContainers": None}},
+    "resize": {"f:spec": {"f:containers": _RESIZED, "f:initContainers": _RESIZED}},
+}
+_SCALE_FIELDS: Patterns = {"f:spec": {"f:replicas": None}}
 _NODE = "system:node:"
 
 
@@ -49,15 +59,15 @@ class Ownership:
         if call.options.patch_type == "apply":
             return  # `applied` has done it
         obj["metadata"].pop("managedFields", None)
-        self._set(obj, after_write(self._fields, {}, obj, self._writer(user, call, now)), {})
+        self.own(obj, after_write(self._fields, {}, obj, self._writer(user, call, now)), {})
 
     def updated(self, user: User, call: Call, new: Obj, old: Obj, now: float) -> None:
         if call.options.patch_type == "apply":
             return
         if call.subresource in _UNOWNED:
-            self._set(new, [*entries_of(new)], old)  # nobody's; but a copy may share its sets
+            self.own(new, [*entries_of(new)], old)  # nobody's; but a copy may share its sets
             return
-        self._set(new, after_write(self._fields, old, new, self._writer(user, call, now)), old)
+        self.own(new, after_write(self._fields, old, new, self._writer(user, call, now)), old)
 
     def applied(self, user: User, call: Call, live: Obj, warnings: list[str], now: float) -> Obj:
         """A new object; `live` is {} where there is none. Raises BadRequest, Conflict."""
@@ -66,10 +76,26 @@ class Ownership:
         result = apply(self._fields, live, config, writer, call.options.force)
         new: Obj = copy_of({key: one for key, one in result.obj.items() if key != "metadata"})
         new["metadata"] = copy_of({**result.obj["metadata"], "managedFields": None})
-        self._set(new, result.entries, live)
+        self.own(new, result.entries, live)
         return new
 
-    def _set(self, obj: Obj, entries: list[Obj], live: Obj) -> None:
+    def applied_scale(
+        self, user: User, call: Call, live: Obj, warnings: list[str], now: float
+    ) -> tuple[Obj, list[Obj]]:
+        """The Scale that `live` shall have, and the entries of `live` then. A Scale is merged as
+        one, among those who own the number. Raises BadRequest, Conflict."""
+        config = self._configuration(call, warnings)
+        writer = replace(
+            self._writer(user, call, now), api_version=SCALE_VERSION, included=_SCALE_FIELDS
+        )
+        scale, before = scale_of(live), entries_of(live)
+        scale["metadata"]["managedFields"] = scale_entries(before)
+        result = apply(self._fields, scale, config, writer, call.options.force)
+        entries = object_entries(before, result.entries, call.resource.api_version)
+        return result.obj, entries
+
+    def own(self, obj: Obj, entries: list[Obj], live: Obj) -> None:
+        """Make these the entries of `obj`, which `live` becomes."""
         meta = obj["metadata"]
         if not entries:
             meta.pop("managedFields", None)
@@ -116,6 +142,7 @@ class Ownership:
             time_text(now),
             call.subresource,
             self._ignored_through(call),
+            _INCLUDED.get(call.subresource),
         )
 
     def _ignored_through(self, call: Call) -> FieldSet:

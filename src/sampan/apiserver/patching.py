@@ -25,7 +25,6 @@ def patched(schema: Schema, call: Call, current: Obj, warnings: list[str]) -> Ob
             result = strategic_patch(schema, api_version, kind, current, call.body)
         case _:
             raise UnsupportedMediaType(
-                "server-side apply (application/apply-patch+yaml) of this subresource is not "
-                "supported: use a merge patch"
+                "this subresource takes JSON, merge and strategic merge patches only"
             )
     return checked(schema, call, api_version, kind, result, warnings)

@@ -13,6 +13,7 @@ from sampan.api.field_sets import (
     paths,
     recursive_difference,
     union,
+    within,
     without_itself,
 )
 
@@ -102,3 +103,16 @@ def test_members_and_what_is_below_them():
     assert is_member({".": {}, "f:a": {}})
     assert not is_member({"f:a": {}})
     assert without_itself({".": {}, "f:a": {}}) == {"f:a": {}}
+
+
+def test_within_patterns_are_what_they_lead_to_and_the_items_above():
+    resized = {"f:spec": {"f:containers": {"*": {"f:resources": None}}}}
+    item = {".": {}, "f:name": {}, "f:resources": {"f:limits": {"f:cpu": {}}}}
+    fields = {
+        "f:metadata": {"f:labels": {"f:a": {}}},
+        "f:spec": {"f:containers": {'k:{"name":"c"}': item}, "f:nodeName": {}},
+    }
+    kept = {".": {}, "f:resources": {"f:limits": {"f:cpu": {}}}}
+    assert within(fields, resized) == {"f:spec": {"f:containers": {'k:{"name":"c"}': kept}}}
+    assert within({"f:spec": {"f:nodeName": {}}}, resized) == {}
+    assert within(fields, {"f:metadata": None}) == {"f:metadata": {"f:labels": {"f:a": {}}}}

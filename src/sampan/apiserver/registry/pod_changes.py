@@ -13,6 +13,7 @@ from sampan.api.validation.pod import validate_ephemeral_containers, validate_re
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.chain import Chain, Change, Prepare, Validate, check_names
 from sampan.apiserver.decoding import decoded
+from sampan.apiserver.ownership import check_options
 from sampan.apiserver.patching import patched
 from sampan.apiserver.registry.metadata import bump_generation
 
@@ -89,6 +90,8 @@ async def _modified(
 ) -> Answer:
     warnings: list[str] = []
     given = decoded(chain.parts.schema, call, warnings) if call.verb == "update" else None
+    if given is None:
+        check_options(call)
 
     def of_put(_old: Obj) -> Obj:
         assert given is not None
@@ -96,7 +99,10 @@ async def _modified(
         return {**given, "metadata": dict(meta_of(given))}
 
     def of_patch(old: Obj) -> Obj:
-        new = patched(chain.parts.schema, call, old, warnings)
+        if call.options.patch_type == "apply":
+            new = chain.ownership.applied(user, call, old, warnings, chain.parts.clock.now())
+        else:
+            new = patched(chain.parts.schema, call, old, warnings)
         check_names(call, new)
         return new
 

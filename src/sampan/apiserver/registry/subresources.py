@@ -27,11 +27,13 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.resources import NODES, POD_DISRUPTION_BUDGETS, PODS, SECRETS, Resource
+from sampan.api.scale import scale_of
 from sampan.apiserver.admission.chain import CREATE, attributes_of
 from sampan.apiserver.authn.tokens import Claims, TokenSigner
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.chain import Chain, check_names
 from sampan.apiserver.decoding import decoded
+from sampan.apiserver.ownership import check_options
 from sampan.apiserver.patching import patched
 from sampan.apiserver.registry import namespaces, pods
 from sampan.apiserver.registry.metadata import new_uid
@@ -92,21 +94,21 @@ async def get_scale(chain: Chain, user: User, call: Call) -> Answer:
 async def set_scale(chain: Chain, user: User, call: Call) -> Answer:
     warnings: list[str] = []
     given = decoded(chain.parts.schema, call, warnings) if call.verb == "update" else None
+    if given is None:
+        check_options(call)
 
     def change(current: Obj) -> Obj:
-        scale = given
-        if scale is None:
-            scale = patched(chain.parts.schema, call, scale_of(current), warnings)
-        check_names(call, scale)
-        new: Obj = copy_of(current)
-        replicas = int((scale.get("spec") or {}).get("replicas") or 0)
-        if replicas < 0:
-            why = "must be greater than or equal to 0"
-            wrong = invalid_value("spec.replicas", replicas, why)
-            raise invalid("Scale", "autoscaling", call.name, [wrong])
-        new["spec"]["replicas"] = replicas
-        new["metadata"]["resourceVersion"] = meta_of(scale).get("resourceVersion") or ""
-        return new
+        if call.options.patch_type == "apply":
+            now = chain.parts.clock.now()
+            scale, owned = chain.ownership.applied_scale(user, call, current, warnings, now)
+            new = _scaled(call, current, scale)
+            chain.ownership.own(new, owned, current)
+            return new
+        if given is not None:
+            return _scaled(call, current, given)
+        return _scaled(
+            call, current, patched(chain.parts.schema, call, scale_of(current), warnings)
+        )
 
     def keep_generation(new: Obj, old: Obj) -> None:
         if (new.get("spec") or {}) != (old.get("spec") or {}):
@@ -116,24 +118,17 @@ async def set_scale(chain: Chain, user: User, call: Call) -> Answer:
     return Answer(scale_of(answer.obj), warnings=[*warnings, *answer.warnings])
 
 
-def scale_of(obj: Obj) -> Obj:
-    meta, spec, status = meta_of(obj), obj.get("spec") or {}, obj.get("status") or {}
-    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    selector = spec.get("selector") or {}
-    if "matchLabels" in selector or "matchExpressions" in selector:
-        text = str(selectors.from_object(selector))
-    else:
-        text = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
-    shown_status: Obj = {"replicas": int(status.get("replicas") or 0)}
-    if text:
-        shown_status["selector"] = text
-    return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": {key: meta[key] for key in kept if key in meta},
-        "spec": {"replicas": int(spec.get("replicas") or 0)} if spec.get("replicas") else {},
-        "status": shown_status,
-    }
+def _scaled(call: Call, current: Obj, scale: Obj) -> Obj:
+    """A new object. Raises BadRequest, Invalid."""
+    check_names(call, scale)
+    replicas = int((scale.get("spec") or {}).get("replicas") or 0)
+    if replicas < 0:
+        wrong = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise invalid("Scale", "autoscaling", call.name, [wrong])
+    new: Obj = copy_of(current)
+    new["spec"]["replicas"] = replicas
+    new["metadata"]["resourceVersion"] = meta_of(scale).get("resourceVersion") or ""
+    return new
 
 
 async def evict(chain: Chain, user: User, call: Call) -> Answer:
