@@ -15,8 +15,9 @@ from sampan.api.errors import (
     ServiceUnavailable,
     Unauthorized,
 )
+from sampan.api.objects import copy_of
 from sampan.api.protobuf import ProtobufReader
-from sampan.apiserver import bodies, replies
+from sampan.apiserver import bodies, connect_options, replies
 from sampan.apiserver.audit import Audit, Entry, audited
 from sampan.apiserver.authn import impersonation
 from sampan.apiserver.authn.chain import ALWAYS_ALLOWED_PATHS
@@ -171,18 +172,27 @@ class HttpEdge:
         """What a node answers: logs, exec, attach, port-forward, proxying."""
         resource = info.resource
         assert resource is not None
-        await self._chain.authorize(
-            user, Call(info.verb, resource, info.namespace, info.name, info.subresource)
-        )
+        call = Call(info.verb, resource, info.namespace, info.name, info.subresource)
+        await self._chain.authorize(user, call)
+        if info.subresource == "log":
+            return await self._to_nodes().logs(info.namespace, info.name, request)
+        rest = _raw_rest(request.path, info) if info.subresource == "proxy" else ""
+        asked = connect_options.options_of(resource, info.subresource, request.query, rest)
+        admitted = await self._chain.admit_connection(user, call, copy_of(asked))
+        if info.subresource == "proxy":
+            rest = rest if admitted == asked else connect_options.path_of(admitted)
+            return await self._to_nodes().proxy(
+                resource.plural, info.namespace, info.name, rest, request
+            )
+        if admitted != asked:
+            request = replace(request, query=connect_options.query_of(admitted))
+        nodes = self._to_nodes()
+        return await nodes.connect(info.subresource, info.namespace, info.name, request)
+
+    def _to_nodes(self) -> NodeProxy:
         if self._nodes is None:
             raise ServiceUnavailable("this server has no way to its nodes")
-        if info.subresource == "log":
-            return await self._nodes.logs(info.namespace, info.name, request)
-        if info.subresource != "proxy":
-            return await self._nodes.connect(info.subresource, info.namespace, info.name, request)
-        return await self._nodes.proxy(
-            resource.plural, info.namespace, info.name, _raw_rest(request.path, info), request
-        )
+        return self._nodes
 
     def _call(self, request: Request, info: RequestInfo) -> Call:
         assert info.resource is not None
