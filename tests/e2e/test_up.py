@@ -165,6 +165,8 @@ def test_a_runtime_that_already_runs_is_used(own_cluster, archive):
         kubectl("run", "web", "--image=localhost/test/busybox:1", "--", "sleep", "1000")
         kubectl.wait_phase("web", "Running")
         assert kubectl.get("pod", "web")["spec"]["nodeName"] == "mine"
+        # The runtime said how it makes cgroups, so the pod has one of its own.
+        assert "/kubepods/besteffort/pod" in kubectl("exec", "web", "--", "cat", "/proc/1/cgroup")
         assert not (own_cluster.data_dir / "containerd").exists()
         kubectl("delete", "pod", "web", "--now")
         own_cluster.stop()

@@ -1,4 +1,4 @@
-"""Flags of one real node beyond its name and address: registry credentials of the node.
+"""Flags of one real node beyond its name and address: registry credentials, cgroups.
 
 Job: flags → words for NodeChoices; NodeChoices → settings of the node agent's parts.
 Invariant: a configuration that cannot be used stops the start, with the file and the reason.
@@ -26,12 +26,15 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="a CredentialProviderConfig, or a directory of them: plugins that log in to "
         "registries")  # fmt: skip
     add(BIN_DIR, metavar="DIR", default="", help="where those plugins are")
+    add("--cgroup-driver", choices=("cgroupfs", "systemd"), default="",
+        help="who makes the pods' cgroups (default: as the runtime is set up)")  # fmt: skip
 
 
 def choices(given: argparse.Namespace) -> dict[str, Any]:
     return {
         "credential_provider_config": given.image_credential_provider_config,
         "credential_provider_bin_dir": given.image_credential_provider_bin_dir,
+        "cgroup_driver": given.cgroup_driver,
     }
 
 
@@ -61,6 +64,17 @@ def image_credentials(
         )
     except (OSError, yaml.YAMLError, ProviderConfigError) as error:
         raise CannotStart(f"{CONFIG} {config}: {error}") from error
+
+
+def cgroup_driver(node: NodeChoices, said: str, *, private: bool) -> str:
+    """Empty: the runtime alone decides where containers go. Raises CannotStart."""
+    from sampan.kubelet.cgroup_names import WrongDriver, settled_driver
+    from sampan.kubelet.cgroup_systemd import is_running
+
+    try:
+        return settled_driver(node.cgroup_driver, said, private=private, systemd_runs=is_running())
+    except WrongDriver as error:
+        raise CannotStart(str(error)) from error
 
 
 def _config_files(config: str) -> list[Path]:

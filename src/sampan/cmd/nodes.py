@@ -21,7 +21,7 @@ from sampan.cmd import machine
 from sampan.cmd.data_dir import DataDir
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.kubelet_config import with_config
-from sampan.cmd.node_flags import image_credentials
+from sampan.cmd.node_flags import cgroup_driver, image_credentials
 from sampan.cmd.progress import Progress
 from sampan.cmd.settings import CLUSTER_DOMAIN, NodeChoices, UpSettings
 from sampan.core.clock import Clock
@@ -45,6 +45,9 @@ SERVER_GRACE_SECONDS = 1.0
 # need not say every ten seconds that they are well. Still twice within a lease of 40 s.
 MANY_HEARTBEAT_SECONDS = 20.0
 MANY_RELIST_SECONDS = 60.0
+# With more nodes than this nobody reads that a pretended image was pulled: three events for each
+# pod would take longer to write, and more memory, than all else that is known about it.
+MANY_NODES = 20
 # Upstream has none by default; a fork bomb on a laptop should not take the machine with it.
 POD_PIDS_LIMIT = 4096
 DISK_FREE_PERCENT = 2
@@ -164,6 +167,7 @@ class SimulatedNodes:
                         simulated=True,
                         heartbeat_seconds=MANY_HEARTBEAT_SECONDS,
                         relist_seconds=MANY_RELIST_SECONDS,
+                        routine_events=self._settings.nodes <= MANY_NODES,
                         **(chosen(self._settings.node) if number == 0 else {}),
                     ),
                     client=clients(f"system:node:{name}"),
@@ -215,6 +219,9 @@ class RealNode:
         """`in_cluster`: the API is part of the same process, so the node is Ready soon."""
         self._settings, self._data, self._identity = settings, data, identity
         self._image_credentials = image_credentials(settings.node, data.kubelet, os.environ)
+        self._runtime_name, self._cgroup_driver = "containerd", ""
+        if not settings.cri_socket:
+            self._cgroup_driver = cgroup_driver(settings.node, "", private=True)
         self._in_cluster = in_cluster
         self._progress, self._clock = progress, clock
         self._tasks = Tasks("node")
@@ -318,6 +325,7 @@ class RealNode:
                 cni_bin_dir=plugins,
                 environment=os.environ,
                 clock=self._clock,
+                cgroup_driver=self._cgroup_driver,
             )
             await self._containerd.start()
         except (ContainerdError, cni.NetworkError) as error:
@@ -333,8 +341,12 @@ class RealNode:
         self._runtime = runtime
         try:
             info = await runtime.connect(CONNECT_SECONDS)
+            self._runtime_name = info.name
             if self._containerd is not None:
                 await ensure_pause_image(runtime, socket_path, self._data.root, self._clock)
+            else:
+                said = await runtime.cgroup_driver()
+                self._cgroup_driver = cgroup_driver(self._settings.node, said, private=False)
         except RuntimeFailure as error:
             raise CannotStart(_nobody_at(socket_path, str(error))) from error
         return f"{info.name} {info.version}"
@@ -346,7 +358,6 @@ class RealNode:
         from sampan.kubelet.settings import KubeletSettings
 
         servers, searches = machine.host_name_servers()
-        own = self._containerd is not None
         settings = KubeletSettings(
             self._identity.name,
             node_ips=(self._identity.address,),
@@ -357,9 +368,11 @@ class RealNode:
             host_dns=servers,
             host_searches=searches,
             hosts_file=Path("/etc/hosts").read_text(),
-            # Somebody else's runtime may have systemd make the cgroups: it chooses the place.
-            cgroup_root=root_of(self._data.root) if own else "",
-            pod_pids_limit=POD_PIDS_LIMIT if own else -1,
+            # A runtime that does not say how it makes cgroups chooses their place alone.
+            cgroup_root=root_of(self._data.root) if self._cgroup_driver else "",
+            cgroup_driver=self._cgroup_driver or "cgroupfs",
+            runtime_name=self._runtime_name,
+            pod_pids_limit=POD_PIDS_LIMIT if self._cgroup_driver else -1,
             image_directory=str(self._data.root),
             image_credentials=self._image_credentials,
             # A disk that is nine tenths full is an ordinary one here: only the rest is kept free.
@@ -411,7 +424,7 @@ class RealNode:
     def _remove_cgroups(self) -> None:
         from sampan.kubelet.cgroups import remove_root
 
-        if self._containerd is not None:
+        if self._cgroup_driver:
             remove_root(self._data.root)
 
     async def _stop_pod(self, pod: "ObservedPod") -> None:

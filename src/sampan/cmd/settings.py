@@ -32,6 +32,7 @@ class NodeChoices:
     port: int = 0  # of the node's own HTTP server; 0: any that is free
     credential_provider_config: str = ""  # a file, or a directory of files
     credential_provider_bin_dir: str = ""
+    cgroup_driver: str = ""  # empty: as the runtime is set up
 
 
 @dataclass(frozen=True, slots=True)

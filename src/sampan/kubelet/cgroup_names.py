@@ -44,3 +44,25 @@ def container_folder(container_id: str, driver: str, runtime_name: str) -> str:
         return f"crio-{container_id}" if runtime_name == "cri-o" else container_id
     prefix = "crio" if runtime_name == "cri-o" else "cri-containerd"
     return f"{prefix}-{container_id}.scope"
+
+
+class WrongDriver(ValueError):
+    """Runtime, configuration and machine do not go together; the text says what to change."""
+
+
+def settled_driver(asked: str, said: str, *, private: bool, systemd_runs: bool) -> str:
+    """Which driver this node uses: `asked` by the user, `said` by the runtime (both may be empty).
+    Empty: the runtime alone decides where containers go. Raises WrongDriver."""
+    if asked and said and asked != said and not private:
+        raise WrongDriver(
+            f"--cgroup-driver is {asked}, but the runtime uses {said}: leave the flag out, or set "
+            "SystemdCgroup (containerd) or cgroup_manager (CRI-O) in the runtime's configuration"
+        )
+    driver = (asked or CGROUPFS) if private else (said or asked)
+    if driver == SYSTEMD and not systemd_runs:
+        who = "--cgroup-driver systemd" if asked else "the runtime's cgroup driver"
+        change = "leave the flag out" if asked else "set SystemdCgroup = false (containerd)"
+        raise WrongDriver(
+            f"{who} needs systemd as the machine's first process, and it does not run: {change}"
+        )
+    return driver

@@ -75,10 +75,11 @@ def find_hierarchies(mount: Path = MOUNT) -> Hierarchies | None:
 
 
 def remove_root(data_dir: Path) -> None:
-    """At the end of a node: nothing that does not run stays."""
+    """At the end of a node: nothing that does not run stays, whoever made it."""
     hierarchies = find_hierarchies()
     if hierarchies is not None:
-        Cgroups(root_of(data_dir), hierarchies).remove_all()
+        for driver in DRIVERS:
+            Cgroups(root_of(data_dir), hierarchies, driver=driver).remove_all()
 
 
 class Cgroups:

@@ -24,6 +24,7 @@ from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.records import dataclass
 from sampan.core.tasks import Tasks
+from sampan.kubelet.cgroup_names import CGROUPFS
 from sampan.kubelet.containerd_config import (
     ContainerdError,
     Layout,
@@ -64,8 +65,9 @@ class PrivateContainerd:
         cni_bin_dir: Path,
         environment: Mapping[str, str],
         clock: Clock,
+        cgroup_driver: str = CGROUPFS,
     ) -> None:
-        self._paths = layout(data_dir)
+        self._paths, self._cgroup_driver = layout(data_dir), cgroup_driver
         self._cni_conf_dir, self._cni_bin_dir = cni_conf_dir, cni_bin_dir
         self._environment = {**environment, "PATH": search_path(environment)}
         self._clock = clock
@@ -117,7 +119,9 @@ class PrivateContainerd:
     def _prepare(self) -> str:
         paths = self._paths
         facts = host_facts(self._environment["PATH"])
-        config = config_toml(paths, facts, self._cni_conf_dir, self._cni_bin_dir)
+        config = config_toml(
+            paths, facts, self._cni_conf_dir, self._cni_bin_dir, self._cgroup_driver
+        )
         paths.home.mkdir(parents=True, exist_ok=True)
         paths.home.chmod(0o711)
         (paths.home / "certs.d").mkdir(exist_ok=True)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sampan.core.records import dataclass
+from sampan.kubelet.cgroup_names import CGROUPFS, SYSTEMD
 from sampan.kubelet.pause_image import PAUSE_IMAGE
 from sampan.kubelet.runtime import HOST_PORTS_HANDLER
 
@@ -123,8 +124,15 @@ def what_is_missing(environment: Mapping[str, str], cni_bin_dir: Path | None) ->
     return missing
 
 
-def config_toml(paths: Layout, facts: HostFacts, cni_conf_dir: Path, cni_bin_dir: Path) -> str:
+def config_toml(
+    paths: Layout,
+    facts: HostFacts,
+    cni_conf_dir: Path,
+    cni_bin_dir: Path,
+    cgroup_driver: str = CGROUPFS,
+) -> str:
     """Version 2 of the format: 1.6 and 1.7 read it, and 2.x migrates it when it starts."""
+    slices = f"        SystemdCgroup = {_flag(cgroup_driver == SYSTEMD)}"
     cri = 'plugins."io.containerd.grpc.v1.cri"'
     runc = f"{cri}.containerd.runtimes.runc"
     lines = [
@@ -164,7 +172,7 @@ def config_toml(paths: Layout, facts: HostFacts, cni_conf_dir: Path, cni_bin_dir
         f"    [{runc}]",
         '      runtime_type = "io.containerd.runc.v2"',
         f"      [{runc}.options]",
-        "        SystemdCgroup = false",
+        slices,
         f"        Root = {_text(paths.runtime_root)}",
     ]
     lines += [
@@ -173,7 +181,7 @@ def config_toml(paths: Layout, facts: HostFacts, cni_conf_dir: Path, cni_bin_dir
         '      runtime_type = "io.containerd.runc.v2"',
         f"      cni_conf_dir = {_text(cni_conf_dir / 'host-ports')}",
         f"      [{cri}.containerd.runtimes.{HOST_PORTS_HANDLER}.options]",
-        "        SystemdCgroup = false",
+        slices,
         f"        Root = {_text(paths.runtime_root)}",
     ]
     if facts.crun:
@@ -182,7 +190,7 @@ def config_toml(paths: Layout, facts: HostFacts, cni_conf_dir: Path, cni_bin_dir
             f"    [{crun}]",
             '      runtime_type = "io.containerd.runc.v2"',
             f"      [{crun}.options]",
-            "        SystemdCgroup = false",
+            slices,
             f"        BinaryName = {_text(facts.crun)}",
             f"        Root = {_text(paths.state / 'crun')}",
         ]

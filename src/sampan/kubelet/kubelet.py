@@ -439,7 +439,13 @@ def _made_cgroups(settings: KubeletSettings) -> Cgroups | None:
     hierarchies = find_hierarchies()
     if hierarchies is None:
         raise CgroupFailure("this machine has no cgroups for cpu and memory")
-    cgroups = Cgroups(settings.cgroup_root, hierarchies, pids_limit=settings.pod_pids_limit)
+    cgroups = Cgroups(
+        settings.cgroup_root,
+        hierarchies,
+        pids_limit=settings.pod_pids_limit,
+        driver=settings.cgroup_driver,
+        runtime_name=settings.runtime_name,
+    )
     cgroups.prepare()
     return cgroups
 
@@ -469,4 +475,5 @@ def _facts(settings: KubeletSettings, machine: Machine) -> NodeFacts:
         allocatable=allocatable_of(machine),
         default_seccomp=settings.default_seccomp,
         cgroup_root=settings.cgroup_root,
+        cgroup_driver=settings.cgroup_driver,
     )

@@ -27,18 +27,25 @@ class EventLog(EventRecorder):
         say("event", about=about.get("name"), reason=reason, message=message)
 
 
+# What every pod goes through: its status tells as much.
+ROUTINE = frozenset({"Pulling", "Pulled", "Created", "Started", "Killing"})
+
+
 class PodEvents:
-    def __init__(self, recorder: EventRecorder) -> None:
-        self._recorder = recorder
+    def __init__(self, recorder: EventRecorder, *, without: frozenset[str] = frozenset()) -> None:
+        """`without`: reasons of which nothing is told while all goes well."""
+        self._recorder, self._without = recorder, without
 
     def normal(self, pod: Obj, reason: str, message: str, *, container: str = "") -> None:
-        self._recorder.record(_about(pod, container), "Normal", reason, message)
+        self.emit(pod, "Normal", reason, message, container)
 
     def warning(self, pod: Obj, reason: str, message: str, *, container: str = "") -> None:
         self._recorder.record(_about(pod, container), "Warning", reason, message)
 
     def emit(self, pod: Obj, kind: str, reason: str, message: str, container: str) -> None:
         """For parts that choose Normal or Warning themselves."""
+        if kind == "Normal" and reason in self._without:
+            return
         self._recorder.record(_about(pod, container), kind, reason, message)
 
 

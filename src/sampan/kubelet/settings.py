@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from sampan.core.records import dataclass
+from sampan.kubelet.cgroup_names import CGROUPFS
 from sampan.kubelet.eviction import EvictionSettings
 from sampan.kubelet.image_credentials import NodeCredentialSettings
 from sampan.kubelet.image_garbage import ImageGarbageSettings
@@ -41,6 +42,8 @@ class KubeletSettings:
     hosts_file: str = ""  # the content of the node's own /etc/hosts
     default_seccomp: str = "Unconfined"  # for containers that name no profile
     cgroup_root: str = ""  # pods' cgroups are made below it; empty: the runtime chooses
+    cgroup_driver: str = CGROUPFS
+    runtime_name: str = "containerd"  # it names the cgroups of containers
     pod_pids_limit: int = -1  # of each pod; -1: none. Needs cgroup_root
     register_node: bool = True
     checkpoint: str = ""  # the file that remembers what pods were given; empty: none
@@ -53,6 +56,7 @@ class KubeletSettings:
     taints: tuple[Mapping[str, str], ...] = ()
     capacity: Capacity | None = None  # read from the machine where None
     simulated: bool = False  # nothing of the machine is shown in the node's status
+    routine_events: bool = True  # Pulled, Created, Started … of pods that simply run
     version: str = GIT_VERSION
     lease_seconds: int = 40
     heartbeat_seconds: float = 10.0

@@ -2,7 +2,14 @@
 
 import pytest
 
-from sampan.kubelet.cgroup_names import container_folder, folder, uid_in, unit
+from sampan.kubelet.cgroup_names import (
+    WrongDriver,
+    container_folder,
+    folder,
+    settled_driver,
+    uid_in,
+    unit,
+)
 
 UID = "1a2b3c4d-0000-4e5f-8a9b-0c1d2e3f4a5b"
 SLICE_UID = UID.replace("-", "_")
@@ -51,3 +58,33 @@ def test_the_uid_comes_back_out_of_the_folder(driver):
 )
 def test_a_container_has_its_folder_below_its_pod(driver, runtime, expected):
     assert container_folder("abc", driver, runtime) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "private", "expected"),
+    [
+        ("", "", True, "cgroupfs"),
+        ("systemd", "", True, "systemd"),
+        ("", "systemd", False, "systemd"),
+        ("", "cgroupfs", False, "cgroupfs"),
+        ("cgroupfs", "", False, "cgroupfs"),
+        ("", "", False, ""),
+    ],
+)
+def test_the_driver_is_the_runtimes_own(asked, said, private, expected):
+    assert settled_driver(asked, said, private=private, systemd_runs=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "private", "systemd_runs", "advice"),
+    [
+        ("cgroupfs", "systemd", False, True, "leave the flag out, or set SystemdCgroup"),
+        ("systemd", "", True, False, "leave the flag out"),
+        ("", "systemd", False, False, "set SystemdCgroup = false"),
+    ],
+)
+def test_what_cannot_work_together_is_refused_with_advice(
+    asked, said, private, systemd_runs, advice
+):
+    with pytest.raises(WrongDriver, match=advice):
+        settled_driver(asked, said, private=private, systemd_runs=systemd_runs)
