@@ -111,6 +111,9 @@ class Allocations:
         """`path` of the checkpoint; empty: none is written."""
         self._path = Path(path) if path else None
         self._given: dict[str, Allocation] = self._read()
+        # The spec that asks for just what was given: every new pod is weighed against all others,
+        # and looking into each of them again would make that the most expensive step of an ADD.
+        self._agreed: dict[str, Obj] = {}
         self.pending: dict[str, Pending] = {}
         self.in_progress: dict[str, InProgress] = {}
 
@@ -119,11 +122,19 @@ class Allocations:
 
     def applied(self, pod: Obj) -> Obj:
         """The pod as it may run."""
-        return with_allocation(pod, self._given.get(uid_of(pod)))
+        uid = uid_of(pod)
+        given = self._given.get(uid)
+        if given is None or self._agreed.get(uid) is pod.get("spec"):
+            return pod
+        applied = with_allocation(pod, given)
+        if applied is pod:
+            self._agreed[uid] = spec_of(pod)
+        return applied
 
     def give(self, pod: Obj) -> None:
         """The pod gets what its spec asks for."""
         given = allocation_of(pod)
+        self._agreed.pop(uid_of(pod), None)
         if given and self._given.get(uid_of(pod)) != given:
             self._given[uid_of(pod)] = given
             self._write()
@@ -131,6 +142,7 @@ class Allocations:
     def forget(self, uid: str) -> None:
         self.pending.pop(uid, None)
         self.in_progress.pop(uid, None)
+        self._agreed.pop(uid, None)
         if self._given.pop(uid, None) is not None:
             self._write()
 

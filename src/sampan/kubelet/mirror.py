@@ -3,6 +3,7 @@
 Job: for each static pod keep one pod in the API that looks like it: made, made again when somebody
     deletes it or when it shows an older version, removed when the static pod is gone.
 Invariant: only pods that carry the mirror annotation are ever deleted here.
+Invariant: a mirror that was made and deleted before any source showed it is missed, too.
 Invariant: a mirror without a static pod is removed only after every source has spoken.
 Owner: Kubelet. PodSync says which static pods run, SyncLoop what the API shows.
 """
@@ -37,6 +38,8 @@ from sampan.kubelet.wanted import HASH_ANNOTATION, MIRROR_ANNOTATION
 log = get_logger(__name__)
 
 RETRY = Backoff(first_seconds=0.5, cap_seconds=10.0)
+# A watch shows a new mirror within milliseconds; then it is known when it goes.
+SHOWN_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class _Entry:
     mirror: Obj | None = None  # as the API shows it
     over: bool = False  # the static pod ended, so its mirror has nothing to show
     writing: bool = False
+    shown: str = ""  # the uid of the last mirror that the API's watch has shown
 
 
 class Mirrors:
@@ -130,7 +134,7 @@ class Mirrors:
     def seen(self, mirror: Obj) -> None:
         """The API shows it like this now."""
         entry = self._entries.setdefault(key_of(mirror), _Entry())
-        entry.mirror = mirror
+        entry.mirror, entry.shown = mirror, uid_of(mirror)
         self._tell(entry)
         self._go_on(key_of(mirror), entry)
 
@@ -194,14 +198,33 @@ class Mirrors:
     async def _perform(self, action: Action, entry: _Entry) -> None:
         match action:
             case Make(pod):
-                entry.mirror = await self._made(pod)
+                made = entry.mirror = await self._made(pod)
                 self._tell(entry)
+                self._tasks.start(f"is {key_of(made)} shown?", self._confirm(entry, made))
             case Remove(mirror):
                 log.info("removing a mirror pod", pod=key_of(mirror))
                 await self._removed(mirror)
                 if entry.mirror is not None and uid_of(entry.mirror) == uid_of(mirror):
                     entry.mirror = None
                     self._tell(entry)
+
+    async def _confirm(self, entry: _Entry, made: Obj) -> None:
+        """Sources deliver sets: what came and went between two of them was in none."""
+        while True:
+            await self._clock.sleep(SHOWN_SECONDS)
+            if entry.mirror is not made or entry.shown == uid_of(made):
+                return
+            try:
+                found = await self._client.get(PODS, namespace_of(made), name_of(made))
+                if uid_of(found) == uid_of(made):
+                    continue  # the watch is late
+            except NotFound:
+                pass
+            except ApiError:
+                continue
+            if entry.mirror is made:
+                self.gone(made)
+            return
 
     async def _made(self, pod: Obj) -> Obj:
         try:

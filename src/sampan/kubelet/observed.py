@@ -19,6 +19,8 @@ from sampan.kubelet.runtime import (
 )
 
 REMEMBERED_EXITS = 1024
+# What a container goes through, in this order.
+_ORDER = (ContainerState.CREATED, ContainerState.RUNNING, ContainerState.EXITED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,20 @@ class Observations:
         while len(self._exits) > REMEMBERED_EXITS:
             del self._exits[next(iter(self._exits))]
 
+    def is_news(self, event: RuntimeEvent) -> bool:
+        """Does it tell what no step has seen yet? A step that starts a container sees it run:
+        the runtime's word of that need not wake the pod once more."""
+        seen = self._latest.get(event.uid)
+        if event.state is None or seen is None:
+            return True
+        states = [one.state for one in seen.containers if one.id == event.container_id]
+        states += [
+            ContainerState.RUNNING if one.ready else ContainerState.EXITED
+            for one in seen.sandboxes
+            if one.id == event.container_id
+        ]
+        return not any(_is_at_least(state, event.state) for state in states)
+
     async def changed(self) -> tuple[list[str], Sequence[ObservedPod]]:
         """Look at everything: the uids that are not as they were at the last look, and all."""
         found = await self._runtime.pods()
@@ -104,6 +120,10 @@ class Observations:
             finished_at=ended.at,
             reason=reason,
         )
+
+
+def _is_at_least(state: ContainerState, than: ContainerState) -> bool:
+    return state in _ORDER and than in _ORDER and _ORDER.index(state) >= _ORDER.index(than)
 
 
 def _fingerprint(pod: ObservedPod) -> tuple[object, ...]:

@@ -4,10 +4,12 @@ Job: bring each pod's newest status to the API, only when it differs, as the sma
     as long as it takes; delete the pod from the API when it has ended and deletion was asked for.
 Invariant: statuses of one pod are written in order, and only the newest one matters.
 Invariant: a terminal phase is never replaced by another.
+Invariant: what is said to be passing is written only if nothing newer comes within a moment.
 Invariant: a pod is deleted only after its last status was written, and only under its own uid.
 Owner: PodSync says what is true, SyncLoop what the API shows; nobody else writes statuses.
 """
 
+import asyncio
 import random
 from dataclasses import field
 
@@ -26,6 +28,7 @@ from sampan.kubelet.status import BY_KUBELET, OWNED, RESIZE, TERMINAL
 log = get_logger(__name__)
 
 RETRY = Backoff(first_seconds=0.2, cap_seconds=10.0)
+PASSING_SECONDS = 0.1
 # Lists that a strategic patch merges by key: what left must be said.
 _KEYED = ("podIPs", "hostIPs")
 _SCHEDULED = "PodScheduled"
@@ -41,6 +44,7 @@ class _Entry:
     delete: bool = False
     writing: bool = False
     gone: bool = field(default=False)
+    held: asyncio.TimerHandle | None = None  # what is wanted may be outdated soon
     compared: tuple[Obj, Obj, Obj | None] | None = None  # known, wanted, and the patch between
 
 
@@ -57,16 +61,24 @@ class StatusReporter:
         return entry.wanted if entry.wanted is not None else entry.known
 
     def is_idle(self) -> bool:
-        return not any(entry.writing for entry in self._entries.values())
+        return not any(entry.writing or entry.held for entry in self._entries.values())
 
     def set(self, pod: Obj, status: Obj) -> None:
         """This is how the pod is now."""
-        entry = self._entry(pod)
-        before = self.status_of(uid_of(pod)) or {}
-        if before.get("phase") in TERMINAL and status.get("phase") != before["phase"]:
-            status = {**status, "phase": before["phase"]}
-        entry.wanted = status
-        self._go_on(entry)
+        self._go_on(self._wanting(pod, status))
+
+    def set_passing(self, pod: Obj, status: Obj) -> None:
+        """This is how the pod is now, and likely to be otherwise in a moment."""
+        entry = self._wanting(pod, status)
+        if entry.held is None and not entry.writing:
+            loop = asyncio.get_running_loop()
+            entry.held = loop.call_later(PASSING_SECONDS, self._go_on, entry)
+
+    def close(self) -> None:
+        """Nothing is begun any more; what is being written is stopped by the owner of the tasks."""
+        for entry in self._entries.values():
+            entry.gone = True
+            self._release(entry)
 
     def seen(self, pod: Obj) -> None:
         """The API shows the pod like this now: ours is the truth, so what differs is written."""
@@ -97,6 +109,7 @@ class StatusReporter:
         entry = self._entries.pop(uid, None)
         if entry is not None:
             entry.gone = True
+            self._release(entry)
 
     def _entry(self, pod: Obj) -> _Entry:
         entry = self._entries.get(uid_of(pod))
@@ -106,7 +119,21 @@ class StatusReporter:
             self._entries[uid_of(pod)] = entry
         return entry
 
+    def _wanting(self, pod: Obj, status: Obj) -> _Entry:
+        entry = self._entry(pod)
+        before = self.status_of(uid_of(pod)) or {}
+        if before.get("phase") in TERMINAL and status.get("phase") != before["phase"]:
+            status = {**status, "phase": before["phase"]}
+        entry.wanted = status
+        return entry
+
+    def _release(self, entry: _Entry) -> None:
+        if entry.held is not None:
+            entry.held.cancel()
+            entry.held = None
+
     def _go_on(self, entry: _Entry) -> None:
+        self._release(entry)
         if entry.writing or entry.gone or not self._has_work(entry):
             return
         entry.writing = True
@@ -180,6 +207,7 @@ class StatusReporter:
 
     def _end(self, entry: _Entry) -> None:
         entry.gone = True
+        self._release(entry)
         if self._entries.get(uid_of(entry.pod)) is entry:
             del self._entries[uid_of(entry.pod)]
 

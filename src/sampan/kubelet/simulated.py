@@ -159,7 +159,7 @@ class SimulatedRuntime:
         )
         sandbox = self._sandboxes[sandbox_id] = _Sandbox(status, spec)
         self._by_uid.setdefault(spec.uid, {})[sandbox_id] = sandbox
-        self._tell(RuntimeEvent(spec.uid, sandbox_id))
+        self._tell(RuntimeEvent(spec.uid, sandbox_id, state=ContainerState.RUNNING))
         return sandbox_id
 
     async def stop_sandbox(self, sandbox_id: str) -> None:
@@ -214,7 +214,7 @@ class SimulatedRuntime:
         )
         made = inside.containers[container_id] = _Container(status, script, log_file)
         self._containers[container_id] = (inside, made)
-        self._tell(RuntimeEvent(inside.status.uid, container_id))
+        self._tell(RuntimeEvent(inside.status.uid, container_id, state=status.state))
         return container_id
 
     async def start_container(self, container_id: str) -> None:
@@ -243,7 +243,7 @@ class SimulatedRuntime:
             container.exit_timer = asyncio.get_running_loop().call_later(
                 seconds, self._end, container_id, container, code
             )
-        self._tell(RuntimeEvent(sandbox.status.uid, container_id))
+        self._tell(RuntimeEvent(sandbox.status.uid, container_id, state=container.status.state))
 
     async def stop_container(self, container_id: str, grace_seconds: float) -> None:
         self._called("stop_container")
@@ -455,7 +455,8 @@ class SimulatedRuntime:
         if sandbox.status.ready:
             self._ips.difference_update(sandbox.status.ips)
             sandbox.status = replace(sandbox.status, ready=False)
-            self._tell(RuntimeEvent(sandbox.status.uid, sandbox.status.id))
+            status = sandbox.status
+            self._tell(RuntimeEvent(status.uid, status.id, state=ContainerState.EXITED))
 
     def _end(
         self,
@@ -485,7 +486,7 @@ class SimulatedRuntime:
         entry = self._containers.get(container_id)
         if entry is not None:
             uid = entry[0].status.uid
-            self._tell(RuntimeEvent(uid, container_id, exit_code=exit_code, exited_at=now))
+            self._tell(RuntimeEvent(uid, container_id, exit_code, now, state=ContainerState.EXITED))
 
     async def _ends_within(self, container: _Container, seconds: float | None) -> bool:
         """Wait for the container to end by itself."""

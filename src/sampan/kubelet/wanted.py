@@ -65,23 +65,24 @@ def merge(old: Wanted, new: Iterable[Obj], seen: str) -> Merged:
     by_kind: dict[Kind, list[Change]] = {kind: [] for kind in _ORDER}
     refused: list[tuple[Obj, str]] = []
     pods: dict[str, Known] = {}
+    known_pods = old.pods
     for raw in new:
         uid = uid_of(raw)
+        before = known_pods.get(uid)
+        if before is not None and before.raw is raw and uid not in pods:
+            pods[uid] = before  # nearly always: a delivery has every pod of the node
+            continue
         if not uid or not name_of(raw):
             refused.append((raw, "pod has no name or no uid"))
             continue
         if uid in pods:
             refused.append((raw, f"pod uid {uid} is there twice"))
             continue
-        before = old.pods.get(uid)
-        if before is not None and before.raw is raw:
-            pods[uid] = before
-            continue
         known = pods[uid] = _known(raw, before, old.source, seen)
         change = Change(Kind.ADD, known.pod) if before is None else _change(before, known)
         if change is not None:
             by_kind[change.kind].append(change)
-    for uid, known in old.pods.items():
+    for uid, known in known_pods.items():
         if uid not in pods:
             by_kind[Kind.REMOVE].append(Change(Kind.REMOVE, known.pod))
     by_kind[Kind.ADD].sort(key=_age)

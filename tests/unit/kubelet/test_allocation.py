@@ -94,3 +94,16 @@ def test_an_event_tells_what_each_container_is_to_have():
         '{"containers":[{"name":"main","resources":{"requests":{"cpu":"1","example.com/gpu":"1"}}}],'
         '"generation":2,"error":"why"}'
     )
+
+
+def test_a_pod_that_asks_for_what_it_has_is_not_looked_into_again():
+    """A resize is a new spec: it is noticed; a new status is not."""
+    allocations, asked = Allocations(), pod("1")
+    allocations.give(asked)
+    assert allocations.applied(asked) is asked
+    running = {**asked, "status": {"phase": "Running"}}
+    assert allocations.applied(running) is running
+    resized = allocations.applied(pod("2"))
+    assert resized["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "1"
+    allocations.give(pod("2"))
+    assert allocations.applied(asked) is not asked

@@ -67,3 +67,15 @@ def test_running_things_are_counted():
     asyncio.run(seen.pod(UID))
     assert seen.count().sandboxes == 1
     assert seen.count().containers == {"running": 1, "exited": 1}
+
+
+def test_an_event_about_what_a_step_has_seen_is_no_news():
+    seen = Observations(Slow(observed(container())))
+    running = RuntimeEvent(UID, "main-0", state=ContainerState.RUNNING)
+    assert seen.is_news(running), "nothing was seen yet"
+    asyncio.run(seen.pod(UID))
+    assert not seen.is_news(running)
+    assert not seen.is_news(replace(running, state=ContainerState.CREATED))
+    assert seen.is_news(replace(running, state=ContainerState.EXITED))
+    assert seen.is_news(replace(running, container_id="main-1"))
+    assert seen.is_news(replace(running, state=None)), "the runtime did not say"

@@ -5,7 +5,7 @@ import random
 
 from sampan.api.resources import PODS
 from sampan.core.tasks import Tasks
-from sampan.kubelet.report import StatusReporter, status_patch
+from sampan.kubelet.report import PASSING_SECONDS, StatusReporter, status_patch
 from sampan.testing import virtual_time
 from sampan.testing.simulated_node import pod_named
 from sampan.testing.small_api import SmallApi
@@ -133,5 +133,35 @@ def test_the_api_is_not_asked_again_for_what_it_has():
         reporter.set(pod, {"phase": "Running"})
         await asyncio.sleep(1)
         assert api.calls.count("patch status pods") == 1
+
+    told(story)
+
+
+def test_a_passing_status_is_written_only_when_nothing_newer_comes():
+    """[R3] a simulated pod that starts at once costs one write."""
+
+    async def story(reporter, api, pod):
+        reporter.set_passing(pod, {"phase": "Pending", "startTime": "t"})
+        assert not reporter.is_idle()
+        await asyncio.sleep(PASSING_SECONDS / 2)
+        reporter.set(pod, {"phase": "Running", "startTime": "t"})
+        await asyncio.sleep(1)
+        assert api.calls.count("patch status pods") == 1
+        reporter.set_passing(pod, {"phase": "Running", "startTime": "later"})
+        await asyncio.sleep(1)
+        assert api.find(PODS, "default", "web")["status"]["startTime"] == "later"
+        assert reporter.is_idle()
+
+    told(story)
+
+
+def test_a_closed_reporter_begins_nothing():
+    async def story(reporter, api, pod):
+        reporter.set_passing(pod, {"phase": "Running"})
+        reporter.close()
+        await asyncio.sleep(1)
+        reporter.set(pod, {"phase": "Failed"})
+        await asyncio.sleep(1)
+        assert "patch status pods" not in api.calls
 
     told(story)
