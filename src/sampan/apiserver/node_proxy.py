@@ -8,7 +8,7 @@ Invariant: what cannot be had is an ApiError, worded as the original words it.
 import ipaddress
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from urllib.parse import parse_qs, quote, urlencode
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from sampan.api.errors import (
     ApiError,
@@ -21,6 +21,7 @@ from sampan.api.errors import (
 from sampan.api.log_options import is_true, options_from_query, to_query
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.apiserver.port_translation import port_channels
+from sampan.apiserver.proxy_links import link_through, pages_through
 from sampan.apiserver.stream_translation import (
     SPDY,
     ConnectNode,
@@ -39,7 +40,9 @@ KUBELET_PORT = 10250
 ERROR_BYTES = 64 * 1024
 # InternalIP first: nodes of one machine or one process have names that nobody resolves.
 ADDRESS_TYPES = ("InternalIP", "Hostname", "InternalDNS", "ExternalDNS", "ExternalIP")
-_PRIVATE = frozenset({"authorization", "cookie", "x-remote-user", "x-remote-group"})
+# Packed pages could not have their links changed.
+_NOT_PROXIED = frozenset({"accept-encoding"})
+_PRIVATE = frozenset({"authorization", "x-remote-user", "x-remote-group", "x-remote-uid"})
 
 GetPod = Callable[[str, str], Awaitable[Obj]]  # namespace, name; raises NotFound
 GetNode = Callable[[str], Awaitable[Obj]]
@@ -128,17 +131,22 @@ class NodeProxy:
             base = await self._get_service_url(namespace, bare, scheme, port)
         else:
             base = pod_url(await self._get_pod(namespace, bare), scheme, port)
-        url = f"{base}{path or '/'}" + (f"?{request.query}" if request.query else "")
+        query = f"?{request.query}" if request.query else ""
+        url = f"{base}{path or '/'}{query}"
         if wants_upgrade(request):
             return await self._passed(request, url)
-        headers = end_to_end(public(request).headers)
+        if not path and request.method in ("GET", "HEAD"):
+            # Relative links of the page would lead out of the proxy otherwise.
+            return Response(301, (("location", f"{request.path}/{query}"),))
+        asked = end_to_end(public(request).headers, without=_NOT_PROXIED)
         try:
             stream = await self._http.stream(
-                request.method, url, headers=headers, body=request.body
-            )
+                request.method, url,
+                headers=[*asked, ("x-forwarded-uri", request.path)], body=request.body,
+            )  # fmt: skip
         except HttpError as error:
-            raise InternalError(f"error trying to reach service: {error}") from error
-        return Stream(stream.status, end_to_end(stream.headers), _chunks_of(stream))
+            raise ServiceUnavailable(f"error trying to reach service: {error}") from error
+        return through(request.path.removesuffix(path), url, stream)
 
     def _then_warm(self, reply: Reply, url: str) -> Reply:
         """A stream takes its connection with it. The next command need not wait for another
@@ -316,6 +324,22 @@ def _is_global_unicast(text: str) -> bool:
         return False
     special = address.is_loopback or address.is_link_local or address.is_multicast
     return not (special or address.is_unspecified)
+
+
+def through(prefix: str, url: str, stream: ClientStream) -> Stream:
+    """The proxied server's answer; its links lead back through the proxy, whose path is `prefix`.
+    It has no say in which pages of others may read this server."""
+    headers = []
+    host = urlsplit(url).netloc
+    for name, value in end_to_end(stream.headers):
+        if name.startswith("access-control-"):
+            continue
+        headers.append((name, link_through(prefix, value, host) if name == "location" else value))
+    chunks = _chunks_of(stream)
+    media = stream.headers.get("content-type", "").partition(";")[0].strip()
+    if media == "text/html" and not stream.headers.get("content-encoding"):
+        chunks = pages_through(prefix, chunks, host)
+    return Stream(stream.status, headers, chunks)
 
 
 async def _chunks_of(stream: ClientStream) -> AsyncIterator[bytes]:

@@ -267,6 +267,24 @@ def test_a_node_can_be_asked_anything(tmp_path):
     asyncio.run(story())
 
 
+def test_a_proxied_path_without_its_slash_is_redirected():
+    """As the original: relative links of the page would lead elsewhere otherwise."""
+
+    async def story():
+        async def get_pod(namespace: str, name: str) -> Obj:
+            return {"status": {"podIPs": [{"ip": "10.0.0.1"}]}}
+
+        proxy = NodeProxy(HttpClient(), get_pod, nobody)
+        path = "/api/v1/namespaces/default/pods/web/proxy"
+        reply = await proxy.proxy("pods", "default", "web", "", Request("GET", path, "a=b", {}))
+        assert reply == Response(301, (("location", f"{path}/?a=b"),))
+
+    async def nobody(name: str) -> Obj:
+        raise AssertionError(name)
+
+    asyncio.run(story())
+
+
 def test_a_node_that_does_not_answer_is_an_internal_error(tmp_path):
     async def story():
         async def get_pod(namespace: str, name: str) -> Obj:
