@@ -43,8 +43,6 @@ class Batches:
         """`expected`: pods that will come to a node and must still fit there; `first`: the node to
         take without looking further, where it will do; `extra`: who else has a say."""
         nodes = self._columns.snapshot()
-        if pod.unsupported:
-            return Refused(len(nodes), (), pod.unsupported)
         if (early := refused_beforehand(pod, nodes, self._profile)) is not None:
             return early
         kept = self._kept_for(pod)
@@ -81,7 +79,7 @@ class Batches:
     def feasible(self, pod: PodShape) -> list[str]:
         """The nodes that the rules of the profile allow."""
         nodes = self._columns.snapshot()
-        if pod.unsupported or refused_beforehand(pod, nodes, self._profile) is not None:
+        if refused_beforehand(pod, nodes, self._profile) is not None:
             return []
         feasible = self._kept_for(pod).feasible(pod, nodes)
         return [nodes.rows[at].name for at in np.flatnonzero(feasible).tolist()]

@@ -14,10 +14,13 @@ from sampan.api.objects import Obj, key_of, uid_of
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
+from sampan.core.records import dataclass
 from sampan.scheduler.bind import UNSCHEDULABLE, bind
+from sampan.scheduler.bind_devices import DeviceBinder, DevicePromise, DevicesNotBound
 from sampan.scheduler.bind_volumes import Promise, VolumeBinder, VolumesNotBound
 from sampan.scheduler.cache_state import CacheState
 from sampan.scheduler.calls import CALL_SECONDS, Calls
+from sampan.scheduler.devices import DeviceClaim
 from sampan.scheduler.extenders import Extenders
 from sampan.scheduler.measures import ERROR, SCHEDULED, UNSCHEDULED, Measures
 from sampan.scheduler.pending import Pending
@@ -26,12 +29,25 @@ from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.profile import Profile
 from sampan.scheduler.queue_state import Waiting
 from sampan.scheduler.reports import Reports
+from sampan.scheduler.requeue import DevicesChanged
 from sampan.scheduler.resident import resident
 from sampan.scheduler.rows import scheduler_of
 
 CONFIRM_SECONDS = 900.0  # how long after its binding a pod may stay unseen
 
 log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """A pod on its way to a node."""
+
+    pod: Obj
+    waiting: Waiting
+    node: str
+    volumes: Promise
+    devices: DevicePromise | None
+    started: float
 
 
 class Bindings:
@@ -55,11 +71,14 @@ class Bindings:
         self._profiles = profiles
         self._plugins = {name: [one for one, _ in those] for name, those in plugins.items()}
         self.volumes = VolumeBinder(client, cache.columns.volumes)
+        self.devices = DeviceBinder(client, cache.columns.devices)
         self._unconfirmed: dict[str, float] = {}  # bound pods → when they are given up
 
     def place(self, pod: Obj, waiting: Waiting, node: str, started: float) -> None:
         row = waiting.pod
-        promise = self.volumes.promise(row.shape, self._cache.snapshot(), node)
+        nodes = self._cache.snapshot()
+        promise = self.volumes.promise(row.shape, nodes, node)
+        devices = self.devices.promise(row.shape, nodes, node)
         self._cache.assume(row.uid, node, resident(row))
         self._pending.nominations.remove(row.uid)
         plugins = self._plugins[row.scheduler]
@@ -69,10 +88,11 @@ class Bindings:
                     raise NotPermitted(plugin.name, why)
             must_wait = self._permits.ask(plugins, pod, node)
         except NotPermitted as error:
-            self._undo(pod, node, promise)
+            self._undo(pod, node, promise, devices)
             self._not_bound(pod, node, error, started)
             return
-        self._calls.start("bind", self._bind(pod, waiting, node, promise, started, must_wait))
+        placing = Placing(pod, waiting, node, promise, devices, started)
+        self._calls.start("bind", self._bind(placing, must_wait))
 
     def confirmed(self, uid: str) -> None:
         """The API has said where the pod is, or that it is gone."""
@@ -89,44 +109,58 @@ class Bindings:
             log.warning("a bound pod was never seen on its node", uid=uid)
             self._pending.undone(uid)
 
-    async def _bind(
-        self,
-        pod: Obj,
-        waiting: Waiting,
-        node: str,
-        promise: Promise,
-        started: float,
-        must_wait: bool,
-    ) -> None:
-        uid, scheduler = waiting.pod.uid, waiting.pod.scheduler
+    async def _bind(self, placing: Placing, must_wait: bool) -> None:
+        pod, node = placing.pod, placing.node
+        uid, scheduler = placing.waiting.pod.uid, placing.waiting.pod.scheduler
         plugins = self._plugins[scheduler]
         try:
             if must_wait:
                 async with self._calls.not_counted():
                     await self._permits.answered(uid)
-            if promise.claims:
-                await self._bind_volumes(promise, scheduler)
+            if placing.volumes.claims:
+                await self._bind_volumes(placing.volumes, scheduler)
             async with asyncio.timeout(CALL_SECONDS):
+                if placing.devices is not None:
+                    await self.devices.write(placing.devices, pod)
                 for plugin in plugins:
                     await plugin.pre_bind(pod, node)
                 await self._bound_by_somebody(plugins, pod, node)
-        except (ApiError, OSError, VolumesNotBound, NotPermitted) as error:
-            self._undo(pod, node, promise)
-            self._not_bound(pod, node, error, started)
+        except (ApiError, OSError, VolumesNotBound, DevicesNotBound, NotPermitted) as error:
+            self._undo(pod, node, placing.volumes, placing.devices)
+            self._not_bound(pod, node, error, placing.started)
+            if placing.devices is not None and placing.devices.written:
+                await self._release(placing.devices, pod)
             return
-        self._bound(pod, waiting, node, started)
+        self._bound(placing)
         for plugin in plugins:
             await plugin.post_bind(pod, node)
 
-    def _bound(self, pod: Obj, waiting: Waiting, node: str, started: float) -> None:
-        now, uid = self._clock.monotonic(), waiting.pod.uid
-        if uid in self._pending.queue:  # else its confirmation was here before the answer
-            self._unconfirmed[uid] = now + CONFIRM_SECONDS
-        self._pending.remove(uid)
-        self._measures.attempted(SCHEDULED, now - started, waiting.pod.scheduler)
-        self._measures.scheduled(waiting, now)
-        log.info("pod bound", pod=waiting.pod.key, node=node, took_seconds=now - started)
-        self._reports.scheduled(pod, node)
+    def _bound(self, placing: Placing) -> None:
+        now, row = self._clock.monotonic(), placing.waiting.pod
+        took = now - placing.started
+        if row.uid in self._pending.queue:  # else its confirmation was here before the answer
+            self._unconfirmed[row.uid] = now + CONFIRM_SECONDS
+        self._pending.remove(row.uid)
+        self._measures.attempted(SCHEDULED, took, row.scheduler)
+        self._measures.scheduled(placing.waiting, now)
+        log.info("pod bound", pod=row.key, node=placing.node, took_seconds=took)
+        self._reports.scheduled(placing.pod, placing.node)
+
+    async def deallocate(self, claim: DeviceClaim) -> None:
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                await self.devices.deallocate(claim)
+        except (ApiError, OSError) as error:
+            # It has changed, or is gone: the watch will say so, and the pod tries again.
+            log.debug("a claim was not deallocated", claim=claim.key, error=error)
+
+    async def _release(self, devices: DevicePromise, pod: Obj) -> None:
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                await self.devices.release(devices, pod)
+        except (ApiError, OSError) as error:
+            # The controller of claims releases them when the pod is gone.
+            log.warning("devices were not released", pod=key_of(pod), error=error)
 
     async def _bound_by_somebody(self, plugins: Sequence[Plugin], pod: Obj, node: str) -> None:
         for plugin in plugins:
@@ -142,8 +176,11 @@ class Bindings:
         async with self._calls.not_counted(), asyncio.timeout(longest):
             await self.volumes.bound(promise)
 
-    def _undo(self, pod: Obj, node: str, promise: Promise) -> None:
-        self.volumes.take_back(promise)
+    def _undo(self, pod: Obj, node: str, volumes: Promise, devices: DevicePromise | None) -> None:
+        self.volumes.take_back(volumes)
+        if devices is not None:
+            self.devices.take_back(devices)
+            self._pending.happened(DevicesChanged(key_of(pod)))
         for plugin in reversed(self._plugins[scheduler_of(pod)]):
             plugin.unreserve(pod, node)
 
@@ -176,4 +213,6 @@ def _step_of(error: Exception) -> str:
         return f"Permit plugin {error.plugin}"
     if isinstance(error, VolumesNotBound):
         return "PreBind plugin VolumeBinding"
+    if isinstance(error, DevicesNotBound):
+        return "PreBind plugin DynamicResources"
     return "Bind plugin DefaultBinder"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
+from sampan.scheduler.device_allocation import DeviceAllocation
 from sampan.scheduler.pod_columns import PodColumns
 from sampan.scheduler.pod_table import PodTable
 from sampan.scheduler.resident import Resident
@@ -33,6 +34,7 @@ class Columns:
         self.table = PodTable()
         self.volumes = Volumes()
         self.workloads = Workloads()
+        self.devices = DeviceAllocation()
         self._rows: list[NodeRow] = []
         self._at: dict[str, int] = {}
         self._capacity = _FIRST_CAPACITY
@@ -149,6 +151,7 @@ class Columns:
             claims_on=self._pod_columns.claims_on,
             disks_on=self._pod_columns.disks_on,
             workloads=self.workloads,
+            devices=self.devices,
             declares=lambda name: _view(self._feature_columns.column(name, self._rows), count),
         )
 

@@ -14,8 +14,6 @@ from sampan.scheduler.profile import Profile
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot, any_set
 
-UNSUPPORTED = "Unsupported"  # the rule name under which demands without a rule are refused
-
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -38,16 +36,12 @@ class Refusal:
 class Refused:
     all_nodes: int
     refusals: tuple[Refusal, ...]
-    # Set where no node was looked at: the pod asks for what no rule here looks after.
-    unsupported: tuple[str, ...] = ()
     # Set where one rule refused the pod before any node was looked at: its words, and its name.
     beforehand: str = ""
     beforehand_rule: str = ""
 
     @property
     def rules(self) -> frozenset[str]:
-        if self.unsupported:
-            return frozenset({UNSUPPORTED})
         if self.beforehand:
             return frozenset({self.beforehand_rule})
         return frozenset(refusal.rule for refusal in self.refusals)
@@ -57,8 +51,6 @@ Decision = Chosen | Refused
 
 
 def decide(pod: PodShape, nodes: Snapshot, profile: Profile, rng: random.Random) -> Decision:
-    if pod.unsupported:
-        return Refused(len(nodes), (), pod.unsupported)
     if (early := refused_beforehand(pod, nodes, profile)) is not None:
         return early
     feasible, refusals = filtered(pod, nodes, profile)

@@ -12,20 +12,21 @@ from sampan.scheduler.preempt import NO_VICTIMS, NOT_HELPFUL
 NO_NODES = "no nodes available to schedule pods"
 # What upstream's PostFilter plugins add: dynamic resources first, then preemption.
 NO_CLAIMS = "no new claims to deallocate"
+CLAIM_DEALLOCATED = "deallocation of ResourceClaim completed"
+STILL_NOT = "still not schedulable"
 
 
-def message(refused: Refused, preemption: str = "") -> str:
-    """`preemption`: what became of it; empty where it was not tried, or makes room now."""
+def message(refused: Refused, preemption: str = "", claims: str = NO_CLAIMS) -> str:
+    """`preemption`: what became of it; empty where it was not tried, or makes room now; `claims`:
+    what became of devices that the pod has elsewhere."""
     if refused.all_nodes == 0:
         return NO_NODES
     start = f"0/{refused.all_nodes} nodes are available:"
-    if refused.unsupported:
-        return f"{start} {', '.join(refused.unsupported)} not supported by this scheduler yet."
     counts: Counter[str] = Counter()
     for refusal in refused.refusals:
         counts.update(dict(refusal.reasons))
     why = f"{start} {refused.beforehand or listed(counts.items())}."
-    return f"{why} {NO_CLAIMS}, preemption: {preemption}" if preemption else why
+    return f"{why} {claims}, preemption: {preemption}" if preemption else why
 
 
 def nobody_to_preempt(refused: Refused) -> str:

@@ -18,6 +18,7 @@ from sampan.api.resources import (
     CSI_DRIVERS,
     CSI_NODES,
     CSI_STORAGE_CAPACITIES,
+    DEVICE_CLASSES,
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -26,6 +27,8 @@ from sampan.api.resources import (
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     SERVICES,
     STATEFUL_SETS,
     STORAGE_CLASSES,
@@ -41,13 +44,14 @@ from sampan.core.tasks import Tasks
 from sampan.scheduler.alarm import Alarm
 from sampan.scheduler.batch import Batches
 from sampan.scheduler.bind import GATED, GATED_MESSAGE, UNSCHEDULABLE
+from sampan.scheduler.bind_devices import elsewhere
 from sampan.scheduler.binding import Bindings
 from sampan.scheduler.cache_state import CacheState
 from sampan.scheduler.calls import Calls
 from sampan.scheduler.changes import changes
 from sampan.scheduler.decide import Chosen, Decision, Refused
 from sampan.scheduler.expected import Nominations
-from sampan.scheduler.explain import message
+from sampan.scheduler.explain import CLAIM_DEALLOCATED, NO_CLAIMS, STILL_NOT, message
 from sampan.scheduler.extenders import Extenders
 from sampan.scheduler.extra import Answer, ExtenderFailed, Extra
 from sampan.scheduler.hints import Hints
@@ -59,7 +63,7 @@ from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
 from sampan.scheduler.queue_state import BACKOFF, Place, QueueState, Waiting, all_or_none
 from sampan.scheduler.records import Record, Records, best_of, refusing, written
 from sampan.scheduler.reports import Reports
-from sampan.scheduler.requeue import StorageChanged
+from sampan.scheduler.requeue import DevicesChanged, StorageChanged
 from sampan.scheduler.resident import resident_of
 from sampan.scheduler.rows import (
     PodRow,
@@ -150,6 +154,7 @@ class Scheduler:
             informers.of(POD_DISRUPTION_BUDGETS).on_change(self._preemption.budget_changed)
             self._watch_storage(informers)
             self._watch_workloads(informers)
+            self._watch_devices(informers)
             informers.start()
             await informers.synced()
             self._tasks.supervise("events", self._events.run)
@@ -180,6 +185,15 @@ class Scheduler:
             put = partial(workloads.put_controller, resource.kind)
             informers.of(resource).on_change(_told(put))
 
+    def _watch_devices(self, informers: Informers) -> None:
+        allocation = self._cache.columns.devices
+        for resource, put in (
+            (RESOURCE_SLICES, allocation.put_slice),
+            (DEVICE_CLASSES, allocation.devices.put_class),
+            (RESOURCE_CLAIMS, allocation.devices.put_claim),
+        ):
+            informers.of(resource).on_change(self._device_changes(put))
+
     def node_changed(self, old: Obj | None, new: Obj | None) -> None:
         if new is not None:
             if self._outside:
@@ -201,6 +215,13 @@ class Scheduler:
             put(key, written)
             self._bindings.volumes.changed()
             self._pending.happened(StorageChanged(key))
+
+        return _told(put_and_tell)
+
+    def _device_changes(self, put: Put) -> Changed:
+        def put_and_tell(key: str, written: Obj | None) -> None:
+            put(key, written)
+            self._pending.happened(DevicesChanged(key))
 
         return _told(put_and_tell)
 
@@ -339,13 +360,24 @@ class Scheduler:
         self._measures.attempted(UNSCHEDULED, now - started, row.scheduler)
         profile = self._profiles[row.scheduler]
         nominated, preemption = await self._preemption.make_room(pod, row, refused, profile)
-        why = message(refused, preemption)
+        why = message(refused, preemption, self._deallocated(row))
         self._remember(row, refused, why)
         for plugin, _ in self._plugins[row.scheduler]:
             plugin.post_filter(pod, why)
         log.debug("pod cannot be scheduled", pod=row.key, why=why)
         self._reports.failed(pod, why)
         self._reports.not_scheduled(pod, UNSCHEDULABLE, why, nominated)
+
+    def _deallocated(self, row: PodRow) -> str:
+        """As upstream's PostFilter: a claim that only this pod has, and has in the wrong place, is
+        given up so that it can be allocated anew."""
+        if not row.shape.devices:
+            return NO_CLAIMS
+        claim = elsewhere(row, self._cache.snapshot())
+        if claim is None:
+            return STILL_NOT
+        self._calls.start("deallocate", self._bindings.deallocate(claim))
+        return CLAIM_DEALLOCATED
 
     # Remembering.
 

@@ -7,6 +7,7 @@ Invariant: the order of the filters is upstream's: the first that refuses a node
 from collections.abc import Mapping
 
 from sampan.core.records import dataclass
+from sampan.scheduler.filters.dynamic_resources import DYNAMIC_RESOURCES
 from sampan.scheduler.filters.inter_pod_affinity import INTER_POD_AFFINITY
 from sampan.scheduler.filters.node_affinity import NODE_AFFINITY
 from sampan.scheduler.filters.node_declared_features import NODE_DECLARED_FEATURES
@@ -24,6 +25,7 @@ from sampan.scheduler.filters.volume_zone import VOLUME_ZONE
 from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.rows import DEFAULT_SCHEDULER
 from sampan.scheduler.scores.balanced_allocation import BALANCED_ALLOCATION
+from sampan.scheduler.scores.dynamic_resources import PREFERRED_DEVICES
 from sampan.scheduler.scores.image_locality import IMAGE_LOCALITY
 from sampan.scheduler.scores.inter_pod_affinity import PREFERRED_POD_AFFINITY
 from sampan.scheduler.scores.node_affinity import PREFERRED_NODE_AFFINITY
@@ -69,6 +71,7 @@ ALL_FILTERS = (
     VOLUME_ZONE,
     POD_TOPOLOGY_SPREAD,
     INTER_POD_AFFINITY,
+    DYNAMIC_RESOURCES,
     NODE_DECLARED_FEATURES,
 )
 
@@ -83,5 +86,6 @@ DEFAULT_PROFILE = Profile(
         (PREFERRED_POD_AFFINITY, 2),
         (BALANCED_ALLOCATION, 1),
         (IMAGE_LOCALITY, 1),
+        (PREFERRED_DEVICES, 2),
     ),
 )

@@ -5,7 +5,7 @@ Invariant: an event after which the pod could be scheduled is never answered wit
 """
 
 from sampan.core.records import dataclass
-from sampan.scheduler.decide import UNSUPPORTED
+from sampan.scheduler.filters.dynamic_resources import DYNAMIC_RESOURCES
 from sampan.scheduler.filters.inter_pod_affinity import INTER_POD_AFFINITY
 from sampan.scheduler.filters.node_affinity import NODE_AFFINITY
 from sampan.scheduler.filters.node_declared_features import NODE_DECLARED_FEATURES
@@ -69,7 +69,23 @@ class StorageChanged:
     name: str
 
 
-Event = NodeAdded | NodeChanged | NodeGone | PodGone | PodPlaced | NamespaceChanged | StorageChanged
+@dataclass(frozen=True, slots=True)
+class DevicesChanged:
+    """A claim to devices, a class of them or a slice."""
+
+    name: str
+
+
+Event = (
+    NodeAdded
+    | NodeChanged
+    | NodeGone
+    | PodGone
+    | PodPlaced
+    | NamespaceChanged
+    | StorageChanged
+    | DevicesChanged
+)
 
 _STORAGE = frozenset(
     rule.name for rule in (VOLUME_BINDING, VOLUME_ZONE, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS)
@@ -79,6 +95,7 @@ _KNOWN = _STORAGE | {
     for rule in (
         NODE_UNSCHEDULABLE, NODE_NAME, TAINT_TOLERATION, NODE_AFFINITY, NODE_PORTS,
         NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY, NODE_DECLARED_FEATURES,
+        DYNAMIC_RESOURCES,
     )
 }  # fmt: skip
 _SPREAD, _AFFINITY = POD_TOPOLOGY_SPREAD.name, INTER_POD_AFFINITY.name
@@ -87,8 +104,6 @@ _SPREAD, _AFFINITY = POD_TOPOLOGY_SPREAD.name, INTER_POD_AFFINITY.name
 def may_help(event: Event, pod: PodShape, rules: frozenset[str]) -> bool:
     if not rules:  # there was no node at all
         return isinstance(event, NodeAdded)
-    if UNSUPPORTED in rules:
-        return False
     if rules - _KNOWN:  # nobody says what helps a plugin
         return True
     match event:
@@ -108,6 +123,8 @@ def may_help(event: Event, pod: PodShape, rules: frozenset[str]) -> bool:
             return _AFFINITY in rules
         case StorageChanged():
             return bool(rules & _STORAGE)
+        case DevicesChanged():
+            return DYNAMIC_RESOURCES.name in rules
 
 
 def could_take(node: NodeRow, pod: PodShape) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from sampan.api.objects import Obj, key_of, labels_of, name_of, namespace_of, uid_of
 from sampan.core.records import dataclass
 from sampan.scheduler.declared_features import features_of
+from sampan.scheduler.device_needs import NO_DEVICES, DeviceNeeds, needs_of
 from sampan.scheduler.disks import Disk, disks_of
 from sampan.scheduler.node_terms import Requirement, Term, selected, term_of
 from sampan.scheduler.pod_terms import PodDemands, demands_of
@@ -37,8 +38,8 @@ class PodShape:
     labels: tuple[tuple[str, str], ...]
     demands: PodDemands  # of other pods
     claims: tuple[str, ...]  # keys of PersistentVolumeClaims
-    unsupported: tuple[str, ...]  # what it asks for that no rule here looks after yet
     owner: Owner = NO_OWNER
+    devices: DeviceNeeds = NO_DEVICES
     disks: tuple[Disk, ...] = ()  # of kinds that two pods must not share
     features: tuple[str, ...] = ()  # of the node agent, that a node must declare
 
@@ -157,16 +158,8 @@ def _shape(pod: Obj) -> PodShape:
         labels=tuple(sorted(labels_of(pod).items())),
         demands=demands_of(pod),
         claims=claims_of(pod),
-        unsupported=_unsupported(spec),
         owner=owner_of(pod),
+        devices=needs_of(pod),
         disks=disks_of(pod),
         features=features_of(spec),
     )
-
-
-def _unsupported(spec: Obj) -> tuple[str, ...]:
-    """Hard demands that must not be passed over: the pod stays Pending and is told why."""
-    found = []
-    if spec.get("resourceClaims"):
-        found.append("resource claims")
-    return tuple(found)

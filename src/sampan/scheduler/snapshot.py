@@ -6,6 +6,7 @@ Invariant: a snapshot is read before its columns change again: a decision does n
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from sampan.scheduler.rows import NodeRow
 from sampan.scheduler.tolerations import Taint
 from sampan.scheduler.volumes import Volumes
 from sampan.scheduler.workloads import Workloads
+
+if TYPE_CHECKING:  # it takes a snapshot itself
+    from sampan.scheduler.device_allocation import DeviceAllocation
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -54,6 +58,7 @@ class Snapshot:
     claims_on: Mapping[str, Mapping[str, int]]  # the same by node
     disks_on: Mapping[str, Mapping[Disk, int]]
     workloads: Workloads
+    devices: "DeviceAllocation"
     declares: Callable[[str], IntArray]  # feature → 1 where a node declares it
 
     def __len__(self) -> int:

@@ -12,6 +12,7 @@ from sampan.api.resources import (
     CSI_DRIVERS,
     CSI_NODES,
     CSI_STORAGE_CAPACITIES,
+    DEVICE_CLASSES,
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -19,6 +20,8 @@ from sampan.api.resources import (
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     SERVICES,
     STATEFUL_SETS,
     STORAGE_CLASSES,
@@ -39,7 +42,7 @@ from sampan.scheduler.rows import is_finished, node_of, node_row, pod_row
 NEEDED: tuple[Resource, ...] = (
     NAMESPACES, NODES, PODS, PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES,
     CSI_NODES, CSI_DRIVERS, CSI_STORAGE_CAPACITIES, SERVICES, REPLICATION_CONTROLLERS, REPLICA_SETS,
-    STATEFUL_SETS,
+    STATEFUL_SETS, DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES,
 )  # fmt: skip
 
 
@@ -72,6 +75,7 @@ def cache_of(objects: Iterable[Obj], *, without: str = "") -> CacheState:
     """`without`: the uid of a pod that is not to count."""
     cache = CacheState()
     volumes, workloads = cache.columns.volumes, cache.columns.workloads
+    allocation = cache.columns.devices
     for one in objects:
         match one.get("kind"):
             case "Namespace":
@@ -94,6 +98,12 @@ def cache_of(objects: Iterable[Obj], *, without: str = "") -> CacheState:
                 volumes.put_driver(name_of(one), one)
             case "CSIStorageCapacity":
                 volumes.put_capacity(key_of(one), one)
+            case "DeviceClass":
+                allocation.devices.put_class(name_of(one), one)
+            case "ResourceClaim":
+                allocation.devices.put_claim(key_of(one), one)
+            case "ResourceSlice":
+                allocation.put_slice(name_of(one), one)
             case "Service":
                 workloads.put_service(key_of(one), one)
             case "ReplicationController" | "ReplicaSet" | "StatefulSet" as kind:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sampan.scheduler.decide import UNSUPPORTED, Chosen, Refused, decide, filtered, scored
+from sampan.scheduler.decide import Chosen, Refused, decide, filtered, scored
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.rows import pod_row
 from sampan.testing.random_clusters import clusters, pods, snapshot_of
@@ -38,10 +38,3 @@ def test_ties_are_broken_at_random():
     shape = pod_row({"metadata": {}, "spec": {"containers": [{"name": "c"}]}}).shape
     chosen = {decide(shape, nodes, DEFAULT_PROFILE, random.Random(seed)).node for seed in range(50)}
     assert chosen == {"n0", "n1", "n2", "n3"}
-
-
-def test_a_demand_without_a_rule_is_refused_before_any_node_is_looked_at():
-    shape = pod_row({"metadata": {}, "spec": {"resourceClaims": [{"name": "r"}]}}).shape
-    decision = decide(shape, snapshot_of(([], {})), DEFAULT_PROFILE, random.Random(1))
-    assert decision == Refused(0, (), ("resource claims",))
-    assert decision.rules == {UNSUPPORTED}

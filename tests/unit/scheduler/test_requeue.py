@@ -9,6 +9,7 @@ from sampan.scheduler.decide import Chosen, decide
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.requests import HostPort, Usage
 from sampan.scheduler.requeue import (
+    DevicesChanged,
     NamespaceChanged,
     NodeAdded,
     NodeChanged,
@@ -150,7 +151,9 @@ def test_namespaces_matter_to_affinity_alone():
     assert not may_help(NamespaceChanged("x"), in_default(), SPREAD)
 
 
-def test_nothing_helps_a_pod_that_no_rule_looks_after():
-    unsupported = frozenset({"Unsupported"})
-    assert not may_help(NodeAdded(node()), in_default(), unsupported)
-    assert not may_help(NodeGone("n"), in_default(), unsupported)
+def test_devices_matter_to_who_waits_for_them():
+    devices = frozenset({"DynamicResources"})
+    assert may_help(DevicesChanged("s"), in_default(), devices)
+    assert may_help(NodeAdded(node()), in_default(), devices)
+    assert not may_help(DevicesChanged("s"), in_default(), FIT)
+    assert not may_help(NodeGone("n"), in_default(), devices)

@@ -19,21 +19,6 @@ def test_pods_that_differ_only_in_name_have_equal_shapes():
 
 
 @pytest.mark.parametrize(
-    ("spec", "word"),
-    [
-        ({"resourceClaims": [{"name": "r"}]}, "resource claims"),
-    ],
-)  # fmt: skip
-def test_hard_demands_without_a_rule_are_noted(spec, word):
-    assert pod_row({"metadata": {}, "spec": spec}).shape.unsupported == (word,)
-
-
-def test_other_volumes_are_not():
-    spec = {"volumes": [{"name": "v", "emptyDir": {}}]}
-    assert pod_row({"metadata": {}, "spec": spec}).shape.unsupported == ()
-
-
-@pytest.mark.parametrize(
     ("written", "full"),
     [
         ("web", "web:latest"),

@@ -1,0 +1,25 @@
+"""DynamicResources: nodes that have the earlier alternatives of what a pod claims are better."""
+
+import numpy as np
+
+from sampan.scheduler.rows import PodShape
+from sampan.scheduler.scores.rule import Score, normalized
+from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
+
+
+def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
+    if not pod.devices:
+        return None
+    raw = np.zeros(len(nodes), np.int64)
+    for indices, picked in nodes.devices.found(pod.devices, nodes).by_node:
+        raw[list(indices)] = sum(
+            request.preference
+            for those in picked
+            for request in {one.request.name: one.request for one in those}.values()
+        )
+    if not raw.any():
+        return None
+    return normalized(raw, feasible, fewest_is_best=False)
+
+
+PREFERRED_DEVICES = Score("DynamicResources", points)
