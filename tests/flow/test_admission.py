@@ -418,24 +418,6 @@ def test_an_owner_reference_needs_the_right_to_delete():
     run(test, enabled=("OwnerReferencesPermissionEnforcement",))
 
 
-def test_a_policy_that_is_not_enforced_says_so():
-    """[X6]"""
-
-    async def test(api):
-        rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
-                "resources": ["pods"]}  # fmt: skip
-        spec = {
-            "matchConstraints": {"resourceRules": [rule]},
-            "validations": [{"expression": "false"}],
-        }
-        path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-        made = await api.post(path, {"metadata": {"name": "p"}, "spec": spec})
-        assert made.status == 201
-        assert "not enforced" in made.headers["warning"]
-
-    run(test)
-
-
 # Webhooks: real servers on loopback.
 
 

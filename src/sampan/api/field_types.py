@@ -44,6 +44,9 @@ class Node(Protocol):
     def problems(self, value: Any, path: str) -> Iterator[str]:
         """Why the value cannot be merged."""
 
+    def atomics(self, value: Any, path: str) -> Iterator[str]:
+        """Where a configuration would replace a list or map as a whole."""
+
 
 class Leaf:
     """A scalar, or something that is only ever replaced as a whole."""
@@ -68,6 +71,10 @@ class Leaf:
 
     def problems(self, value: Any, path: str) -> Iterator[str]:
         return iter(())
+
+    def atomics(self, value: Any, path: str) -> Iterator[str]:
+        if isinstance(value, list | dict):
+            yield path
 
 
 LEAF = Leaf()
@@ -168,6 +175,10 @@ class Struct:
         for key, inner in value.items():
             yield from self.fields.get(key, LEAF).problems(inner, f"{path}.{key}")
 
+    def atomics(self, value: Obj, path: str) -> Iterator[str]:
+        for key, inner in value.items():
+            yield from self.fields.get(key, LEAF).atomics(inner, f"{path}.{key}")
+
 
 class Map:
     """Each key on its own."""
@@ -230,6 +241,10 @@ class Map:
     def problems(self, value: Obj, path: str) -> Iterator[str]:
         for key, inner in value.items():
             yield from self._element.problems(inner, f"{path}.{key}")
+
+    def atomics(self, value: Obj, path: str) -> Iterator[str]:
+        for key, inner in value.items():
+            yield from self._element.atomics(inner, f"{path}.{key}")
 
 
 class KeyedList:
@@ -336,6 +351,10 @@ class KeyedList:
                 yield f"{path}: duplicate entries for key {path_text((label,))}"
             seen.add(label)
             yield from self._element.problems(item, path + path_text((label,)))
+
+    def atomics(self, value: list[Any], path: str) -> Iterator[str]:
+        for index, item in enumerate(value):
+            yield from self._element.atomics(item, f"{path}[{index}]")
 
     def _label(self, item: Any) -> str:
         if not self._keys:

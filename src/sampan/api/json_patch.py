@@ -19,6 +19,10 @@ class DoesNotApply(Exception):
     """Why an operation failed: the cause of the Invalid that the caller sees."""
 
 
+class NotAsTested(DoesNotApply):
+    """A `test` operation found something else."""
+
+
 def json_patch(document: Any, patch: Any) -> Any:
     """The patched document. BadRequest: no patch at all; Invalid: it does not apply."""
     if not isinstance(patch, list) or not all(isinstance(one, dict) for one in patch):
@@ -66,7 +70,7 @@ def _tested(document: Any, path: list[str], wanted: Any) -> None:
     except DoesNotApply:
         found = None  # a missing value passes a test for null, as upstream
     if not _same(found, wanted):
-        _fail(f"testing value /{'/'.join(path)} failed: test failed")
+        raise NotAsTested(f"testing value /{'/'.join(path)} failed: test failed")
 
 
 def _same(one: Any, two: Any) -> bool:

@@ -110,7 +110,7 @@ class ApiServer:
         )
         self._plugins = PluginParts(
             registry, may, rbac, settings.mount_service_account_tokens, settings.admission,
-            self._make_namespace, metrics, clock, rng,
+            self._make_namespace, metrics, clock, rng, schema,
         )  # fmt: skip
         parts = Parts(
             registry=registry,

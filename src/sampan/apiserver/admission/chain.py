@@ -116,8 +116,8 @@ def kinds_of(*resources: Resource) -> frozenset[tuple[str, str]]:
     return frozenset((one.group, one.kind) for one in resources)
 
 
-# Upstream's two that stand outside the reinvocation of the others.
-_OUTSIDE = ("MutatingAdmissionWebhook", "MutatingAdmissionPolicy")
+# Webhooks see to their own reinvocation.
+_OUTSIDE = ("MutatingAdmissionWebhook",)
 
 
 class Admission:

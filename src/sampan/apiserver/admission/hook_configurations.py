@@ -15,7 +15,9 @@ from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.registry.metadata import new_uid
 
 if TYPE_CHECKING:
-    from sampan.apiserver.admission.webhooks import Webhooks
+    from sampan.apiserver.admission.match_conditions import HookConditions
+    from sampan.apiserver.admission.matching import Matched
+    from sampan.apiserver.admission.webhooks import Conditions, Webhooks
 
 OWN_GROUP = "admissionregistration.k8s.io"
 
@@ -61,7 +63,7 @@ def _webhooks(parts: PluginParts, resource: Resource) -> "Webhooks":
         return endpoint_of(namespace, name, port, service, slices)
 
     hooks = Webhooks(
-        resource, registry.find, registry.find_all, resolve, _no_conditions,
+        resource, registry.find, registry.find_all, resolve, _conditions(parts),
         HookMetrics(parts.metrics, parts.clock), lambda: new_uid(parts.rng),
     )  # fmt: skip
     follow(registry.kind(resource), lambda _before, _now: hooks.changed(), hooks.changed)
@@ -69,7 +71,16 @@ def _webhooks(parts: PluginParts, resource: Resource) -> "Webhooks":
     return hooks
 
 
-async def _no_conditions(_conditions: list[Obj], _attributes: Attributes) -> bool:
-    from sampan.apiserver.outbound import CallFailed
+def _conditions(parts: PluginParts) -> "Conditions":
+    made: list[HookConditions] = []
 
-    raise CallFailed("matchConditions are not supported")
+    def met(kind: str, hook: Obj, attributes: Attributes, matched: "Matched") -> Awaitable[bool]:
+        # The language comes with the first webhook that has conditions.
+        from sampan.apiserver.admission.match_conditions import HookConditions
+
+        if not made:
+            find, may = parts.registry.find, parts.authorization
+            made.append(HookConditions(find, may, parts.metrics, parts.clock))
+        return made[0].met(kind, hook, attributes, matched)
+
+    return met

@@ -7,6 +7,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import field
 
+from sampan.api.schema import Schema
 from sampan.apiserver.admission.settings import AdmissionSettings
 from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.rbac import Rbac
@@ -27,5 +28,6 @@ class PluginParts:
     metrics: Metrics
     clock: Clock
     rng: random.Random
+    schema: Schema
     # What a plugin opened is closed with the server.
     at_stop: list[Callable[[], Awaitable[None]]] = field(default_factory=list)

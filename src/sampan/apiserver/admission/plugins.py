@@ -35,11 +35,6 @@ _TEMPLATES = frozenset({
     ("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"),
     ("batch", "CronJob"),
 })  # fmt: skip
-_POLICIES = frozenset(
-    ("admissionregistration.k8s.io", f"{mode}AdmissionPolicy{binding}")
-    for mode in ("Validating", "Mutating")
-    for binding in ("", "Binding")
-)
 _ROLES = frozenset(
     (_RBAC, f"{scope}Role{binding}") for scope in ("", "Cluster") for binding in ("", "Binding")
 )
@@ -63,7 +58,6 @@ class Row:
 OWN = (
     Row("CertificateRequester", "certificate_request", _NEW, _REQUEST, main_only=True),
     Row("RoleEscalation", "role_escalation", _WRITES, _ROLES),
-    Row("UnenforcedPolicies", "unenforced", _WRITES, _POLICIES, main_only=True),
 )
 ROWS = (
     Row("AlwaysAdmit", "always_admit", _EVERY, is_on=False),
@@ -107,7 +101,9 @@ ROWS = (
     Row("DenyServiceExternalIPs", "deny_external_ips", _WRITES, kinds_of(SERVICES),
         main_only=True, is_on=False),
     Row("PodTopologyLabels", "pod_topology_labels", _WRITES, _POD),
+    Row("MutatingAdmissionPolicy", "mutating_policies", _EVERY),
     Row("MutatingAdmissionWebhook", "mutating_webhooks", _EVERY),
+    Row("ValidatingAdmissionPolicy", "validating_policies", _EVERY),
     Row("ValidatingAdmissionWebhook", "validating_webhooks", _EVERY),
     Row("ResourceQuota", "resource_quota", _WRITES),
     Row("AlwaysDeny", "always_deny", _EVERY, is_on=False),

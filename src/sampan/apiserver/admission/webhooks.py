@@ -18,10 +18,7 @@ from sampan.api.json_patch import json_patch
 from sampan.api.objects import Obj, name_of
 from sampan.api.resources import Resource
 from sampan.apiserver.admission import matching
-from sampan.apiserver.admission.chain import (
-    Attributes,
-    Find,
-)
+from sampan.apiserver.admission.chain import CONNECT, Attributes, Find, refused
 from sampan.apiserver.admission.hook_configurations import MUTATING
 from sampan.apiserver.admission.hook_metrics import HookMetrics
 from sampan.apiserver.authn.user import User
@@ -37,8 +34,8 @@ _DRY = ("None", "NoneOnDryRun")
 _VERSIONS = ("v1", "v1beta1")
 # (service namespace, service name, port) → host and port to connect to.
 Resolve = Callable[[str, str, int], tuple[str, int]]
-# (conditions, attributes) → whether all are met; raises CallFailed where one cannot be evaluated.
-Conditions = Callable[[list[Obj], Attributes], Awaitable[bool]]
+# (admit or validate, hook, write, rule) → whether it is meant; raises ConditionsFailed.
+Conditions = Callable[[str, Obj, Attributes, matching.Matched], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,9 @@ class Webhooks:
         found = []
         for hook in self.hooks():
             matched = self._match(hook, attributes)
-            if matched is not None and await self._meets_conditions(hook, attributes):
+            if matched is None:
+                continue
+            if await self._meets_conditions(hook, attributes, matched):
                 found.append((hook, matched))
         return found
 
@@ -134,15 +133,21 @@ class Webhooks:
             return None
         return matched
 
-    async def _meets_conditions(self, hook: Hook, attributes: Attributes) -> bool:
-        conditions = hook.spec.get("matchConditions")
-        if not conditions:
+    async def _meets_conditions(
+        self, hook: Hook, attributes: Attributes, matched: matching.Matched
+    ) -> bool:
+        if not hook.spec.get("matchConditions"):
             return True
+        from sampan.apiserver.admission.match_conditions import ConditionsFailed
+
         try:
-            return await self._conditions(conditions, attributes)
-        except CallFailed as error:
-            self._failed(hook, attributes, error)
-            return False
+            kind = "admit" if self._resource is MUTATING else "validate"
+            return await self._conditions(kind, hook.spec, attributes, matched)
+        except ConditionsFailed as error:
+            # As upstream: the hook is not asked, whatever its failure policy.
+            if hook.ignores_failure:
+                return False
+            raise refused(attributes, str(error)) from error
 
     def _failed(self, hook: Hook, attributes: Attributes, error: CallFailed) -> None:
         text = f'failed calling webhook "{hook.name}": failed to call webhook: {error}'
@@ -266,7 +271,8 @@ def _patch(hook: Hook, matched: matching.Matched, attributes: Attributes, respon
         return False
     obj.clear()
     obj.update(new)
-    apply_defaults(attributes.resource, obj)
+    if attributes.operation != CONNECT:  # options have no defaults
+        apply_defaults(attributes.resource, obj)
     return True
 
 
@@ -274,9 +280,9 @@ def request_of(attributes: Attributes, matched: matching.Matched, uid: str) -> O
     asked, shown = attributes.resource, matched.resource
     request: Obj = {
         "uid": uid,
-        "kind": _kind(shown),
+        "kind": _kind(shown, attributes),
         "resource": _resource(shown),
-        "requestKind": _kind(asked),
+        "requestKind": _kind(asked, attributes),
         "requestResource": _resource(asked),
         "operation": attributes.operation,
         "userInfo": user_info(attributes.user),
@@ -315,7 +321,11 @@ def denied(name: str, status: Obj | None) -> ApiError:
     return from_status(given, given["code"])
 
 
-def _kind(resource: Resource) -> Obj:
+def _kind(resource: Resource, attributes: Attributes) -> Obj:
+    """Of the object that is sent: a subresource may take one of another kind."""
+    row = resource.subresource(attributes.subresource) if attributes.subresource else None
+    if row is not None and row.kind and (attributes.obj or {}).get("kind") == row.kind:
+        return {"group": row.group, "version": row.version, "kind": row.kind}
     return {"group": resource.group, "version": resource.version, "kind": resource.kind}
 
 

@@ -18,6 +18,7 @@ from sampan.apiserver.authz.rbac import Rbac
 from sampan.apiserver.watch_cache import KindCache
 from sampan.core.metrics import Metrics
 from sampan.testing import virtual_time
+from sampan.testing.control_plane import published_schema
 from sampan.testing.virtual_time import LoopClock
 
 USER = User("jane", ("dev",), "u1", {"scope": ("a",)})
@@ -52,7 +53,7 @@ def admitted(obj, resource=PODS, operation=CREATE, old=None, mount_tokens=False,
     rbac = Rbac(registry.find, registry.find_all)
     parts = PluginParts(
         registry, Authorization([]), rbac, mount_tokens, AdmissionSettings(), None, Metrics(),
-        LoopClock(), random.Random(1),
+        LoopClock(), random.Random(1), published_schema(),
     )  # fmt: skip
     chain = Admission(chosen(parts))
     namespace = "team" if resource.namespaced else ""

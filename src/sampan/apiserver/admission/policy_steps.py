@@ -1,0 +1,42 @@
+"""The way to the policies: loaded with the first policy that there is.
+
+Job: one step for mutating and one for validating policies.
+Invariant: without policies a write pays for one look at an empty table.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from sampan.api.resources import Resource
+from sampan.apiserver.admission.chain import Attributes, Step
+from sampan.apiserver.admission.parts import PluginParts
+
+_OWN_GROUP = "admissionregistration.k8s.io"
+_OWN = frozenset(
+    f"{mode}admissionpolic{ending}"
+    for mode in ("mutating", "validating")
+    for ending in ("ies", "ybindings")
+)
+# Questions rather than objects: as upstream, no policy is asked about them.
+_QUESTIONS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+Judge = Callable[[Attributes], Awaitable[None] | None]
+
+
+def step(parts: PluginParts, policies: Resource, load: Callable[[], Judge]) -> Step:
+    kind = parts.registry.kind(policies)
+    made: list[Judge] = []
+
+    def judged(attributes: Attributes) -> Awaitable[None] | None:
+        if not kind.items or is_exempt(attributes):
+            return None
+        if not made:
+            made.append(load())
+        return made[0](attributes)
+
+    return judged
+
+
+def is_exempt(attributes: Attributes) -> bool:
+    resource = attributes.resource
+    if resource.group == _OWN_GROUP:
+        return resource.plural in _OWN
+    return resource.group in _QUESTIONS
