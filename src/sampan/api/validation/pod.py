@@ -131,11 +131,13 @@ def validate_resize(new: Obj, old: Obj, errors: Errors) -> None:
     validate_pod(new, errors)
     if MIRROR_ANNOTATION in annotations_of(old):
         errors.append(field_forbidden("[]", "static pods cannot be resized"))
-    quality = qos_class(new)
-    if quality != (status_of(old).get("qosClass") or qos_class(old)):
-        why = "Pod QOS Class may not change as a result of resizing"
-        errors.append(invalid_value("spec", quality, why))
     rest, was = copy_of(spec_of(new)), spec_of(old)
+    if (was.get("os") or {}).get("name") == "windows":
+        errors.append(field_forbidden("[]", "windows pods cannot be resized"))
+    quality = status_of(old).get("qosClass") or qos_class(old)
+    if qos_class(new) != quality:
+        why = "Pod QOS Class may not change as a result of resizing"
+        errors.append(invalid_value("spec", quality, why))  # as upstream: what it is
     for kind in ("containers", "initContainers"):
         before = {one.get("name"): one for one in was.get(kind) or ()}
         for index, container in enumerate(rest.get(kind) or ()):

@@ -77,7 +77,7 @@ def test_a_resize_may_not_change_the_class_or_take_amounts_away():
     resized = copy_of(POD)
     resized["spec"]["containers"][0]["resources"] = {}
     assert causes(validate_resize, resized, POD) == [
-        'spec: Invalid value: "BestEffort": Pod QOS Class may not change as a result of resizing',
+        'spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing',
         "spec.containers[0].resources.requests: Forbidden: resource requests cannot be removed",
     ]
 
