@@ -53,9 +53,3 @@ def test_a_refusal_of_the_pod_itself_counts_no_nodes():
 
 def test_without_nodes_there_is_not_much_to_say():
     assert said(Refused(0, ())) == "no nodes available to schedule pods"
-
-
-def test_a_demand_without_a_rule_is_named():
-    assert said(Refused(3, (), ("persistent volume claims",))) == (
-        "0/3 nodes are available: persistent volume claims not supported by this scheduler yet."
-    )
