@@ -5,7 +5,7 @@ Invariant: a ServiceCIDR that still has addresses in use, and nobody else to hol
 """
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from sampan.api.conditions import with_condition
 from sampan.api.objects import Obj, is_deleted, meta_of, name_of
@@ -18,9 +18,11 @@ _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def validating_admission_policy_status_controller() -> Controller:
+    check = checker()
+
     async def planned(view: View, key: str) -> Plan:
         policy = view.cache(VALIDATING_ADMISSION_POLICIES).get(key)
-        return NOTHING if policy is None else plan_policy(policy)
+        return NOTHING if policy is None else plan_policy(policy, check)
 
     return Controller(
         name="validatingadmissionpolicy-status-controller",
@@ -32,12 +34,36 @@ def validating_admission_policy_status_controller() -> Controller:
     )
 
 
-def plan_policy(policy: Obj) -> Plan:
-    """Expressions are checked when the policy is written; there is nothing to add here."""
+Check = Callable[[Obj], list[Obj]]  # policy → the warnings about its expressions
+
+
+def checker() -> Check:
+    made: list[Check] = []
+
+    def check(policy: Obj) -> list[Obj]:
+        if not made:
+            # The language and the published types come with the first policy.
+            from sampan.api.cel.schema_objects import SchemaObjects
+            from sampan.api.cel.type_checking import expression_warnings
+            from sampan.api.schema import Schema
+
+            objects = SchemaObjects(Schema.load())
+            made.append(lambda one: expression_warnings(one, objects))
+        return made[0](policy)
+
+    return check
+
+
+def plan_policy(policy: Obj, check: Check) -> Plan:
+    """Once for each generation: whether its expressions fit the kinds that it is about."""
+    before, generation = policy.get("status") or {}, meta_of(policy).get("generation", 0)
+    if before.get("observedGeneration") == generation and before.get("typeChecking") is not None:
+        return NOTHING
+    warnings = check(policy)
     status = {
-        **(policy.get("status") or {}),
-        "observedGeneration": meta_of(policy).get("generation", 0),
-        "typeChecking": {},
+        **before,
+        "observedGeneration": generation,
+        "typeChecking": {"expressionWarnings": warnings} if warnings else {},
     }
     patch = status_patch(VALIDATING_ADMISSION_POLICIES, policy, status)
     return NOTHING if patch is None else Plan([patch])
