@@ -29,6 +29,7 @@ from sampan.controllers.node_lifecycle import node_lifecycle_controller
 from sampan.controllers.persistent_volumes import persistent_volume_binder
 from sampan.controllers.pod_gc import pod_gc_controller
 from sampan.controllers.replicaset import replicaset_controller, replication_controller
+from sampan.controllers.resource_claims import resource_claim_controller
 from sampan.controllers.resource_quota import resource_quota_controller
 from sampan.controllers.root_ca import root_ca_controller
 from sampan.controllers.serviceaccount import serviceaccount_controller
@@ -91,6 +92,7 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         resource_quota_controller(),
         endpointslice_mirroring_controller(),
         ephemeral_volume_controller(),
+        resource_claim_controller(),
         validating_admission_policy_status_controller(),
         service_cidr_controller(),
         node_ipam_controller(settings.cluster_cidrs),

@@ -360,7 +360,7 @@ class Scheduler:
         self._measures.attempted(UNSCHEDULED, now - started, row.scheduler)
         profile = self._profiles[row.scheduler]
         nominated, preemption = await self._preemption.make_room(pod, row, refused, profile)
-        why = message(refused, preemption, self._deallocated(row))
+        why = message(refused, preemption, self._deallocated(row, refused))
         self._remember(row, refused, why)
         for plugin, _ in self._plugins[row.scheduler]:
             plugin.post_filter(pod, why)
@@ -368,10 +368,10 @@ class Scheduler:
         self._reports.failed(pod, why)
         self._reports.not_scheduled(pod, UNSCHEDULABLE, why, nominated)
 
-    def _deallocated(self, row: PodRow) -> str:
+    def _deallocated(self, row: PodRow, refused: Refused) -> str:
         """As upstream's PostFilter: a claim that only this pod has, and has in the wrong place, is
         given up so that it can be allocated anew."""
-        if not row.shape.devices:
+        if not row.shape.devices or refused.beforehand:
             return NO_CLAIMS
         claim = elsewhere(row, self._cache.snapshot())
         if claim is None:
