@@ -5,21 +5,27 @@ from contextlib import asynccontextmanager
 
 from sampan.api.objects import key_of
 from sampan.api.resources import (
+    DEVICE_CLASSES,
     EVENTS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     POD_DISRUPTION_BUDGETS,
     PODS,
     PRIORITY_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     STORAGE_CLASSES,
 )
 from sampan.api.storage import LOCAL_PROVISIONER, LOCAL_ROOT
 from sampan.controllers.catalog import ControllerSettings, all_controllers
+from sampan.controllers.controller import selected
 from sampan.core.http import Request
 from sampan.core.tasks import Tasks
 from sampan.scheduler.loop import Scheduler
 from sampan.testing import virtual_time
 from sampan.testing.control_plane import ControlPlane
+from sampan.testing.device_objects import DRIVER, device, device_class, resource_slice, wanted
 
 UNSCHEDULED = "PodScheduled"
 
@@ -42,8 +48,13 @@ def pod(name, cpu="100m", **spec):
 
 
 @asynccontextmanager
-async def scheduling():
-    async with ControlPlane() as plane:
+async def scheduling(*names):
+    """`names`: of controllers that run beside the scheduler."""
+
+    def controllers():
+        return selected(all_controllers(ControllerSettings(root_ca="PEM")), names)
+
+    async with ControlPlane(controllers) if names else ControlPlane() as plane:
         client = plane.as_user("system:kube-scheduler")
         scheduler = Scheduler(
             client, clock=plane.clock, rng=random.Random(1), metrics=plane.metrics
@@ -246,5 +257,47 @@ def test_what_the_scheduler_remembers_is_not_for_strangers():
             plane.server.add_document("/sampan/v1/why/", lambda rest: {"asked": rest})
             reply = await plane.server.handle_http(Request("GET", "/sampan/v1/why/a/b", "", {}))
             assert reply.status in (401, 403)
+
+    virtual_time.run(story())
+
+
+def test_pods_take_turns_with_a_device():
+    """[S4] Template, claim, allocation, reservation, binding; the next pod waits until the first
+    is gone, and then has the device."""
+
+    async def story():
+        async with scheduling("resourceclaim-controller", "garbagecollector") as plane:
+            create = plane.client.create
+            await ready_node(plane, node("a"))
+            await ready_node(plane, node("b"))
+            there = [device("d0", model="x"), device("d1", model="y")]
+            await create(RESOURCE_SLICES, resource_slice("s", there, nodeName="b"))
+            await create(DEVICE_CLASSES, device_class("gpu", f'device.driver == "{DRIVER}"'))
+            asked = wanted("", f'device.attributes["{DRIVER}"].model == "x"')
+            spec = {"devices": {"requests": [{"name": "r", "exactly": asked}]}}
+            template = {
+                "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
+                "metadata": {"name": "t"}, "spec": {"spec": spec},
+            }  # fmt: skip
+            await create(RESOURCE_CLAIM_TEMPLATES, template, "default")
+            entries = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
+            for name in ("one", "two"):
+                made = pod(name, resourceClaims=entries, terminationGracePeriodSeconds=0)
+                await create(PODS, made, "default")
+                await plane.clock.sleep(5)
+            assert await placed(plane) == {"default/one": "b", "default/two": None}
+            claims = (await plane.client.list(RESOURCE_CLAIMS)).items
+            [used] = [one for one in claims if (one.get("status") or {}).get("allocation")]
+            [result] = used["status"]["allocation"]["devices"]["results"]
+            assert (result["pool"], result["device"], result["request"]) == ("s", "d0", "r")
+            assert [one["name"] for one in used["status"]["reservedFor"]] == ["one"]
+            assert "resource.kubernetes.io/delete-protection" in used["metadata"]["finalizers"]
+            waiting = await plane.client.get(PODS, "default", "two")
+            assert "2 cannot allocate all claims" in condition(waiting)["message"]
+            await plane.client.delete(PODS, "default", "one", grace_seconds=0)
+            await plane.clock.sleep(20)
+            assert await placed(plane) == {"default/two": "b"}
+            [left] = (await plane.client.list(RESOURCE_CLAIMS)).items
+            assert [one["name"] for one in left["status"]["reservedFor"]] == ["two"]
 
     virtual_time.run(story())

@@ -53,8 +53,8 @@ def test_what_is_carried_has_its_sign():
                   "podAntiAffinity": {**required(term()), **preferred}},
     )  # fmt: skip
     found = carried_by(demands_of(made))
-    assert [(one.forbids, one.weight) for one in found] == [
-        (True, 0), (False, 1), (False, 7), (False, -7),
+    assert [(one.forbids, one.attracts, one.weight) for one in found] == [
+        (True, False, 0), (False, True, 0), (False, False, 7), (False, False, -7),
     ]  # fmt: skip
 
 
