@@ -114,6 +114,8 @@ _PRINTERS: dict[tuple[str, str], Printer] = {
     ("", "secrets"): cluster.SECRETS,
     ("", "serviceaccounts"): cluster.SERVICE_ACCOUNTS,
     ("", "services"): network.SERVICES,
+    (_ADMISSION, "mutatingadmissionpolicies"): access.MUTATING_POLICIES,
+    (_ADMISSION, "mutatingadmissionpolicybindings"): access.POLICY_BINDINGS,
     (_ADMISSION, "mutatingwebhookconfigurations"): access.WEBHOOKS,
     (_ADMISSION, "validatingwebhookconfigurations"): access.WEBHOOKS,
     (_ADMISSION, "validatingadmissionpolicies"): access.POLICIES,

@@ -67,7 +67,8 @@ def _policy(obj: Obj, now: float) -> list[Any]:
     spec = spec_of(obj)
     kind = spec.get("paramKind")
     shown = f"{kind.get('apiVersion')}/{kind.get('kind')}" if kind else UNSET
-    return [name_of(obj), len(spec.get("validations") or ()), shown, age(obj, now)]
+    said = spec.get("validations") or spec.get("mutations") or ()
+    return [name_of(obj), len(said), shown, age(obj, now)]
 
 
 def _policy_binding(obj: Obj, now: float) -> list[Any]:
@@ -120,6 +121,7 @@ SIGNING_REQUESTS = Printer(
 )
 WEBHOOKS = Printer((NAME, integer("Webhooks"), AGE), _webhooks)
 POLICIES = Printer(columns(NAME, integer("Validations"), "ParamKind", AGE), _policy)
+MUTATING_POLICIES = Printer(columns(NAME, integer("Mutations"), "ParamKind", AGE), _policy)
 POLICY_BINDINGS = Printer(columns(NAME, "PolicyName", "ParamRef", AGE), _policy_binding)
 FLOW_SCHEMAS = Printer(
     columns(NAME, "PriorityLevel", "MatchingPrecedence", "DistinguisherMethod", AGE, "MissingPL"),
