@@ -28,6 +28,7 @@ class NodeRoom:
     taints: tuple[Mapping[str, str], ...]
     allocatable: Mapping[str, str]
     pressures: frozenset[str] = frozenset()  # conditions, as MemoryPressure
+    prepares_devices: bool = False  # claims of resource.k8s.io; a simulated node pretends to
 
 
 def refusal(
@@ -37,7 +38,8 @@ def refusal(
     may remember what they ask for."""
     holding = list(others)
     found = (
-        _pressed(pod, node) or _os(pod, node) or lacking(pod, holding, node, requests)
+        _pressed(pod, node) or _os(pod, node) or _devices(pod, node)
+        or lacking(pod, holding, node, requests)
         or _selector(pod, node) or _ports(pod, holding) or _taints(pod, node)
     )  # fmt: skip
     if found is None:
@@ -147,6 +149,15 @@ def _os(pod: Obj, node: NodeRoom) -> Verdict | None:
     return None
 
 
+def _devices(pod: Obj, node: NodeRoom) -> Verdict | None:
+    """No driver of devices can register here yet: a pod must not run without what it claims."""
+    if node.prepares_devices or not spec_of(pod).get("resourceClaims"):
+        return None
+    names = ", ".join(str(one.get("name")) for one in spec_of(pod)["resourceClaims"])
+    why = f"resource claims ({names}) need a device driver, and this node runs none"
+    return Verdict("UnexpectedAdmissionError", f"Failed to prepare dynamic resources: {why}")
+
+
 def _selector(pod: Obj, node: NodeRoom) -> Verdict | None:
     spec = spec_of(pod)
     selector: Mapping[str, str] = spec.get("nodeSelector") or {}
@@ -241,7 +252,9 @@ def _tolerates(toleration: Obj, taint: Mapping[str, str]) -> bool:
     )
 
 
-def room_of(node: Obj, pressures: frozenset[str] = frozenset()) -> NodeRoom:
+def room_of(
+    node: Obj, pressures: frozenset[str] = frozenset(), *, prepares_devices: bool = False
+) -> NodeRoom:
     """The only place where admission looks inside a Node."""
     return NodeRoom(
         name_of(node),
@@ -249,4 +262,5 @@ def room_of(node: Obj, pressures: frozenset[str] = frozenset()) -> NodeRoom:
         tuple((node.get("spec") or {}).get("taints") or ()),
         (node.get("status") or {}).get("allocatable") or {},
         pressures,
+        prepares_devices,
     )

@@ -74,7 +74,8 @@ class Heartbeat:
         return self._node
 
     def room(self) -> fit.NodeRoom:
-        return fit.room_of(self._node, self._pressures)
+        pretends = self._settings.simulated
+        return fit.room_of(self._node, self._pressures, prepares_devices=pretends)
 
     async def run(self) -> None:
         """Register, then keep the status true, until cancelled."""

@@ -1,5 +1,7 @@
 """[N5] reasons and messages of the node's own admission."""
 
+from dataclasses import replace
+
 import pytest
 
 from sampan.api.quantity import value_of
@@ -143,3 +145,11 @@ def test_a_pod_asks_for_its_greediest_moment():
     )
     # second (5) beside the sidecar (1), plus overhead
     assert requests_of(pod)["cpu"] == value_of("6250m")
+
+
+def test_a_pod_that_claims_devices_does_not_run_without_them():
+    claiming = pod_named("web", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
+    found = refusal(claiming, [], room())
+    assert found.reason == "UnexpectedAdmissionError"
+    assert "resource claims (gpu) need a device driver" in found.message
+    assert refusal(claiming, [], replace(room(), prepares_devices=True)) is None
