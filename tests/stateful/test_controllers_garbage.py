@@ -6,27 +6,22 @@ from hypothesis import strategies as st
 
 from sampan.api.errors import NotFound
 from sampan.api.resources import CONFIG_MAPS
-from sampan.controllers.garbage_collector import garbage_collector
-from sampan.testing import virtual_time
-from sampan.testing.control_plane import ControlPlane
+from sampan.testing.controller_worlds import play, steps
 
 NAMES = "abcdef"
-STEPS = st.lists(
-    st.one_of(
+STEPS = steps(
+    st.tuples(
+        st.just("create"),
         st.tuples(
-            st.just("create"),
             st.sampled_from(NAMES),
             st.lists(st.tuples(st.sampled_from(NAMES), st.booleans()), max_size=2),
         ),
-        st.tuples(
-            st.just("delete"),
-            st.sampled_from(NAMES),
-            st.sampled_from(["Background", "Foreground", "Orphan"]),
-        ),
-        st.tuples(st.just("wait"), st.just(""), st.none()),
-        st.tuples(st.just("restart"), st.just(""), st.none()),
     ),
-    max_size=14,
+    st.tuples(
+        st.just("delete"),
+        st.tuples(st.sampled_from(NAMES), st.sampled_from(["Background", "Foreground", "Orphan"])),
+    ),
+    most=14,
 )
 
 
@@ -78,37 +73,32 @@ class World:
         owners = self.owners[uid]
         return uid in self.deleted or (bool(owners) and all(self.may_go(one) for one in owners))
 
+    async def begin(self):
+        pass
+
+    async def do(self, verb, value):
+        await (self.create(*value) if verb == "create" else self.delete(*value))
+
+    async def tend(self):
+        return False
+
+    async def check(self):
+        listed = (await self.plane.client.list(CONFIG_MAPS, "default")).items
+        living = {
+            one["metadata"]["uid"]: one
+            for one in listed
+            if one["metadata"]["name"] != "kube-root-ca.crt"
+        }
+        for obj in living.values():
+            assert "deletionTimestamp" not in obj["metadata"], "a deletion hangs"
+            for reference in obj["metadata"].get("ownerReferences") or ():
+                assert reference["uid"] in living, "a reference leads nowhere"
+        for uid in self.owners:
+            assert uid in living or self.may_go(uid), "something went that is no garbage"
+
 
 @pytest.mark.slow
 @given(STEPS)
-@settings(max_examples=100, deadline=None)
-def test_only_garbage_goes_and_all_of_it(steps):
-    async def story():
-        async with ControlPlane(lambda: [garbage_collector()]) as plane:
-            world = World(plane)
-            for verb, name, value in steps:
-                match verb:
-                    case "create":
-                        await world.create(name, value)
-                    case "delete":
-                        await world.delete(name, value)
-                    case "wait":
-                        await plane.settled()
-                    case "restart":
-                        await plane.stop_controllers()
-                        await plane.start_controllers()
-            await plane.settled(seconds=120)
-            listed = (await plane.client.list(CONFIG_MAPS, "default")).items
-            living = {
-                one["metadata"]["uid"]: one
-                for one in listed
-                if one["metadata"]["name"] != "kube-root-ca.crt"
-            }
-            for obj in living.values():
-                assert "deletionTimestamp" not in obj["metadata"], "a deletion hangs"
-                for reference in obj["metadata"].get("ownerReferences") or ():
-                    assert reference["uid"] in living, "a reference leads nowhere"
-            for uid in world.owners:
-                assert uid in living or world.may_go(uid), "something went that is no garbage"
-
-    virtual_time.run(story())
+@settings(max_examples=60, deadline=None)
+def test_only_garbage_goes_and_all_of_it(told):
+    play(["garbagecollector"], World, told)

@@ -1,6 +1,5 @@
 """Claims and volumes come to rest, whatever was made, deleted and restarted in between."""
 
-import asyncio
 from contextlib import suppress
 
 import pytest
@@ -10,30 +9,19 @@ from hypothesis import strategies as st
 from sampan.api.errors import AlreadyExists, Conflict, NotFound
 from sampan.api.quantity import value_of
 from sampan.api.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from sampan.controllers.catalog import ControllerSettings, all_controllers
-from sampan.controllers.controller import selected
-from sampan.testing import virtual_time
-from sampan.testing.control_plane import ControlPlane
+from sampan.testing.controller_worlds import play, steps
 
 NAMES = ["persistentvolume-binder", "pvc-protection", "pv-protection", "local-provisioner"]
 NUMBERS = st.integers(0, 2)
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("volume"), NUMBERS, st.integers(1, 3)),
-        st.tuples(st.just("claim"), NUMBERS, st.integers(1, 3)),
-        st.tuples(st.just("local claim"), NUMBERS, st.integers(1, 3)),
-        st.tuples(st.just("reserve"), NUMBERS, NUMBERS),
-        st.tuples(st.just("delete claim"), NUMBERS, st.none()),
-        st.tuples(st.just("delete volume"), NUMBERS, st.none()),
-        st.tuples(st.just("wait"), NUMBERS, st.none()),
-        st.tuples(st.just("restart"), st.none(), st.none()),
-    ),
-    max_size=14,
+STEPS = steps(
+    st.tuples(st.just("volume"), st.tuples(NUMBERS, st.integers(1, 3))),
+    st.tuples(st.just("claim"), st.tuples(NUMBERS, st.integers(1, 3))),
+    st.tuples(st.just("local claim"), st.tuples(NUMBERS, st.integers(1, 3))),
+    st.tuples(st.just("reserve"), st.tuples(NUMBERS, NUMBERS)),
+    st.tuples(st.just("delete claim"), st.tuples(NUMBERS, st.none())),
+    st.tuples(st.just("delete volume"), st.tuples(NUMBERS, st.none())),
+    most=14,
 )
-
-
-def controllers():
-    return selected(all_controllers(ControllerSettings(root_ca="PEM")), NAMES)
 
 
 def claim(number, size, class_name=""):
@@ -85,11 +73,6 @@ async def do(plane, verb, number, value):
                 await client.delete(PERSISTENT_VOLUME_CLAIMS, "default", f"c{number}")
             case "delete volume":
                 await client.delete(PERSISTENT_VOLUMES, "", f"v{number}")
-            case "wait":
-                await asyncio.sleep(number)
-            case "restart":
-                await plane.stop_controllers()
-                await plane.start_controllers()
 
 
 async def check(plane):
@@ -121,26 +104,31 @@ async def check(plane):
         assert not fitting, "a claim waits although a volume would do"
 
 
+class World:
+    def __init__(self, plane):
+        self.plane = plane
+
+    async def begin(self):
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "n", "labels": {"kubernetes.io/hostname": "n"}},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        }
+        await self.plane.client.create(NODES, node)
+
+    async def do(self, verb, value):
+        await do(self.plane, verb, *value)
+
+    async def tend(self):
+        return False
+
+    async def check(self):
+        await check(self.plane)
+
+
 @pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(STEPS)
-def test_every_claim_that_can_be_bound_is_bound_to_a_volume_of_its_own(steps):
-    async def story():
-        async with ControlPlane(controllers) as plane:
-            node = {
-                "apiVersion": "v1",
-                "kind": "Node",
-                "metadata": {"name": "n", "labels": {"kubernetes.io/hostname": "n"}},
-                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-            }
-            await plane.client.create(NODES, node)
-            for verb, number, value in steps:
-                await do(plane, verb, number, value)
-            await plane.settled(seconds=1)
-            await plane.settled(seconds=1)
-            await check(plane)
-            before = plane.store.revision
-            await plane.settled(seconds=60)
-            assert plane.store.revision == before, "it writes although nothing changes"
-
-    virtual_time.run(story())
+def test_every_claim_that_can_be_bound_is_bound_to_a_volume_of_its_own(told):
+    play(NAMES, World, told)

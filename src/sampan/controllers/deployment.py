@@ -271,8 +271,23 @@ async def _planned(view: View, key: str) -> Plan:
     selector = from_object(deployment["spec"].get("selector"))
     if adopts_any(selector, orphans) and not await _lives(view, deployment):
         orphans = []
+    sets += await _made_already(view, deployment, sets)
     run = not is_rolling(deployment) and _old_pods_run(view, deployment, sets)
     return plan(Situation(deployment, sets, orphans, run), view.now)
+
+
+async def _made_already(view: View, deployment: Obj, sets: Sequence[Obj]) -> list[Obj]:
+    """The set of today's template, where we made it and neither heard nor saw that yet: taken for
+    a stranger's, it would count as a collision of hashes."""
+    if is_deleted(deployment) or find_new_set(deployment, sets) is not None:
+        return []
+    wanted = new_replica_set(deployment, (), 0)
+    try:
+        found = await view.client.get(REPLICA_SETS, namespace_of(deployment), name_of(wanted))
+    except NotFound:
+        return []
+    ours = (controller_of(found) or {}).get("uid") == uid_of(deployment)
+    return [found] if ours and find_new_set(deployment, [found]) else []
 
 
 async def _lives(view: View, deployment: Obj) -> bool:

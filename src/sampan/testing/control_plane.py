@@ -13,6 +13,7 @@ from sampan.api.schema import Schema
 from sampan.apiserver.authn.user import MASTERS, User, component
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
+from sampan.client.contract import Client
 from sampan.client.informer import Informers
 from sampan.client.inprocess import InProcessClient
 from sampan.controllers.catalog import ControllerSettings, all_controllers
@@ -64,15 +65,17 @@ class ControlPlane:
         self,
         controllers: Callable[[], Sequence[Controller]] = tuple,
         settings: ApiServerSettings | None = None,
+        around: Callable[[Client], Client] = lambda client: client,
     ) -> None:
-        """`controllers` is called at each start: some of them have a memory."""
+        """`controllers` is called at each start: some of them have a memory. `around` wraps what
+        they call the API with."""
         self.clock = LoopClock()
         self.store = MemoryStore(self.clock)
         self.metrics = Metrics()
         settings = settings or ApiServerSettings(ca_bundle_pem="PEM")
         self.server = ApiServer(self.store, published_schema(), settings, self.clock, self.metrics)
         self.client = self.as_user("admin")
-        self._controllers = controllers
+        self._controllers, self._around = controllers, around
         self._tasks = Tasks("control plane")
         self._informers: Informers | None = None
         self._runner: ControllerRunner | None = None
@@ -103,11 +106,11 @@ class ControlPlane:
         await self.store.close()
 
     async def start_controllers(self) -> None:
-        client = self.as_component("system:kube-controller-manager")
+        client = self._around(self.as_component("system:kube-controller-manager"))
         self._informers = Informers(client, clock=self.clock)
         self._runner = ControllerRunner(
             client, self._informers, self.clock, self.metrics, self._controllers(),
-            acting_as=lambda name: self.as_component(user_name(name)),
+            acting_as=lambda name: self._around(self.as_component(user_name(name))),
         )  # fmt: skip
         self._tasks = Tasks("control plane")
         self._tasks.start("controllers", self._runner.run())

@@ -16,8 +16,9 @@ from sampan.api.errors import (
     conflict,
     not_found,
 )
-from sampan.api.objects import Obj, copy_of, is_deleted, meta_of, time_text
+from sampan.api.objects import Obj, copy_of, is_deleted, labels_of, meta_of, time_text
 from sampan.api.resources import PODS, Resource
+from sampan.api.selectors import parse_label_selector
 from sampan.client.contract import Listed, Patch, PatchType, Propagation, WatchEvent
 from sampan.core.clock import Clock
 
@@ -35,6 +36,7 @@ class SmallApi:
         self._changed = asyncio.Event()
         self._watch_epoch = 0
         self.down = False  # every call fails while it is
+        self.conflicts = 0  # so many of the next patches fail, as if another writer were faster
         self.calls: list[str] = []
 
     # What a test does.
@@ -84,7 +86,7 @@ class SmallApi:
             obj
             for obj in self.objects(resource)
             if namespace in ("", meta_of(obj).get("namespace", ""))
-            and _selected(obj, field_selector)
+            and _selected(obj, field_selector, label_selector)
         ]
         return Listed(items, self._revision)
 
@@ -105,7 +107,9 @@ class SmallApi:
             for number, kind, event in self._history:
                 if number > at:
                     at = number
-                    if kind == resource.group_resource and _selected(event.object, field_selector):
+                    if kind == resource.group_resource and _selected(
+                        event.object, field_selector, label_selector
+                    ):
                         yield event
             self._changed.clear()
             await self._changed.wait()
@@ -127,10 +131,12 @@ class SmallApi:
         namespace = namespace or meta.get("namespace", "")
         if resource.namespaced:
             meta["namespace"] = namespace
+        self._made += 1
+        if not meta.get("name"):
+            meta["name"] = f"{meta['generateName']}{self._made:05}"
         key = (resource.group_resource, namespace, meta["name"])
         if key in self._objects:
             raise already_exists(resource.plural, resource.group, meta["name"])
-        self._made += 1
         meta.setdefault("uid", f"00000000-0000-0000-0000-{self._made:012d}")
         meta["creationTimestamp"] = time_text(self._clock.now())
         meta["generation"] = 1
@@ -143,6 +149,9 @@ class SmallApi:
         meta = meta_of(obj)
         before = self._found(resource, meta.get("namespace", ""), meta["name"])
         key = (resource.group_resource, meta.get("namespace", ""), meta["name"])
+        based_on = meta.get("resourceVersion")
+        if based_on and based_on != meta_of(before)["resourceVersion"]:
+            raise conflict(resource.plural, resource.group, meta["name"], "it was changed")
         made = copy_of(obj)
         if subresource != "status" and "status" in before:
             made["status"] = before["status"]
@@ -161,6 +170,9 @@ class SmallApi:
         self._called(f"patch {subresource}".strip(), resource)
         assert isinstance(patch, dict), "only merge patches"
         before = self._found(resource, namespace, name)
+        if self.conflicts:
+            self.conflicts -= 1
+            raise conflict(resource.plural, resource.group, name, "the object has been modified")
         uid = meta_of(patch).get("uid")
         if uid and uid != meta_of(before).get("uid"):
             raise conflict(resource.plural, resource.group, name, "the uid is another one")
@@ -236,7 +248,9 @@ class SmallApi:
         self._changed.set()
 
 
-def _selected(obj: Obj, field_selector: str) -> bool:
+def _selected(obj: Obj, field_selector: str, label_selector: str) -> bool:
+    if label_selector and not parse_label_selector(label_selector).matches(labels_of(obj)):
+        return False
     if not field_selector:
         return True
     path, _, value = field_selector.partition("=")

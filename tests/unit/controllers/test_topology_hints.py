@@ -86,9 +86,8 @@ def test_every_zone_gets_its_least_and_every_endpoint_a_zone(zones, weights):
     endpoints = {f"{number:02}": endpoint(zone) for number, zone in enumerate(zones)}
     try:
         found = proportional(endpoints, ratios)
-    except NoHints as why:
-        assert "Insufficient number of endpoints" in str(why)
-        return
+    except NoHints:
+        return  # too few to be divided: shown above
     assert found.keys() == endpoints.keys()
     counts = Counter(found.values())
     for zone, ratio in ratios.items():
