@@ -318,14 +318,14 @@ def test_gated_pods_wait_and_say_so_until_the_gate_is_gone():
     story(test)
 
 
-def test_a_demand_that_no_rule_looks_after_is_not_passed_over():
+def test_a_claim_to_devices_that_is_not_there_is_not_passed_over():
     async def test(world):
         await world.node()
         async with running(world):
             await world.pod(resourceClaims=[{"name": "r", "resourceClaimName": "x"}])
             await world.clock.sleep(5)
         assert world.node_of() is None
-        assert "resource claims not supported" in world.condition()["message"]
+        assert 'resourceclaim "x" not found' in world.condition()["message"]
 
     story(test)
 
