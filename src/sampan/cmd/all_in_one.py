@@ -6,6 +6,7 @@ Owner: `sampan up`.
 """
 
 import errno
+import functools
 import random
 import socket
 import ssl
@@ -196,13 +197,17 @@ class AllInOne:
         return lambda name: InProcessClient(server.as_user(component(name)))
 
     def _start_scheduler(self, server: ApiServer) -> None:
-        from sampan.cmd.schedulers import configuration_in, scheduler_of, why_of
+        from sampan.cmd.schedulers import configuration_in, lease_of, scheduler_of, why_of
 
         client = self._client_maker(server)("system:kube-scheduler")
         configuration = configuration_in(self._settings.scheduler_config)
         scheduler = scheduler_of(configuration, client, self._clock, self._metrics)
         server.add_document("/sampan/v1/why/", why_of(scheduler))
-        self._work("kube-scheduler", client, scheduler.run)
+        if configuration.election.elects:
+            lease = lease_of(configuration.election, self._identity)
+            self._work("kube-scheduler", client, scheduler.run, lease)
+        else:
+            self._tasks.supervise("kube-scheduler", scheduler.run)
 
     def _start_controllers(self, server: ApiServer) -> None:
         clients = self._client_maker(server)
@@ -239,15 +244,24 @@ class AllInOne:
         finally:
             await informers.stop()
 
-    def _work(self, name: str, client: Client, work: Callable[[], Awaitable[None]]) -> None:
+    @functools.cached_property
+    def _identity(self) -> str:
+        """Under which this process holds leases."""
+        return f"{socket.gethostname()}_{random.Random().getrandbits(64):016x}"
+
+    def _work(
+        self,
+        name: str,
+        client: Client,
+        work: Callable[[], Awaitable[None]],
+        lease: LeaseSettings | None = None,
+    ) -> None:
         """In a store of our own at once; else while no other process does the same."""
         if not self._shared:
             self._tasks.supervise(name, work)
             return
-        rng = random.Random()
-        identity = f"{socket.gethostname()}_{rng.getrandbits(64):016x}"
-        lease = LeaseSettings("kube-system", name, identity)
-        elector = Elector(client, lease, clock=self._clock, rng=rng)
+        held = lease or LeaseSettings("kube-system", name, self._identity)
+        elector = Elector(client, held, clock=self._clock, rng=random.Random())
         self._tasks.supervise(name, lambda: _again_and_again(elector, work))
 
 
