@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from sampan.api.objects import Obj
 from sampan.client.contract import Client
+from sampan.client.lease import LeaseSettings
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tls import client_context
 from sampan.scheduler.loop import Scheduler
-from sampan.scheduler.settings import Configuration, ExtenderSettings, Tls
+from sampan.scheduler.settings import Configuration, Election, ExtenderSettings, Tls
 
 if TYPE_CHECKING:
     from sampan.scheduler.extender import Extender
@@ -86,6 +87,18 @@ def _trusting(tls: Tls) -> ssl.SSLContext:
         )
     except (ssl.SSLError, ValueError) as error:
         raise CannotStart(f"--scheduler-config: tlsConfig of an extender: {error}") from error
+
+
+def lease_of(election: Election, identity: str) -> LeaseSettings:
+    """As `leaderElection` of the configuration has it."""
+    return LeaseSettings(
+        election.namespace,
+        election.name,
+        identity,
+        max(1, round(election.lease_seconds)),
+        election.renew_seconds,
+        election.retry_seconds,
+    )
 
 
 def why_of(scheduler: Scheduler) -> Callable[[str], Obj | None]:

@@ -55,6 +55,8 @@ class Extra:
     def points(self, feasible: BoolArray, nodes: Snapshot) -> IntArray | None:
         total: IntArray | None = None
         for plugin, weight in self.plugins:
+            if not plugin.pre_score(self.pod, nodes, feasible):
+                continue
             raw = plugin.score_all(self.pod, nodes, feasible)
             if raw is not None:
                 made = np.clip(plugin.normalize(raw, feasible), 0, MOST_POINTS) * weight

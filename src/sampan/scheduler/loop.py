@@ -363,7 +363,9 @@ class Scheduler:
         why = message(refused, preemption, self._deallocated(row, refused))
         self._remember(row, refused, why)
         for plugin, _ in self._plugins[row.scheduler]:
-            plugin.post_filter(pod, why)
+            named = plugin.post_filter(pod, why)
+            if named and not nominated and self._preemption.nominate(row, named):
+                nominated = named
         log.debug("pod cannot be scheduled", pod=row.key, why=why)
         self._reports.failed(pod, why)
         self._reports.not_scheduled(pod, UNSCHEDULABLE, why, nominated)

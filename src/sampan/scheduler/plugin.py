@@ -94,8 +94,15 @@ class Plugin:
         )
         return {at: why for at, why in answers if why is not None}
 
-    def post_filter(self, pod: Obj, why: str) -> None:
-        """The pod found no node."""
+    def post_filter(self, pod: Obj, why: str) -> str | None:
+        """The pod found no node. A plugin that makes room on one names it: the pod is expected
+        there, as after a preemption (which goes first: its node counts, where it found one)."""
+        return None
+
+    def pre_score(self, pod: Obj, nodes: Snapshot, feasible: BoolArray) -> bool:
+        """Called once before the nodes are scored, to work out what they have in common; False:
+        this plugin has nothing to say about the pod."""
+        return True
 
     def score(self, pod: Obj, node: NodeRow) -> int:
         return 0

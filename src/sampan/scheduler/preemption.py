@@ -117,6 +117,14 @@ class Preemption:
         self._evicting.add(row.uid)
         self._calls.start("evict", self._evicted(row, found))
 
+    def nominate(self, row: PodRow, node: str) -> bool:
+        """A plugin makes room there; False where there is no such node."""
+        if self._cache.columns.row(node) is None:
+            log.warning("a plugin names a node that is not there", pod=row.key, node=node)
+            return False
+        self._pending.nominations.put(resident(row), node)
+        return True
+
     def _not_expected_any_more(self, uid: str) -> None:
         self._pending.nominations.remove(uid)
         pod = self._pending.objects.get(uid)
