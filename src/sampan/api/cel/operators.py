@@ -122,8 +122,6 @@ def negate(value: Value) -> Value:
         return int_value(-value)
     if kind is float:
         return -value
-    if kind is Duration:
-        return Duration(-value.nanos)
     raise no_overload()
 
 
@@ -236,7 +234,7 @@ _DECLARED: dict[str, list[tuple[tuple[str, ...], str]]] = {
     "_*_": [((one, one), one) for one in ("int", "uint", "double")],
     "_/_": [((one, one), one) for one in ("int", "uint", "double")],
     "_%_": [((one, one), one) for one in ("int", "uint")],
-    "-_": [((one,), one) for one in ("int", "double", "duration")],
+    "-_": [((one,), one) for one in ("int", "double")],
     "!_": [(("bool",), "bool")],
     "_==_": [(("A", "A"), "bool")],
     "_!=_": [(("A", "A"), "bool")],

@@ -143,23 +143,34 @@ class Substitution:
         return True
 
     def _assign(self, wanted: Type, given: Type) -> bool:
-        wanted, given = self._shallow(wanted), self._shallow(given)
         if wanted == given:
             return True
         if given.sort == "parameter":
-            return self._bind(given, wanted)
+            return self._substitute(given, wanted)
         if wanted.sort == "parameter":
-            return self._bind(wanted, given)
+            return self._substitute(wanted, given)
         if is_dynamic(wanted) or is_dynamic(given):
             return True
-        if given == NULL:
-            return wanted.sort in ("object", "opaque") or wanted in (TIMESTAMP, DURATION)
+        if NULL in (wanted, given):
+            return _may_be_null(given if wanted == NULL else wanted)
         if wanted.name != given.name:
             return False
         if not wanted.parameters or not given.parameters:
             return True
         pairs = zip(wanted.parameters, given.parameters, strict=True)
         return all(self._assign(one, other) for one, other in pairs)
+
+    def _substitute(self, name: Type, other: Type) -> bool:
+        """A parameter that stands for something already comes to stand for the more general one."""
+        known = self._known.get(name.name)
+        if known is None:
+            other = self._shallow(other)
+            return other == name or self._bind(name, other)
+        if not self._assign(known, other):
+            return False
+        if _is_as_general(self.resolved(other), self.resolved(known)):
+            self._bind(name, other)  # unless it holds the parameter itself
+        return True
 
     def _shallow(self, one: Type) -> Type:
         while one.sort == "parameter" and one.name in self._known:
@@ -175,3 +186,18 @@ class Substitution:
     def _occurs(self, name: Type, inside: Type) -> bool:
         inside = self._shallow(inside)
         return inside == name or any(self._occurs(name, one) for one in inside.parameters)
+
+
+def _may_be_null(one: Type) -> bool:
+    return one.sort in ("object", "opaque") or one in (TIMESTAMP, DURATION)
+
+
+def _is_as_general(one: Type, other: Type) -> bool:
+    """Whether everything that fits `other` fits `one`."""
+    if is_dynamic(one) or one.sort == "parameter":
+        return True
+    if is_dynamic(other) or other.sort == "parameter" or one.name != other.name:
+        return False
+    if len(one.parameters) != len(other.parameters):
+        return not one.parameters
+    return all(map(_is_as_general, one.parameters, other.parameters))

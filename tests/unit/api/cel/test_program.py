@@ -235,7 +235,10 @@ duration('90m').getSeconds() == 5400
 duration('-1s') < duration('0s')
 string(duration('90s')) == '90s'
 string(duration('1.5s')) == '1.5s'
--duration('1s') == duration('-1s')
+duration('0s') - duration('1s') == duration('-1s')
+null != timestamp(0)
+(x.a == 1 ? l : dyn(1)) == [1, 2, 3]
+!(x.a == 2 ? l : dyn(false))
 optional.of(1).hasValue()
 !optional.none().hasValue()
 optional.of(1).value() == 1
