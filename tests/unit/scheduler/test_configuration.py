@@ -1,5 +1,6 @@
 import sys
 import textwrap
+from base64 import b64encode
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sampan.scheduler.reading import BadConfiguration
 from sampan.scheduler.rows import pod_row
 from sampan.scheduler.scores.node_resources_fit import allocation
 from sampan.scheduler.seconds import seconds_in
+from sampan.scheduler.settings import Election, Tls
 from sampan.testing.random_clusters import snapshot_of
 
 
@@ -193,3 +195,51 @@ def test_durations_are_read_as_go_writes_them():
     assert seconds_in("100ms") == 0.1
     assert [seconds_in(one) for one in ("", "5", "1x", "s", None, True)] == [None] * 6
     assert seconds_in(1_000_000_000) == 1.0
+
+
+def test_the_election_is_read_whole():
+    """[S1]"""
+    usual = read(config()).election
+    assert (usual.namespace, usual.name) == ("kube-system", "kube-scheduler")
+    assert (usual.lease_seconds, usual.renew_seconds, usual.retry_seconds) == (15.0, 10.0, 2.0)
+    mine = {"leaseDuration": "30s", "renewDeadline": "20s", "retryPeriod": "5s"}
+    named = {"resourceName": "mine", "resourceNamespace": "ours", "leaderElect": False}
+    found = read(config(leaderElection={**mine, **named})).election
+    assert found == Election(False, "ours", "mine", 30.0, 20.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("election", "problem"),
+    [
+        ({"leaseDuration": "5s"}, "leaderElection: leaseDuration must be longer"),
+        ({"retryPeriod": "soon"}, "leaderElection.retryPeriod: 'soon' is no duration"),
+        ({"resourceLock": "endpoints"}, "leaderElection.resourceLock: 'endpoints' is not leases"),
+        ({"lease": 1}, "leaderElection.lease: unknown field"),
+    ],
+)
+def test_mistakes_in_the_election_are_named(election, problem):
+    assert any(one.startswith(problem) for one in problems(config(leaderElection=election)))
+
+
+def test_how_an_extender_is_trusted_is_read_from_data_and_from_files(tmp_path):
+    """[S4]"""
+    (tmp_path / "ca").write_text("CA")
+    pair = {"certData": b64encode(b"CERT").decode(), "keyData": b64encode(b"KEY").decode()}
+    tls = {"caFile": str(tmp_path / "ca"), "serverName": "it", **pair}
+    [made] = read(config(extenders=[{"urlPrefix": "https://x", "tlsConfig": tls}])).extenders
+    assert made.tls == Tls(False, "it", b"CA", b"CERT", b"KEY")
+
+
+@pytest.mark.parametrize(
+    ("tls", "problem"),
+    [
+        ({"caFile": "/nowhere"}, "extenders[0].tlsConfig.caFile: cannot be read: No such file"),
+        ({"caData": "?"}, "extenders[0].tlsConfig.caData: it is no base64"),
+        ({"certData": "QQ=="}, "extenders[0].tlsConfig: a certificate and its key come together"),
+        ({"caData": "QQ==", "insecure": True}, "extenders[0].tlsConfig.insecure: it excludes"),
+        ({"caData": "QQ==", "caFile": "/x"}, "extenders[0].tlsConfig: caData and caFile exclude"),
+    ],
+)
+def test_mistakes_in_how_it_is_trusted_are_named(tls, problem):
+    written = config(extenders=[{"urlPrefix": "https://x", "tlsConfig": tls}])
+    assert any(one.startswith(problem) for one in problems(written)), problems(written)

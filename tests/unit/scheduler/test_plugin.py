@@ -198,3 +198,61 @@ def test_pods_choose_their_profile():
         assert api.said("other") is None
 
     story(test, more=(loose,))
+
+
+def test_what_scores_have_in_common_is_worked_out_once():
+    """[S3] PreScore: once for each pod, before any node; who has nothing to say is not asked."""
+    asked = []
+
+    class Nearest(Plugin):
+        def pre_score(self, pod, nodes, feasible):
+            asked.append(("pre", pod["metadata"]["name"], int(feasible.sum())))
+            self.best = max(row.name for row in nodes.rows)
+            return pod["metadata"]["name"] != "other"
+
+        def score(self, pod, node):
+            asked.append(("score", pod["metadata"]["name"], node.name))
+            return 100 * (node.name == self.best)
+
+    async def test(api, clock):
+        for name in "abc":
+            await api.node(name)
+        await api.pod("p")
+        await clock.sleep(1)
+        assert api.bound == [("p", "c")]
+        await api.pod("other")
+        await clock.sleep(1)
+        assert asked[0] == ("pre", "p", 3)
+        assert [one for one in asked if one[1] == "other"] == [("pre", "other", 3)]
+
+    story(test, (Nearest, {}))
+
+
+def test_a_plugin_that_makes_room_nominates_the_node():
+    """[S3] PostFilter: the pod is expected there; a node that is not there is passed over."""
+    named = ["nowhere", "a"]
+
+    class Remover(Plugin):
+        def post_filter(self, pod, why):
+            assert "Insufficient cpu" in why
+            return named.pop(0) if named else None
+
+    async def test(api, clock):
+        await api.node("a", cpu="1")
+        await api.node("b", cpu="1")
+        await api.pod("old", cpu="1")
+        await api.pod("older", cpu="1")
+        await clock.sleep(1)
+        await api.pod("p", cpu="1")
+        await clock.sleep(1)
+        assert "nominatedNodeName" not in api.find(PODS, "default", "p").get("status", {})
+        await api.node("c", cpu="0")
+        await api.patch(PODS, "default", "p", {"metadata": {"labels": {"a": "b"}}})
+        await clock.sleep(20)
+        assert api.find(PODS, "default", "p")["status"]["nominatedNodeName"] == "a"
+        [on_a] = [name for name, node in api.bound if node == "a"]
+        await api.delete(PODS, "default", on_a, grace_seconds=0)
+        await clock.sleep(20)
+        assert ("p", "a") in api.bound
+
+    story(test, (Remover, {}))
