@@ -68,6 +68,45 @@ async def test_without_pods_that_are_measured_the_size_stays(plane):
     await set_up(plane, 2)
     assert await replicas(plane) == 2
     assert (await conditions(plane))["ScalingActive"] == "FailedGetResourceMetric"
+    why = (
+        "failed to get cpu utilization: unable to get metrics for resource cpu: "
+        "no metrics returned from resource metrics API"
+    )
+    found = await plane.client.get(HORIZONTAL_POD_AUTOSCALERS, "default", "web")
+    said = {one["type"]: one["message"] for one in found["status"]["conditions"]}
+    assert said["ScalingActive"] == f"the HPA was unable to compute the replica count: {why}"
+    first = "invalid metrics (1 invalid out of 1), first error is: "
+    assert await told(plane) >= {
+        ("FailedGetResourceMetric", why),
+        (
+            "FailedComputeMetricsReplicas",
+            f"{first}failed to get cpu resource metric value: {why}",
+        ),
+    }
+
+
+async def told(plane):
+    listed = (await plane.client.list(EVENTS, "default")).items
+    return {(one["reason"], one["message"]) for one in listed}
+
+
+@with_autoscaler
+async def test_two_autoscalers_of_the_same_pods_are_told_and_do_nothing(plane):
+    await set_up(plane, 2)
+    first = await plane.client.get(HORIZONTAL_POD_AUTOSCALERS, "default", "web")
+    second = {
+        **{field: first[field] for field in ("apiVersion", "kind", "spec")},
+        "metadata": {"name": "twin", "namespace": "default"},
+    }
+    await plane.client.create(HORIZONTAL_POD_AUTOSCALERS, second)
+    await plane.settled(seconds=20)
+    assert (await conditions(plane))["ScalingActive"] == "AmbiguousSelector"
+    keys = "[{web default} {twin default}]"
+    message = f"pods by selector app=web are controlled by multiple HPAs: {keys}"
+    assert ("AmbiguousSelector", message) in await told(plane)
+    await plane.client.delete(HORIZONTAL_POD_AUTOSCALERS, "default", "twin")
+    await plane.settled(seconds=20)
+    assert (await conditions(plane))["ScalingActive"] == "FailedGetResourceMetric"
 
 
 @with_autoscaler

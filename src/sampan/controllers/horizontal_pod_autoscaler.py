@@ -78,6 +78,15 @@ class Situation:
     pods: Sequence[Obj]  # those that the scale selects
     metrics: Sequence[Obj] | ApiError  # PodMetrics, or why there are none
     memory: Memory = _NOTHING_YET
+    rivals: Sequence[str] = ()  # keys of other autoscalers of the same pods
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    reason: str
+    event: str  # what is told
+    condition: str  # what the condition ScalingActive says
+    source: str = ""  # "failed to get cpu resource metric value: …"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +96,7 @@ class Computed:
     replicas: int | None
     name: str
     statuses: tuple[Obj, ...]
-    failure: tuple[str, str] | None  # (reason, message) of the first that failed
+    failure: Failure | None  # of the first metric that failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +111,19 @@ class Decision:
 
 def horizontal_pod_autoscaler_controller() -> Controller:
     memories: dict[str, Memory] = {}
+    selectors: dict[str, str] = {}  # which pods each autoscaler was last seen to care for
 
     async def planned(view: View, key: str) -> Plan:
         autoscaler = view.cache(HORIZONTAL_POD_AUTOSCALERS).get(key)
         if autoscaler is None:
             memories.pop(key, None)
+            selectors.pop(key, None)
             return NOTHING
         found = await _situation(view, autoscaler, memories.get(key, Memory()))
         if isinstance(found, Plan):
             return found
+        selectors[key] = (found.scale.get("status") or {}).get("selector") or ""
+        found = replace(found, rivals=rivals_of(key, found.pods, selectors))
         plan, memories[key] = plan_autoscaler(found, view.now)
         return plan
 
@@ -122,6 +135,18 @@ def horizontal_pod_autoscaler_controller() -> Controller:
         planned=planned,
         indices={PODS: {"namespace": by_namespace}, CUSTOM_RESOURCE_DEFINITIONS: {}},
     )
+
+
+def rivals_of(key: str, pods: Sequence[Obj], selectors: Mapping[str, str]) -> list[str]:
+    """The other autoscalers of the namespace that select any of these pods."""
+    namespace = key.partition("/")[0]
+    others = [one for one in sorted(selectors) if one != key and one.startswith(f"{namespace}/")]
+    return [
+        one
+        for one in others
+        if selectors[one]
+        and any(parse_label_selector(selectors[one]).matches(labels_of(pod)) for pod in pods)
+    ]
 
 
 def plan_autoscaler(situation: Situation, now: float) -> tuple[Plan, Memory]:
@@ -175,8 +200,8 @@ def decide(situation: Situation, current: int, now: float) -> Decision:
     computed = compute(situation, current, now)
     events = _complaints(situation.autoscaler, computed)
     if computed.replicas is None:
-        reason, message = computed.failure or ("InvalidMetricSourceType", "there is no metric")
-        broken = _condition("ScalingActive", "False", reason, message)
+        failure = computed.failure or _UNMEASURED
+        broken = _condition("ScalingActive", "False", failure.reason, failure.condition)
         return Decision(
             current, "", (able, broken), computed.statuses, events, memory=situation.memory
         )
@@ -198,18 +223,21 @@ def decide(situation: Situation, current: int, now: float) -> Decision:
 
 def compute(situation: Situation, current: int, now: float) -> Computed:
     metrics = situation.autoscaler["spec"].get("metrics") or []
-    if not (situation.scale.get("status") or {}).get("selector"):
+    selector = (situation.scale.get("status") or {}).get("selector")
+    if not selector:
         why = "the HPA target's scale is missing a selector"
-        return Computed(None, "", (), ("InvalidSelector", why))
+        required = Failure("InvalidSelector", "selector is required", why)
+        return Computed(None, "", (), required)
+    if situation.rivals:
+        return Computed(None, "", (), _ambiguous(situation, selector))
     best, name = None, ""
     statuses: list[Obj] = []
-    failures: list[tuple[str, str]] = []
+    failures: list[Failure] = []
     for metric in metrics:
         try:
             wanted, called, status = _for_metric(metric, situation, current, now)
         except CannotCompute as error:
-            reason = _FAILURES.get(metric.get("type", ""), "InvalidMetricSourceType")
-            failures.append((reason, f"the HPA was unable to compute the replica count: {error}"))
+            failures.append(_failure(metric, str(error)))
             continue
         statuses.append(status)
         if best is None or wanted.replicas > best:
@@ -219,6 +247,10 @@ def compute(situation: Situation, current: int, now: float) -> Computed:
     return Computed(best, name, tuple(statuses), failures[0] if failures else None)
 
 
+_UNABLE = "the HPA was unable to compute the replica count: "
+_UNMEASURED = Failure(
+    "InvalidMetricSourceType", "there is no metric", f"{_UNABLE}there is no metric"
+)
 _FAILURES = {
     "Resource": "FailedGetResourceMetric",
     "ContainerResource": "FailedGetContainerResourceMetric",
@@ -226,6 +258,27 @@ _FAILURES = {
     "Object": "FailedGetObjectMetric",
     "External": "FailedGetExternalMetric",
 }
+
+
+def _failure(metric: Obj, why: str) -> Failure:
+    """In upstream's three wordings of the same thing."""
+    kind = metric.get("type", "")
+    reason = _FAILURES.get(kind, "InvalidMetricSourceType")
+    source = {
+        "Resource": f"{(metric.get('resource') or {}).get('name')} resource",
+        "ContainerResource": f"{(metric.get('containerResource') or {}).get('name')} container",
+    }.get(kind, kind.lower())
+    return Failure(reason, why, f"{_UNABLE}{why}", f"failed to get {source} metric value: {why}")
+
+
+def _ambiguous(situation: Situation, selector: str) -> Failure:
+    own = key_of(situation.autoscaler)
+    keys = " ".join(
+        "{" + f"{name} {namespace}" + "}"
+        for namespace, _, name in (key.partition("/") for key in (own, *situation.rivals))
+    )
+    why = f"pods by selector {selector} are controlled by multiple HPAs: [{keys}]"
+    return Failure("AmbiguousSelector", why, why)
 
 
 def _for_metric(
@@ -239,23 +292,17 @@ def _for_metric(
     field = "resource" if kind == "Resource" else "containerResource"
     source = metric[field]
     resource, container = source["name"], source.get("container") or ""
-    target = source.get("target") or {}
-    samples = _samples(situation, resource, container)
-    tolerances = _tolerances(situation.autoscaler)
+    percent = (source.get("target") or {}).get("averageUtilization")
     called = f"{resource} {'container ' if container else ''}resource"
+    try:
+        wanted = _for_resource(source, situation, current, now)
+    except CannotCompute as error:
+        what = "usage" if percent is None else "utilization"
+        raise CannotCompute(f"failed to get {resource} {what}: {error}") from error
     current_value: Obj = {}
-    percent = target.get("averageUtilization")
     if percent is not None:
         called += " utilization (percentage of request)"
-        wanted = for_utilization(
-            current, int(percent), resource, container, situation.pods, samples, tolerances, now
-        )
         current_value["averageUtilization"] = wanted.utilization
-    else:
-        goal = value_of(target.get("averageValue") or 0).milli()
-        if goal <= 0:
-            raise CannotCompute("invalid resource metric source: no target is set")
-        wanted = for_average(current, goal, resource, situation.pods, samples, tolerances, now)
     current_value["averageValue"] = str(from_milli(wanted.average_milli))
     status: Obj = {"name": resource, "current": current_value}
     if container:
@@ -263,10 +310,27 @@ def _for_metric(
     return wanted, called, {"type": kind, field: status}
 
 
+def _for_resource(source: Obj, situation: Situation, current: int, now: float) -> Wanted:
+    resource, container = source["name"], source.get("container") or ""
+    target = source.get("target") or {}
+    samples = _samples(situation, resource, container)
+    tolerances = _tolerances(situation.autoscaler)
+    percent = target.get("averageUtilization")
+    if percent is not None:
+        return for_utilization(
+            current, int(percent), resource, container, situation.pods, samples, tolerances, now
+        )
+    goal = value_of(target.get("averageValue") or 0).milli()
+    if goal <= 0:
+        raise CannotCompute("invalid resource metric source: no target is set")
+    return for_average(current, goal, resource, situation.pods, samples, tolerances, now)
+
+
 def _samples(situation: Situation, resource: str, container: str) -> Mapping[str, Sample]:
-    why = f"failed to get {resource} utilization: unable to get metrics for resource {resource}: "
+    why = f"unable to get metrics for resource {resource}: "
     if isinstance(situation.metrics, ApiError):
-        raise CannotCompute(f"{why}{situation.metrics.message}")
+        fetch = "unable to fetch metrics from resource metrics API"
+        raise CannotCompute(f"{why}{fetch}: {situation.metrics.message}")
     samples = samples_of(situation.metrics, resource, container)
     if not samples:
         raise CannotCompute(f"{why}no metrics returned from resource metrics API")
@@ -290,14 +354,14 @@ def _tolerances(autoscaler: Obj) -> Tolerances:
 def _complaints(autoscaler: Obj, computed: Computed) -> tuple[Record, ...]:
     if computed.failure is None:
         return ()
-    about = reference_to(autoscaler)
-    reason, message = computed.failure
-    first = Record(about, "Warning", reason, message)
-    if computed.replicas is not None:
+    about, failure = reference_to(autoscaler), computed.failure
+    reason = "SelectorRequired" if failure.reason == "InvalidSelector" else failure.reason
+    first = Record(about, "Warning", reason, failure.event)
+    if computed.replicas is not None or not failure.source:
         return (first,)
     total = len(autoscaler["spec"].get("metrics") or ())
     bad = total - len(computed.statuses)
-    words = f"invalid metrics ({bad} invalid out of {total}), first error is: {message}"
+    words = f"invalid metrics ({bad} invalid out of {total}), first error is: {failure.source}"
     return (first, Record(about, "Warning", "FailedComputeMetricsReplicas", words))
 
 
