@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sampan.api.quantity import value_of
 from sampan.kubelet.cgroup_limits import root_of
 from sampan.testing.processes import eventually
 
@@ -67,7 +68,10 @@ def test_a_container_that_takes_too_much_memory_is_killed_and_says_so(kubectl):
 
 
 def test_a_fork_bomb_is_held_by_the_pods_limit(cluster, kubectl):
-    bomb = "until [ -f /go ]; do sleep 0.1; done; while :; do sleep 30 & done"
+    # The shell that cannot fork ends; its children stay, and the pod with them.
+    bomb = (
+        "until [ -f /go ]; do sleep 0.1; done; sh -c 'while :; do sleep 30 & done'; exec sleep 1000"
+    )
     create(kubectl, "bomb", bomb, restartPolicy="Never", terminationGracePeriodSeconds=0)
     kubectl.wait_phase("bomb", "Running")
     uid = kubectl.get("pod", "bomb")["metadata"]["uid"]
@@ -81,3 +85,43 @@ def test_a_fork_bomb_is_held_by_the_pods_limit(cluster, kubectl):
     kubectl.wait_phase("neighbour", "Succeeded")
     kubectl("delete", "pod", "bomb", "neighbour")
     assert folders(cluster, uid) == []
+
+
+RESERVING = """
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+kubeReserved: {cpu: 300m, memory: 100Mi}
+systemReserved: {cpu: 200m, memory: 50Mi}
+evictionHard: {memory.available: 50Mi}
+maxPods: 17
+"""
+
+
+def test_pods_together_get_what_the_node_does_not_keep(own_cluster):
+    """[N16, N17] allocatable in the API, and as the kernel's limit of all pods"""
+    config = own_cluster.root / "kubelet.yaml"
+    config.write_text(RESERVING)
+    own_cluster.up("--runtime", "cri", "--kubelet-config", str(config))
+    [node] = own_cluster.kubectl.get("nodes")["items"]
+    capacity, allocatable = node["status"]["capacity"], node["status"]["allocatable"]
+    assert milli(capacity["cpu"]) - milli(allocatable["cpu"]) == 500
+    assert size(capacity["memory"]) - size(allocatable["memory"]) == 200 << 20
+    assert (capacity["pods"], allocatable["pods"]) == ("17", "17")
+    root = root_of(own_cluster.data_dir)
+    limits = [
+        int(path.read_text()) for path in MOUNT.glob(f"*{root}/kubepods/memory.limit_in_bytes")
+    ] or [int((MOUNT / root[1:] / "kubepods/memory.max").read_text())]
+    assert limits[0] == (size(capacity["memory"]) - (150 << 20)) & ~4095
+    handlers = node["status"]["runtimeHandlers"]
+    assert handlers == [
+        {"name": "", "features": {"recursiveReadOnlyMounts": False, "userNamespaces": False}}
+    ]
+    own_cluster.stop()
+
+
+def milli(text):
+    return value_of(text).milli()
+
+
+def size(text):
+    return value_of(text).value()

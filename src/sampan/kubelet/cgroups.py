@@ -91,19 +91,23 @@ class Cgroups:
         pids_limit: int = 0,
         driver: str = CGROUPFS,
         runtime_name: str = "containerd",
+        room: Limits | None = None,
     ) -> None:
-        """`root` is a path inside of every hierarchy: `/name`."""
+        """`root` is a path inside of every hierarchy: `/name`. `room`: of all pods together."""
         assert root.startswith("/"), root
         assert driver in DRIVERS, driver
         self.root, self._driver, self._runtime_name = root, driver, runtime_name
         self._hierarchies, self._pids_limit = hierarchies, pids_limit
         self._bases = [str(path) for path in hierarchies.all]
         self._burstable: dict[str, int] = {}  # uid → cpu shares, of the pods that are here
+        self._room = room or Limits()
 
     def prepare(self) -> None:
         """The folders that pods of one quality share. Raises CgroupFailure."""
         for quality in FOLDERS:
-            self._make(self._shared(quality), Limits())
+            # Guaranteed pods are directly in the folder of all.
+            whole = FOLDERS[quality] == ""
+            self._make(self._shared(quality), self._room if whole else Limits())
 
     def ensure(self, pod: Obj) -> str:
         """The pod's folder with its limits; its path. Raises CgroupFailure."""

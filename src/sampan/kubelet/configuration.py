@@ -13,7 +13,7 @@ from sampan.api.objects import Obj
 from sampan.api.quantity import QuantityError, value_of
 from sampan.kubelet import eviction
 from sampan.kubelet.eviction import EvictionSettings, Threshold
-from sampan.kubelet.settings import KubeletSettings
+from sampan.kubelet.settings import KubeletSettings, Reserved
 
 API_VERSION, KIND = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -33,7 +33,7 @@ def configured(settings: KubeletSettings, written: object) -> KubeletSettings:
     if (written.get("apiVersion"), written.get("kind")) != (API_VERSION, KIND):
         raise BadConfiguration([f"it must be a {KIND} of {API_VERSION}"])
     fields = {name: value for name, value in written.items() if name not in ("apiVersion", "kind")}
-    known = {*_FIELDS, *_EVICTION_MAPS, *_EVICTION_TIMES, *_IMAGES}
+    known = {*_FIELDS, *_EVICTION_MAPS, *_EVICTION_TIMES, *_IMAGES, *_RESERVED}
     problems = [f"{name}: this node has no such setting" for name in fields if name not in known]
     try:
         changes = {_FIELDS[name][0]: _read(name, fields, _FIELDS[name][1])
@@ -41,12 +41,13 @@ def configured(settings: KubeletSettings, written: object) -> KubeletSettings:
         images = {_IMAGES[name][0]: _read(name, fields, _IMAGES[name][1])
                   for name in fields if name in _IMAGES}  # fmt: skip
         evicting = _evicting(settings.eviction, fields)
+        reserved = _reserved(settings.reserved, fields)
     except BadConfiguration as fault:
         raise BadConfiguration([*problems, *fault.problems]) from fault
     if problems:
         raise BadConfiguration(problems)
     garbage = replace(settings.image_garbage, **images)
-    return replace(settings, **changes, eviction=evicting, image_garbage=garbage)
+    return replace(settings, **changes, eviction=evicting, image_garbage=garbage, reserved=reserved)
 
 
 def _read(name: str, fields: Obj, convert: Callable[[Any], Any]) -> Any:
@@ -70,6 +71,39 @@ def _whole(written: object) -> int:
     return written
 
 
+def _positive(written: object) -> int:
+    if _whole(written) < 1:
+        raise ValueError(f"{written} is less than 1")
+    return _whole(written)
+
+
+def _enforced(written: Any) -> tuple[str, ...]:
+    """As limits of the pods' cgroup, or not at all; upstream's other two need slices of others."""
+    asked = tuple(one for one in written if one != "none")
+    for one in asked:
+        if one != "pods":
+            raise ValueError(f"{one!r} cannot be enforced here, only pods")
+    return asked
+
+
+def _reserved(settings: Reserved, fields: Obj) -> Reserved:
+    """Both together; where neither is given, what the command says."""
+    given: list[Obj] = [fields.get(name) or {} for name in _RESERVED if name in fields]
+    for one in given:
+        unknown = [name for name in one if name not in ("cpu", "memory", "ephemeral-storage")]
+        if unknown:
+            raise BadConfiguration([f"{', '.join(unknown)} cannot be reserved"])
+    if not given:
+        return settings
+    return Reserved(
+        cpu_milli=sum(_read("cpu", one, lambda text: value_of(text).milli())
+                      for one in given if "cpu" in one),
+        memory_bytes=sum(_read("memory", one, _bytes) for one in given if "memory" in one),
+        ephemeral_bytes=sum(_read("ephemeral-storage", one, _bytes)
+                            for one in given if "ephemeral-storage" in one),
+    )  # fmt: skip
+
+
 def _bytes(written: Any) -> int:
     return value_of(written).value()
 
@@ -80,6 +114,9 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "clusterDNS": ("cluster_dns", tuple),
     "containerLogMaxFiles": ("container_log_max_files", _whole),
     "containerLogMaxSize": ("container_log_max_bytes", _bytes),
+    "maxParallelImagePulls": ("parallel_image_pulls", _positive),
+    "maxPods": ("max_pods", _whole),
+    "enforceNodeAllocatable": ("enforce_allocatable", _enforced),
     "nodeLeaseDurationSeconds": ("lease_seconds", _whole),
     "nodeStatusReportFrequency": ("status_report_seconds", seconds),
     "nodeStatusUpdateFrequency": ("heartbeat_seconds", seconds),
@@ -91,6 +128,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "staticPodPath": ("manifests", str),
     "staticPodURL": ("manifest_url", str),
 }  # fmt: skip
+_RESERVED = ("kubeReserved", "systemReserved")
 _IMAGES: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "imageGCHighThresholdPercent": ("high_percent", _whole),
     "imageGCLowThresholdPercent": ("low_percent", _whole),

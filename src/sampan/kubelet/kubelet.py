@@ -8,6 +8,7 @@ Owner: cmd/ builds one per node.
 import asyncio
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from sampan.api.objects import Obj, uid_of
@@ -20,6 +21,7 @@ from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.kubelet.allocation import Allocations
+from sampan.kubelet.cgroup_limits import Limits, shares_of
 from sampan.kubelet.cgroups import CgroupFailure, Cgroups, find_hierarchies
 from sampan.kubelet.heartbeat import Heartbeat
 from sampan.kubelet.hooks import Hooks
@@ -29,7 +31,7 @@ from sampan.kubelet.images import ImagePuller
 from sampan.kubelet.kill import Killer
 from sampan.kubelet.log_rotation import LogRotation
 from sampan.kubelet.mirror import Mirrors
-from sampan.kubelet.node_machine import SIMULATED, Machine, read_machine
+from sampan.kubelet.node_machine import SIMULATED, Machine, less_reserved, read_machine
 from sampan.kubelet.node_stats import NodeStats
 from sampan.kubelet.node_status import allocatable_of
 from sampan.kubelet.observed import Observations
@@ -52,6 +54,7 @@ from sampan.kubelet.sources.http import HttpSource
 from sampan.kubelet.sources.manifests import FILE, HTTP, all_pods, one_pod
 from sampan.kubelet.status import Verdict
 from sampan.kubelet.sync_loop import SyncLoop
+from sampan.kubelet.system_oom import SystemOom
 from sampan.kubelet.timed import timed
 from sampan.kubelet.translate import Dns, NodeFacts
 from sampan.kubelet.volumes.node_volumes import NodeVolumes
@@ -118,7 +121,7 @@ class Kubelet:
             most_files=settings.container_log_max_files,
             clock=clock,
         )
-        self._cgroups = _made_cgroups(settings)
+        self._cgroups = _made_cgroups(settings, machine)
         steps = self._steps(events, machine, metrics)
         self._workers = PodWorkers(steps, tasks=self._tasks, clock=clock, metrics=metrics, rng=rng)
         self._heartbeat = Heartbeat(
@@ -209,6 +212,7 @@ class Kubelet:
             if not self._settings.simulated:
                 self._tasks.supervise("image garbage", self._image_garbage.run)
                 self._tasks.supervise("pressure", self._pressure.run)
+                self._tasks.supervise("system OOM", SystemOom(self._heartbeat.warn).run)
             self._tasks.supervise("lease", self._heartbeat.keep_lease)
             self._tasks.supervise("images", self._heartbeat.watch_images)
             await self._tasks.supervise("node", self._heartbeat.run)
@@ -302,6 +306,7 @@ class Kubelet:
                 clock,
                 events.emit,
                 ImageCredentials(settings.image_credentials, clock=clock, metrics=metrics),
+                parallel=settings.parallel_image_pulls,
             ),
             killer=killer,
             hooks=self._hooks,
@@ -432,7 +437,7 @@ def sources_of(settings: KubeletSettings) -> list[str]:
     return [source for source, wanted in there.items() if wanted]
 
 
-def _made_cgroups(settings: KubeletSettings) -> Cgroups | None:
+def _made_cgroups(settings: KubeletSettings, machine: Machine) -> Cgroups | None:
     """None: the runtime puts containers where it likes, and pods have no limits of their own."""
     if settings.simulated or not settings.cgroup_root:
         return None
@@ -445,14 +450,28 @@ def _made_cgroups(settings: KubeletSettings) -> Cgroups | None:
         pids_limit=settings.pod_pids_limit,
         driver=settings.cgroup_driver,
         runtime_name=settings.runtime_name,
+        room=_room_of_pods(settings, machine) if "pods" in settings.enforce_allocatable else None,
     )
     cgroups.prepare()
     return cgroups
 
 
+def _room_of_pods(settings: KubeletSettings, machine: Machine) -> Limits:
+    """What all pods together may use: as upstream, evictions begin before that is reached."""
+    asked = settings.reserved
+    return Limits(
+        cpu_shares=shares_of(machine.capacity.cpu_milli - asked.cpu_milli),
+        memory_bytes=machine.capacity.memory_bytes - asked.memory_bytes,
+        pids=0,
+    )
+
+
 def _machine(settings: KubeletSettings) -> Machine:
     if not settings.simulated:
-        return read_machine(settings.root_dir, settings.capacity)
+        found = read_machine(settings.root_dir, settings.capacity)
+        if settings.capacity is not None:
+            return found
+        return replace(found, capacity=less_reserved(found.capacity, settings))
     return Machine(
         settings.capacity or SIMULATED.capacity,
         kernel_version=SIMULATED.kernel_version,

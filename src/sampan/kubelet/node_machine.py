@@ -6,10 +6,12 @@ Job: read it once, from the places where Linux keeps it. Simulated nodes have it
 import os
 import platform
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from sampan.core.records import dataclass
-from sampan.kubelet.settings import Capacity
+from sampan.kubelet.eviction import MEMORY, NODEFS
+from sampan.kubelet.settings import Capacity, KubeletSettings
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 
@@ -52,6 +54,24 @@ def read_machine(root_dir: str, capacity: Capacity | None = None) -> Machine:
         os_name=platform.system().lower(),
         architecture=ARCHITECTURES.get(platform.machine(), platform.machine()),
         swap_bytes=memory.get("SwapTotal", 0),
+    )
+
+
+def less_reserved(capacity: Capacity, settings: KubeletSettings) -> Capacity:
+    """As upstream: what is reserved, and what evictions would keep free in any case."""
+    total = {MEMORY: capacity.memory_bytes, NODEFS: capacity.ephemeral_bytes}
+    kept = {
+        one.signal: max(one.amount, int(one.percent / 100 * total[one.signal]))
+        for one in settings.eviction.thresholds
+        if one.signal in total and not one.grace_seconds
+    }
+    asked = settings.reserved
+    return replace(
+        capacity,
+        pods=settings.max_pods,
+        reserved_cpu_milli=asked.cpu_milli,
+        reserved_memory_bytes=asked.memory_bytes + kept.get(MEMORY, 0),
+        reserved_ephemeral_bytes=asked.ephemeral_bytes + kept.get(NODEFS, 0),
     )
 
 

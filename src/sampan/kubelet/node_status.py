@@ -11,7 +11,7 @@ from sampan.api.quantity import canonical, from_milli
 from sampan.core.records import dataclass
 from sampan.kubelet.node_machine import Machine
 from sampan.kubelet.relist import RuntimeHealth
-from sampan.kubelet.runtime import Image
+from sampan.kubelet.runtime import HandlerFeatures, Image, RuntimeFeatures
 from sampan.kubelet.settings import KubeletSettings
 
 ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-managed-attach-detach"
@@ -86,10 +86,26 @@ def node_status(told: NodeKnowledge, old: Obj) -> Obj:
     if images:
         status["images"] = images
     if told.health.answered:
-        status["runtimeHandlers"] = [
-            {"name": "", "features": {"recursiveReadOnlyMounts": False, "userNamespaces": False}}
-        ]
+        status |= _features(told.health.features)
     return status
+
+
+def _features(features: RuntimeFeatures) -> Obj:
+    """What the runtime's handlers can; one that says nothing has only the default one."""
+    handlers = features.handlers or {"": HandlerFeatures()}
+    return {
+        "features": {"supplementalGroupsPolicy": features.supplemental_groups_policy},
+        "runtimeHandlers": [
+            {
+                "name": name,
+                "features": {
+                    "recursiveReadOnlyMounts": able.recursive_read_only,
+                    "userNamespaces": able.user_namespaces,
+                },
+            }
+            for name, able in sorted(handlers.items())
+        ],
+    }
 
 
 def is_ready(status: Obj) -> bool:
@@ -127,6 +143,7 @@ def _room(machine: Machine) -> tuple[dict[str, str], dict[str, str]]:
     allocatable = {
         **capacity,
         "cpu": str(from_milli(has.cpu_milli - has.reserved_cpu_milli)),
+        "ephemeral-storage": _kibibytes(has.ephemeral_bytes - has.reserved_ephemeral_bytes),
         "memory": _kibibytes(has.memory_bytes - has.reserved_memory_bytes),
     }
     return capacity, allocatable

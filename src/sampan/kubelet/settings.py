@@ -24,6 +24,16 @@ class Capacity:
     pods: int = 110
     reserved_cpu_milli: int = 0
     reserved_memory_bytes: int = 0
+    reserved_ephemeral_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """What pods do not get: kubeReserved and systemReserved together."""
+
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    ephemeral_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,9 @@ class KubeletSettings:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
     capacity: Capacity | None = None  # read from the machine where None
+    reserved: Reserved = field(default_factory=Reserved)
+    max_pods: int = 110
+    enforce_allocatable: tuple[str, ...] = ("pods",)  # as limits of the pods' cgroup
     simulated: bool = False  # nothing of the machine is shown in the node's status
     routine_events: bool = True  # Pulled, Created, Started … of pods that simply run
     version: str = GIT_VERSION
@@ -68,6 +81,7 @@ class KubeletSettings:
     container_log_max_bytes: int = 10 * 1024 * 1024
     container_log_max_files: int = 5
     image_directory: str = ""  # on the disk of the images; root_dir where empty
+    parallel_image_pulls: int = 4
     image_credentials: NodeCredentialSettings = field(default_factory=NodeCredentialSettings)
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     image_garbage: ImageGarbageSettings = field(default_factory=ImageGarbageSettings)

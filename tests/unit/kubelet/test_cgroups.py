@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from sampan.kubelet.cgroup_limits import Limits
 from sampan.kubelet.cgroups import CgroupFailure, Cgroups, find_hierarchies
 
 POD = {
@@ -81,3 +82,12 @@ def test_what_the_kernel_lacks_is_told(v1):
     huge = {"metadata": {"uid": "u3"}, "spec": {"containers": containers}}
     with pytest.raises(CgroupFailure, match="no cgroup controller hugetlb"):
         cgroups.ensure(huge)
+
+
+def test_all_pods_together_have_the_room_that_the_node_gives_them(v1):
+    """[N16] node allocatable, enforced"""
+    room = Limits(cpu_shares=512, memory_bytes=1 << 30)
+    Cgroups("/x", find_hierarchies(v1), room=room).prepare()
+    assert (v1 / "memory/x/kubepods/memory.limit_in_bytes").read_text() == str(1 << 30)
+    assert (v1 / "cpu/x/kubepods/cpu.shares").read_text() == "512"
+    assert not (v1 / "memory/x/kubepods/burstable/memory.limit_in_bytes").exists()

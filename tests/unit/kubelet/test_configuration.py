@@ -4,7 +4,7 @@ import pytest
 
 from sampan.kubelet.configuration import API_VERSION, KIND, BadConfiguration, configured, seconds
 from sampan.kubelet.eviction import MEMORY, NODEFS, Threshold
-from sampan.kubelet.settings import KubeletSettings
+from sampan.kubelet.settings import KubeletSettings, Reserved
 
 BEFORE = KubeletSettings("n")
 
@@ -80,3 +80,21 @@ def test_what_has_no_effect_is_refused_by_name():
 def test_durations_are_go_s():
     assert seconds("1h2m3.5s") == 3723.5
     assert seconds("0s") == 0
+
+
+def test_what_is_reserved_adds_up_and_what_is_enforced_is_named():
+    """[N16, N17]"""
+    read_ = read(
+        kubeReserved={"cpu": "100m", "memory": "64Mi"},
+        systemReserved={"cpu": "1", "ephemeral-storage": "1Gi"},
+        enforceNodeAllocatable=["none"],
+        maxPods=30,
+        maxParallelImagePulls=2,
+    )
+    assert read_.reserved == Reserved(1100, 64 << 20, 1 << 30)
+    assert read_.enforce_allocatable == ()
+    assert (read_.max_pods, read_.parallel_image_pulls) == (30, 2)
+    assert read(enforceNodeAllocatable=["pods"]).enforce_allocatable == ("pods",)
+    assert "only pods" in refused(enforceNodeAllocatable=["system-reserved"])[0]
+    assert "cannot be reserved" in refused(kubeReserved={"pid": "100"})[0]
+    assert "less than 1" in refused(maxParallelImagePulls=0)[0]

@@ -1,5 +1,6 @@
-from sampan.kubelet.node_machine import read_machine
-from sampan.kubelet.settings import Capacity
+from sampan.kubelet.eviction import MEMORY, NODEFS, EvictionSettings, Threshold
+from sampan.kubelet.node_machine import less_reserved, read_machine
+from sampan.kubelet.settings import Capacity, KubeletSettings, Reserved
 
 
 def test_the_machine_is_read(tmp_path):
@@ -13,3 +14,24 @@ def test_the_machine_is_read(tmp_path):
 def test_a_stated_capacity_goes_before_the_machines_own(tmp_path):
     stated = Capacity(cpu_milli=1, memory_bytes=2)
     assert read_machine(str(tmp_path), stated).capacity == stated
+
+
+def test_pods_get_what_is_not_reserved_and_what_evictions_leave():
+    """[N17]"""
+    settings = KubeletSettings(
+        "n",
+        max_pods=7,
+        reserved=Reserved(cpu_milli=500, memory_bytes=100, ephemeral_bytes=10),
+        eviction=EvictionSettings(
+            (
+                Threshold(MEMORY, 30),
+                Threshold(NODEFS, percent=10.0),
+                Threshold(MEMORY, 900, grace_seconds=5.0),  # a soft one keeps nothing free
+            )
+        ),
+    )
+    room = less_reserved(Capacity(2000, 1000, ephemeral_bytes=5000), settings)
+    assert room.pods == 7
+    assert room.reserved_cpu_milli == 500
+    assert room.reserved_memory_bytes == 130
+    assert room.reserved_ephemeral_bytes == 510
