@@ -266,6 +266,22 @@ STORIES = {
         create configmap x --as=jane
         auth reconcile -f roles.yaml
     """,
+    "policies": """
+        create -f policies.yaml
+        create deployment d --image=app:1 --replicas=2
+        create configmap limits --from-literal=most=1
+        create deployment d --image=app:1 --replicas=2
+        create deployment d --image=app:1 --replicas=1
+        scale deployment d --replicas=3
+        run p --image=app --labels=a=b
+        get pod p --show-labels
+        get validatingadmissionpolicies
+        get validatingadmissionpolicybindings few-replicas
+        get mutatingadmissionpolicies
+        create -f broken_policy.yaml
+        delete -f policies.yaml
+        create deployment e --image=app:1 --replicas=2
+    """,
 }
 
 
