@@ -9,6 +9,8 @@ an order is given.
 
 from typing import Any
 
+import orjson
+
 from sampan.api.errors import BadRequest
 from sampan.api.objects import Obj, copy_of
 from sampan.api.schema import Schema
@@ -25,14 +27,17 @@ def strategic_patch(schema: Schema, api_version: str, kind: str, current: Obj, p
     if not isinstance(patch, dict):
         raise BadRequest("strategic merge patch format is not supported")
     holder = schema.type_of(api_version, kind) or ANY
-    return _Merge(schema).maps(copy_of(current), copy_of(patch), holder)
+    own: Obj = copy_of(patch)
+    return _Merge(schema, _is_plain(own)).maps(copy_of(current), own, holder)
 
 
 class _Merge:
-    """One merge; may change what it is given, because the caller handed copies."""
+    """One merge; may change what it is given, because the caller handed copies. `is_plain`: the
+    patch has no directives and no nulls, so what meets nothing to merge with is taken whole."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, is_plain: bool) -> None:
         self._schema = schema
+        self._is_plain = is_plain
 
     def maps(self, original: Obj, patch: Obj, kind: Type) -> Obj:
         if _MARKER in patch:
@@ -44,7 +49,7 @@ class _Merge:
             if value is None:
                 original.pop(key, None)
             elif key not in original or type(original[key]) is not type(value):
-                cleaned = _without_directives(value)
+                cleaned = value if self._is_plain else _without_directives(value)
                 if cleaned is not None:
                     original[key] = cleaned
             else:
@@ -57,7 +62,7 @@ class _Merge:
     def _value(self, original: Any, patch: Any, kind: Type) -> Any:
         if isinstance(patch, dict):
             if "replace" in kind.strategies:
-                return _without_directives(patch)
+                return patch if self._is_plain else _without_directives(patch)
             return self.maps(original, patch, kind)
         if isinstance(patch, list):
             return self._list(original, patch, kind)
@@ -65,7 +70,7 @@ class _Merge:
 
     def _list(self, original: list[Any], patch: list[Any], kind: Type) -> list[Any]:
         if "merge" not in kind.strategies:
-            return [_without_directives(item) for item in patch]
+            return patch if self._is_plain else [_without_directives(item) for item in patch]
         if not original and not patch:
             return original
         if not _holds_maps(original, patch):
@@ -229,23 +234,42 @@ def _check_order(items: list[Any], order: list[Any], key: str) -> None:
         )
 
 
+def _is_plain(patch: Obj) -> bool:
+    """A cheap look at its text. What merely looks like a directive makes it no plain one."""
+    try:
+        text = orjson.dumps(patch)
+    except (TypeError, ValueError):
+        return False
+    return b'"$' not in text and b"null" not in text
+
+
 def _without_directives(value: Any) -> Any:
     """A patch value that meets nothing to merge with; None where it only says `delete`."""
-    if isinstance(value, list):
-        cleaned = [_without_directives(item) for item in value]
-        return [item for item in cleaned if item is not None]
-    if not isinstance(value, dict):
+    if type(value) is dict:
+        return _fields_without_directives(value)
+    if type(value) is not list:
         return value
+    cleaned = [_without_directives(item) for item in value]
+    return [item for item in cleaned if item is not None]
+
+
+def _fields_without_directives(value: Obj) -> Obj | None:
     if value.get(_MARKER) == "delete":
         return None
     out = {}
     for key, item in value.items():
-        if key in (_MARKER, _RETAIN) or key.startswith((_ORDER, _DELETE)):
+        if item is None or (key.startswith("$") and _is_directive(key)):
             continue
-        cleaned_item = _without_directives(item)
-        if cleaned_item is not None:
-            out[key] = cleaned_item
+        if type(item) is dict or type(item) is list:  # most are neither: spare them the call
+            item = _without_directives(item)
+            if item is None:
+                continue
+        out[key] = item
     return out
+
+
+def _is_directive(key: str) -> bool:
+    return key in (_MARKER, _RETAIN) or key.startswith((_ORDER, _DELETE))
 
 
 def go_text(value: Any) -> str:

@@ -5,8 +5,9 @@ Invariant: every reply to a failed request is a Status; nothing below knows of H
 """
 
 from dataclasses import replace
+from functools import lru_cache
 
-from sampan.api.calls import Answer, Call
+from sampan.api.calls import Answer, Call, Options
 from sampan.api.errors import (
     ApiError,
     BadRequest,
@@ -204,7 +205,7 @@ class HttpEdge:
             raise RequestEntityTooLarge(f"Request entity too large: limit is {bodies.LIMIT}")
         if verb == "patch":
             kind = patch_type(request.headers.get("content-type", ""))
-            options = replace(options, patch_type=kind)
+            options = _patching(options, kind)
             body, problems = bodies.patch_body_of(request, kind, options.field_validation)
         elif verb in ("delete", "deletecollection"):
             options = bodies.delete_options(request, options, self._protobuf)
@@ -214,6 +215,12 @@ class HttpEdge:
             verb, info.resource, info.namespace, info.name, info.subresource, body, options,
             problems, request.headers.get("user-agent", ""),
         )  # fmt: skip
+
+
+@lru_cache(maxsize=128)
+def _patching(options: Options, kind: str) -> Options:
+    """Clients repeat the same few, and a copy costs more than all the rest of them."""
+    return replace(options, patch_type=kind)
 
 
 def _raw_rest(path: str, info: RequestInfo) -> str:

@@ -5,6 +5,7 @@ Invariant: no function raises. Leading zeros are forgiven, as upstream forgives 
 """
 
 import re
+from functools import lru_cache
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -24,6 +25,7 @@ _BAD_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _BAD_NETWORK = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
+@lru_cache(maxsize=1024)  # the same few of nodes and pods, with every status
 def address_of(text: str) -> Address | None:
     try:
         return ip_address(_forgiven(text))
