@@ -1,14 +1,17 @@
 """Stop, crash, start again: nothing is lost and nothing is left over [E2, N21]."""
 
+import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from sampan.api.objects import uid_of
-from sampan.testing.processes import eventually
+from sampan.testing.processes import Program, eventually
+from sampan.testing.sampan_process import SampanProcess, environment, sampan_command
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 
@@ -139,6 +142,148 @@ def child_containerd(pid: int) -> int | None:
         if name == "containerd":
             return int(number)
     return None
+
+
+def pod(name, script="true", *, container=None, labels=None, **spec):
+    loop = f"trap exit TERM; {script}; while :; do sleep 0.1; done"
+    main = {"name": "main", "image": IMAGE, "command": ["sh", "-c", loop], **(container or {})}
+    return {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {
+            "name": name, "labels": labels or {},
+            "annotations": {"probes.sampan.dev/period-seconds": "0.3"}},
+        "spec": {"terminationGracePeriodSeconds": 1, "containers": [main], **spec},
+    }  # fmt: skip
+
+
+def create(kubectl, *objects):
+    kubectl("create", "-f", "-", stdin=json.dumps(
+        {"apiVersion": "v1", "kind": "List", "items": objects}))  # fmt: skip
+
+
+def ready_since(kubectl, name):
+    conditions = kubectl.get("pod", name)["status"].get("conditions") or ()
+    ready = next((one for one in conditions if one["type"] == "Ready"), {})
+    return ready.get("status"), ready.get("lastTransitionTime")
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A directory that pods see as /shared."""
+    tmp_path.chmod(0o777)
+    volume = {"name": "shared", "hostPath": {"path": str(tmp_path), "type": "Directory"}}
+    mounts = {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
+    return tmp_path, {"volumes": [volume]}, mounts
+
+
+def probed(kind, command, **words):
+    probe = {"exec": {"command": command}, "failureThreshold": 1, **words}
+    return {f"{kind}Probe": probe}
+
+
+@pytest.mark.parametrize("victim", ["sampan", "containerd"])
+def test_kill_9_in_the_middle_of_starts_ends_hooks_and_probes(own_cluster, archive, shared, victim):
+    """[N11, N13, N21] whoever is killed: what ends goes on to end within its grace, what waits
+    goes on to wait, what is ready stays ready, restarts are not forgotten"""
+    place, volumes, mounts = shared
+    kubectl = start_with_image(own_cluster, archive)
+    slow = "touch /shared/hook; sleep 3; touch /shared/hook-ended"
+    hook = {"lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", slow]}}}, **mounts}
+    deaf = {"command": ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]}
+    late = {"env": [{"name": "WORD", "valueFrom": {"configMapKeyRef": {
+        "name": "late", "key": "word"}}}]}  # fmt: skip
+    create(
+        kubectl,
+        pod("hook", container=hook, terminationGracePeriodSeconds=30, **volumes),
+        pod("deaf", container=deaf, terminationGracePeriodSeconds=4),
+        pod("sick", container=probed("liveness", ["false"])),
+        pod("ready", container=probed("readiness", ["true"])),
+        pod("unready", container=probed("readiness", ["false"])),
+        pod("late", container=late),
+    )
+    for name in ("hook", "deaf", "unready"):
+        kubectl.wait_phase(name, "Running")
+    eventually(lambda: container(kubectl, "sick")["restartCount"] >= 1)
+    eventually(lambda: ready_since(kubectl, "ready")[0] == "True")
+    before = ready_since(kubectl, "ready")
+    began = time.monotonic()
+    kubectl("delete", "pod", "hook", "deaf", "--wait=false")
+    create(kubectl, *(pod(f"new-{number}") for number in range(4)))
+    eventually((place / "hook").exists)
+    kill(own_cluster, victim)
+    eventually(lambda: not kubectl.exists("pod", "hook", "deaf"), 40)
+    assert 3.9 < time.monotonic() - began < 30  # not before its grace, not after twice its grace
+    if victim == "sampan":  # a hook that loses its runtime has failed, as upstream
+        assert (place / "hook-ended").exists()
+    for number in range(4):
+        ready_again(kubectl, f"new-{number}")
+    assert ready_since(kubectl, "ready") == before
+    assert ready_since(kubectl, "unready")[0] == "False"
+    assert container(kubectl, "sick")["restartCount"] >= 1
+    kubectl("create", "configmap", "late", "--from-literal=word=x")
+    ready_again(kubectl, "late")
+    kubectl("delete", "pod", "--all", "--now")
+    eventually(lambda: not containers_of(own_cluster.data_dir))
+
+
+def kill(cluster, victim):
+    if victim == "sampan":
+        cluster.kill()
+        cluster.up("--runtime", "cri")
+        return
+    daemon = child_containerd(cluster.pid)
+    os.kill(daemon, signal.SIGKILL)
+    eventually(lambda: child_containerd(cluster.pid) not in (None, daemon))
+
+
+def test_pods_that_were_deleted_while_the_node_agent_was_dead_leave_nothing(
+    own_cluster, archive, shared
+):
+    """[N3, N15, N21] their containers, mounts, directories and cgroups are found and removed; those
+    of others are not touched"""
+    place, volumes, mounts = shared
+    own_cluster.up("--runtime", "none")
+    kubectl = own_cluster.kubectl
+    node = SampanProcess(own_cluster.root / "two")
+    flags = ("--join", str(own_cluster.data_dir), "--node-name", "two", "--port", "0")
+    command = [*sampan_command("kubelet"), "--data-dir", str(node.data_dir), *flags]
+    agent = Program(command, node.output, environment())
+    try:
+        eventually(lambda: " Ready " in kubectl("get", "nodes"))
+        node.run("image", "import", str(archive))
+        memory = {"name": "memory", "emptyDir": {"medium": "Memory"}}
+        inside = [*mounts["volumeMounts"], {"name": "memory", "mountPath": "/m"},
+                  {"name": "shared", "mountPath": "/sub", "subPath": "sub"}]  # fmt: skip
+        both = {"volumes": [*volumes["volumes"], memory]}
+        keep = "echo kept > /sub/file; echo x > /m/x"
+        for name in ("stays", "goes"):
+            create(kubectl, pod(name, keep, container={"volumeMounts": inside}, **both))
+        for name in ("stays", "goes"):
+            kubectl.wait_phase(name, "Running")
+        uids = {name: uid_of(kubectl.get("pod", name)) for name in ("stays", "goes")}
+        before = container(kubectl, "stays")
+        assert len(mounts_of(uids["goes"])) == 3  # memory, token, sub path
+        agent.kill()
+        kubectl("delete", "pod", "goes", "--grace-period=0", "--force")
+        assert mounts_of(uids["goes"])
+        agent = Program(command, node.output, environment())
+        directory = node.data_dir / "kubelet" / "pods" / uids["goes"]
+        eventually(lambda: not directory.exists() and not mounts_of(uids["goes"]))
+        eventually(lambda: len(containers_of(node.data_dir)) == 1)
+        assert not list(Path("/sys/fs/cgroup").glob(f"**/pod{uids['goes']}"))
+        assert (place / "sub" / "file").read_text() == "kept\n"
+        assert container(kubectl, "stays") == before
+        assert len(mounts_of(uids["stays"])) == 3
+        agent.stop()
+    finally:
+        if agent.process.poll() is None:
+            agent.kill()
+        node.reset()
+    assert node.leftovers() == {}
+
+
+def mounts_of(uid):
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return [line for line in lines if f"/kubelet/pods/{uid}/" in line]
 
 
 def test_two_clusters_live_side_by_side(own_cluster, cluster, archive):

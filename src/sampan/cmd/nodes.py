@@ -111,7 +111,7 @@ def missing_parts() -> list[str]:
 
 
 class NoNodes:
-    mount_volumes = False
+    mount_volumes = True  # those that join later do, as far as we know
 
     async def prepare(self) -> None:
         """Nothing to do."""
