@@ -5,6 +5,7 @@ Invariant: every form is derived from the aggregated one, so that they cannot di
 A changed list of resources (a CustomResourceDefinition came or went) means a new Discovery.
 """
 
+import base64
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
@@ -42,7 +43,9 @@ class Discovery:
         foreign_groups: Sequence[Obj] = (),
     ) -> None:
         """`foreign_groups`: aggregated entries (APIGroupDiscovery) of other servers."""
-        self._groups = [*_groups(list(resources)), *foreign_groups]
+        rows = list(resources)
+        self._rows = {(one.group, one.version, one.plural): one for one in rows}
+        self._groups = [*_groups(rows), *foreign_groups]
         self._server_address = server_address
         self._made: dict[tuple[str, str], Document | None] = {}
 
@@ -109,7 +112,9 @@ class Discovery:
             return None
         rows: list[Obj] = []
         for resource in found["resources"]:
-            rows.append(_legacy_resource(resource, name, version))
+            row = self._rows.get((name, version, resource["resource"]))
+            stored = {} if row is None else _storage_version(row)
+            rows.append(_legacy_resource(resource, name, version) | stored)
             rows += (
                 _legacy_subresource(resource, sub, name, version)
                 for sub in resource.get("subresources", ())
@@ -229,6 +234,16 @@ def _legacy_resource(resource: Obj, group: str, version: str) -> Obj:
     out["verbs"] = resource["verbs"]
     out |= {key: resource[key] for key in ("shortNames", "categories") if key in resource}
     return out
+
+
+def _storage_version(row: Resource) -> Obj:
+    """As upstream: eight bytes of a hash of the kind in the version that is stored; nothing for
+    what is answered and not stored. Migrations compare it."""
+    if not {"create", "get"} <= set(row.verbs):
+        return {}
+    group, version = (row.group, row.version) if row.stored_in == ("", "") else row.stored_in
+    digest = hashlib.sha256(f"{group}/{version}/{row.kind}".encode()).digest()
+    return {"storageVersionHash": base64.b64encode(digest[:8]).decode()}
 
 
 def _legacy_subresource(resource: Obj, sub: Obj, group: str, version: str) -> Obj:

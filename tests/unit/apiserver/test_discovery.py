@@ -31,6 +31,19 @@ def test_the_legacy_forms():
     assert DISCOVERY.document("/api/v2") is None
 
 
+def test_what_is_stored_says_in_which_version():
+    """the same bytes as the original's"""
+    core = {one["name"]: one.get("storageVersionHash") for one in told("/api/v1")["resources"]}
+    assert core["pods"] == "xPOwRZ+Yhw8="
+    assert core["services"] == "0/CO1lhkEBI="
+    assert core["configmaps"] == "qFsyl6wFWjQ="
+    assert core["pods/status"] is core["bindings"] is core["componentstatuses"] is None
+    events = told("/apis/events.k8s.io/v1")["resources"][0]
+    assert events["storageVersionHash"] == core["events"] == "r2yiGXH7wu8="
+    one, two = (told(f"/apis/autoscaling/{version}")["resources"][0] for version in ("v1", "v2"))
+    assert one["storageVersionHash"] == two["storageVersionHash"]
+
+
 def test_resources_and_subresources_of_a_version():
     core = told("/api/v1")
     assert core["groupVersion"] == "v1"
@@ -40,7 +53,7 @@ def test_resources_and_subresources_of_a_version():
         "name": "pods", "singularName": "pod", "namespaced": True, "kind": "Pod",
         "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update",
                   "watch"],
-        "shortNames": ["po"], "categories": ["all"],
+        "shortNames": ["po"], "categories": ["all"], "storageVersionHash": "xPOwRZ+Yhw8=",
     }  # fmt: skip
     assert by_name["pods/eviction"] == {
         "name": "pods/eviction", "singularName": "", "namespaced": True, "group": "policy",
