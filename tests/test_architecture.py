@@ -131,3 +131,9 @@ def test_the_import_table_in_the_documentation_is_this_one():
         line = re.search(rf"^\| `{part}/` \|([^|]*)\|", text, re.M)
         assert line, f"ARCHITECTURE.md has no row for {part}/"
         assert set(re.findall(r"[a-z]+", line.group(1))) - {"nothing"} == allowed, part
+
+
+def test_dataclasses_come_from_the_decorator_that_is_cheap_to_import():
+    for path in SOURCES:
+        if path != PACKAGE / "core" / "records.py":
+            assert "dataclasses.dataclass" not in modules_imported(path), path

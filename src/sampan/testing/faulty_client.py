@@ -6,7 +6,7 @@ Invariant: what it lets through is what the real one answered; nothing is made u
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from sampan.api.errors import Conflict, Expired, InternalError, ServiceUnavailable, Timeout
@@ -14,6 +14,7 @@ from sampan.api.objects import Obj
 from sampan.api.resources import EVENTS, Resource
 from sampan.client.contract import Client, Listed, Patch, PatchType, Propagation, WatchEvent
 from sampan.core.clock import Clock
+from sampan.core.records import dataclass
 
 T = TypeVar("T")
 

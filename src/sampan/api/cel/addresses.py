@@ -5,7 +5,6 @@ Invariant: what has a zone, or is IPv4 inside IPv6, is no address, as upstream.
 """
 
 import ipaddress
-from dataclasses import dataclass
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from sampan.api.cel import cost
@@ -13,6 +12,7 @@ from sampan.api.cel.errors import EvaluationError
 from sampan.api.cel.functions import Library
 from sampan.api.cel.types import opaque_type
 from sampan.api.cel.values import CIDR, IP
+from sampan.core.records import dataclass
 
 ADDRESSES = Library("kubernetes.net.ip", types=(IP, CIDR))
 URLS = Library("kubernetes.urls", types=(opaque_type("kubernetes.URL"),))

@@ -6,12 +6,13 @@ Invariant: nothing here waits. A decision that is not known is raised as Undecid
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sampan.api.cel.errors import EvaluationError
 from sampan.api.cel.functions import Library
 from sampan.api.cel.types import opaque_type
 from sampan.api.validation import names
+from sampan.core.records import dataclass
 
 _SPACE = "kubernetes.authorization"
 AUTHORIZER, PATH, GROUP, RESOURCE, DECISION = (

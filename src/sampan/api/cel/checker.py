@@ -5,7 +5,7 @@ Invariant: where a type is `dyn` nothing is refused: the evaluation will tell.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sampan.api.cel import types
 from sampan.api.cel.environment import Environment
@@ -39,6 +39,7 @@ from sampan.api.cel.types import (
     optional_of,
 )
 from sampan.api.cel.values import Value, type_of
+from sampan.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

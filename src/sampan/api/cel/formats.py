@@ -7,7 +7,6 @@ import re
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 
 from sampan.api.cel import cost
@@ -19,6 +18,7 @@ from sampan.api.cel.types import opaque_type
 from sampan.api.cel.values import ABSENT, OptionalValue
 from sampan.api.validation import names
 from sampan.api.validation.names import Complaints
+from sampan.core.records import dataclass
 
 _NAME = "kubernetes.NamedFormat"
 FORMATS = Library("format", types=(opaque_type(_NAME),))

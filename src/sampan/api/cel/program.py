@@ -5,7 +5,6 @@ Invariant: a program has no state: two evaluations do not see each other.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sampan.api.cel.checker import check
 from sampan.api.cel.cost import PER_CALL, Budget
@@ -17,6 +16,7 @@ from sampan.api.cel.literals import literal_issues
 from sampan.api.cel.parser import parse
 from sampan.api.cel.types import Type
 from sampan.api.cel.values import Value
+from sampan.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

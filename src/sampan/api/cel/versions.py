@@ -5,12 +5,12 @@ Invariant: build metadata takes no part in order or equality.
 """
 
 import re
-from dataclasses import dataclass
 
 from sampan.api.cel import cost
 from sampan.api.cel.errors import EvaluationError
 from sampan.api.cel.functions import Library
 from sampan.api.cel.types import opaque_type
+from sampan.core.records import dataclass
 
 _NAME = "kubernetes.Semver"
 VERSIONS = Library("kubernetes.Semver", types=(opaque_type(_NAME),))
