@@ -223,6 +223,24 @@ def test_deletes_show_the_old_object_and_no_new_one():
     run(test)
 
 
+def test_what_is_run_inside_a_pod_can_be_refused():
+    async def test(api):
+        match = rules(resources=["pods/exec"], operations=["CONNECT"])
+        said = "'not ' + object.command[0] + ' by ' + request.operation"
+        await in_force(
+            api,
+            policy({"expression": "!object.?stdin.orValue(false)", "messageExpression": said},
+                   match=match),
+        )  # fmt: skip
+        await api.made(PODS, pod("a"))
+        refused = await api.get(f"{PODS}/a/exec?command=sh&stdin=true")
+        assert refused.status == 422
+        assert refused.message.endswith("denied request: not sh by CONNECT")
+        assert (await api.get(f"{PODS}/a/exec?command=ls")).status != 422
+
+    run(test)
+
+
 def test_parameters_come_by_name_and_change_at_once():
     async def test(api):
         await api.made(MAPS, {"metadata": {"name": "limits"}, "data": {"most": "1"}})

@@ -18,7 +18,7 @@ from sampan.api.errors import ApiError
 from sampan.api.field_schema import FieldSchema
 from sampan.api.objects import Obj, name_of
 from sampan.api.resources import MUTATING_ADMISSION_POLICIES, MUTATING_POLICY_BINDINGS
-from sampan.apiserver.admission.chain import Attributes, refused
+from sampan.apiserver.admission.chain import CONNECT, Attributes, refused
 from sampan.apiserver.admission.match_conditions import ConditionMetrics, ConditionsFailed
 from sampan.apiserver.admission.matching import Matched, as_matched
 from sampan.apiserver.admission.parts import PluginParts
@@ -176,7 +176,8 @@ class Enforcement:
             new = convert.from_stored(attributes.resource, convert.to_stored(matched.resource, new))
         attributes.obj.clear()
         attributes.obj.update(new)
-        apply_defaults(attributes.resource, attributes.obj)
+        if attributes.operation != CONNECT:  # options have no defaults
+            apply_defaults(attributes.resource, attributes.obj)
         return True
 
 
