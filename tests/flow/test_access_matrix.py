@@ -12,9 +12,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
-from sampan.apiserver.authn.front_proxy import FrontProxySettings
-from sampan.apiserver.authn.jwt import VerifyingKey, encoded
-from sampan.apiserver.authn.oidc import OidcSettings
+from sampan.apiserver.authn.jwt import encoded
+from sampan.apiserver.authn.jwt_keys import VerifyingKey
+from sampan.apiserver.authn.settings import FrontProxySettings, OidcSettings
 from sampan.apiserver.outbound import Target
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
@@ -108,7 +108,7 @@ async def world(mode, authorities):
         authorization_modes=(mode,), abac_policy=ABAC, token_signing_key_pem=signing,
         authorization_webhook=Target(f"{url}/sar", tls), token_webhook=Target(f"{url}/token", tls),
         token_file="file-token,from-file,1", bootstrap_tokens=True,
-        oidc=OidcSettings(url, "sampan", tls, username_prefix="-"),
+        oidc=(OidcSettings(url, ("sampan",), tls, username_prefix="-"),),
         front_proxy=FrontProxySettings(proxies.ca_path.read_bytes()),
         client_ca_pem=users.ca_path.read_bytes(),
     )  # fmt: skip

@@ -12,11 +12,14 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 from sampan.api.resources import SECRETS, SERVICE_ACCOUNTS
-from sampan.apiserver.authn.jwt import VerifyingKey, encoded
-from sampan.apiserver.authn.oidc import OidcSettings
+from sampan.apiserver.authn.jwt import encoded
+from sampan.apiserver.authn.jwt_keys import VerifyingKey
+from sampan.apiserver.authn.settings import OidcSettings
 from sampan.apiserver.outbound import Target
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.inprocess import InProcessClient
+from sampan.cmd.security import SecurityChoices
+from sampan.cmd.security_settings import server_settings
 from sampan.controllers import csr_requests
 from sampan.controllers.catalog import ControllerSettings, all_controllers
 from sampan.controllers.csr_signing import Ca
@@ -104,11 +107,11 @@ def test_a_user_of_an_openid_issuer(authority):
         async with served(authority, issuer.answer) as (url, asked):
             issuer.url = url
             oidc = OidcSettings(
-                url, "sampan", lambda: client_context(ca_path=authority.ca_path),
+                url, ("sampan",), lambda: client_context(ca_path=authority.ca_path),
                 username_claim="email", groups_claim="groups", groups_prefix="oidc:",
                 required_claims=(("tier", "gold"),),
             )  # fmt: skip
-            settings = ApiServerSettings(oidc=oidc)
+            settings = ApiServerSettings(oidc=(oidc,))
             async with api_server(
                 published_schema(), settings=settings, clock=SystemClock()
             ) as api:
@@ -365,3 +368,130 @@ def test_a_secret_for_a_token_is_filled_and_goes_with_its_account():
             assert not (await plane.client.list(SECRETS, "default")).items
 
     virtual_time.run(test())
+
+
+def configuration(*issuers):
+    kind = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration"}
+    return {**kind, "jwt": list(issuers)}
+
+
+@pytest.mark.slow
+def test_several_issuers_from_a_file_that_is_read_again(authority, tmp_path):
+    """[A1] AuthenticationConfiguration: claims checked and mapped in CEL; a file that is not good
+    changes nothing, and a good one takes over without a restart."""
+    first, second = Issuer(), Issuer()
+    path = tmp_path / "authentication.yaml"
+
+    def wanted(issuer, **more):
+        trust = authority.ca_path.read_text()
+        where = {"url": issuer.url, "audiences": ["sampan"], "certificateAuthority": trust}
+        name = {"username": {"expression": f"'{more.pop('prefix')}' + claims.sub"}}
+        return {"issuer": where, "claimMappings": name, **more}
+
+    async def test():
+        async with (
+            served(authority, first.answer) as (url, _),
+            served(authority, second.answer) as (other, _),
+        ):
+            first.url, second.url = url, other
+            gold = {"expression": "claims.tier == 'gold'", "message": "gold only"}
+            both = [
+                wanted(first, prefix="one:", claimValidationRules=[gold]),
+                wanted(second, prefix="two:"),
+            ]
+            path.write_bytes(orjson.dumps(configuration(*both)))
+            chosen = SecurityChoices(authentication_config=str(path))
+            settings = ApiServerSettings(**server_settings(chosen, b""))
+            async with api_server(
+                published_schema(), settings=settings, clock=SystemClock()
+            ) as api:
+                assert (await who(api, first.token(tier="gold")))[0] == "one:7"
+                assert await who(api, first.token(tier="tin")) == 401
+                assert (await who(api, second.token()))[0] == "two:7"
+                (followed,) = api.server.followed_files
+                path.write_text("kind: Nonsense")
+                await followed.once()
+                assert (await who(api, second.token()))[0] == "two:7"
+                path.write_bytes(orjson.dumps(configuration(both[0])))
+                await followed.once()
+                assert (await who(api, first.token(tier="gold")))[0] == "one:7"
+                assert await who(api, second.token()) == 401
+
+    asyncio.run(test())
+
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: x
+contexts: [{{name: x, context: {{cluster: x, user: x}}}}]
+clusters: [{{name: x, cluster: {{server: "{url}", certificate-authority: "{ca}"}}}}]
+users: [{{name: x, user: {{}}}}]
+"""
+
+
+@pytest.mark.slow
+def test_webhooks_that_are_asked_about_what_they_are_meant_for(authority, tmp_path):
+    """[A2] AuthorizationConfiguration: two webhooks with conditions before RBAC; read again."""
+    path, hook = tmp_path / "authorization.yaml", tmp_path / "hook"
+
+    def answer(request):
+        review = orjson.loads(request.body)
+        name = request.path[1:]
+        review["status"] = {"allowed": name == "allow", "denied": name == "deny", "reason": name}
+        return json_reply(review)
+
+    def webhook(name, *conditions):
+        return {
+            "type": "Webhook",
+            "name": name,
+            "webhook": {
+                "timeout": "3s",
+                "subjectAccessReviewVersion": "v1",
+                "matchConditionSubjectAccessReviewVersion": "v1",
+                "failurePolicy": "Deny",
+                "cacheAuthorizedRequests": False,
+                "cacheUnauthorizedRequests": False,
+                "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": f"{hook}-{name}"},
+                "matchConditions": [{"expression": one} for one in conditions],
+            },
+        }
+
+    def write(*authorizers):
+        kind = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration"}
+        path.write_bytes(orjson.dumps({**kind, "authorizers": list(authorizers)}))
+
+    async def test():
+        async with served(authority, answer) as (url, asked):
+            for name in ("allow", "deny"):
+                text = KUBECONFIG.format(url=f"{url}/{name}", ca=authority.ca_path)
+                (tmp_path / f"hook-{name}").write_text(text)
+            of_secrets = "request.resourceAttributes.resource == 'secrets'"
+            rbac = {"type": "RBAC", "name": "rbac"}
+            deny = webhook("deny", "has(request.resourceAttributes)", of_secrets)
+            write(deny, webhook("allow", "request.user == 'ann'"), rbac)
+            chosen = SecurityChoices(authorization_config=str(path))
+            settings = ApiServerSettings(**server_settings(chosen, b""))
+            async with api_server(
+                published_schema(), settings=settings, clock=SystemClock()
+            ) as api:
+
+                async def status(user, what):
+                    where = f"/api/v1/namespaces/default/{what}"
+                    return (await api.send("GET", where, user=user, group="dev")).status
+
+                assert await status("ann", "pods") == 200
+                assert [one.path for one in asked] == ["/allow"]
+                assert await status("ann", "secrets") == 403  # the first that denies ends it
+                assert await status("bob", "pods") == 403
+                assert [one.path for one in asked] == ["/allow", "/deny"]  # nobody about bob
+                (followed,) = api.server.followed_files
+                write({"type": "Webhook", "name": "broken"})
+                await followed.once()
+                assert await status("ann", "pods") == 200  # the former chain holds
+                write(rbac)
+                await followed.once()
+                assert await status("ann", "pods") == 403
+                assert (await api.get("/api/v1/namespaces/default/pods")).status == 200
+
+    asyncio.run(test())

@@ -6,6 +6,7 @@ Invariant: when it stops, readyz fails first and watches end before the store is
 
 import random
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from sampan.api.calls import Answer, Call, ListAnswer
 from sampan.api.errors import AlreadyExists
@@ -33,8 +34,10 @@ from sampan.apiserver.authn.chain import Authentication
 from sampan.apiserver.authn.options import authenticators, token_signer
 from sampan.apiserver.authn.user import MASTERS, User, authenticated
 from sampan.apiserver.authz.bootstrap.objects import rbac_objects, reconciled
+from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.followed import follow
-from sampan.apiserver.authz.modes import authorization, followed_rbac
+from sampan.apiserver.authz.modes import Modes, followed_rbac
+from sampan.apiserver.authz.settings import AuthorizerSettings
 from sampan.apiserver.chain import Chain, Parts
 from sampan.apiserver.discovery import Discovery
 from sampan.apiserver.documents import Documents
@@ -59,6 +62,7 @@ from sampan.apiserver.registry.service_claims import Claims
 from sampan.apiserver.registry.service_repair import Repair
 from sampan.apiserver.registry.services import Allocator
 from sampan.apiserver.registry.strategies import Strategies
+from sampan.apiserver.reload import Followed
 from sampan.apiserver.request import RequestInfo
 from sampan.apiserver.service_proxy import SERVICE_NAME, service_url
 from sampan.apiserver.settings import ApiServerSettings
@@ -70,6 +74,9 @@ from sampan.core.http_client import HttpClient
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
 from sampan.store.contract import Store
+
+if TYPE_CHECKING:
+    from sampan.apiserver.authn.configuration import AuthenticationRules
 
 _BOUND = {one.plural: one for one in (NODES, PODS, SECRETS, SERVICE_ACCOUNTS)}
 
@@ -101,13 +108,8 @@ class ApiServer:
         )
         self._repair = Repair(registry, claims, clock)
         rbac = followed_rbac(registry)
-        asked = None
-        if settings.authorization_webhook is not None:
-            self._callers.append(Caller(settings.authorization_webhook))
-            asked = (self._callers[-1], settings.authorization_webhook_settings)
-        may = authorization(
-            settings.authorization_modes, registry, rbac, settings.abac_policy, asked, clock
-        )
+        self._modes = Modes(registry, rbac, settings.abac_policy, clock, metrics)
+        may = self._modes.authorization(settings.authorizers())
         self._plugins = PluginParts(
             registry, may, rbac, settings.mount_service_account_tokens, settings.admission,
             self._make_namespace, metrics, clock, rng, schema,
@@ -126,6 +128,7 @@ class ApiServer:
             clock=clock,
             rng=rng,
         )
+        self.followed_files = self._followed_files(may, metrics)
         self._to_nodes = self._node_client()
         measured = MetricsApi(registry.find_all, self._to_nodes, clock)
         self._chain = chain = Chain(parts, {**handlers(signer), **measured.handlers()})
@@ -204,7 +207,7 @@ class ApiServer:
     async def keep_repaired(self) -> None:
         """Now and then what services have is compared with what is taken, and the servers that
         there are with the endpoints of `kubernetes`; until cancelled."""
-        works = [self._repair.keep_going()]
+        works = [self._repair.keep_going(), *(one.keep_going() for one in self.followed_files)]
         if self._store.shared:
             works.append(self._masters.keep_going())
         await all_of(works)
@@ -226,8 +229,31 @@ class ApiServer:
             await close()
         if self._audit is not None:
             await self._audit.close()
-        if self._authenticators.oidc is not None:
-            await self._authenticators.oidc.close()
+        await self._modes.close()
+        if self._authenticators.issuers is not None:
+            await self._authenticators.issuers.close()
+
+    def _followed_files(self, may: Authorization, metrics: Metrics) -> list[Followed[Any]]:
+        """Configuration that is read again when its file changes; what it says of anonymous
+        callers holds from the start on, as upstream."""
+        settings, clock = self._settings, self._clock
+        found: list[Followed[Any]] = []
+        issuers = self._authenticators.issuers
+
+        async def new_issuers(rules: "AuthenticationRules") -> None:
+            assert issuers is not None
+            await issuers.replace((*settings.oidc, *rules.issuers))
+
+        async def new_authorizers(chosen: tuple[AuthorizerSettings, ...]) -> None:
+            await self._modes.replace(may, chosen)
+
+        if settings.authentication_config is not None:
+            source = settings.authentication_config
+            found.append(Followed("authentication", source, new_issuers, clock, metrics))
+        if settings.authorization_config is not None:
+            chain = settings.authorization_config
+            found.append(Followed("authorization", chain, new_authorizers, clock, metrics))
+        return found
 
     async def _make_namespace(self, name: str) -> None:
         """For NamespaceAutoProvision: as the server itself."""

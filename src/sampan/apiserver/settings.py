@@ -6,16 +6,19 @@ Job: names, ranges, keys and lifetimes as plain values with upstream's defaults.
 import ssl
 from collections.abc import Callable
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from sampan.api.objects import Obj
 from sampan.apiserver.admission.settings import AdmissionSettings
 from sampan.apiserver.audit_sinks import AuditFile
-from sampan.apiserver.authn.chain import PUBLIC_PATHS
-from sampan.apiserver.authn.front_proxy import FrontProxySettings
-from sampan.apiserver.authn.oidc import OidcSettings
-from sampan.apiserver.authz.webhook import WebhookAuthorizerSettings
+from sampan.apiserver.authn.settings import PUBLIC_PATHS, FrontProxySettings, OidcSettings
+from sampan.apiserver.authz.settings import AuthorizerSettings, WebhookAuthorizerSettings
 from sampan.apiserver.outbound import Target
+from sampan.apiserver.reload import Source
 from sampan.core.records import dataclass
+
+if TYPE_CHECKING:
+    from sampan.apiserver.authn.configuration import AuthenticationRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,8 @@ class ApiServerSettings:
     # How callers may say who they are, besides client certificates (docs/authentication.md).
     token_file: str = ""  # the file's text
     bootstrap_tokens: bool = False
-    oidc: OidcSettings | None = None
+    oidc: tuple[OidcSettings, ...] = ()
+    authentication_config: "Source[AuthenticationRules] | None" = None  # followed
     token_webhook: Target | None = None
     token_webhook_seconds: float = 120.0
     front_proxy: FrontProxySettings | None = None
@@ -47,6 +51,7 @@ class ApiServerSettings:
     anonymous_paths: frozenset[str] | None = PUBLIC_PATHS  # None: everywhere
     # Who decides what is allowed, in this order (authz/modes.py), and what some of them need.
     authorization_modes: tuple[str, ...] = ("Node", "RBAC")
+    authorization_config: Source[tuple[AuthorizerSettings, ...]] | None = None  # instead; followed
     abac_policy: str = ""  # the file's text
     authorization_webhook: Target | None = None
     authorization_webhook_settings: WebhookAuthorizerSettings = field(
@@ -73,3 +78,10 @@ class ApiServerSettings:
         1800.0  # at least; up to twice as long, so they do not end as one
     )
     watcher_buffer_events: int = 8192
+
+    def authorizers(self) -> tuple[AuthorizerSettings, ...]:
+        """The chain as the file has it, or else the flags. Raises ValueError."""
+        if self.authorization_config is not None:
+            return self.authorization_config.now()
+        webhook = (self.authorization_webhook, self.authorization_webhook_settings)
+        return tuple(AuthorizerSettings(one, "", *webhook) for one in self.authorization_modes)

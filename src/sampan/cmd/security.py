@@ -12,14 +12,16 @@ from sampan.core.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SecurityChoices:
-    authorization_modes: tuple[str, ...] = ("Node", "RBAC")
+    authentication_config: str = ""
+    authorization_config: str = ""
+    authorization_modes: tuple[str, ...] = ()  # Node, RBAC
     authorization_policy_file: str = ""
     authorization_webhook_file: str = ""
     token_file: str = ""
     token_webhook_file: str = ""
     account_key_files: tuple[str, ...] = ()
     account_issuers: tuple[str, ...] = ()
-    anonymous: str = "health"
+    anonymous: str = ""  # health
     oidc_issuer: str = ""
     oidc_client_id: str = ""
     oidc_ca_file: str = ""
@@ -46,6 +48,8 @@ class SecurityChoices:
 
 # (flag, field, kind, help); kind: text, names (a list with commas), many (repeated), number
 _FLAGS = (
+    ("--authentication-config", "authentication_config", "text", "an AuthenticationConfiguration"),
+    ("--authorization-config", "authorization_config", "text", "an AuthorizationConfiguration"),
     ("--authorization-mode", "authorization_modes", "names", "default: Node,RBAC"),
     ("--authorization-policy-file", "authorization_policy_file", "text", "for ABAC"),
     ("--authorization-webhook-config-file", "authorization_webhook_file", "text", "for Webhook"),

@@ -7,7 +7,7 @@ Invariant: a file that cannot be read or means nothing stops the start with one 
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -21,17 +21,19 @@ from sampan.apiserver.admission.settings import (
     TolerationSettings,
 )
 from sampan.apiserver.audit_sinks import AuditFile
-from sampan.apiserver.authn.chain import PUBLIC_PATHS
-from sampan.apiserver.authn.front_proxy import FrontProxySettings
-from sampan.apiserver.authn.oidc import OidcSettings
-from sampan.apiserver.authz.modes import MODES
+from sampan.apiserver.authn.settings import PUBLIC_PATHS, FrontProxySettings, OidcSettings
+from sampan.apiserver.authz.settings import MODES
 from sampan.apiserver.outbound import Target
+from sampan.apiserver.reload import Source
+from sampan.apiserver.settings import ApiServerSettings
 from sampan.client import kubeconfig
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.security import SecurityChoices
 from sampan.core.tls import client_context
 
+T = TypeVar("T")
 _MEGABYTE = 1024 * 1024
+DEFAULT_MODES = ("Node", "RBAC")
 _PATHS = {"health": PUBLIC_PATHS, "true": None, "false": frozenset[str]()}
 
 
@@ -39,13 +41,13 @@ def server_settings(chosen: SecurityChoices, client_ca_pem: bytes) -> dict[str, 
     """Fields of ApiServerSettings. Raises CannotStart."""
     _check(chosen)
     settings: dict[str, Any] = {
-        "authorization_modes": chosen.authorization_modes,
+        "authorization_modes": chosen.authorization_modes or DEFAULT_MODES,
         "abac_policy": _text(chosen.authorization_policy_file),
         "authorization_webhook": _target(chosen.authorization_webhook_file),
         "token_file": _text(chosen.token_file),
         "token_webhook": _target(chosen.token_webhook_file),
         "token_other_keys_pem": "\n".join(map(_text, chosen.account_key_files)).encode(),
-        "anonymous_paths": _PATHS[chosen.anonymous],
+        "anonymous_paths": _PATHS[chosen.anonymous or "health"],
         "bootstrap_tokens": True,
         "oidc": _oidc(chosen),
         "admission": _admission(chosen),
@@ -58,6 +60,7 @@ def server_settings(chosen: SecurityChoices, client_ca_pem: bytes) -> dict[str, 
     if chosen.proxy_ca_file:
         pem = _text(chosen.proxy_ca_file).encode()
         settings["front_proxy"] = FrontProxySettings(pem, chosen.proxy_names)
+    settings |= _configured_access(chosen)
     if chosen.account_issuers:
         first = chosen.account_issuers[0]
         settings |= {
@@ -68,7 +71,62 @@ def server_settings(chosen: SecurityChoices, client_ca_pem: bytes) -> dict[str, 
     return settings
 
 
+def _configured_access(chosen: SecurityChoices) -> dict[str, Any]:
+    """What --authentication-config and --authorization-config say, instead of flags."""
+    found: dict[str, Any] = {}
+    # CEL and all that is loaded for whoever has such a file.
+    if chosen.authentication_config:
+        from sampan.cmd.access_files import authentication
+
+        if chosen.oidc_issuer:
+            raise CannotStart("authentication-config file and oidc-* flags are mutually exclusive")
+        issuers = authentication(chosen.authentication_config, _own_issuers(chosen))
+        found["authentication_config"] = issuers
+        rules = _now(issuers, chosen.authentication_config)
+        if rules.anonymous is not None:
+            if chosen.anonymous:
+                raise CannotStart(
+                    "--anonymous-auth flag cannot be set when anonymous field is configured in "
+                    "authentication configuration file"
+                )
+            paths = frozenset(rules.anonymous_paths) or None
+            found["anonymous_paths"] = paths if rules.anonymous else frozenset()
+    if chosen.authorization_config:
+        from sampan.cmd.access_files import authorization
+
+        source = authorization(chosen.authorization_config, _webhook_target)
+        found["authorization_config"] = source
+        _now(source, chosen.authorization_config)
+    return found
+
+
+def _now(source: Source[T], path: str) -> T:
+    try:
+        return source.now()
+    except (OSError, ValueError) as error:
+        raise CannotStart(f"{path}: {error}") from error
+
+
+def _own_issuers(chosen: SecurityChoices) -> tuple[str, ...]:
+    return chosen.account_issuers or (ApiServerSettings().token_issuer,)
+
+
+def _webhook_target(path: str) -> Target:
+    try:
+        found = _target(path)
+    except CannotStart as error:
+        raise ValueError(str(error)) from error
+    assert found is not None
+    return found
+
+
 def _check(chosen: SecurityChoices) -> None:
+    flags = chosen.authorization_modes or chosen.authorization_webhook_file
+    if chosen.authorization_config and flags:
+        raise CannotStart(
+            "--authorization-config can not be specified when --authorization-mode or "
+            "--authorization-webhook-* flags are defined"
+        )
     for mode in chosen.authorization_modes:
         if mode not in MODES:
             raise CannotStart(f"--authorization-mode: {mode!r} is none of {', '.join(MODES)}")
@@ -76,7 +134,7 @@ def _check(chosen: SecurityChoices) -> None:
         raise CannotStart("the mode ABAC needs --authorization-policy-file")
     if "Webhook" in chosen.authorization_modes and not chosen.authorization_webhook_file:
         raise CannotStart("the mode Webhook needs --authorization-webhook-config-file")
-    if chosen.anonymous not in _PATHS:
+    if chosen.anonymous and chosen.anonymous not in _PATHS:
         raise CannotStart("--anonymous-auth is health, true or false")
     if chosen.oidc_issuer and not (
         chosen.oidc_client_id and chosen.oidc_issuer.startswith("https://")
@@ -130,18 +188,19 @@ def _target(path: str) -> Target | None:
     return Target(found.server, tls, found.tls_server_name, found.token)
 
 
-def _oidc(chosen: SecurityChoices) -> OidcSettings | None:
+def _oidc(chosen: SecurityChoices) -> tuple[OidcSettings, ...]:
     if not chosen.oidc_issuer:
-        return None
+        return ()
     tls: Callable[[], ssl.SSLContext] | None = None
     if chosen.oidc_ca_file:
         tls = lambda: client_context(ca_path=chosen.oidc_ca_file)  # noqa: E731
     required = tuple(one.partition("=")[::2] for one in chosen.oidc_required)
-    return OidcSettings(
-        chosen.oidc_issuer, chosen.oidc_client_id, tls, chosen.oidc_username_claim,
+    made = OidcSettings(
+        chosen.oidc_issuer, (chosen.oidc_client_id,), tls, chosen.oidc_username_claim,
         chosen.oidc_username_prefix, chosen.oidc_groups_claim, chosen.oidc_groups_prefix,
         required,
     )  # fmt: skip
+    return (made,)
 
 
 def _audit_file(chosen: SecurityChoices) -> AuditFile | None:

@@ -19,7 +19,7 @@ def test_without_flags_the_server_is_secure():
     assert made.authorization_modes == ("Node", "RBAC")
     assert made.anonymous_paths == {"/healthz", "/livez", "/readyz", "/version"}
     assert made.bootstrap_tokens
-    assert (made.audit_policy, made.encryption, made.oidc) == (None, None, None)
+    assert (made.audit_policy, made.encryption, made.oidc) == (None, None, ())
 
 
 def test_files_become_settings(tmp_path):
@@ -69,7 +69,7 @@ def test_files_become_settings(tmp_path):
     )
     assert str(made.admission.pod_security.defaults["enforce"]) == "baseline:v1.30"
     assert made.admission.event_limits[0].burst == 9
-    assert made.oidc.required_claims == (("a", "b"),)
+    assert made.oidc[0].required_claims == (("a", "b"),)
     assert made.token_other_issuers == ("https://old",)
 
 

@@ -4,9 +4,6 @@ Job: read a certificate that the TLS layer has verified against the client CA.
 Invariant: at most MOST users are remembered, each by the whole certificate.
 """
 
-from cryptography import x509
-from cryptography.x509.oid import NameOID
-
 from sampan.apiserver.authn.user import User, authenticated
 
 MOST = 1024
@@ -28,6 +25,10 @@ class CertificateAuthenticator:
 
 
 def user_of(certificate_der: bytes) -> User:
+    # With the first certificate: a start has no time for cryptography.
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
     subject = x509.load_der_x509_certificate(certificate_der).subject
     names = [str(one.value) for one in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     groups = subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)

@@ -6,26 +6,27 @@ Invariant: a request with bad credentials is 401; it never becomes anonymous.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from sampan.api.errors import Unauthorized
 from sampan.apiserver.authn.bootstrap_tokens import bootstrap_user
 from sampan.apiserver.authn.certificate import CertificateAuthenticator
-from sampan.apiserver.authn.front_proxy import FrontProxy
-from sampan.apiserver.authn.jwt import Parsed, parsed
-from sampan.apiserver.authn.oidc import Oidc
-from sampan.apiserver.authn.token_file import TokenFile
+from sampan.apiserver.authn.settings import PUBLIC_PATHS
 from sampan.apiserver.authn.tokens import BadToken, Lookup, TokenSigner, checked_user
 from sampan.apiserver.authn.user import ANONYMOUS, User, authenticated
-from sampan.apiserver.authn.webhook import TokenWebhook
 from sampan.core.clock import Clock
 from sampan.core.http import Request
 from sampan.core.log import get_logger
 from sampan.core.records import dataclass
 
+if TYPE_CHECKING:  # options.py loads what the settings ask for
+    from sampan.apiserver.authn.front_proxy import FrontProxy
+    from sampan.apiserver.authn.issuers import Issuers
+    from sampan.apiserver.authn.token_file import TokenFile
+    from sampan.apiserver.authn.webhook import TokenWebhook
+
 log = get_logger(__name__)
 
-# Anonymous callers may ask for these and for nothing else.
-PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
 # Whoever asks, whatever the authorization mode.
 ALWAYS_ALLOWED_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
 
@@ -35,11 +36,11 @@ class Authenticators:
     """What there is to ask, besides certificates; None or False: not this one."""
 
     signer: TokenSigner | None = None
-    token_file: TokenFile | None = None
+    token_file: "TokenFile | None" = None
     bootstrap_tokens: bool = False
-    oidc: Oidc | None = None
-    webhook: TokenWebhook | None = None
-    front_proxy: FrontProxy | None = None
+    issuers: "Issuers | None" = None
+    webhook: "TokenWebhook | None" = None
+    front_proxy: "FrontProxy | None" = None
     is_client: Callable[[bytes], bool] | None = None  # None: the TLS layer has one CA only
     anonymous_paths: frozenset[str] | None = PUBLIC_PATHS  # None: every path; empty: none
 
@@ -114,10 +115,10 @@ class Authentication:
 
     async def _outside(self, token: str, audiences: tuple[str, ...]) -> User | None:
         with_ = self._with
-        if with_.oidc is not None and token.count(".") == 2:
-            jwt: Parsed = parsed(token)
-            if with_.oidc.issued(jwt):
-                return await with_.oidc.user(jwt)
+        if with_.issuers is not None:
+            user = await with_.issuers.user(token)
+            if user is not None:
+                return user
         if with_.webhook is not None:
             return await with_.webhook.user(token, audiences)
         return None

@@ -11,20 +11,10 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from sampan.apiserver.authn.certificate import user_of
+from sampan.apiserver.authn.settings import FrontProxySettings
 from sampan.apiserver.authn.user import User
-from sampan.core.records import dataclass
 
 MOST = 256
-
-
-@dataclass(frozen=True, slots=True)
-class FrontProxySettings:
-    ca_pem: bytes
-    allowed_names: tuple[str, ...] = ()  # none: any that the CA has signed
-    user_headers: tuple[str, ...] = ("x-remote-user",)
-    uid_headers: tuple[str, ...] = ("x-remote-uid",)
-    group_headers: tuple[str, ...] = ("x-remote-group",)
-    extra_prefixes: tuple[str, ...] = ("x-remote-extra-",)
 
 
 class Issued:

@@ -1,39 +1,16 @@
-"""JSON web tokens: taken apart, and checked against a public key.
+"""JSON web tokens, taken apart.
 
-Job: text → header, body, signature; does this key sign like that? No claims, no clock.
-Invariant: the key says which algorithms it may be used with; a token's header never chooses alone.
+Job: text → header, body, signature, and back. No keys, no claims, no clock.
 """
 
 import base64
 from typing import Any
 
 import orjson
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from sampan.core.records import dataclass
 
 LONGEST = 64 * 1024
-_HASHES: dict[str, hashes.HashAlgorithm] = {
-    "256": hashes.SHA256(),
-    "384": hashes.SHA384(),
-    "512": hashes.SHA512(),
-}
-_CURVES: dict[str, tuple[str, int]] = {
-    "secp256r1": ("ES256", 32),
-    "secp384r1": ("ES384", 48),
-    "secp521r1": ("ES512", 66),
-}
-_OF_RSA = tuple(f"{kind}{size}" for kind in ("RS", "PS") for size in _HASHES)
-_JWK_CURVES: dict[str, ec.EllipticCurve] = {
-    "P-256": ec.SECP256R1(),
-    "P-384": ec.SECP384R1(),
-    "P-521": ec.SECP521R1(),
-}
-
-Public = ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 
 
 class BadToken(Exception):
@@ -63,108 +40,9 @@ def parsed(token: str) -> Parsed:
     return Parsed(header, body, f"{parts[0]}.{parts[1]}".encode(), signature)
 
 
-class VerifyingKey:
-    def __init__(self, public: Public, key_id: str = "") -> None:
-        self._public = public
-        if isinstance(public, ec.EllipticCurvePublicKey):
-            algorithm, self._size = _CURVES[public.curve.name]
-            self.algorithms: tuple[str, ...] = (algorithm,)
-        else:
-            self.algorithms, self._size = _OF_RSA, 0
-        self.key_id = key_id or _key_id(public)
-
-    def verify(self, token: Parsed) -> None:
-        """Raises BadToken."""
-        algorithm = token.header.get("alg")
-        if algorithm not in self.algorithms:
-            raise BadToken("the token is signed with an algorithm that is not ours")
-        digest = _HASHES[str(algorithm)[2:]]
-        try:
-            if isinstance(self._public, rsa.RSAPublicKey):
-                scheme: padding.AsymmetricPadding = padding.PKCS1v15()
-                if str(algorithm).startswith("PS"):
-                    scheme = padding.PSS(padding.MGF1(digest), digest.digest_size)
-                self._public.verify(token.signature, token.signed, scheme, digest)
-                return
-            size = self._size
-            if len(token.signature) != 2 * size:
-                raise BadToken("the token's signature is not good")
-            r, s = token.signature[:size], token.signature[size:]
-            whole = encode_dss_signature(int.from_bytes(r, "big"), int.from_bytes(s, "big"))
-            self._public.verify(whole, token.signed, ec.ECDSA(digest))
-        except InvalidSignature as error:
-            raise BadToken("the token's signature is not good") from error
-
-    def jwk(self) -> dict[str, str]:
-        """As a key set shows it."""
-        if isinstance(self._public, ec.EllipticCurvePublicKey):
-            shown = {"use": "sig", "kid": self.key_id, "alg": self.algorithms[0]}
-            point = self._public.public_numbers()
-            x, y = (encoded(n.to_bytes(self._size, "big")) for n in (point.x, point.y))
-            curve = f"P-{self._public.curve.key_size}"
-            return {**shown, "kty": "EC", "crv": curve, "x": x, "y": y}
-        numbers = self._public.public_numbers()
-        n, e = (encoded(v.to_bytes((v.bit_length() + 7) // 8, "big")) for v in
-                (numbers.n, numbers.e))  # fmt: skip
-        return {"use": "sig", "kid": self.key_id, "alg": "RS256", "kty": "RSA", "n": n, "e": e}
-
-
-def verifying_keys(pem: bytes) -> list[VerifyingKey]:
-    """Of every key in the text, public or private. Raises ValueError."""
-    found = []
-    for block in _blocks(pem):
-        try:
-            if b"PUBLIC KEY" in block:
-                public: object = serialization.load_pem_public_key(block)
-            else:
-                public = serialization.load_pem_private_key(block, password=None).public_key()
-        except (TypeError, UnsupportedAlgorithm) as error:
-            raise ValueError(f"a key cannot be read: {error}") from error
-        if not isinstance(public, ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
-            raise ValueError("service account tokens need an EC or RSA key")
-        found.append(VerifyingKey(public))
-    return found
-
-
-def key_of_jwk(jwk: dict[str, Any]) -> VerifyingKey | None:
-    """None: not a key that signatures can be checked with."""
-    try:
-        numbers = {one: int.from_bytes(decoded(jwk[one]), "big") for one in ("n", "e", "x", "y")
-                   if one in jwk}  # fmt: skip
-        if jwk.get("kty") == "RSA":
-            public: Public = rsa.RSAPublicNumbers(numbers["e"], numbers["n"]).public_key()
-        elif jwk.get("kty") == "EC":
-            curve = _JWK_CURVES[jwk["crv"]]
-            public = ec.EllipticCurvePublicNumbers(numbers["x"], numbers["y"], curve).public_key()
-        else:
-            return None
-        return VerifyingKey(public, str(jwk.get("kid") or ""))
-    except (KeyError, TypeError, ValueError):
-        return None
-
-
 def encoded(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def decoded(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-
-
-def _key_id(public: Public) -> str:
-    der = public.public_bytes(
-        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    digest = hashes.Hash(hashes.SHA256())
-    digest.update(der)
-    return encoded(digest.finalize())
-
-
-def _blocks(pem: bytes) -> list[bytes]:
-    blocks, current = [], b""
-    for line in pem.splitlines(keepends=True):
-        current += line
-        if line.startswith(b"-----END"):
-            blocks.append(current)
-            current = b""
-    return blocks

@@ -1,4 +1,4 @@
-"""OpenID Connect: tokens of an issuer outside the cluster.
+"""JSON web tokens of issuers outside the cluster (OpenID Connect).
 
 Job: find the issuer's keys, verify a token with them, and turn its claims into a user.
 Invariant: keys come only from the issuer's own discovery document; a key that is not known makes
@@ -6,17 +6,20 @@ Invariant: keys come only from the issuer's own discovery document; a key that i
 """
 
 import ssl
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from sampan.apiserver.authn.jwt import BadToken, Parsed, VerifyingKey, key_of_jwk
+from sampan.apiserver.authn.jwt import BadToken, Parsed
+from sampan.apiserver.authn.jwt_keys import VerifyingKey, key_of_jwk
+from sampan.apiserver.authn.settings import OidcSettings
 from sampan.apiserver.authn.user import User
 from sampan.core.clock import Clock
 from sampan.core.http_client import HttpClient, HttpError
 from sampan.core.log import get_logger
-from sampan.core.records import dataclass
+
+if TYPE_CHECKING:
+    from sampan.apiserver.authn.expressions import Expressions
 
 log = get_logger(__name__)
 
@@ -24,22 +27,11 @@ RETRY_SECONDS = 10.0
 TIMEOUT_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class OidcSettings:
-    issuer: str
-    client_id: str
-    tls: Callable[[], ssl.SSLContext] | None = None
-    username_claim: str = "sub"
-    username_prefix: str = ""  # "-": none; empty: upstream's default
-    groups_claim: str = ""
-    groups_prefix: str = ""
-    required_claims: tuple[tuple[str, str], ...] = ()
-    algorithms: tuple[str, ...] = ("RS256",)
-
-
 class Oidc:
     def __init__(self, settings: OidcSettings, clock: Clock) -> None:
+        """Raises ValueError where an expression cannot be compiled."""
         self._settings, self._clock = settings, clock
+        self._expressions = _expressions(settings)
         self._keys: list[VerifyingKey] = []
         self._asked_at: float | None = None
         self._http: HttpClient | None = None
@@ -56,7 +48,10 @@ class Oidc:
             if not self._verified(token):
                 raise BadToken("oidc: failed to verify signature: no keys matches jwk keyid")
         check_claims(token.body, self._settings, self._clock.now())
-        return user_of(token.body, self._settings)
+        user = user_of(token.body, self._settings, self._expressions)
+        if self._expressions is not None:
+            self._expressions.check_user(user)
+        return user
 
     async def close(self) -> None:
         if self._http is not None:
@@ -79,8 +74,9 @@ class Oidc:
         if self._asked_at is not None and now < self._asked_at + RETRY_SECONDS:
             return
         self._asked_at = now
-        where = f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration"
-        discovery = await self._get(where)
+        issuer = self._settings.issuer.rstrip("/")
+        own = f"{issuer}/.well-known/openid-configuration"
+        discovery = await self._get(self._settings.discovery_url or own)
         if discovery.get("issuer") != self._settings.issuer:
             raise BadToken("oidc: the issuer's document names another issuer")
         keys = (await self._get(str(discovery.get("jwks_uri") or ""))).get("keys")
@@ -107,8 +103,9 @@ class Oidc:
 def check_claims(body: dict[str, Any], settings: OidcSettings, now: float) -> None:
     """Raises BadToken."""
     audiences = body.get("aud")
-    if settings.client_id not in ([audiences] if isinstance(audiences, str) else audiences or ()):
-        raise BadToken(f"oidc: expected audience {settings.client_id!r} got {audiences!r}")
+    given = [audiences] if isinstance(audiences, str) else audiences or ()
+    if not any(one in given for one in settings.audiences):
+        raise BadToken(f"oidc: expected audience {list(settings.audiences)} got {audiences!r}")
     expires, not_before = body.get("exp"), body.get("nbf")
     if not isinstance(expires, int | float) or now >= expires:
         raise BadToken("oidc: token is expired")
@@ -119,15 +116,55 @@ def check_claims(body: dict[str, Any], settings: OidcSettings, now: float) -> No
             raise BadToken(f"oidc: required claim {claim} value does not match")
 
 
-def user_of(body: dict[str, Any], settings: OidcSettings) -> User:
+def user_of(
+    body: dict[str, Any], settings: OidcSettings, expressions: "Expressions | None" = None
+) -> User:
     """Raises BadToken."""
+    if expressions is None:
+        return User(_username(body, settings), _groups(body, settings), _uid(body, settings))
+    from sampan.apiserver.authn.expressions import string_of, strings_of
+
+    expressions.check_claims(body)
+    if expressions.username is None:
+        name = _username(body, settings)
+    else:
+        name = string_of(expressions.username, body)
+        if not name:
+            raise BadToken("oidc: empty username via CEL expression is not allowed")
+    by = expressions.groups
+    groups = _groups(body, settings) if by is None else strings_of(by, body)
+    by_uid = expressions.uid
+    uid = _uid(body, settings) if by_uid is None else string_of(by_uid, body)
+    return User(name, groups, uid, expressions.extra(body))
+
+
+def _username(body: dict[str, Any], settings: OidcSettings) -> str:
     claim = settings.username_claim
     name = body.get(claim)
     if not isinstance(name, str) or not name:
         raise BadToken(f"oidc: parse username claims {claim!r}: claim not present")
     if claim == "email" and body.get("email_verified", True) is not True:
         raise BadToken("oidc: email not verified")
-    return User(_prefix(settings) + name, tuple(_groups(body, settings)))
+    return _prefix(settings) + name
+
+
+def _uid(body: dict[str, Any], settings: OidcSettings) -> str:
+    found = body.get(settings.uid_claim) if settings.uid_claim else ""
+    if not isinstance(found, str):
+        raise BadToken(f"oidc: parse uid claim {settings.uid_claim!r}: not a text")
+    return found
+
+
+def _expressions(settings: OidcSettings) -> "Expressions | None":
+    written = (
+        settings.username_expression, settings.groups_expression, settings.uid_expression,
+        settings.extra, settings.claim_rules, settings.user_rules,
+    )  # fmt: skip
+    if not any(written):
+        return None
+    from sampan.apiserver.authn.expressions import Expressions
+
+    return Expressions(settings)
 
 
 def _prefix(settings: OidcSettings) -> str:
@@ -136,9 +173,9 @@ def _prefix(settings: OidcSettings) -> str:
     return "" if settings.username_claim == "email" else f"{settings.issuer}#"
 
 
-def _groups(body: dict[str, Any], settings: OidcSettings) -> list[str]:
+def _groups(body: dict[str, Any], settings: OidcSettings) -> tuple[str, ...]:
     found = body.get(settings.groups_claim) if settings.groups_claim else None
     groups = [found] if isinstance(found, str) else found or []
     if not isinstance(groups, list) or not all(isinstance(one, str) for one in groups):
         raise BadToken(f"oidc: parse groups claim {settings.groups_claim!r}: not a list of names")
-    return [settings.groups_prefix + one for one in groups]
+    return tuple(settings.groups_prefix + one for one in groups)

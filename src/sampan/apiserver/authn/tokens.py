@@ -11,30 +11,23 @@ import hmac
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import orjson
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from sampan.api.objects import Obj, meta_of, seconds_of, uid_of
-from sampan.apiserver.authn.jwt import (
-    BadToken,
-    Parsed,
-    VerifyingKey,
-    encoded,
-    parsed,
-    verifying_keys,
-)
+from sampan.apiserver.authn.jwt import BadToken, Parsed, encoded, parsed
 from sampan.apiserver.authn.user import ACCOUNT_PREFIX, ACCOUNTS_GROUP, User
 from sampan.core.records import dataclass
+
+if TYPE_CHECKING:
+    from sampan.apiserver.authn.jwt_keys import SigningKey, VerifyingKey
 
 __all__ = ["PREFIX", "BadToken", "Claims", "Lookup", "TokenSigner", "checked_user"]
 
 PREFIX = ACCOUNT_PREFIX
 MOST = 4096
-_EC_BYTES = 32  # P-256: r and s
 _LEGACY_ISSUER = "kubernetes/serviceaccount"
 _DELETED_LEEWAY_SECONDS = 60  # as upstream: a pod that is being deleted may still say goodbye
 _EXTRA = "authentication.kubernetes.io/"
@@ -67,18 +60,34 @@ class TokenSigner:
         other_issuers: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """The other keys and issuers only verify: what was signed before they were replaced."""
-        key = serialization.load_pem_private_key(key_pem, password=None)
-        if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
-            raise ValueError("service account tokens need an EC or RSA key")
-        self._key = key
         self.issuer = issuer
         self._issuers = frozenset({issuer, *other_issuers})
-        self.algorithm = "ES256" if isinstance(key, ec.EllipticCurvePrivateKey) else "RS256"
-        own = VerifyingKey(key.public_key())
-        self.key_id = own.key_id
-        keys = [own, *verifying_keys(other_keys_pem)]
-        self._keys = {one.key_id: one for one in reversed(keys)}
+        self._key_pem, self._other_keys_pem = key_pem, other_keys_pem
         self._known: dict[str, Claims] = {}
+        if other_keys_pem:
+            _ = self._keys  # somebody else's file: what is wrong with it is told at once
+
+    @cached_property
+    def _key(self) -> "SigningKey":
+        # Read with the first token: a start has no time for cryptography.
+        from sampan.apiserver.authn.jwt_keys import SigningKey
+
+        return SigningKey(self._key_pem)
+
+    @cached_property
+    def _keys(self) -> "dict[str, VerifyingKey]":
+        from sampan.apiserver.authn.jwt_keys import verifying_keys
+
+        keys = [self._key.public, *verifying_keys(self._other_keys_pem)]
+        return {one.key_id: one for one in reversed(keys)}
+
+    @property
+    def algorithm(self) -> str:
+        return self._key.algorithm
+
+    @property
+    def key_id(self) -> str:
+        return self._key.public.key_id
 
     def token(self, claims: Claims, now: float, token_id: str) -> str:
         return self._signed(self._body(claims, int(now), token_id))
@@ -144,7 +153,7 @@ class TokenSigner:
     def _signed(self, body: Obj) -> str:
         header = {"alg": self.algorithm, "kid": self.key_id}
         signed = f"{encoded(orjson.dumps(header))}.{encoded(orjson.dumps(body))}"
-        return f"{signed}.{encoded(self._signature(signed.encode()))}"
+        return f"{signed}.{encoded(self._key.signature(signed.encode()))}"
 
     def _body(self, claims: Claims, now: int, token_id: str) -> Obj:
         inner: Obj = {"namespace": claims.namespace}
@@ -164,12 +173,6 @@ class TokenSigner:
             "nbf": now,
             "sub": f"{PREFIX}{claims.namespace}:{claims.service_account}",
         }
-
-    def _signature(self, data: bytes) -> bytes:
-        if isinstance(self._key, rsa.RSAPrivateKey):
-            return self._key.sign(data, padding.PKCS1v15(), hashes.SHA256())
-        r, s = decode_dss_signature(self._key.sign(data, ec.ECDSA(hashes.SHA256())))
-        return r.to_bytes(_EC_BYTES, "big") + s.to_bytes(_EC_BYTES, "big")
 
 
 def checked_user(

@@ -64,6 +64,14 @@ def masters(attributes: Attributes) -> tuple[Decision, str]:
 Kind = tuple[str, tuple[str, ...], str, str, str, str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class AuthorizerChain:
+    authorizers: tuple[Authorizer, ...]
+    rules: tuple[Rules, ...] = ()
+    # Whether what this user may do holds until it is said that something has changed.
+    steady: Callable[[User], bool] | None = None
+
+
 class Authorization:
     """Remembers what is allowed whatever the object's name, where `steady` says that this holds
     until `forget` is called."""
@@ -74,17 +82,20 @@ class Authorization:
         rules: Sequence[Rules] = (),
         steady: Callable[[User], bool] | None = None,
     ) -> None:
-        self._authorizers = tuple(authorizers)
-        self._rules = tuple(rules)
-        self._steady = steady
+        self._chain = AuthorizerChain(tuple(authorizers), tuple(rules), steady)
         self.known: dict[Kind, str] = {}
+
+    def replace(self, chain: AuthorizerChain) -> None:
+        self._chain = chain
+        self.forget()
 
     def forget(self) -> None:
         self.known.clear()
 
     async def remember(self, kind: Kind, attributes: Attributes, reason: str) -> None:
         """After a yes: if it would be one without a name, it is one for every name."""
-        if self._steady is None or not self._steady(attributes.user):
+        steady = self._chain.steady
+        if steady is None or not steady(attributes.user):
             return
         if attributes.name:
             nameless = replace(attributes, name="", field_selector="")
@@ -97,7 +108,7 @@ class Authorization:
 
     def rules(self, user: User, namespace: str) -> UserRules:
         """What every authorizer knows, together."""
-        known = [one(user, namespace) for one in self._rules]
+        known = [one(user, namespace) for one in self._chain.rules]
         trouble = [one.trouble for one in known if one.trouble]
         return UserRules(
             [rule for one in known for rule in one.rules],
@@ -112,7 +123,7 @@ class Authorization:
     async def review(self, attributes: Attributes) -> tuple[bool, bool, str]:
         """(allowed, denied outright, why)."""
         reasons: list[str] = []
-        for authorizer in self._authorizers:
+        for authorizer in self._chain.authorizers:
             opinion = authorizer(attributes)
             decision, reason = opinion if isinstance(opinion, tuple) else await opinion
             if decision is not Decision.NO_OPINION:

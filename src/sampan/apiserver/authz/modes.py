@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from sampan.api.calls import Item
 from sampan.api.resources import PODS
 from sampan.apiserver.authn.user import MASTERS, User
-from sampan.apiserver.authz import abac
 from sampan.apiserver.authz.bootstrap.objects import CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS
 from sampan.apiserver.authz.chain import (
     Attributes,
     Authorization,
     Authorizer,
+    AuthorizerChain,
     Decision,
     Rules,
     UserRules,
@@ -22,12 +22,12 @@ from sampan.apiserver.authz.chain import (
 from sampan.apiserver.authz.followed import follow
 from sampan.apiserver.authz.node import NodeAuthorizer, NodeGraph, node_of
 from sampan.apiserver.authz.rbac import RBAC_KINDS, Rbac
-from sampan.apiserver.authz.webhook import WebhookAuthorizer, WebhookAuthorizerSettings
+from sampan.apiserver.authz.settings import AuthorizerSettings
 from sampan.apiserver.outbound import Caller
 from sampan.apiserver.registry.generic import Registry
 from sampan.core.clock import Clock
+from sampan.core.metrics import Metrics
 
-MODES = ("AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node")
 _EVERYTHING = UserRules(
     [
         {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
@@ -64,48 +64,82 @@ def followed_graph(registry: Registry) -> NodeGraph:
     return graph
 
 
-def authorization(
-    modes: Sequence[str],
-    registry: Registry,
-    rbac: Rbac,
-    abac_policy: str,
-    webhook: tuple[Caller, WebhookAuthorizerSettings] | None,
-    clock: Clock,
-) -> Authorization:
-    """In the order of the modes; system:masters come first, as upstream's privileged group."""
-    authorizers: list[Authorizer] = [masters]
-    rules: list[Rules] = [] if "RBAC" in modes else [_rules_of_masters]
-    for mode in modes:
-        match mode:
+class Modes:
+    """Builds chains: at the start, and again when the configuration file says something else."""
+
+    def __init__(
+        self, registry: Registry, rbac: Rbac, abac_policy: str, clock: Clock, metrics: Metrics
+    ) -> None:
+        self._registry, self._rbac, self._abac_policy = registry, rbac, abac_policy
+        self._clock, self._metrics = clock, metrics
+        self._node: NodeAuthorizer | None = None
+        self._callers: list[Caller] = []
+
+    def authorization(self, chosen: Sequence[AuthorizerSettings]) -> Authorization:
+        chain = self._chain(chosen)
+        made = Authorization(chain.authorizers, chain.rules, chain.steady)
+        self._rbac.on_change = made.forget
+        return made
+
+    async def replace(
+        self, authorization: Authorization, chosen: Sequence[AuthorizerSettings]
+    ) -> None:
+        """Raises ValueError, and changes nothing then."""
+        former, self._callers = self._callers, []
+        try:
+            chain = self._chain(chosen)
+        except ValueError:
+            self._callers = former
+            raise
+        authorization.replace(chain)
+        for one in former:
+            await one.close()
+
+    async def close(self) -> None:
+        for one in self._callers:
+            await one.close()
+
+    def _chain(self, chosen: Sequence[AuthorizerSettings]) -> AuthorizerChain:
+        """In the order given; system:masters come first, as upstream's privileged group."""
+        modes = [one.mode for one in chosen]
+        rules: list[Rules] = [] if "RBAC" in modes else [_rules_of_masters]
+        built = [self._built(one) for one in chosen]
+        rules += [one for _, one in built if one is not None]
+        # What a webhook says holds for a while only, and what a node may changes with its pods.
+        steady = None if "Webhook" in modes else (lambda user: node_of(user) is None)
+        return AuthorizerChain((masters, *(one for one, _ in built)), tuple(rules), steady)
+
+    def _built(self, chosen: AuthorizerSettings) -> tuple[Authorizer, Rules | None]:
+        match chosen.mode:
             case "AlwaysAllow":
-                authorizers.append(always_allow)
-                rules.append(lambda _user, _namespace: _EVERYTHING)
+                return always_allow, lambda _user, _namespace: _EVERYTHING
             case "AlwaysDeny":
-                authorizers.append(always_deny)
+                return always_deny, None
             case "RBAC":
-                authorizers.append(rbac.authorize)
-                rules.append(rbac.rules)
+                return self._rbac.authorize, self._rbac.rules
             case "Node":
-                node = NodeAuthorizer(followed_graph(registry))
-                authorizers.append(node.authorize)
-                rules.append(node.rules)
+                if self._node is None:
+                    self._node = NodeAuthorizer(followed_graph(self._registry))
+                return self._node.authorize, self._node.rules
             case "ABAC":
-                by_file = abac.Abac(abac.policies(abac_policy))
-                authorizers.append(by_file.authorize)
-                rules.append(by_file.rules)
+                from sampan.apiserver.authz import abac
+
+                by_file = abac.Abac(abac.policies(self._abac_policy))
+                return by_file.authorize, by_file.rules
             case "Webhook":
-                if webhook is None:
-                    raise ValueError("the mode Webhook needs a webhook to ask")
-                asking = WebhookAuthorizer(*webhook, clock)
-                authorizers.append(asking.authorize)
-                rules.append(asking.rules)
-            case _:
-                raise ValueError(f'"{mode}" is not a valid mode')
-    # What a webhook says holds for a while only, and what a node may changes with its pods.
-    steady = None if "Webhook" in modes else (lambda user: node_of(user) is None)
-    made = Authorization(authorizers, rules, steady)
-    rbac.on_change = made.forget
-    return made
+                return self._webhook(chosen)
+        raise ValueError(f'"{chosen.mode}" is not a valid mode')
+
+    def _webhook(self, chosen: AuthorizerSettings) -> tuple[Authorizer, Rules]:
+        from sampan.apiserver.authz.webhook import WebhookAuthorizer
+
+        if chosen.target is None:
+            raise ValueError("the mode Webhook needs a webhook to ask")
+        self._callers.append(Caller(chosen.target))
+        asking = WebhookAuthorizer(
+            self._callers[-1], chosen.webhook, self._clock, chosen.name, self._metrics
+        )
+        return asking.authorize, asking.rules
 
 
 def _rules_of_masters(user: User, _namespace: str) -> UserRules:

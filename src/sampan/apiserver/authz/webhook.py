@@ -5,17 +5,23 @@ Invariant: a server that cannot be asked allows nothing: the failure policy is n
 Invariant: at most MOST answers are remembered.
 """
 
+from typing import TYPE_CHECKING
+
 import orjson
 
 from sampan.api import selectors
 from sampan.api.objects import Obj
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes, Decision, UserRules
+from sampan.apiserver.authz.settings import WebhookAuthorizerSettings
 from sampan.apiserver.outbound import Caller, CallFailed
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
-from sampan.core.records import dataclass
+from sampan.core.metrics import Metrics
+
+if TYPE_CHECKING:
+    from sampan.apiserver.authz.conditions import Conditions
 
 log = get_logger(__name__)
 
@@ -25,21 +31,28 @@ RETRY = Backoff(first_seconds=0.5, cap_seconds=5.0)
 TOO_LARGE = 10_000  # as upstream: what a caller made this long is not worth remembering
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookAuthorizerSettings:
-    allowed_seconds: float = 300.0
-    denied_seconds: float = 30.0
-    timeout_seconds: float = 30.0
-    denies_on_failure: bool = False
-
-
 class WebhookAuthorizer:
-    def __init__(self, caller: Caller, settings: WebhookAuthorizerSettings, clock: Clock) -> None:
+    def __init__(
+        self,
+        caller: Caller,
+        settings: WebhookAuthorizerSettings,
+        clock: Clock,
+        name: str = "",
+        metrics: Metrics | None = None,
+    ) -> None:
+        """Raises ValueError where a match condition cannot be compiled."""
         self._caller, self._settings, self._clock = caller, settings, clock
         self._known: dict[bytes, tuple[float, tuple[Decision, str]]] = {}
+        self._conditions = _conditions(settings, name, metrics)
 
     async def authorize(self, attributes: Attributes) -> tuple[Decision, str]:
         review = review_of(attributes)
+        if self._conditions is not None:
+            met = self._conditions.met(review["spec"])
+            if met is None and self._settings.denies_on_failure:
+                return Decision.DENY, "a match condition of the webhook authorizer failed"
+            if not met:
+                return Decision.NO_OPINION, ""
         key = orjson.dumps(review)
         known = self._known.get(key)
         now = self._clock.monotonic()
@@ -75,6 +88,17 @@ class WebhookAuthorizer:
             except CallFailed:
                 await self._clock.sleep(RETRY.delay(attempt))
         return await self._caller.post(review, self._settings.timeout_seconds)
+
+
+def _conditions(
+    settings: WebhookAuthorizerSettings, name: str, metrics: Metrics | None
+) -> "Conditions | None":
+    if not settings.conditions:
+        return None
+    # CEL is loaded for whoever writes conditions.
+    from sampan.apiserver.authz.conditions import Conditions
+
+    return Conditions(settings.conditions, name, metrics)
 
 
 def review_of(attributes: Attributes) -> Obj:

@@ -8,7 +8,8 @@ from cryptography.hazmat.primitives import serialization
 
 from sampan.api.errors import Unauthorized
 from sampan.apiserver.authn.chain import Authentication, Authenticators
-from sampan.apiserver.authn.front_proxy import FrontProxy, FrontProxySettings, Issued
+from sampan.apiserver.authn.front_proxy import FrontProxy, Issued
+from sampan.apiserver.authn.settings import FrontProxySettings
 from sampan.core.clock import SystemClock
 from sampan.core.http import Request
 from sampan.testing.certificates import Authority

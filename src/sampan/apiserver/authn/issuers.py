@@ -1,0 +1,44 @@
+"""The issuers of tokens from outside: several, and exchangeable while the server runs.
+
+Job: find the one that a token names.
+Owner: Authentication; a reload replaces all of them at once.
+"""
+
+from collections.abc import Sequence
+
+from sampan.apiserver.authn.jwt import BadToken, parsed
+from sampan.apiserver.authn.oidc import Oidc
+from sampan.apiserver.authn.settings import OidcSettings
+from sampan.apiserver.authn.user import User
+from sampan.core.clock import Clock
+
+
+class Issuers:
+    def __init__(self, settings: Sequence[OidcSettings], clock: Clock) -> None:
+        """Raises ValueError where an expression cannot be compiled."""
+        self._clock = clock
+        self._issuers = [Oidc(one, clock) for one in settings]
+
+    async def user(self, token: str) -> User | None:
+        """None: nobody here has issued it. Raises BadToken."""
+        if token.count(".") != 2:
+            return None
+        try:
+            jwt = parsed(token)
+        except BadToken:
+            return None  # somebody else may know what it is
+        for one in self._issuers:
+            if one.issued(jwt):
+                return await one.user(jwt)
+        return None
+
+    async def replace(self, settings: Sequence[OidcSettings]) -> None:
+        """Raises ValueError, and changes nothing then."""
+        made = [Oidc(one, self._clock) for one in settings]
+        former, self._issuers = self._issuers, made
+        for one in former:
+            await one.close()
+
+    async def close(self) -> None:
+        for one in self._issuers:
+            await one.close()
