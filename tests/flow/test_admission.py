@@ -603,3 +603,64 @@ def test_a_webhook_behind_a_service_must_show_the_services_name(authority):
         assert asked == []
 
     hooked(authority, lambda *_: {"allowed": True}, test)
+
+
+@pytest.mark.slow
+def test_connections_go_through_admission_with_what_they_ask_for(authority):
+    """[A3] exec, attach, port-forward and proxy are CONNECT, with options as their object."""
+
+    def answer(request, _path):
+        if request["object"].get("command") == ["sh"]:
+            return {"allowed": False, "status": {"message": "no shells"}}
+        return {"allowed": True}
+
+    async def test(api, url, asked):
+        rule = {
+            "operations": ["CONNECT"],
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "resources": ["pods/exec", "pods/attach", "pods/portforward", "*/proxy"],
+        }
+        hook = configuration(authority, url, rules=[rule])
+        await api.made(f"{HOOKS}/validatingwebhookconfigurations", hook)
+        await api.made(PODS, pod("a"))
+        refused = await api.get(f"{PODS}/a/exec?command=sh&stdin=true&container=main")
+        assert refused.message.endswith("denied the request: no shells")
+        request = asked[-1]
+        assert request["operation"] == "CONNECT"
+        assert (request["subResource"], request["name"]) == ("exec", "a")
+        assert request["kind"] == {"group": "", "version": "v1", "kind": "PodExecOptions"}
+        assert request["resource"] == {"group": "", "version": "v1", "resource": "pods"}
+        assert request["object"] == {
+            "kind": "PodExecOptions",
+            "apiVersion": "v1",
+            "stdin": True,
+            "container": "main",
+            "command": ["sh"],
+        }
+        # Whatever is admitted goes on; this server has no nodes to go to.
+        for path, kind in (
+            ("exec?command=ls", "PodExecOptions"),
+            ("attach?tty=true", "PodAttachOptions"),
+            ("portforward?ports=80", "PodPortForwardOptions"),
+            ("proxy/a/b", "PodProxyOptions"),
+        ):
+            assert (await api.get(f"{PODS}/a/{path}")).status == 503
+            assert asked[-1]["object"]["kind"] == kind
+        assert asked[-1]["object"]["path"] == "/a/b"
+        assert (await api.get("/api/v1/nodes/n/proxy/metrics")).status == 503
+        assert asked[-1]["object"]["kind"] == "NodeProxyOptions"
+        before = len(asked)
+        assert (await api.get(f"{PODS}/a/log")).status == 503
+        assert len(asked) == before  # reading a log is no connection
+
+    hooked(authority, answer, test)
+
+
+def test_nothing_connects_where_everything_is_denied():
+    async def test(api):
+        reply = await api.get(f"{PODS}/a/exec?command=ls")
+        assert reply.status == 403
+        assert "admission control is denying all modifications" in reply.message
+
+    run(test, enabled=("AlwaysDeny",))
