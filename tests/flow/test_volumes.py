@@ -12,7 +12,13 @@ from sampan.api.resources import (
 from sampan.testing.control_plane import story
 
 with_binder = story(
-    ["persistentvolume-binder-controller", "pvc-protection", "pv-protection", "local-provisioner"]
+    [
+        "persistentvolume-binder-controller",
+        "persistentvolume-expander-controller",
+        "pvc-protection",
+        "pv-protection",
+        "local-provisioner",
+    ]
 )
 
 
@@ -295,7 +301,7 @@ async def test_what_the_provisioner_cannot_make_is_refused_by_name(plane):
     assert "ProvisioningFailed" in await reasons(plane)
 
 
-async def at_once_class(plane):
+async def at_once_class(plane, **more):
     await created(
         plane,
         {
@@ -304,5 +310,54 @@ async def at_once_class(plane):
             "metadata": {"name": "at-once"},
             "provisioner": "sampan.io/local",
             "volumeBindingMode": "Immediate",
+            **more,
         },
     )
+
+
+async def ask_for(plane, size):
+    patch = {"spec": {"resources": {"requests": {"storage": size}}}}
+    await plane.client.patch(PERSISTENT_VOLUME_CLAIMS, "default", "data", patch, patch_type="merge")
+    await plane.settled()
+
+
+@with_binder
+async def test_a_volume_of_ours_grows_with_its_claim(plane):
+    await at_once_class(plane, allowVolumeExpansion=True)
+    await created(plane, node("a"), claim(storageClassName="at-once"))
+    await ask_for(plane, "7Gi")
+    found = await get_claim(plane)
+    assert found["status"]["capacity"] == {"storage": "7Gi"}
+    made = await get_volume(plane, found["spec"]["volumeName"])
+    assert made["spec"]["capacity"] == {"storage": "7Gi"}
+    assert "VolumeResizeSuccessful" in await reasons(plane)
+
+
+@with_binder
+async def test_of_another_provisioners_volume_it_is_said_who_has_to_do_it(plane):
+    await at_once_class(plane, provisioner="example.com/other", allowVolumeExpansion=True)
+    await created(plane, volume("v", storageClassName="at-once"), claim(storageClassName="at-once"))
+    assert (await get_claim(plane))["status"]["phase"] == "Bound"
+    before = (await get_claim(plane))["status"]["capacity"]
+    await ask_for(plane, "70Gi")
+    assert (await get_claim(plane))["status"]["capacity"] == before
+    assert "ExternalExpanding" in await reasons(plane)
+
+
+@with_binder
+async def test_a_claim_says_which_pods_wait_with_it(plane):
+    await created(plane, claim(storageClassName="standard"))
+    assert await reasons(plane) == ["WaitForFirstConsumer"]
+    user = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "user", "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "volumes": [user]},
+    }
+    await plane.client.create(PODS, pod)
+    await plane.settled()
+    events = (await plane.client.list(EVENTS, "default")).items
+    assert [one["message"] for one in events if one["reason"] == "WaitForPodScheduled"] == [
+        "waiting for pod user to be scheduled"
+    ]

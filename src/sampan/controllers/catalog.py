@@ -40,6 +40,7 @@ from sampan.controllers.small_statuses import (
 from sampan.controllers.statefulset import statefulset_controller
 from sampan.controllers.taint_eviction import taint_eviction_controller
 from sampan.controllers.ttl_after_finished import ttl_after_finished_controller
+from sampan.controllers.volume_expansion import volume_expansion_controller
 from sampan.controllers.volume_protection import (
     claim_protection_controller,
     volume_protection_controller,
@@ -88,6 +89,7 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         claim_protection_controller(),
         volume_protection_controller(),
         local_provisioner(),
+        volume_expansion_controller(),
         horizontal_pod_autoscaler_controller(),
         resource_quota_controller(),
         endpointslice_mirroring_controller(),

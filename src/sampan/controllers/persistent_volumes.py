@@ -9,6 +9,7 @@ Invariant: a claim that was bound is never bound to anything else; it is Lost at
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from sampan.api import pods as pod_facts
 from sampan.api.errors import NotFound
 from sampan.api.objects import (
     Obj,
@@ -19,7 +20,12 @@ from sampan.api.objects import (
     revision_of,
     uid_of,
 )
-from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
+from sampan.api.resources import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    STORAGE_CLASSES,
+)
 from sampan.api.storage import (
     BETA_PROVISIONER,
     BIND_COMPLETED,
@@ -46,6 +52,7 @@ from sampan.controllers.actions import (
 )
 from sampan.controllers.controller import Caches, Controller, View
 from sampan.controllers.volume_matching import best_match, is_bound_to, mismatch
+from sampan.controllers.volume_protection import claim_keys
 from sampan.core.records import dataclass
 
 # Some events say that something is still missing: said again before the last one expires.
@@ -68,6 +75,7 @@ class Storage:
 
     volumes: Mapping[str, Obj]
     classes: Mapping[str, Obj]
+    users: Sequence[str] = ()  # names of the pods that wait with the claim
 
 
 def persistent_volume_binder() -> Controller:
@@ -79,9 +87,10 @@ def persistent_volume_binder() -> Controller:
             PERSISTENT_VOLUME_CLAIMS: _claim_changed,
             PERSISTENT_VOLUMES: _volume_changed,
             STORAGE_CLASSES: _class_changed,
+            PODS: _first_user_came,
         },
         planned=_planned,
-        indices={PERSISTENT_VOLUME_CLAIMS: {"unbound": _unbound}},
+        indices={PERSISTENT_VOLUME_CLAIMS: {"unbound": _unbound}, PODS: {"claims": claim_keys}},
         workers=1,
     )
 
@@ -103,8 +112,7 @@ def plan_claim(claim: Obj, storage: Storage) -> Plan:
     if volume is not None:
         return _bind(volume, claim)
     if delayed and SELECTED_NODE not in annotations_of(claim):
-        words = "waiting for first consumer to be created before binding"
-        return _pending(claim, "Normal", "WaitForFirstConsumer", words)
+        return _pending(claim, "Normal", *_waits_for(storage.users))
     return _wanted_from_provisioner(claim, found)
 
 
@@ -129,6 +137,14 @@ def plan_volume(volume: Obj, claim: Obj | None) -> Plan:
 
 
 # A claim's turn.
+
+
+def _waits_for(users: Sequence[str]) -> tuple[str, str]:
+    if not users:
+        words = "waiting for first consumer to be created before binding"
+        return "WaitForFirstConsumer", words
+    pods = f"pod {users[0]}" if len(users) == 1 else f"pods {','.join(users)}"
+    return "WaitForPodScheduled", f"waiting for {pods} to be scheduled"
 
 
 def _bound_claim(claim: Obj, storage: Storage) -> Plan:
@@ -245,12 +261,15 @@ def _settled(volume: Obj, claim: Obj) -> list[Action]:
                 settled=(NotFound,),
             )
         )
+    before: Obj = claim.get("status") or {}
     status = {
-        **(claim.get("status") or {}),
+        **before,
         "phase": "Bound",
         "accessModes": volume["spec"].get("accessModes") or [],
-        "capacity": volume["spec"].get("capacity") or {},
     }
+    # As upstream: only on becoming bound. Later the two may differ while a volume grows.
+    if before.get("phase") != "Bound":
+        status["capacity"] = volume["spec"].get("capacity") or {}
     got = status_patch(PERSISTENT_VOLUME_CLAIMS, claim, status)
     return [*actions, got] if got is not None else actions
 
@@ -286,13 +305,14 @@ def _released(volume: Obj) -> Plan:
         return NOTHING
     if policy == "Delete" and PROVISIONED_BY in annotations_of(volume):
         return NOTHING  # whoever made it takes it away
-    done = "delet" if policy == "Delete" else "recycl"
-    message = (
-        f'error getting {done}er volume plugin for volume "{name_of(volume)}": '
-        f"no {done}able volume plugin matched"
-    )
+    message = "No recycler plugin found for the volume!"
+    if policy == "Delete":
+        message = (
+            f'error getting deleter volume plugin for volume "{name_of(volume)}": '
+            "no deletable volume plugin matched"
+        )
     reason = f"VolumeFailed{policy}"
-    failed = {**status, "phase": "Failed", "reason": reason, "message": message}
+    failed = {**status, "phase": "Failed", "message": message}
     patch = status_patch(PERSISTENT_VOLUMES, volume, failed)
     event = Record(reference_to(volume), "Warning", reason, message)
     return Plan([event] if patch is None else [patch, event])
@@ -339,8 +359,14 @@ async def _planned(view: View, key: Claim | Volume) -> Plan:
     storage = Storage(
         {name_of(one): one for one in volumes.all()},
         {name_of(one): one for one in view.cache(STORAGE_CLASSES).all()},
+        _users(view.cache, key.key),
     )
     return plan_claim(claim, storage)
+
+
+def _users(caches: Caches, key: str) -> list[str]:
+    pods = caches(PODS).by("claims", key)
+    return sorted(name_of(pod) for pod in pods if not pod_facts.node_name(pod))
 
 
 def _claim_of(volume: Obj, find: Callable[[str], Obj | None]) -> Obj | None:
@@ -379,6 +405,15 @@ def _volume_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterabl
 def _class_changed(caches: Caches, _old: Obj | None, _new: Obj | None) -> Iterable[Claim]:
     for claim in caches(PERSISTENT_VOLUME_CLAIMS).by("unbound", "yes"):
         yield Claim(key_of(claim))
+
+
+def _first_user_came(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[Claim]:
+    if old is not None or new is None:
+        return
+    for key in claim_keys(new):
+        claim = caches(PERSISTENT_VOLUME_CLAIMS).get(key)
+        if claim is not None and list(_unbound(claim)):
+            yield Claim(key)
 
 
 def _unbound(claim: Obj) -> Iterable[str]:
