@@ -41,7 +41,6 @@ from sampan.apiserver.authz.settings import AuthorizerSettings
 from sampan.apiserver.chain import Chain, Parts
 from sampan.apiserver.discovery import Discovery
 from sampan.apiserver.documents import Documents
-from sampan.apiserver.encryption import EncryptedStore, transformers
 from sampan.apiserver.flow.control import FlowControl
 from sampan.apiserver.flow.objects import LEVELS, SCHEMAS, flow_objects
 from sampan.apiserver.flow.objects import reconciled as flow_reconciled
@@ -77,6 +76,7 @@ from sampan.store.contract import Store
 
 if TYPE_CHECKING:
     from sampan.apiserver.authn.configuration import AuthenticationRules
+    from sampan.apiserver.encryption import EncryptedStore
 
 _BOUND = {one.plural: one for one in (NODES, PODS, SECRETS, SERVICE_ACCOUNTS)}
 
@@ -95,6 +95,9 @@ class ApiServer:
         self._clock = clock
         self._encrypted: EncryptedStore | None = None
         if settings.encryption is not None:
+            # Who stores in plain text does not wait for cryptography.
+            from sampan.apiserver.encryption import EncryptedStore, transformers
+
             store = self._encrypted = EncryptedStore(store, transformers(settings.encryption))
         self._cache = WatchCache(store, clock)
         self._registry = registry = Registry(store, self._cache)
