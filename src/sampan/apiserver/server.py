@@ -96,9 +96,10 @@ class ApiServer:
         self._encrypted: EncryptedStore | None = None
         if settings.encryption is not None:
             # Who stores in plain text does not wait for cryptography.
-            from sampan.apiserver.encryption import EncryptedStore, transformers
+            from sampan.apiserver import encryption
 
-            store = self._encrypted = EncryptedStore(store, transformers(settings.encryption))
+            keys = encryption.transformers(settings.encryption)
+            store = self._encrypted = encryption.EncryptedStore(store, keys)
         self._cache = WatchCache(store, clock)
         self._registry = registry = Registry(store, self._cache)
         signer = token_signer(settings)
