@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sampan.api.errors import ApiError, Forbidden, NotFound
-from sampan.api.objects import Obj, uid_of
-from sampan.api.resources import PODS
+from sampan.api.objects import Obj, name_of, namespace_of, uid_of
+from sampan.api.resources import EVENTS, PODS
 from sampan.client import kubeconfig, rest
+from sampan.cmd.diagnosis import Finding, diagnosis
 from sampan.core.clock import SystemClock
 from sampan.scheduler.decide import Chosen
 from sampan.scheduler.rows import node_of
@@ -38,7 +39,9 @@ async def _why(name: str, namespace: str, kubeconfig_path: str) -> int:
     client = rest.connect(loaded.connection(), clock=SystemClock())
     try:
         pod = await client.get(PODS, namespace, name)
-        lines = answer(pod, explained(pod, await fetched(client)))
+        objects = await fetched(client)
+        findings = diagnosis(pod, await _events_about(client, pod), _node_in(objects, pod))
+        lines = answer(pod, explained(pod, objects), findings)
         record = await _record(client, namespace, name)
         if record is not None and record.get("uid") == uid_of(pod) and "chosen" in record:
             lines += ["", *remembered(record)]
@@ -46,6 +49,23 @@ async def _why(name: str, namespace: str, kubeconfig_path: str) -> int:
     finally:
         await client.close()
     return 0
+
+
+async def _events_about(client: rest.RestClient, pod: Obj) -> list[Obj]:
+    """The oldest first; none where they may not be read."""
+    selector = f"involvedObject.uid={uid_of(pod)}"
+    try:
+        found = await client.list(EVENTS, namespace_of(pod), field_selector=selector)
+    except Forbidden:
+        return []
+    return sorted(found.items, key=lambda one: one.get("lastTimestamp") or "")
+
+
+def _node_in(objects: Sequence[Obj], pod: Obj) -> Obj | None:
+    for one in objects:
+        if one["kind"] == "Node" and name_of(one) == node_of(pod):
+            return one
+    return None
 
 
 async def _record(client: rest.RestClient, namespace: str, name: str) -> Obj | None:
@@ -69,12 +89,14 @@ def remembered(record: Obj) -> list[str]:
     return lines
 
 
-def answer(pod: Obj, found: Explained) -> list[str]:
+def answer(pod: Obj, found: Explained, findings: Sequence[Finding] = ()) -> list[str]:
     """What is printed, line by line. Pure."""
     meta = pod["metadata"]
     title = f"pod {meta.get('namespace')}/{meta.get('name')}"
     if node := node_of(pod):
-        lines = [f"{title} is on {node}.", *_troubles(pod)]
+        lines = [f"{title} is on {node} and {_state(pod)}.", *_shown(findings)]
+        if findings:
+            return lines  # where else it could go is not what keeps it
         lines += ["", "Were it to be placed now:"]
     else:
         lines = [f"{title} is Pending and has no node."]
@@ -118,6 +140,25 @@ def _scores(best: Sequence[tuple[str, int, Mapping[str, int]]]) -> list[str]:
     return table(("BEST NODES", "POINTS", *rules), rows)
 
 
+def _state(pod: Obj) -> str:
+    status = pod.get("status") or {}
+    if (phase := status.get("phase")) in ("Succeeded", "Failed"):
+        return f"has {phase.lower()}"
+    for one in status.get("conditions") or ():
+        if one.get("type") == "Ready":
+            return "is Ready" if one.get("status") == "True" else "is not Ready"
+    return "is not Ready"
+
+
+def _shown(findings: Sequence[Finding]) -> list[str]:
+    if not findings:
+        return []
+    rows = [(one.where, one.what, one.why) for one in findings]
+    lines = ["", *table(("WHERE", "WHAT", "WHY"), rows)]
+    advice = [f"  {one.where}: {one.advice}" for one in findings if one.advice]
+    return [*lines, "", "What to do:", *advice] if advice else lines
+
+
 def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
 
@@ -127,29 +168,3 @@ def _condition(pod: Obj) -> str:
         if one.get("type") == "PodScheduled" and one.get("status") == "False":
             return str(one.get("message") or one.get("reason") or "")
     return ""
-
-
-def _troubles(pod: Obj) -> list[str]:
-    """Conditions that are not met, containers that wait or came back."""
-    status = pod.get("status") or {}
-    lines = [
-        f"{one['type']} is {one['status']}: "
-        f"{one.get('reason', '')} {one.get('message', '')}".rstrip()
-        for one in status.get("conditions") or ()
-        if one.get("status") != "True" and one.get("type") != "DisruptionTarget"
-    ]
-    for one in (
-        *(status.get("initContainerStatuses") or ()),
-        *(status.get("containerStatuses") or ()),
-    ):
-        waiting = (one.get("state") or {}).get("waiting") or {}
-        if waiting:
-            why = f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
-            lines.append(f"container {one['name']} waits: {why}")
-        ended = (one.get("lastState") or {}).get("terminated") or {}
-        if one.get("restartCount"):
-            lines.append(
-                f"container {one['name']} was restarted {one['restartCount']} time(s); "
-                f"the last run ended with {ended.get('exitCode')} ({ended.get('reason', '')})"
-            )
-    return lines

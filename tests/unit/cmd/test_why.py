@@ -1,3 +1,4 @@
+from sampan.cmd.diagnosis import diagnosis
 from sampan.cmd.schedule import answer as schedule_answer
 from sampan.cmd.schedule import run as schedule
 from sampan.cmd.why import answer, remembered, run
@@ -38,7 +39,7 @@ def test_a_pending_pod_is_told_who_refuses_it_and_what_would_help():
     ]
 
 
-def test_a_pod_that_is_not_ready_or_restarts_is_told_why():
+def test_a_pod_that_is_not_ready_or_restarts_is_told_why_and_what_to_do():
     """[X2]"""
     status = {
         "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady"}],
@@ -51,13 +52,25 @@ def test_a_pod_that_is_not_ready_or_restarts_is_told_why():
         ],
     }  # fmt: skip
     made = pod(status=status, nodeName="a")
-    lines = answer(made, explained(made, [node("a")]))
-    assert lines[:4] == [
-        "pod default/p is on a.",
-        "Ready is False: ContainersNotReady",
-        "container c waits: CrashLoopBackOff back-off 40s",
-        "container c was restarted 3 time(s); the last run ended with 137 (OOMKilled)",
+    lines = answer(made, explained(made, [node("a")]), diagnosis(made, (), node("a")))
+    assert lines == [
+        "pod default/p is on a and is not Ready.",
+        "",
+        "WHERE         WHAT               WHY",
+        "container c   CrashLoopBackOff   3 restart(s); the last run ended: "
+        "exit code 137 (OOMKilled)",
+        "",
+        "What to do:",
+        "  container c: it used more memory than its limit allows: raise resources.limits.memory, "
+        "or make it use less; `kubectl logs p -c c --previous` shows its last words",
     ]
+
+
+def test_a_pod_that_is_well_is_told_where_else_it_could_be():
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    made = pod(status=ready, nodeName="a")
+    lines = answer(made, explained(made, [node("a")]), diagnosis(made, (), node("a")))
+    assert lines[:3] == ["pod default/p is on a and is Ready.", "", "Were it to be placed now:"]
 
 
 def test_a_remembered_decision_is_shown():
