@@ -98,6 +98,33 @@ def test_containers_that_cannot_start_say_why(kubectl, images):
     kubectl("delete", "pod", "-l", "test=bad-input")
 
 
+def test_an_environment_that_is_not_there_yet_is_waited_for(kubectl):
+    """A config map, a secret and a key, each named when it is what is missing"""
+    one_key = [
+        {"name": "WORD", "valueFrom": {"configMapKeyRef": {"name": "env-words", "key": "word"}}},
+        {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "env-keys", "key": "key"}}},
+        {"name": "MAYBE", "valueFrom": {"secretKeyRef": {
+            "name": "nobody", "key": "key", "optional": True}}},
+    ]  # fmt: skip
+    whole = [{"configMapRef": {"name": "env-words"}, "prefix": "ALL_"}]
+    create(kubectl, "env", {**shell("echo $WORD $KEY $ALL_word $MAYBE."), "env": one_key,
+                            "envFrom": whole})  # fmt: skip
+
+    def says(text):
+        eventually(lambda: text in waiting(kubectl, "env").get("message", ""), 5)
+        assert waiting(kubectl, "env")["reason"] == "CreateContainerConfigError"
+
+    says('configmap "env-words" not found')
+    kubectl("create", "configmap", "env-words", "--from-literal=other=x")
+    says("couldn't find key word in ConfigMap default/env-words")
+    kubectl("patch", "configmap", "env-words", "-p", '{"data":{"word":"hello"}}')
+    says('secret "env-keys" not found')
+    kubectl("create", "secret", "generic", "env-keys", "--from-literal=key=pssst")
+    eventually(lambda: kubectl.phase("env") == "Succeeded", 5)
+    assert kubectl("logs", "env") == "hello pssst hello .\n"
+    kubectl("delete", "pod", "-l", "test=bad-input")
+
+
 def test_what_a_container_may_not_write_it_cannot(kubectl):
     create(kubectl, "read-only", {**shell("echo x >/file"),
            "securityContext": {"readOnlyRootFilesystem": True}})  # fmt: skip
@@ -140,7 +167,7 @@ class Refuses(BaseHTTPRequestHandler):
         pass
 
 
-def test_registries_that_refuse_hang_or_have_nothing_are_told_apart(kubectl, registry):
+def test_registries_that_refuse_hang_or_have_nothing_are_told_apart(kubectl, registry_image):
     refuses = ThreadingHTTPServer(("127.0.0.1", 0), Refuses)
     thread = threading.Thread(target=refuses.serve_forever, daemon=True)
     thread.start()
@@ -148,11 +175,18 @@ def test_registries_that_refuse_hang_or_have_nothing_are_told_apart(kubectl, reg
         create(kubectl, "refused", image=f"127.0.0.1:{refuses.server_port}/a:1")
         create(kubectl, "hangs", image=f"127.0.0.1:{silent.getsockname()[1]}/a:1")
         create(kubectl, "nobody", image="127.0.0.1:1/a:1")
+        host = registry_image.partition("/")[0]
+        create(kubectl, "no-tag", image=f"{host}/test/busybox:missing")
+        create(kubectl, "no-name", image="Busybox:1")
         said = eventually(lambda: waiting(kubectl, "refused").get("message"))
         assert "401" in said or "no basic auth credentials" in said
         said = eventually(lambda: waiting(kubectl, "nobody").get("message"))
         assert "connection refused" in said
         assert waiting(kubectl, "nobody")["reason"] in ("ErrImagePull", "ImagePullBackOff")
+        said = eventually(lambda: waiting(kubectl, "no-tag").get("message"))
+        assert "busybox:missing" in said
+        assert "not found" in said
+        eventually(lambda: waiting(kubectl, "no-name").get("reason") == "InvalidImageName")
         assert waiting(kubectl, "hangs")["reason"] == "ContainerCreating"
         began = time.monotonic()
         kubectl("delete", "pod", "-l", "test=bad-input")
