@@ -7,7 +7,7 @@ import math
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.api.cel.catalog import KUBERNETES_PATCHES, STANDARD
@@ -661,6 +661,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(JSON, JSON)
 def test_equality_tells_a_truth_from_a_number(a, b):
     def tagged(value):
