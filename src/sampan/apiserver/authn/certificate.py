@@ -4,9 +4,12 @@ Job: read a certificate that the TLS layer has verified against the client CA.
 Invariant: at most MOST users are remembered, each by the whole certificate.
 """
 
+import hashlib
+
 from sampan.apiserver.authn.user import User, authenticated
 
 MOST = 1024
+CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"  # in audit, and in whoami
 
 
 class CertificateAuthenticator:
@@ -32,4 +35,6 @@ def user_of(certificate_der: bytes) -> User:
     subject = x509.load_der_x509_certificate(certificate_der).subject
     names = [str(one.value) for one in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     groups = subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-    return User(names[0] if names else "", tuple(str(one.value) for one in groups))
+    said = {CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(certificate_der).hexdigest()}",)}
+    name = names[0] if names else ""
+    return User(name, tuple(str(one.value) for one in groups), extra=said)
