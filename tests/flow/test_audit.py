@@ -6,12 +6,13 @@ import base64
 import orjson
 import pytest
 
-from sampan.apiserver.audit_sinks import AuditFile
+from sampan.apiserver.audit_sinks import AuditFile, FileSink
 from sampan.apiserver.outbound import Target
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
 from sampan.core.http import Response
 from sampan.core.http_server import Server
+from sampan.core.metrics import Metrics
 from sampan.core.tls import client_context, server_context
 from sampan.testing.api_requests import api_server, pod
 from sampan.testing.certificates import Authority
@@ -141,3 +142,18 @@ def test_secrets_are_sealed_in_the_store_of_a_running_server(tmp_path):
             assert (await api.delete(f"{SECRETS}/old")).status == 200
 
     asyncio.run(main())
+
+
+def test_nothing_is_lost_when_the_server_stops_while_it_writes(tmp_path):
+    async def main():
+        path = tmp_path / "audit.log"
+        sink = FileSink(AuditFile(str(path)), SystemClock(), Metrics())
+        for number in range(3):
+            sink.write(str(number).encode())
+            await asyncio.sleep(0)  # the writer has taken it, and is at it
+        await sink.close()
+        assert path.read_bytes().split() == [b"0", b"1", b"2"]
+
+    for _ in range(20):
+        asyncio.run(main())
+        (tmp_path / "audit.log").unlink()

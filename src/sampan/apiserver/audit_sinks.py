@@ -87,11 +87,21 @@ class FileSink(_Buffered):
         super().__init__("log", clock, metrics)
         self._settings = settings
         self._path = Path(settings.path)
+        self._writing: asyncio.Future[None] | None = None
+
+    async def close(self) -> None:
+        await self._tasks.stop()
+        if self._writing is not None:
+            await self._writing
+        await self._flush()
 
     async def _flush(self) -> None:
+        loop = asyncio.get_running_loop()
         while self._lines:
-            lines = self._taken(MOST)
-            await asyncio.to_thread(self._append, b"\n".join(lines) + b"\n")
+            data = b"\n".join(self._taken(MOST)) + b"\n"
+            # Whoever is cancelled here leaves the write under way; close waits for it.
+            self._writing = loop.run_in_executor(None, self._append, data)
+            await asyncio.shield(self._writing)
 
     def _append(self, data: bytes) -> None:
         size = self._path.stat().st_size if self._path.exists() else 0
