@@ -9,6 +9,7 @@ from sampan.api.errors import (
     duplicate,
     invalid_value,
     required,
+    too_long,
     too_many,
 )
 from sampan.api.objects import Obj
@@ -19,6 +20,7 @@ from sampan.api.validation.rules import Rules
 
 Errors = list[FieldError]
 _MOST_REQUESTS = _MOST_SELECTORS = 32
+_MOST_EXPRESSION_BYTES = 10 * 1024
 
 
 def validate_device_class(device_class: Obj, errors: Errors) -> None:
@@ -110,8 +112,22 @@ def _validate_selectors(obj: Obj, path: str, errors: Errors) -> None:
         errors.append(too_many(f"{path}.selectors", len(selectors), _MOST_SELECTORS))
     for index, selector in enumerate(selectors):
         expression = (selector.get("cel") or {}).get("expression")
+        where = f"{path}.selectors[{index}].cel"
         if not expression:
-            errors.append(required(f"{path}.selectors[{index}].cel"))
+            errors.append(required(where))
+        elif len(expression.encode()) > _MOST_EXPRESSION_BYTES:
+            errors.append(too_long(f"{where}.expression", _MOST_EXPRESSION_BYTES))
+        else:
+            _validate_expression(expression, f"{where}.expression", errors)
+
+
+def _validate_expression(expression: str, path: str, errors: Errors) -> None:
+    # Few clusters have devices: the language is loaded with the first selector.
+    from sampan.api.cel.devices import trouble_of
+
+    trouble = trouble_of(expression)
+    if trouble:
+        errors.append(invalid_value(path, expression, trouble))
 
 
 DEVICE_CLASS = Rules(names.dns_subdomain, validate_device_class)
