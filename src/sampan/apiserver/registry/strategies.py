@@ -108,6 +108,12 @@ _OWN = {
     "certificatesigningrequests.certificates.k8s.io": Strategy(
         fields={"spec.signerName": path_getter("spec", "signerName")}
     ),
+    "resourceslices.resource.k8s.io": Strategy(
+        fields={
+            "spec.nodeName": path_getter("spec", "nodeName"),
+            "spec.driver": path_getter("spec", "driver"),
+        }
+    ),
     "events": Strategy(fields=_EVENT_FIELDS),
     "events.events.k8s.io": Strategy(fields=_EVENT_V1_FIELDS),
 }

@@ -2,10 +2,12 @@ import pytest
 
 from sampan.api.calls import Item, Options
 from sampan.api.errors import BadRequest
-from sampan.api.resources import CONFIG_MAPS, PODS
+from sampan.api.resources import CONFIG_MAPS, PODS, RESOURCES
 from sampan.apiserver.registry import pods
 from sampan.apiserver.registry.selection import EVERYTHING, selection_of
+from sampan.apiserver.registry.strategies import Strategies
 from sampan.apiserver.registry.strategy import Strategy
+from sampan.apiserver.settings import ApiServerSettings
 
 
 def item(node="", **labels):
@@ -49,3 +51,32 @@ def test_a_watch_on_one_object_is_triggered_by_its_name():
 def test_bad_selectors_are_refused(options):
     with pytest.raises(BadRequest):
         of_pods(**options)
+
+
+@pytest.mark.parametrize(
+    ("plural", "fields"),
+    [
+        ("nodes", "spec.unschedulable=true"),
+        ("namespaces", "status.phase=Active"),
+        ("secrets", "type=Opaque"),
+        ("replicasets", "status.replicas=0"),
+        ("replicationcontrollers", "status.replicas=0"),
+        ("jobs", "status.successful=1"),
+        ("certificatesigningrequests", "spec.signerName=a"),
+        ("resourceslices", "spec.nodeName=a,spec.driver=b"),
+        ("events", "involvedObject.uid=a,involvedObject.fieldPath=b,reason=c,source=d,type=e"),
+        (
+            "pods",
+            "spec.restartPolicy=Always,spec.schedulerName=a,spec.serviceAccountName=b,"
+            "spec.hostNetwork=false,status.phase=Running,status.podIP=c,status.nominatedNodeName=",
+        ),
+    ],
+)
+def test_each_kind_is_selected_by_its_own_fields_and_by_no_other(plural, fields):
+    """[A7] the same list as the original's"""
+    resource = next(one for one in RESOURCES if one.plural == plural)
+    strategy = Strategies(ApiServerSettings()).of(resource)
+    found = selection_of(resource, strategy, "", Options(field_selector=fields))
+    assert found is not EVERYTHING
+    with pytest.raises(BadRequest, match="field label not supported: spec.nosuch"):
+        selection_of(resource, strategy, "", Options(field_selector="spec.nosuch=a"))
