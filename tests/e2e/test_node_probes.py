@@ -273,3 +273,18 @@ def test_a_probe_s_own_grace_goes_before_the_pod_s(kubectl):
     eventually(lambda: main(kubectl, "deaf").get("restartCount", 0) >= 1, 15)
     assert main(kubectl, "deaf")["lastState"]["terminated"]["exitCode"] == 137
     kubectl("delete", "pod", "deaf", "--now", "--wait=false")
+
+
+def test_readiness_goes_on_while_a_pod_ends(kubectl):
+    """[N13, N11] so that nobody sends it requests any more"""
+    quits = "touch /ready; trap 'rm /ready; sleep 4; exit' TERM; while :; do sleep 0.1; done"
+    probe = {"exec": {"command": ["cat", "/ready"]}, "failureThreshold": 1}
+    create(kubectl, "leaving", {"command": ["sh", "-c", quits], "readinessProbe": probe},
+           terminationGracePeriodSeconds=30)  # fmt: skip
+    kubectl("wait", "--for=condition=Ready", "pod/leaving", "--timeout=20s")
+    kubectl("delete", "pod", "leaving", "--wait=false")
+    kubectl("wait", "--for=condition=Ready=false", "pod/leaving", "--timeout=20s")
+    shown = kubectl.get("pod", "leaving")
+    assert "running" in shown["status"]["containerStatuses"][0]["state"]
+    assert shown["metadata"]["deletionTimestamp"]
+    eventually(lambda: not kubectl.exists("pod", "leaving"))

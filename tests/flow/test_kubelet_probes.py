@@ -134,6 +134,27 @@ def test_a_pod_that_ends_stays_as_ready_as_it_was_until_it_has_ended():
     virtual_time.run(story())
 
 
+def test_a_pod_that_ends_shows_when_it_is_no_longer_ready_and_needs_not_live():
+    """Whoever balances load over terminating endpoints has to know"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            script = {"readiness-probe": "ok,ok,fail", "liveness-probe": "ok,ok,fail",
+                      "stop-seconds": "9"}  # fmt: skip
+            containers = probed("readiness", "liveness", failureThreshold=1)
+            await node.make(containers=containers, script=script)
+            await node.until(lambda: bool(node.container().get("ready")), 10)
+            await node.delete()
+            await node.until(lambda: node.container()["ready"] is False, 6)
+            assert "running" in node.container()["state"]
+            assert node.has()
+            await node.until(lambda: not node.has(), 30)
+            assert node.events().count(("Killing", "Stopping container main")) == 1
+            assert not [one for one in node.events() if "Liveness" in one[1]]
+
+    virtual_time.run(story())
+
+
 def test_probes_are_counted_and_an_idle_node_has_no_timers_of_them():
     async def story():
         async with SimulatedNode() as node:

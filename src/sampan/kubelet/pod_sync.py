@@ -8,6 +8,7 @@ Owner: PodWorkers calls it, one step at a time per pod.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from sampan.api.errors import ApiError
@@ -215,11 +216,18 @@ class PodSync:
     async def _terminate(self, job: Job) -> None:
         pod, uid = job.pod, uid_of(job.pod)
         observed = await self._observations.pod(uid)
-        self._probes.stop(uid)
+        tells = job.known and not job.verdict and not is_terminal(pod.get("status") or {})
         if observed is not None:
-            if job.known and not job.verdict and not is_terminal(pod.get("status") or {}):
+            if tells:
                 self._report(job, observed, job.waiting)
-            await self._killer.kill_containers(pod, observed, job.worker.grace_seconds)
+                report = partial(self._report, job, observed, job.waiting)
+                self._probes.end(uid, report)
+            else:
+                self._probes.stop(uid)
+            try:
+                await self._killer.kill_containers(pod, observed, job.worker.grace_seconds)
+            finally:
+                self._probes.stop(uid)
         sandboxes = observed.sandboxes if observed is not None else ()
         # How the containers ended is read while the pod's network is taken down …
         last, *_ = await all_of(

@@ -3,6 +3,7 @@
 Job: the questions that the steps of a pod ask of its probes.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from sampan.api.objects import Obj
@@ -16,6 +17,10 @@ class Probes(Protocol):
 
     def checks(self, uid: str) -> Checks:
         """What the probes of this pod say, by container id; a change wakes the pod."""
+
+    def end(self, uid: str, changed: Callable[[], object]) -> None:
+        """The pod is being ended: only its readiness is asked for still, and `changed` is called
+        when it is another one."""
 
     def stop(self, uid: str) -> None:
         """No more probes, but the last results stay."""

@@ -73,6 +73,7 @@ class NodeProbes:
         self._looks_early = looks_early
         self._slots: dict[str, dict[Key, _Slot]] = {}  # by pod uid
         self._checks: dict[str, Checks] = {}
+        self._ending: dict[str, Callable[[], object]] = {}  # pods that end: whom to tell
         self._results = ProbeResults()
 
     def follow(self, pod: Obj, observed: ObservedPod | None) -> None:
@@ -101,8 +102,19 @@ class NodeProbes:
     def checks(self, uid: str) -> Checks:
         return self._checks.get(uid, NO_CHECKS)
 
+    def end(self, uid: str, changed: Callable[[], object]) -> None:
+        """As upstream: whoever still sends requests to a pod that ends must see when it is no
+        longer ready; whether it lives does not matter any more."""
+        slots = self._slots.get(uid, {}).values()
+        for slot in slots:
+            if slot.probe.kind is not Kind.READINESS:
+                _cancel(slot)
+        if slots:
+            self._ending[uid] = changed
+
     def stop(self, uid: str) -> None:
-        """The pod is being ended: it stays as ready as it was, and is probed no more."""
+        """Nothing of the pod runs any more: it stays as ready as it was, and is not probed."""
+        self._ending.pop(uid, None)
         for slot in self._slots.get(uid, {}).values():
             _cancel(slot)
 
@@ -135,9 +147,14 @@ class NodeProbes:
             if self._looks_early and slot.tally.verdict is None:
                 slot.early = early_looks(slot.probe, slot.started_at, now)
         moment = slot.early[0] if slot.early else slot.due
-        slot.timer = asyncio.get_running_loop().call_later(max(0.0, moment - now), self._due, slot)
+        # A clock that was set back must not silence a probe until it has caught up.
+        longest = max(slot.probe.delay_seconds, slot.probe.period_seconds)
+        wait = min(max(0.0, moment - now), longest)
+        slot.timer = asyncio.get_running_loop().call_later(wait, self._due, slot)
 
     def _may_run(self, slot: _Slot) -> bool:
+        if slot.uid in self._ending and slot.probe.kind is not Kind.READINESS:
+            return False
         if slot.probe.kind is Kind.STARTUP:
             return True
         startup = self._slots.get(slot.uid, {}).get((slot.about.id, Kind.STARTUP))
@@ -209,7 +226,9 @@ class NodeProbes:
         if slot.probe.kind is Kind.STARTUP and slot.tally.verdict:
             for other in self._slots.get(slot.uid, {}).values():
                 self._schedule(other)  # they waited for this
-        if slot.probe.kind is not Kind.LIVENESS or not slot.tally.verdict:
+        if slot.uid in self._ending:
+            self._ending[slot.uid]()
+        elif slot.probe.kind is not Kind.LIVENESS or not slot.tally.verdict:
             self._wake(slot.uid)
 
     def _summarize(self, uid: str) -> None:
