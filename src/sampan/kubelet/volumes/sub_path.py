@@ -25,15 +25,15 @@ def opened_beneath(root: str, sub_path: str) -> Iterator[int]:
     of the volume. Raises SubPathFailure or OSError."""
     held = [os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)]
     try:
-        _walk(held, sub_path)
+        _walk(held, sub_path, (root.rstrip("/"), os.path.realpath(root).rstrip("/")))
         yield held[-1]
     finally:
         for descriptor in held:
             os.close(descriptor)
 
 
-def _walk(held: list[int], sub_path: str) -> None:
-    """`held`: from the volume's root to where we are."""
+def _walk(held: list[int], sub_path: str, roots: tuple[str, ...]) -> None:
+    """`held`: from the volume's root to where we are. `roots`: what the node calls the root."""
     mode = stat.S_IMODE(os.fstat(held[0]).st_mode)
     left, links = _parts(sub_path), 0
     while left:
@@ -52,9 +52,21 @@ def _walk(held: list[int], sub_path: str) -> None:
         finally:
             os.close(reached)
         links += 1
-        if target.startswith("/") or links > _MOST_LINKS:
-            raise SubPathFailure("a symbolic link leads out of the volume")
+        if links > _MOST_LINKS:
+            raise SubPathFailure("there are too many symbolic links")
+        if target.startswith("/"):
+            target = _inside(target, roots)
+            while len(held) > 1:
+                os.close(held.pop())
         left = _parts(target) + left
+
+
+def _inside(target: str, roots: tuple[str, ...]) -> str:
+    """An absolute link of the node that leads back into the volume, as a way from its root."""
+    for root in roots:
+        if target == root or target.startswith(f"{root}/"):
+            return target[len(root) :].lstrip("/")
+    raise SubPathFailure("a symbolic link leads out of the volume")
 
 
 def _parts(path: str) -> list[str]:

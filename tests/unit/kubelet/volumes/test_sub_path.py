@@ -52,6 +52,22 @@ def test_a_file_of_a_config_map_is_found_through_its_links(world):
     assert reached(world, "word") == inode(world / "..2026" / "word")
 
 
+def test_an_absolute_link_of_the_node_that_leads_back_inside_is_followed(world):
+    """[N15] as upstream; by whatever name the volume goes, and never out again"""
+    os.symlink(world / "a" / "file", world / "absolute")
+    os.symlink(world, world / "a" / "top")
+    alias = world.parent / "alias"
+    os.symlink(world, alias)
+    os.symlink(alias / "a" / "b", world / "by-alias")
+    assert reached(world, "absolute") == inode(world / "a" / "file")
+    assert reached(world, "a/top/a/b") == inode(world / "a" / "b")
+    assert reached(alias, "by-alias") == inode(world / "a" / "b")
+    for number, target in enumerate((f"{world}/../outside", f"{world}x", f"{world.parent}")):
+        os.symlink(target, world / f"out-{number}")
+        with pytest.raises(SubPathFailure):
+            reached(world, f"out-{number}")
+
+
 @pytest.mark.parametrize(
     "target", ["../outside", "/", "../volume/../outside", "loop", "a/../../outside/secret"]
 )
