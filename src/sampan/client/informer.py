@@ -89,6 +89,7 @@ class Informers:
         self._rng = rng or random.Random()
         self._informers: dict[Selection, Informer] = {}
         self._tasks = Tasks("informers")
+        self._running: dict[Selection, asyncio.Task[None]] = {}
         self._started = False
 
     def of(
@@ -106,7 +107,7 @@ class Informers:
         if informer is None:
             informer = self._informers[selection] = self._made(selection)
             if self._started:
-                self._run(informer)
+                self._run(selection, informer)
         for name, function in (indices or {}).items():
             informer.cache.add_index(name, function)
         return informer
@@ -115,8 +116,16 @@ class Informers:
         if self._started:
             return
         self._started = True
-        for informer in self._informers.values():
-            self._run(informer)
+        for selection, informer in self._informers.items():
+            self._run(selection, informer)
+
+    def drop(self, resource: Resource) -> None:
+        """Nobody serves it any more. Those who hold the informer see no further change."""
+        selection = Selection(resource)
+        self._informers.pop(selection, None)
+        task = self._running.pop(selection, None)
+        if task is not None:
+            task.cancel()
 
     async def synced(self) -> None:
         """Waits for all that there are now."""
@@ -137,5 +146,6 @@ class Informers:
             rng=self._rng,
         )
 
-    def _run(self, informer: Informer) -> None:
-        self._tasks.supervise(informer.resource.group_resource, informer.run)
+    def _run(self, selection: Selection, informer: Informer) -> None:
+        name = informer.resource.group_resource
+        self._running[selection] = self._tasks.supervise(name, informer.run)

@@ -41,6 +41,10 @@ class Controller:
     wakes: Mapping[Resource, Wake]
     planned: Callable[[View, Key], Awaitable[Plan]]
     indices: Mapping[Resource, Mapping[str, IndexFunction]] = field(default_factory=dict)
+    # Objects that bring further kinds along: while such an object says so, those wake us, too.
+    brings: Mapping[Resource, Callable[[Obj], Mapping[Resource, Wake]]] = field(
+        default_factory=dict
+    )
     aliases: tuple[str, ...] = ()
     workers: int = 5
 

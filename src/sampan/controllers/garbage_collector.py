@@ -6,13 +6,13 @@ Invariant: an object with a living owner is never deleted.
 Invariant: an owner counts as gone only when its deletion was seen or the server said so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 
 from sampan.api.errors import NotFound
 from sampan.api.objects import Obj, is_deleted, meta_of, namespace_of, revision_of, uid_of
-from sampan.api.resources import EVENTS, RESOURCES, Resource, by_kind
+from sampan.api.resources import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, RESOURCES, Resource
 from sampan.client.contract import Propagation
 from sampan.client.events import reference as reference_to
 from sampan.controllers.actions import (
@@ -26,6 +26,7 @@ from sampan.controllers.actions import (
     merge_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View, Wake
+from sampan.controllers.custom_kinds import KindOf, custom_resource, with_custom
 from sampan.controllers.object_graph import (
     FOREGROUND,
     ORPHAN,
@@ -97,8 +98,9 @@ def collected_resources() -> list[Resource]:
 
 
 def garbage_collector() -> Controller:
-    graph = ObjectGraph()
     resources = {resource.storage_prefix: resource for resource in collected_resources()}
+    graph = ObjectGraph(with_custom(resources))
+    puzzling: set[Item] = set()  # owned by a kind that nobody served when they were looked at
 
     def wake(resource: Resource) -> Wake:
         def changed(_caches: Caches, old: Obj | None, new: Obj | None) -> list[Item]:
@@ -106,15 +108,38 @@ def garbage_collector() -> Controller:
 
         return changed
 
+    def brought(definition: Obj) -> Mapping[Resource, Wake]:
+        resource = custom_resource(definition)
+        if resource is None:
+            return {}
+        resources[resource.storage_prefix] = resource
+        return {resource: wake(resource)}
+
+    def definition_changed(_caches: Caches, old: Obj | None, new: Obj | None) -> list[Item]:
+        gone = custom_resource(old)
+        if gone is not None and custom_resource(new) != gone:
+            resources.pop(gone.storage_prefix, None)
+        looks = [*graph.changed(CUSTOM_RESOURCE_DEFINITIONS, old, new), *puzzling]
+        puzzling.clear()
+        return looks
+
     async def planned(view: View, item: Item) -> Plan:
         situation = await _situation(view, graph, resources, item)
-        return NOTHING if situation is None else plan(situation)
+        if situation is None:
+            return NOTHING
+        if any(state is Owner.UNKNOWN for _, state in situation.owners):
+            puzzling.add(item)
+        return plan(situation)
 
     return Controller(
         name="garbage-collector-controller",
         component="garbage-collector-controller",
         aliases=("garbagecollector",),
-        wakes={resource: wake(resource) for resource in resources.values()},
+        wakes={
+            **{resource: wake(resource) for resource in resources.values()},
+            CUSTOM_RESOURCE_DEFINITIONS: definition_changed,
+        },
+        brings={CUSTOM_RESOURCE_DEFINITIONS: brought},
         planned=planned,
         workers=20,
     )
@@ -123,21 +148,22 @@ def garbage_collector() -> Controller:
 async def _situation(
     view: View, graph: ObjectGraph, resources: dict[str, Resource], item: Item
 ) -> Situation | None:
-    resource = resources[item.resource]
-    obj = view.cache(resource).get(item.key)
-    if obj is None or uid_of(obj) != item.uid:
+    resource = resources.get(item.resource)
+    obj = view.cache(resource).get(item.key) if resource is not None else None
+    if resource is None or obj is None or uid_of(obj) != item.uid:
         return None
     dependents: list[Dependent] = []
     for one in graph.dependents_of(item.uid):
-        kind = resources[one.resource]
-        dependent = view.cache(kind).get(one.key)
-        if dependent is not None and uid_of(dependent) == one.uid:
+        kind = resources.get(one.resource)
+        dependent = view.cache(kind).get(one.key) if kind is not None else None
+        if kind is not None and dependent is not None and uid_of(dependent) == one.uid:
             dependents.append(Dependent(kind, dependent))
     owners = [
         (reference, await _owner(view, graph, resources, reference, obj))
         for reference in owners_of(obj)
     ]
-    misplaced = [one for one in owners_of(obj) if _is_misplaced(graph, one, obj)]
+    kind_of = with_custom(resources)
+    misplaced = [one for one in owners_of(obj) if _is_misplaced(graph, kind_of, one, obj)]
     return Situation(resource, obj, owners, dependents, misplaced)
 
 
@@ -148,7 +174,7 @@ async def _owner(
     reference: Obj,
     obj: Obj,
 ) -> Owner:
-    named = named_by(reference, namespace_of(obj))
+    named = named_by(reference, namespace_of(obj), with_custom(resources))
     resource = resources.get(named.resource) if named is not None else None
     if named is None or resource is None:
         return Owner.UNKNOWN
@@ -171,8 +197,8 @@ async def _owner(
     return Owner.WAITS if waits_for_dependents(owner) else Owner.LIVES
 
 
-def _is_misplaced(graph: ObjectGraph, reference: Obj, obj: Obj) -> bool:
-    resource = by_kind(reference.get("apiVersion", ""), reference.get("kind", ""))
+def _is_misplaced(graph: ObjectGraph, kind_of: KindOf, reference: Obj, obj: Obj) -> bool:
+    resource = kind_of(reference.get("apiVersion", ""), reference.get("kind", ""))
     if resource is None or not resource.namespaced:
         return False
     if not namespace_of(obj):

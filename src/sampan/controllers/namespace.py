@@ -9,6 +9,7 @@ Invariant: a namespace is released only when the server itself said that nothing
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from sampan.api.errors import NotFound
 from sampan.api.objects import (
     Obj,
     copy_of,
@@ -18,7 +19,14 @@ from sampan.api.objects import (
     namespace_of,
     time_text,
 )
-from sampan.api.resources import EVENTS, NAMESPACES, PODS, RESOURCES, Resource
+from sampan.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    EVENTS,
+    NAMESPACES,
+    PODS,
+    RESOURCES,
+    Resource,
+)
 from sampan.client.contract import Client
 from sampan.controllers.actions import (
     NOTHING,
@@ -31,6 +39,7 @@ from sampan.controllers.actions import (
     merge_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
+from sampan.controllers.custom_kinds import custom_resource, custom_resources
 from sampan.core.tasks import all_of
 
 FINALIZER = "kubernetes"
@@ -50,6 +59,8 @@ def namespace_controller() -> Controller:
         aliases=("namespace",),
         wakes=wakes,
         planned=_planned,
+        indices={CUSTOM_RESOURCE_DEFINITIONS: {}},
+        brings={CUSTOM_RESOURCE_DEFINITIONS: _custom_content},
         workers=10,
     )
 
@@ -61,6 +72,11 @@ def content_resources() -> list[Resource]:
         if resource.namespaced and {"list", "watch", "delete"} <= set(resource.verbs):
             found.setdefault(resource.storage_prefix, resource)
     return list(found.values())
+
+
+def _custom_content(definition: Obj) -> Mapping[Resource, Wake]:
+    resource = custom_resource(definition)
+    return {resource: _leaving} if resource is not None and resource.namespaced else {}
 
 
 def is_terminating(namespace: Obj | None) -> bool:
@@ -115,18 +131,22 @@ async def _planned(view: View, key: str) -> Plan:
     namespace = view.cache(NAMESPACES).get(key)
     if namespace is None or not is_deleted(namespace) or FINALIZER not in _finalizers(namespace):
         return NOTHING
-    return plan(namespace, await _content(view.client, key), view.now)
+    custom = [one for one in custom_resources(view.cache) if one.namespaced]
+    return plan(namespace, await _content(view.client, key, custom), view.now)
 
 
-async def _content(client: Client, namespace: str) -> Content:
+async def _content(client: Client, namespace: str, custom: Sequence[Resource]) -> Content:
     async def listed(resource: Resource) -> tuple[Resource, list[Obj]]:
-        return resource, (await client.list(resource, namespace)).items
+        try:
+            return resource, (await client.list(resource, namespace)).items
+        except NotFound:
+            return resource, []  # nobody serves the kind any more
 
     pods = await listed(PODS)
     if pods[1]:
         return dict([pods])
-    others = (resource for resource in content_resources() if resource != PODS)
-    return dict([pods, *await all_of(listed(resource) for resource in others)])
+    others = [resource for resource in content_resources() if resource != PODS]
+    return dict([pods, *await all_of(listed(resource) for resource in (*others, *custom))])
 
 
 def _leaving(caches: Caches, _old: Obj | None, new: Obj | None) -> Iterable[str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from sampan.api.objects import Obj, is_deleted, key_of, meta_of, namespace_of, uid_of
 from sampan.api.resources import Resource, by_kind
+from sampan.controllers.custom_kinds import KindOf
 from sampan.core.records import dataclass
 
 FOREGROUND = "foregroundDeletion"
@@ -46,10 +47,10 @@ def waits_for_orphaning(obj: Obj) -> bool:
     return is_deleted(obj) and has_finalizer(obj, ORPHAN)
 
 
-def named_by(reference: Obj, namespace: str) -> Item | None:
+def named_by(reference: Obj, namespace: str, kind_of: KindOf = by_kind) -> Item | None:
     """The object that an ownerReference in `namespace` names; None for an unknown kind, and for a
     namespaced owner of something that has no namespace."""
-    resource = by_kind(reference.get("apiVersion", ""), reference.get("kind", ""))
+    resource = kind_of(reference.get("apiVersion", ""), reference.get("kind", ""))
     if resource is None or (resource.namespaced and not namespace):
         return None
     name = reference.get("name", "")
@@ -58,7 +59,8 @@ def named_by(reference: Obj, namespace: str) -> Item | None:
 
 
 class ObjectGraph:
-    def __init__(self) -> None:
+    def __init__(self, kind_of: KindOf = by_kind) -> None:
+        self._kind_of = kind_of
         self._items: dict[str, Item] = {}  # by uid
         self._dependents: dict[str, dict[str, Item]] = {}  # owner's uid → uid → item
         self._waiting: set[str] = set()  # uids of those deleted in the foreground
@@ -130,7 +132,9 @@ class ObjectGraph:
             uid = reference.get("uid", "")
             self._dependents.setdefault(uid, {})[item.uid] = item
             owner = self._items.get(uid)
-            misnamed = owner is None or named_by(reference, namespace_of(obj)) != owner
+            misnamed = (
+                owner is None or named_by(reference, namespace_of(obj), self._kind_of) != owner
+            )
             suspicious = suspicious or misnamed or uid in self._waiting
         return [item] if suspicious else []
 

@@ -32,6 +32,7 @@ from sampan.api.resources import (
 from sampan.client.cache import by_namespace
 from sampan.controllers.actions import NOTHING, Plan, status_patch
 from sampan.controllers.controller import Caches, Controller, View, Wake
+from sampan.controllers.custom_kinds import custom_resource
 
 _WATCHED = (
     PODS, SERVICES, PERSISTENT_VOLUME_CLAIMS, SECRETS, CONFIG_MAPS, REPLICATION_CONTROLLERS,
@@ -99,11 +100,7 @@ def _counted(caches: Caches, quota: Obj) -> Iterable[Resource]:
 
 
 def _custom(caches: Caches, plural: str, group: str) -> Resource | None:
-    definition = caches(CUSTOM_RESOURCE_DEFINITIONS).get(f"{plural}.{group}")
-    if definition is None:
-        return None
-    version = next((one["name"] for one in definition["spec"]["versions"] if one.get("served")), "")
-    return Resource(group, version, definition["spec"]["names"]["kind"], plural)
+    return custom_resource(caches(CUSTOM_RESOURCE_DEFINITIONS).get(f"{plural}.{group}"))
 
 
 def _quotas_of(resource: Resource) -> Wake:

@@ -8,7 +8,7 @@ Owner: cmd/ builds one runner per process; with nothing to do it does nothing.
 """
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sampan.api.errors import ApiError, Conflict
 from sampan.api.objects import Obj
@@ -98,6 +98,7 @@ class _Loop:
         rng: random.Random,
     ) -> None:
         self._controller, self._client = controller, client
+        self._shared = informers
         self._clock, self._rng = clock, rng
         self._queue: WorkQueue[Key] = WorkQueue(RETRY)
         self._expected: dict[Key, list[Expectation]] = {}
@@ -132,7 +133,9 @@ class _Loop:
         for resource, informer in self._informers.items():
             wake = self._controller.wakes.get(resource, _nobody)
             informer.on_change(self._listener(resource, wake))
-        for informer in self._informers.values():
+        for resource, brought in self._controller.brings.items():
+            self._informers[resource].on_change(self._follower(brought))
+        for informer in list(self._informers.values()):
             await informer.synced()
         tasks = Tasks(self._controller.name)
         tasks.supervise("events", self._recorder.run)
@@ -156,6 +159,20 @@ class _Loop:
                 log.bug("a change was not understood", error, controller=self._controller.name)
             for key in self._waiting.pop(resource, ()):
                 self._queue.add(key)
+
+        return heard
+
+    def _follower(self, brought: Callable[[Obj], Mapping[Resource, Wake]]) -> Listener:
+        def heard(old: Obj | None, new: Obj | None) -> None:
+            wakes = brought(new) if new is not None else {}
+            for resource, wake in wakes.items():
+                if resource not in self._informers:
+                    log.info("a further kind", controller=self.name, kind=resource.group_resource)
+                    informer = self._informers[resource] = self._shared.of(resource)
+                    informer.on_change(self._listener(resource, wake))
+            for resource in (brought(old) if old is not None else {}).keys() - wakes.keys():
+                self._informers.pop(resource, None)
+                self._shared.drop(resource)
 
         return heard
 
