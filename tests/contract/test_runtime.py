@@ -377,6 +377,17 @@ def test_a_new_container_has_written_next_to_nothing(told):
         assert 0 <= await world.runtime.layer_bytes(container_id) < 1 << 20
         with pytest.raises(RuntimeFailure):
             await world.runtime.layer_bytes("nobody")
+        assert 0 <= (await world.runtime.layers())[container_id].used_bytes < 1 << 20
+
+    told(story)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_a_failure(told, tmp_path):
+    """[N19] containerd 1.6 cannot at all"""
+
+    async def story(world):
+        with pytest.raises(RuntimeFailure):
+            await world.runtime.checkpoint("nobody", str(tmp_path / "c.tar"), 1.0)
 
     told(story)
 

@@ -17,7 +17,7 @@ def busy(cluster):
     limits = {"requests": {"cpu": "100m"}, "limits": {"cpu": "300m", "memory": "64Mi"}}
     container = {
         "name": "main", "image": IMAGE, "resources": limits,
-        "command": ["sh", "-c", "while :; do :; done"],
+        "command": ["sh", "-c", "echo hi; head -c 1000000 /dev/zero >/big; while :; do :; done"],
         "readinessProbe": {"exec": {"command": ["true"]}},
     }  # fmt: skip
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "busy"},
@@ -53,6 +53,9 @@ def test_the_node_has_the_figures_that_dashboards_read(busy):
     cadvisor = busy("get", "--raw", f"{base}/metrics/cadvisor")
     assert 'container_memory_working_set_bytes{container="main"' in cadvisor
     assert "machine_cpu_cores" in cadvisor
+    for name in ("cpu_cfs_throttled_seconds_total", "fs_usage_bytes", "memory_cache"):
+        assert f'container_{name}{{container="main"' in cadvisor
+    assert 'interface="eth0"' in cadvisor
     probes = busy("get", "--raw", f"{base}/metrics/probes")
     assert (
         'prober_probe_total{probe_type="Readiness",result="successful",container="main"' in probes
@@ -61,3 +64,26 @@ def test_the_node_has_the_figures_that_dashboards_read(busy):
     pod = next(one for one in summary["pods"] if one["podRef"]["name"] == "busy")
     assert pod["containers"][0]["memory"]["workingSetBytes"] > 0
     assert pod["cpu"]["usageCoreNanoSeconds"] > 0
+    assert pod["network"]["name"] == "eth0"
+    assert pod["containers"][0]["logs"]["usedBytes"] > 0
+    assert summary["node"]["fs"]["capacityBytes"] > 0
+
+
+def test_what_a_container_wrote_into_its_own_layer_is_counted(busy):
+    """containerd measures every ten seconds or so"""
+
+    def used():
+        summary = json.loads(
+            busy("get", "--raw", f"/api/v1/nodes/{node(busy)}/proxy/stats/summary")
+        )
+        pod = next(one for one in summary["pods"] if one["podRef"]["name"] == "busy")
+        rootfs = pod["containers"][0].get("rootfs") or {}
+        return rootfs.get("usedBytes", 0) >= 1_000_000
+
+    eventually(used, 40, every=1.0)
+
+
+def test_a_checkpoint_is_refused_by_name(busy):
+    url = f"/api/v1/nodes/{node(busy)}/proxy/checkpoint/default/busy/main"
+    said = busy.fails("create", "--raw", url, "-f", "/dev/null")
+    assert "checkpointing of default/busy/main failed" in said

@@ -255,6 +255,7 @@ class RealNode:
             server = KubeletServer(
                 lookup, self._runtime, clock=self._clock, metrics=metrics,
                 healthy=lambda: kubelet.healthy() if kubelet else "", agent=lambda: kubelet,
+                checkpoints=str(self._data.kubelet / "checkpoints"),
             )  # fmt: skip
             port = await server.start(self._identity.address, self._settings.node.port, tls)
             self._server = server

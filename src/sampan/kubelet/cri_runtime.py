@@ -11,7 +11,7 @@ import json
 import os
 import signal
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -41,6 +41,7 @@ from sampan.kubelet.runtime import (
     ExecResult,
     Image,
     ImageNotFound,
+    Layer,
     LinuxResources,
     ObservedPod,
     RuntimeEvent,
@@ -346,6 +347,26 @@ class CriRuntime:
             request = cri.ReopenContainerLogRequest(container_id=container_id)
             await self._client.runtime("ReopenContainerLog", request)
 
+    async def layers(self) -> Mapping[str, Layer]:
+        with _translated():
+            answer = await self._client.runtime(
+                "ListContainerStats", cri.ListContainerStatsRequest()
+            )
+        return {
+            one.attributes.id: Layer(
+                one.writable_layer.used_bytes.value, one.writable_layer.inodes_used.value
+            )
+            for one in answer.stats
+        }
+
+    async def checkpoint(self, container_id: str, path: str, seconds: float) -> None:
+        request = cri.CheckpointContainerRequest(
+            container_id=container_id, location=path, timeout=int(seconds)
+        )
+        deadline = (seconds or REQUEST_SECONDS) + REQUEST_SECONDS
+        with _translated():
+            await self._client.runtime("CheckpointContainer", request, timeout=deadline)
+
     async def layer_bytes(self, container_id: str) -> int:
         with _translated():
             request = cri.ContainerStatsRequest(container_id=container_id)
@@ -440,13 +461,13 @@ class CriRuntime:
     ) -> list[ObservedPod]:
         """Newest first, and only what carries a pod's uid: the socket may be shared."""
         pods: dict[str, ObservedPod] = {}
-        for sandbox in sorted(sandboxes, key=lambda one: -one.created_at):
+        for sandbox in sorted(sandboxes, key=_newest_first):
             self._uids[sandbox.id] = sandbox.uid
             known = pods.get(sandbox.uid) or ObservedPod(
                 sandbox.uid, sandbox.name, sandbox.namespace
             )
             pods[sandbox.uid] = replace(known, sandboxes=(*known.sandboxes, sandbox))
-        for container in sorted(containers, key=lambda one: -one.created_at):
+        for container in sorted(containers, key=_newest_first):
             uid = container.labels.get(messages.POD_UID, "")
             if not uid:
                 continue
@@ -540,3 +561,8 @@ def _failure(error: CriError) -> RuntimeFailure:
 
 def _camel(code: str) -> str:
     return "".join(word.capitalize() for word in code.split("_"))
+
+
+def _newest_first(one: SandboxStatus | ContainerStatus) -> tuple[int, float]:
+    """By attempt: clocks are set back now and then."""
+    return -one.attempt, -one.created_at

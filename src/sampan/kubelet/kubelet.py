@@ -52,6 +52,7 @@ from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
 from sampan.kubelet.sources.files import FileSource
 from sampan.kubelet.sources.http import HttpSource
 from sampan.kubelet.sources.manifests import FILE, HTTP, all_pods, one_pod
+from sampan.kubelet.stats_summary import StatsSummary
 from sampan.kubelet.status import Verdict
 from sampan.kubelet.sync_loop import SyncLoop
 from sampan.kubelet.system_oom import SystemOom
@@ -164,12 +165,18 @@ class Kubelet:
             metrics=metrics,
         )
         self._stats = NodeStats(
-            node_name=settings.node_name,
             cgroups=self._cgroups,
             pods=lambda: list(self._workers.pods()),
             observed=self._observations.last_seen,
+        )
+        self._machine = machine
+        images = settings.image_directory or settings.root_dir
+        self._summary = StatsSummary(
+            node_name=settings.node_name,
+            stats=self._stats,
+            runtime=runtime,
             machine=machine,
-            root_dir=settings.root_dir,
+            directories=(settings.root_dir, settings.log_dir, images),
             clock=clock,
         )
         self._pressure = PressureWatch(
@@ -290,6 +297,15 @@ class Kubelet:
 
     def stats(self) -> NodeStats:
         return self._stats
+
+    async def summary(self) -> Obj:
+        return await self._summary.summary()
+
+    async def cadvisor(self) -> str:
+        from sampan.kubelet import cadvisor  # nobody may ever ask
+
+        layers = await self._summary.layers()
+        return cadvisor.render(self._machine, self._stats.usages(), layers, self._clock.now())
 
     def probe_metrics(self) -> str:
         return self._probes.render()

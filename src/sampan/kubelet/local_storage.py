@@ -29,7 +29,7 @@ class Taken:
 
 
 async def measure(runtime: Runtime, one: PodUsage, root_dir: str, log_dir: str) -> LocalStorage:
-    volumes, logs = await asyncio.to_thread(_on_disk, one.pod, root_dir, log_dir)
+    volumes, logs = await asyncio.to_thread(on_disk, one.pod, root_dir, log_dir)
     written = {name: taken.size for name, taken in logs.items()}
     for inside in one.containers:
         name = inside.status.name
@@ -46,7 +46,7 @@ async def _layer(runtime: Runtime, container_id: str) -> int:
         return 0
 
 
-def _on_disk(pod: Obj, root_dir: str, log_dir: str) -> tuple[dict[str, Taken], dict[str, Taken]]:
+def on_disk(pod: Obj, root_dir: str, log_dir: str) -> tuple[dict[str, Taken], dict[str, Taken]]:
     """By the names of its volumes, and of its containers."""
     base = Path(pod_directory(uid_of(pod), root_dir))
     folder = f"{namespace_of(pod)}_{name_of(pod)}_{uid_of(pod)}"

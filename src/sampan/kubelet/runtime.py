@@ -278,6 +278,14 @@ class ExecResult:
     stderr: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Of a container's file system, what is not the image's."""
+
+    used_bytes: int = 0
+    inodes: int = 0
+
+
 class Runtime(Protocol):
     async def info(self) -> RuntimeInfo: ...
 
@@ -344,6 +352,12 @@ class Runtime(Protocol):
     async def port_forward_url(self, sandbox_id: str) -> str: ...
 
     async def reopen_log(self, container_id: str) -> None: ...
+
+    async def layers(self) -> Mapping[str, Layer]:
+        """What every container has written outside of its volumes, by the container's id."""
+
+    async def checkpoint(self, container_id: str, path: str, seconds: float) -> None:
+        """Write the container's state into a file. Raises RuntimeFailure where it cannot be."""
 
     async def layer_bytes(self, container_id: str) -> int:
         """What the container has written outside of its volumes, as last measured (some seconds

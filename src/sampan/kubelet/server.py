@@ -5,10 +5,12 @@ Invariant: no route is served to a caller whose certificate does not name an all
 Owner: the node agent starts and stops it.
 """
 
+import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
 from urllib.parse import parse_qs, unquote
@@ -43,6 +45,10 @@ class Measured(Protocol):
 
     def stats(self) -> NodeStats: ...
 
+    async def summary(self) -> Obj: ...
+
+    async def cadvisor(self) -> str: ...
+
     def probe_metrics(self) -> str: ...
 
 
@@ -58,13 +64,14 @@ class KubeletServer:
         healthy: Callable[[], str] = lambda: "",
         agent: Callable[[], "Measured | None"] = lambda: None,
         allowed_groups: frozenset[str] = ALLOWED_GROUPS,
+        checkpoints: str = "/var/lib/kubelet/checkpoints",
     ) -> None:
         """`config`: what /configz shows. `healthy`: what is wrong with the agent, or nothing.
         `agent`: who answers for figures, once it is there."""
         self._lookup, self._runtime = lookup, runtime
         self._clock, self._metrics = clock, metrics
         self._config, self._healthy, self._agent = config or {}, healthy, agent
-        self._allowed_groups = allowed_groups
+        self._allowed_groups, self._checkpoints = allowed_groups, checkpoints
         self._events = FileEvents()
         self._streams = Streams(lookup, runtime)
         self._server: Server | None = None
@@ -105,10 +112,10 @@ class KubeletServer:
                 shown = self._metrics.render().encode()
                 return Response(200, (("content-type", "text/plain; version=0.0.4"),), shown)
             case ["metrics", ("resource" | "cadvisor" | "probes") as what] if reading:
-                return self._measured(what)
+                return await self._measured(what)
             case ["stats", "summary"] if reading:
                 agent = self._agent()
-                return Response(503, _TEXT) if agent is None else _json(agent.stats().summary())
+                return Response(503, _TEXT) if agent is None else _json(await agent.summary())
             case ["configz"] if reading:
                 return _json({"kubeletconfig": self._config})
             case ["pods"] | ["pods", ""] if reading:
@@ -122,12 +129,14 @@ class KubeletServer:
             case [("exec" | "attach") as verb, namespace, pod, *uid, container] if len(uid) < 2:
                 target = Target(namespace, pod, container, "".join(uid))
                 return await self._stream(verb, target, request)
+            case ["checkpoint", namespace, pod, container]:
+                return await self._checkpoint(Target(namespace, pod, container), request)
             case ["portForward", namespace, pod, *uid] if len(uid) < 2:
                 target = Target(namespace, pod, uid="".join(uid))
                 return await self._streams.port_forward(target, request)
         return Response(404, _TEXT, b"404 page not found\n")
 
-    def _measured(self, what: str) -> Response:
+    async def _measured(self, what: str) -> Response:
         agent = self._agent()
         if agent is None:
             return Response(503, _TEXT, b"the node agent is starting")
@@ -135,7 +144,7 @@ class KubeletServer:
             case "resource":
                 text = agent.stats().resource_metrics()
             case "cadvisor":
-                text = agent.stats().cadvisor()
+                text = await agent.cadvisor()
             case _:
                 text = agent.probe_metrics()
         return Response(200, (("content-type", "text/plain; version=0.0.4"),), text.encode())
@@ -226,6 +235,25 @@ class KubeletServer:
             why = f"command '{' '.join(command)}' exited with {result.exit_code}: ".encode()
             return Response(500, _TEXT, why + output)
         return Response(200, _TEXT, output)
+
+    async def _checkpoint(self, target: Target, request: Request) -> Reply:
+        """A running container's state as a file of the node, where the runtime can write it."""
+        if request.method != "POST":
+            return Response(405, _TEXT, b"405: Method Not Allowed")
+        given = parse_qs(request.query).get("timeout", ["0"])[0]
+        if not given.isdigit():
+            raise NotAvailable("cannot parse value of timeout parameter")
+        found = await self._found(target, False)
+        named = f"{target.namespace}/{target.pod}/{target.container}"
+        stamp = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        name = f"checkpoint-{target.pod}_{target.namespace}-{target.container}-{stamp}.tar"
+        path = f"{self._checkpoints}/{name}"
+        try:
+            os.makedirs(self._checkpoints, mode=0o700, exist_ok=True)
+            await self._runtime.checkpoint(found.id, path, float(given))
+        except (OSError, RuntimeFailure) as error:
+            raise NotAvailable(f"checkpointing of {named} failed ({error})", status=500) from error
+        return _json({"items": [path]})
 
     async def _running_pods(self) -> list[Obj]:
         return [

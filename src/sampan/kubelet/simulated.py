@@ -30,7 +30,7 @@ or `broken` (the pull fails). Pulling takes `pull_seconds`.
 
 import asyncio
 import ipaddress
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from zlib import crc32
@@ -46,6 +46,7 @@ from sampan.kubelet.runtime import (
     ExecResult,
     Image,
     ImageNotFound,
+    Layer,
     LinuxResources,
     ObservedPod,
     RuntimeEvent,
@@ -356,6 +357,14 @@ class SimulatedRuntime:
         self._called("reopen_log")
         self._found(container_id)
 
+    async def layers(self) -> Mapping[str, Layer]:
+        self._called("layers")
+        return {container_id: Layer() for container_id in self._containers}
+
+    async def checkpoint(self, container_id: str, path: str, seconds: float) -> None:
+        self._called("checkpoint")
+        raise RuntimeFailure("a simulated container has no state that could be written")
+
     async def layer_bytes(self, container_id: str) -> int:
         self._called("layer_bytes")
         self._found(container_id)
@@ -438,8 +447,8 @@ class SimulatedRuntime:
         sandboxes = sorted(self._by_uid[uid].values(), key=lambda one: -one.status.attempt)
         first = sandboxes[0].status
         containers = [one.status for inside in sandboxes for one in inside.containers.values()]
-        # Newest first; within one moment the later attempt is the newer one.
-        containers.sort(key=lambda one: (-one.created_at, -one.attempt))
+        # Newest first: by attempt, for clocks are set back now and then.
+        containers.sort(key=lambda one: (-one.attempt, -one.created_at))
         return ObservedPod(
             uid,
             first.name,

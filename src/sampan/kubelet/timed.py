@@ -25,6 +25,8 @@ OPERATIONS = {
     "port_forward_url": "port_forward",
     "reopen_log": "reopen_container_log",
     "layer_bytes": "container_stats",
+    "layers": "list_container_stats",
+    "checkpoint": "checkpoint_container",
 }
 BUCKETS = (0.005, 0.0125, 0.03125, 0.078125, 0.1953125, 0.48828125, 1.220703125, 3.0517578125)
 

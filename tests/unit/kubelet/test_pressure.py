@@ -3,10 +3,8 @@
 from sampan.core.metrics import Metrics
 from sampan.kubelet.eviction import IMAGEFS, MEMORY, NODEFS, PIDS, Available, EvictionSettings
 from sampan.kubelet.image_garbage import Disk, ImageGarbage, ImageGarbageSettings
-from sampan.kubelet.node_machine import Machine
 from sampan.kubelet.node_stats import NodeStats
 from sampan.kubelet.pressure import GONE_SECONDS, PressureWatch, measured
-from sampan.kubelet.settings import Capacity
 from sampan.kubelet.simulated import SimulatedRuntime
 from sampan.testing import virtual_time
 from sampan.testing.observed_pods import UID, container, observed
@@ -28,10 +26,8 @@ class Stage:
         self.clock = clock = LoopClock()
         self.runtime = SimulatedRuntime(clock=clock, images=["unused:1"])
         stats = NodeStats(
-            node_name="n", cgroups=None, pods=lambda: [pod],
-            observed=lambda _: observed(container()),
-            machine=Machine(Capacity(1, 1)), root_dir=str(tmp_path), clock=clock,
-        )  # fmt: skip
+            cgroups=None, pods=lambda: [pod], observed=lambda _: observed(container())
+        )
         images = ImageGarbage(
             self.runtime, "/", settings=ImageGarbageSettings(), clock=clock,
             warn=lambda *_: None, disk=lambda _: Disk(100, 50),

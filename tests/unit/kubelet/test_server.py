@@ -95,8 +95,9 @@ async def node(directory: Path, unhealthy: str = "") -> AsyncIterator[Node]:
     metrics.counter("kubelet_things_total", "Things.").add()
     lookup = RuntimeLookup(lambda: [POD], runtime)
     server = KubeletServer(
-        lookup, runtime, clock=SystemClock(), metrics=metrics, healthy=lambda: unhealthy
-    )
+        lookup, runtime, clock=SystemClock(), metrics=metrics, healthy=lambda: unhealthy,
+        checkpoints=str(directory / "checkpoints"),
+    )  # fmt: skip
     context = tls.server_context(pair.cert_path, pair.key_path, authority.ca_path)
     port = await server.start("127.0.0.1", 0, context)
     made = Node(f"https://127.0.0.1:{port}", runtime, authority)
@@ -275,5 +276,21 @@ def test_a_stream_needs_an_upgrade_and_a_running_container(tmp_path):
             made.runtime.crash(made.container_id)
             ended = await client.upgrade("POST", url, headers=UPGRADE)
             assert (ended.status, ended.body) == (500, b'container not found ("main")')
+
+    asyncio.run(story())
+
+
+def test_a_checkpoint_is_refused_where_the_runtime_cannot(tmp_path):
+    """[N19]"""
+
+    async def story():
+        async with node(tmp_path) as made:
+            client, url = made.client(), f"{made.url}/checkpoint/default/web"
+            failed = await client.request("POST", f"{url}/main")
+            assert failed.status == 500
+            assert failed.body.startswith(b"checkpointing of default/web/main failed (")
+            assert (await client.request("POST", f"{url}/nope")).status == 404
+            assert (await client.request("POST", f"{url}/main?timeout=soon")).status == 400
+            assert (await client.request("GET", f"{url}/main")).status == 405
 
     asyncio.run(story())
