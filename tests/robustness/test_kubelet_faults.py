@@ -1,6 +1,7 @@
 """Seeded weather over one node: all that can go wrong, in any order, then calm. Virtual time.
 
-Checked all the time: never two pods of one name at once, nothing started in a pod that has ended.
+Checked all the time: never two pods of one name at once, grace never grows.
+Checked at every start: the pod has a worker, and that may start containers.
 Checked in the end: every deleted pod is gone, nothing is left, every status is true. [N7] [N21]
 """
 
@@ -14,6 +15,7 @@ from sampan.api.objects import copy_of, is_deleted, uid_of
 from sampan.api.resources import PODS
 from sampan.kubelet.pod_state import Phase
 from sampan.kubelet.runtime import ContainerState
+from sampan.kubelet.status import Verdict
 from sampan.testing import virtual_time
 from sampan.testing.simulated_node import SimulatedNode, pod_named
 
@@ -27,6 +29,7 @@ SCRIPTS = [
     {"exit-after-seconds": "8", "exit-code": "0"},
     {"start-seconds": "2", "stop-seconds": "1"},
     {"stop-seconds": "never"},
+    {"stop-seconds": "20"},
     {"fail": "run_sandbox:1:no network;create_container:2:no disk"},
     {"fail": "start_container:1:no;stop_container:2:stuck"},
     {"sandbox-seconds": "3"},
@@ -42,6 +45,23 @@ class Weather:
     def __init__(self, node, seed, manifests):
         self.node, self.rng, self.manifests = node, random.Random(seed), manifests
         self.ended: set[str] = set()
+        self.grace: dict[str, float] = {}  # of every pod that is being ended by this agent
+        self.wrong: list[object] = []  # starts in pods that may not start anything
+        self.watch_starts()
+
+    def watch_starts(self):
+        """No container of a pod that ends is ever started: asked at every start itself."""
+        runtime = self.node.runtime
+        start = runtime.start_container
+
+        async def watched(container_id):
+            sandbox, container = runtime._containers[container_id]
+            uid, workers = sandbox.status.uid, self.node.kubelet._workers
+            if workers.phase(uid) is not Phase.SYNCING:
+                self.wrong.append((sandbox.status.name, container.status.name, workers.phase(uid)))
+            await start(container_id)
+
+        runtime.start_container = watched
 
     async def blow(self, minutes):
         end = self.node.clock.monotonic() + 60 * minutes
@@ -50,6 +70,8 @@ class Weather:
             (self.kill_sandbox, 1), (self.restart, 1), (self.api_outage, 1),
             (self.runtime_outage, 1), (self.break_watch, 1), (self.lie, 1),
             (self.resize, 2), (self.manifest, 1), (self.delete_mirror, 1),
+            (self.set_clock, 1), (self.conflict, 3), (self.shorten, 2),
+            (self.evict, 2),
         ]  # fmt: skip
         while self.node.clock.monotonic() < end:
             deed = self.rng.choices([deed for deed, _ in deeds], [often for _, often in deeds])[0]
@@ -82,6 +104,32 @@ class Weather:
         if self.node.has(name) and not self.node.api.down:
             await self.node.delete(name, grace_seconds=grace)
 
+    async def shorten(self):
+        """Ask again for the end of a pod that is ending, with less time, or with more."""
+        ending = [pod for pod in self.node.api.objects(PODS) if is_deleted(pod)]
+        if ending and not self.node.api.down:
+            name = self.rng.choice(ending)["metadata"]["name"]
+            await self.node.delete(name, grace_seconds=self.rng.choice([1, 5, 60]))
+
+    async def evict(self):
+        """The node needs the room of some pod, whatever that is doing."""
+        uids = list(self.node.kubelet._workers._slots)
+        if not uids:
+            return
+        uid = self.rng.choice(uids)
+        for grace in self.rng.sample([2.0, 20.0, 60.0], 2):
+            self.node.kubelet._evict(uid, grace, Verdict("Evicted", "no room"))
+            await self.check()
+            await asyncio.sleep(self.rng.choice([0, 0.5]))
+
+    async def set_clock(self):
+        """Somebody sets the clock, or the machine slept."""
+        self.node.clock.jump(self.rng.choice([-7200, -60, -1, 1, 60, 7200]))
+
+    async def conflict(self):
+        """Another writer is faster, several times."""
+        self.node.api.conflicts = self.rng.choice([1, 3])
+
     async def force(self):
         await self.delete(grace=0)
 
@@ -102,6 +150,7 @@ class Weather:
 
     async def restart(self):
         await self.node.stop()
+        self.grace.clear()  # a new agent counts what is left, to the second
         await asyncio.sleep(self.rng.choice([0, 1, 30]))
         await self.node.start(wait=False)
 
@@ -125,6 +174,7 @@ class Weather:
         if self.node.has(name) and not self.node.api.down:
             if self.node.status(name).get("phase") in ("Succeeded", "Failed"):
                 return
+            self.node.api.conflicts = 0
             lie = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
             await self.node.api.patch(PODS, "default", name, lie, subresource="status")
 
@@ -168,9 +218,17 @@ class Weather:
             for pod in await self.pods()
             if any(one.state is ContainerState.RUNNING for one in pod.containers)
         ]
+        assert not self.wrong, f"started although the pod ends: {self.wrong}"
         names = [pod.name for pod in alive]
         assert len(names) == len(set(names)), f"two pods of one name: {names}"
         workers = self.node.kubelet._workers
+        for uid, slot in workers._slots.items():
+            if slot.worker.phase is Phase.TERMINATING:
+                left = slot.worker.grace_seconds
+                assert left <= self.grace.get(uid, left), f"grace of {uid} grew to {left}"
+                self.grace[uid] = left
+            else:
+                self.grace.pop(uid, None)
         for uid in list(self.ended):
             if uid in workers and workers.phase(uid) < Phase.TERMINATED:
                 self.ended.discard(uid)  # a new agent has to find out for itself
@@ -181,6 +239,7 @@ class Weather:
                 self.ended.add(uid_of(pod))
 
     async def calm(self):
+        self.node.clock.jump(-3600)  # what ended just now ends in an hour
         await asyncio.sleep(700)
         await self.node.settle()
         shown = {static_uid(pod) or uid_of(pod): pod for pod in self.node.api.objects(PODS)}
@@ -191,6 +250,22 @@ class Weather:
         for uid, pod in shown.items():
             assert not is_deleted(pod), f"{pod['metadata']['name']} is still being deleted"
             self.check_status(pod, seen.get(uid))
+        await self.check_backoff()
+
+    async def check_backoff(self):
+        """Nothing that ended waits longer than five minutes for its next start."""
+        newest = {
+            pod.uid: next((one for one in pod.containers if one.name == "main"), None)
+            for pod in await self.pods()
+        }
+        ended = {uid: one for uid, one in newest.items() if one and one.state == "exited"}
+        await asyncio.sleep(310)
+        await self.node.settle()
+        for pod in self.node.api.objects(PODS):
+            before = ended.get(static_uid(pod) or uid_of(pod))
+            if before is not None and pod["status"]["phase"] == "Running":
+                now = pod["status"]["containerStatuses"][0]["restartCount"]
+                assert now > before.attempt, f"{pod['metadata']['name']} does not come back"
 
     def check_status(self, pod, seen):
         status = pod["status"]

@@ -369,7 +369,7 @@ def _start(container: Obj, role: Role, last: ContainerStatus | None, now: float)
     if last.state is ContainerState.UNKNOWN:
         why = f'Container is in "{last.state}" state, try killing it before restart'
         return [KillContainer(last.id, name, why), _next_start(container, role, last)]
-    due = crash_backoff.due_at(last)
+    due = crash_backoff.due_at(last, now)
     if now < due:
         return [HoldBack(name, crash_backoff.delay_after(last), due)]
     return [_next_start(container, role, last)]

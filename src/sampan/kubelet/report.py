@@ -198,12 +198,22 @@ class StatusReporter:
                 )
                 self._end(entry)
         except (NotFound, Conflict) as error:
+            if isinstance(error, Conflict) and await self._is_still_there(pod):
+                raise  # somebody else wrote at the same moment: once more
             # The pod is gone, or another one has its name by now: our words are about nobody.
             log.debug("pod is not there any more", pod=key_of(pod), uid=uid, error=error)
             if not is_static(entry.pod):
                 self._end(entry)
             elif entry.target is pod:
                 entry.target = None  # its next mirror will be told everything
+
+    async def _is_still_there(self, pod: Obj) -> bool:
+        """Under its own uid?"""
+        try:
+            found = await self._client.get(PODS, namespace_of(pod), name_of(pod))
+        except NotFound:
+            return False
+        return uid_of(found) == uid_of(pod)
 
     def _end(self, entry: _Entry) -> None:
         entry.gone = True

@@ -41,6 +41,10 @@ class LoopClock:
     def now(self) -> float:
         return self._epoch + asyncio.get_running_loop().time()
 
+    def jump(self, seconds: float) -> None:
+        """As if somebody set the wall clock; timers go on as they were."""
+        self._epoch += seconds
+
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
 

@@ -27,4 +27,10 @@ def test_without_the_annotation_the_restart_count_is_taken():
 @given(st.integers(0, 100), st.floats(0, 10_000))
 def test_the_moment_is_never_before_the_end(streak, ago):
     ended = exited(streak=streak, ended_ago=ago)
-    assert NOW - ago <= crash_backoff.due_at(ended) <= NOW - ago + 300
+    assert NOW - ago <= crash_backoff.due_at(ended, NOW) <= NOW - ago + 300
+
+
+def test_an_end_in_the_future_is_no_reason_to_wait():
+    """[N12] The clock was set back: the container comes back now, not in an hour."""
+    later = exited(exit_code=1, streak=3, ended_ago=-3600)
+    assert crash_backoff.due_at(later, NOW) == NOW

@@ -165,3 +165,15 @@ def test_a_closed_reporter_begins_nothing():
         assert "patch status pods" not in api.calls
 
     told(story)
+
+
+def test_a_conflict_over_the_same_pod_is_tried_again():
+    """[N14] another writer was faster; only another uid means that the pod is gone."""
+
+    async def story(reporter, api, pod):
+        api.conflicts = 2
+        reporter.set(pod, {"phase": "Running"})
+        await asyncio.sleep(5)
+        assert api.find(PODS, "default", "web")["status"]["phase"] == "Running"
+
+    told(story)
