@@ -1,5 +1,6 @@
 """The controllers as kubectl's user meets them: real containers, and a cluster without nodes."""
 
+import base64
 import json
 
 import pytest
@@ -188,22 +189,57 @@ def test_without_nodes_garbage_namespaces_finalizers_and_owners_just_work(own_cl
     eventually(lambda: not kubectl.exists("secret", "owned"), 20)
 
 
-def test_a_controller_can_be_left_out_and_run_in_a_process_of_its_own(own_cluster):
-    own_cluster.up("--runtime", "simulated", "--controllers", "*,-job")
+def test_controllers_can_be_left_out_and_run_in_a_process_of_their_own(own_cluster):
+    """[C] `--controllers`, the lease, and what needs keys: root CA and token secrets."""
+    names = ("job", "root-ca-cert-publisher", "serviceaccount-token")
+    left_out = ",".join(["*", *(f"-{one}" for one in names)])
+    own_cluster.up("--runtime", "simulated", "--controllers", left_out)
     kubectl = own_cluster.kubectl
     annotations = {"simulated.sampan.dev/exit-after-seconds": "0"}
     pod = {"containers": [{"name": "c", "image": "anything:1"}], "restartPolicy": "Never"}
     spec = {"template": {"metadata": {"annotations": annotations}, "spec": pod}}
     kubectl("create", "-f", "-", stdin=manifest("Job", "once", spec, "batch/v1"))
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": "token",
+            "annotations": {"kubernetes.io/service-account.name": "default"},
+        },
+        "type": "kubernetes.io/service-account-token",
+    }
+    kubectl("create", "-f", "-", stdin=json.dumps(secret))
     kubectl("create", "deployment", "web", "--image=anything:1")
     kubectl("rollout", "status", "deployment/web")
     assert "job-name" not in kubectl("get", "pods", "--show-labels")
-    flags = ("--kubeconfig", str(own_cluster.kubeconfig), "--controllers", "job")
+    # The API server puts it into a new namespace; whether it stays there is the controller's.
+    root_ca = ("configmap", "kube-root-ca.crt")
+    kubectl("delete", *root_ca)
+    assert not kubectl.exists(*root_ca)
+    assert "data" not in kubectl.get("secret", "token")
+    [key] = own_cluster.data_dir.rglob("sa.key")
+    flags = (
+        "--kubeconfig", str(own_cluster.kubeconfig), "--controllers", ",".join(names),
+        "--service-account-private-key-file", str(key),
+    )  # fmt: skip
     output = own_cluster.root / "controllers.out"
     elsewhere = Program([*sampan_command("controllers"), *flags], output, environment())
     try:
         kubectl("wait", "--for=condition=complete", "job/once", "--timeout=30s")
         lease = kubectl.get("lease", "kube-controller-manager", "-n", "kube-system")
         assert lease["spec"]["holderIdentity"]
+        eventually(lambda: kubectl.exists(*root_ca), 20)
+        eventually(lambda: "token" in kubectl.get("secret", "token").get("data", {}), 20)
+        data = kubectl.get("secret", "token")["data"]
+        token = base64.b64decode(data["token"]).decode()
+        review = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token},
+        }
+        answer = kubectl("create", "-f", "-", "-o", "json", stdin=json.dumps(review))
+        user = json.loads(answer)["status"]["user"]
+        assert user["username"] == "system:serviceaccount:default:default"
+        assert "BEGIN CERTIFICATE" in base64.b64decode(data["ca.crt"]).decode()
     finally:
         assert elsewhere.stop(20) == 0

@@ -20,6 +20,7 @@ from sampan.cmd.errors import CannotStart
 from sampan.cmd.process import loop_factory, run_until_signal
 from sampan.cmd.progress import Progress
 from sampan.cmd.settings import ControllersSettings
+from sampan.controllers.account_tokens import Sign
 from sampan.controllers.catalog import ControllerSettings, chosen_controllers
 from sampan.controllers.controller import UnknownController
 from sampan.controllers.csr_signing import Ca
@@ -82,13 +83,16 @@ class ControllersProcess:
             if settings.signing_cert_file:
                 key = Path(settings.signing_key_file).read_bytes()
                 ca = Ca(Path(settings.signing_cert_file).read_bytes(), key)
+            sign = _token_signer(settings.account_key_file)
             for one in settings.cluster_cidrs:
                 ipaddress.ip_network(one)
         except (OSError, ValueError) as error:
             raise CannotStart(str(error)) from error
         if ca is None:
             self._progress.warn("no --cluster-signing-cert-file: certificate requests wait")
-        return ControllerSettings(root_ca, ca, cluster_cidrs=settings.cluster_cidrs)
+        if sign is None:
+            self._progress.warn("no --service-account-private-key-file: token secrets stay empty")
+        return ControllerSettings(root_ca, ca, sign, settings.cluster_cidrs)
 
     async def stop(self) -> None:
         await self._tasks.stop()
@@ -121,3 +125,12 @@ class ControllersProcess:
             await runner.run()
         finally:
             await informers.stop()
+
+
+def _token_signer(key_file: str) -> Sign | None:
+    if not key_file:
+        return None
+    # Only whoever fills secrets with tokens needs the cryptography.
+    from sampan.apiserver.authn.tokens import TokenSigner
+
+    return TokenSigner(Path(key_file).read_bytes(), "").legacy_token

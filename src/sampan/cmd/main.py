@@ -127,6 +127,7 @@ def _controllers_settings(given: argparse.Namespace) -> ControllersSettings:
         root_ca_file=given.root_ca_file,
         signing_cert_file=given.cluster_signing_cert_file,
         signing_key_file=given.cluster_signing_key_file,
+        account_key_file=given.service_account_private_key_file,
         cluster_cidrs=given.cluster_cidr,
         ready_file=given.ready_file,
         log_level=given.log_level,
@@ -297,6 +298,12 @@ def _add_controllers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]
         help="what pods verify the API server with (default: the kubeconfig's)")  # fmt: skip
     add("--cluster-signing-cert-file", metavar="FILE", default="", help="signs certificates")
     add("--cluster-signing-key-file", metavar="FILE", default="", help="its key")
+    add(
+        "--service-account-private-key-file",
+        metavar="FILE",
+        default="",
+        help="signs the tokens that secrets hold",
+    )
     add("--cluster-cidr", metavar="CIDR,…", type=_names, default=(),
         help="nodes get their podCIDR from here (default: from nobody)")  # fmt: skip
     add("--ready-file", metavar="FILE", default="", help="written when it is started")

@@ -78,6 +78,7 @@ class ControllersSettings:
     root_ca_file: str = ""  # what pods verify the API server with; empty: the kubeconfig's
     signing_cert_file: str = ""  # signs certificates; empty: nobody does
     signing_key_file: str = ""
+    account_key_file: str = ""  # signs the tokens in secrets; empty: nobody does
     cluster_cidrs: tuple[str, ...] = ()  # nodes get their podCIDR from here; empty: from nobody
     ready_file: str = ""
     log_level: str = "warning"
