@@ -3,7 +3,7 @@
 Job: isSorted, sum, min, max, indexOf on lists; find and findAll; quantity; jsonpatch.escapeKey.
 """
 
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from sampan.api import quantity
 from sampan.api.cel import cost
@@ -92,15 +92,15 @@ def _last_index_of(items: list[Value], value: Value) -> int:
 
 @REGEX.member("string", "find", "string", to="string", cost=cost.matched)
 def _find(text: str, pattern: str) -> str:
-    found = regex_of(pattern).search(text)
-    return found.group() if found is not None else ""
+    found = regex_of(pattern).find(text)
+    return text[slice(*found)] if found is not None else ""
 
 
 @REGEX.member("string", "findAll", "string", to="list(string)", cost=cost.matched)
 @REGEX.member("string", "findAll", "string", "int", to="list(string)", cost=cost.matched)
 def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
-    found = [one.group() for one in regex_of(pattern).finditer(text)]
-    return found if most < 0 else found[:most]
+    found = regex_of(pattern).find_all(text)
+    return list(found if most < 0 else islice(found, most))
 
 
 @QUANTITIES.function("quantity", "string", to=_Q, cost=cost.first_read)

@@ -11,7 +11,7 @@ from decimal import Decimal
 from sampan.api.cel import cost, macros
 from sampan.api.cel.errors import EvaluationError
 from sampan.api.cel.functions import Library
-from sampan.api.cel.regex import NotRegex, compiled
+from sampan.api.cel.regex import NotRegex, Regex, compiled
 from sampan.api.cel.types import Type
 from sampan.api.cel.values import Uint, Value, int_value, type_of, uint_value
 
@@ -181,10 +181,10 @@ def _ends_with(text: str, part: str) -> bool:
 @FUNCTIONS.function("matches", "string", "string", to="bool", cost=cost.matched)
 @FUNCTIONS.member("string", "matches", "string", to="bool", cost=cost.matched)
 def _matches(text: str, pattern: str) -> bool:
-    return regex_of(pattern).search(text) is not None
+    return regex_of(pattern).matches(text)
 
 
-def regex_of(pattern: str) -> re.Pattern[str]:
+def regex_of(pattern: str) -> Regex:
     try:
         return compiled(pattern)
     except NotRegex as error:
