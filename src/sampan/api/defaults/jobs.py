@@ -25,7 +25,7 @@ def default_job(obj: Obj) -> None:
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
             filled(pattern, status="True")
-    default_pod_template(spec.get("template"))
+    default_pod_template(part_of(spec, "template"))
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     meta = part_of(obj, "metadata")
     if labels and not meta.get("labels"):
@@ -37,5 +37,5 @@ def default_cron_job(obj: Obj) -> None:
     if not spec.get("concurrencyPolicy"):
         spec["concurrencyPolicy"] = "Allow"
     filled(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
-    job = (spec.get("jobTemplate") or {}).get("spec") or {}
-    default_pod_template(job.get("template"))
+    job = part_of(part_of(spec, "jobTemplate"), "spec")
+    default_pod_template(part_of(job, "template"))

@@ -27,10 +27,8 @@ def default_pod(pod: Obj) -> None:
         _default_host_ports(spec)
 
 
-def default_pod_template(template: Obj | None) -> None:
-    """The template of a Deployment, Job and so on. Its metadata is shown even when empty."""
-    if template is None:
-        return
+def default_pod_template(template: Obj) -> None:
+    """The template of a Deployment, Job and so on."""
     spec = template.get("spec")
     if spec is None:
         spec = template["spec"] = {}

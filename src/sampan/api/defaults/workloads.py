@@ -4,7 +4,7 @@ Job: fill in counts, strategies and templates, as v1.35 does.
 Invariant: a percentage stays a percentage.
 """
 
-from sampan.api.defaults.fill import filled, spec_of
+from sampan.api.defaults.fill import filled, part_of, spec_of
 from sampan.api.defaults.persistent_volumes import default_claim_spec
 from sampan.api.defaults.pod import default_pod_template
 from sampan.api.objects import Obj, copy_of
@@ -13,14 +13,15 @@ from sampan.api.objects import Obj, copy_of
 def default_replica_set(obj: Obj) -> None:
     spec = spec_of(obj)
     filled(spec, replicas=1)
-    default_pod_template(spec.get("template"))
+    default_pod_template(part_of(spec, "template"))
 
 
 def default_replication_controller(obj: Obj) -> None:
     spec = spec_of(obj)
     filled(spec, replicas=1)
     template = spec.get("template")
-    default_pod_template(template)
+    if template is not None:  # here it may be missing; with the others it is at worst empty
+        default_pod_template(template)
     labels = ((template or {}).get("metadata") or {}).get("labels")
     if not labels:
         return
@@ -34,7 +35,7 @@ def default_replication_controller(obj: Obj) -> None:
 def default_deployment(obj: Obj) -> None:
     spec = spec_of(obj)
     filled(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
-    default_pod_template(spec.get("template"))
+    default_pod_template(part_of(spec, "template"))
     strategy = spec.get("strategy")
     if strategy is None:
         strategy = spec["strategy"] = {}
@@ -51,7 +52,7 @@ def default_stateful_set(obj: Obj) -> None:
     filled(spec, replicas=1, revisionHistoryLimit=10)
     if not spec.get("podManagementPolicy"):
         spec["podManagementPolicy"] = "OrderedReady"
-    default_pod_template(spec.get("template"))
+    default_pod_template(part_of(spec, "template"))
     strategy = spec.get("updateStrategy")
     if strategy is None:
         strategy = spec["updateStrategy"] = {}
@@ -76,7 +77,7 @@ def default_stateful_set(obj: Obj) -> None:
 def default_daemon_set(obj: Obj) -> None:
     spec = spec_of(obj)
     filled(spec, revisionHistoryLimit=10)
-    default_pod_template(spec.get("template"))
+    default_pod_template(part_of(spec, "template"))
     strategy = spec.get("updateStrategy")
     if strategy is None:
         strategy = spec["updateStrategy"] = {}
@@ -89,4 +90,4 @@ def default_daemon_set(obj: Obj) -> None:
 
 
 def default_template_object(obj: Obj) -> None:
-    default_pod_template(obj.get("template"))
+    default_pod_template(part_of(obj, "template"))

@@ -46,7 +46,7 @@ def validate_job(job: Obj, errors: Errors) -> None:
         errors.append(required("spec.selector"))
     else:
         validate_label_selector(selector, "spec.selector", errors)
-        validate_selects(spec, errors)
+    validate_selects(spec, errors)
     validate_job_spec(spec, "spec", errors)
 
 

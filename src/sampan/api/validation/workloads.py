@@ -31,7 +31,8 @@ MISMATCH = "`selector` does not match template `labels`"
 def validate_selector(spec: Obj, kind: str, errors: Errors) -> None:
     selector = spec.get("selector")
     if selector is None:
-        errors.append(required("spec.selector"))
+        if kind != "daemonset":  # as upstream, which says only that nothing matches
+            errors.append(required("spec.selector"))
         return
     validate_label_selector(selector, "spec.selector", errors)
     if is_empty_selector(selector):
@@ -41,10 +42,7 @@ def validate_selector(spec: Obj, kind: str, errors: Errors) -> None:
 
 def validate_template(spec: Obj, kind: str, errors: Errors) -> None:
     """A template whose pods are to run for ever, and are found by the selector."""
-    template = spec.get("template")
-    if template is None:
-        errors.append(required("spec.template"))
-        return
+    template = spec.get("template") or {}
     if not validate_selects(spec, errors):
         return
     validate_pod_template(template, "spec.template", errors)
@@ -60,7 +58,7 @@ def validate_selects(spec: Obj, errors: Errors) -> bool:
     except selectors.SelectorError:
         errors.append(invalid_value("spec.selector", selector, "invalid label selector"))
         return False
-    if not matches and not is_empty_selector(selector):
+    if not matches and (selector is None or not is_empty_selector(selector)):
         errors.append(invalid_value("spec.template.metadata.labels", labels, MISMATCH))
     return True
 
