@@ -145,6 +145,64 @@ def test_a_drain_respects_a_budget(own_cluster):
     kubectl("uncordon", node)
 
 
+@pytest.mark.kubectl_since(25)
+def test_a_drain_stops_real_containers_as_far_as_a_budget_allows(kubectl, namespace):
+    spec = {
+        "replicas": 2,
+        "selector": selector("web"),
+        "template": template("web", terminationGracePeriodSeconds=1),
+    }
+    kubectl("-n", namespace, "create", "-f", "-", stdin=manifest("Deployment", "web", spec))
+    budget = ("pdb", "web", "--selector=app=web", "--min-available=2")
+    kubectl("-n", namespace, "create", *budget)
+    kubectl("-n", namespace, "rollout", "status", "deployment/web")
+    healthy = "jsonpath={.status.currentHealthy}"
+    eventually(lambda: kubectl("-n", namespace, "get", "pdb", "web", "-o", healthy) == "2")
+    before = {one["metadata"]["name"] for one in kubectl.get("pods", "-n", namespace)["items"]}
+    [node] = kubectl.get("nodes")["items"]
+    name = node["metadata"]["name"]
+    # Other tests have pods on this node, too.
+    drain = ("drain", name, "--ignore-daemonsets", "--pod-selector=app=web")
+    try:
+        assert "would violate the pod's disruption budget" in kubectl.fails(*drain, "--timeout=2s")
+        patch = '{"spec":{"minAvailable":0}}'
+        kubectl("-n", namespace, "patch", "pdb", "web", "--type=merge", "-p", patch)
+        kubectl(*drain, "--timeout=30s")
+        after = kubectl.get("pods", "-n", namespace)["items"]
+        assert not before & {one["metadata"]["name"] for one in after}
+        assert {one["status"]["phase"] for one in after} == {"Pending"}, "there is no other node"
+    finally:
+        kubectl("uncordon", name)
+    assert "successfully rolled out" in kubectl(
+        "-n", namespace, "rollout", "status", "deployment/web"
+    )
+
+
+def test_an_autoscaler_adds_pods_when_real_containers_are_busy(kubectl, namespace):
+    """[C] What the kernel counted, through the node and the metrics API, to the Deployment."""
+    resources = {"requests": {"cpu": "20m"}, "limits": {"cpu": "100m"}}
+    spec = {
+        "replicas": 1,
+        "selector": selector("busy"),
+        "template": template(
+            "busy",
+            "while :; do :; done",
+            container={"resources": resources},
+            terminationGracePeriodSeconds=1,
+        ),
+    }
+    kubectl("-n", namespace, "create", "-f", "-", stdin=manifest("Deployment", "busy", spec))
+    scaled = ("autoscale", "deployment/busy", "--min=1", "--max=2", "--cpu-percent=100")
+    kubectl("-n", namespace, *scaled)
+    replicas = "jsonpath={.spec.replicas}"
+    eventually(
+        lambda: kubectl("-n", namespace, "get", "deployment", "busy", "-o", replicas) == "2", 90
+    )
+    said = kubectl("-n", namespace, "get", "events", "-o", "custom-columns=M:.message")
+    above = "cpu resource utilization (percentage of request) above target"
+    assert f"New size: 2; reason: {above}" in said
+
+
 def test_without_nodes_garbage_namespaces_finalizers_and_owners_just_work(own_cluster):
     """The complaint number one about control planes without nodes."""
     own_cluster.up("--runtime", "none")
