@@ -509,6 +509,10 @@ def test_a_json_patch_is_done_and_a_failed_test_leaves_the_object():
         made = await api.made(PODS, pod("a"))
         assert made["metadata"]["labels"] == {"example.com/by": "policy"}
         assert "annotations" not in made["metadata"]
+        assert (
+            'apiserver_mutating_admission_policy_check_total{error_type="no_error",policy="m",'
+            'policy_binding="m"} 2'
+        ) in (await api.get("/metrics")).body.decode()
         assert (await api.made(PODS, pod("b")))["metadata"]["annotations"] == {"only": "b"}
 
     run(test)

@@ -58,11 +58,20 @@ class Variables(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Value:
         found = self._known.get(name)
         if found is None:
-            found = evaluated(self._expressions[name], self._others, self._budget)
-            self._known[name] = found
+            found = self._known[name] = self._evaluated(name)
         if found.error:
-            raise EvaluationError(f'composited variable "{name}" fails to evaluate: {found.error}')
+            raise EvaluationError(found.error)
         return found.value
+
+    def _evaluated(self, name: str) -> Result:
+        expression = self._expressions[name]
+        if expression.program is None:
+            why = f'composited variable "{name}" fails to compile: {expression.trouble}'
+            return Result(error=why, compiles=False)
+        try:
+            return Result(expression.program.evaluate(self._others, self._budget))
+        except EvaluationError as error:
+            return Result(error=f'composited variable "{name}" fails to evaluate: {error}')
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._expressions)

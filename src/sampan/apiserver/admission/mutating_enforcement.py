@@ -23,7 +23,7 @@ from sampan.apiserver.admission.match_conditions import ConditionMetrics, Condit
 from sampan.apiserver.admission.matching import Matched, as_matched
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.admission.policies import Misconfigured, Policies, Policy, unknown_kind
-from sampan.apiserver.admission.policy_metrics import PolicyMetrics
+from sampan.apiserver.admission.policy_metrics import MutationMetrics
 from sampan.apiserver.admission.policy_patches import Unpatchable, applied, patched
 from sampan.apiserver.admission.policy_request import PolicyRequest
 from sampan.apiserver.admission.policy_steps import Judge
@@ -61,7 +61,7 @@ class Enforcement:
         self._find, self._authorization = parts.registry.find, parts.authorization
         self._policies, self._clock = policies, parts.clock
         self._fields = FieldSchema(parts.schema)
-        self._metrics = PolicyMetrics(parts.metrics, "mutating")
+        self._metrics = MutationMetrics(parts.metrics)
         self._conditions = ConditionMetrics(parts.metrics, parts.clock)
 
     async def enforced(
@@ -116,14 +116,14 @@ class Enforcement:
             return False
         changed = False
         for expression in policy.compiled.mutations:
-            began, kind, action = self._clock.monotonic(), "no_error", "allow"
+            began, kind = self._clock.monotonic(), "no_error"
             try:
                 changed |= await self._changed(policy, expression, params, matched, asked)
             except Failed as error:
-                kind, action = error.kind, "deny"
+                kind = error.kind
                 _note(policy, binding, str(error), refusals)
             took = self._clock.monotonic() - began
-            self._metrics.count(policy.name, name_of(binding), kind, action, took)
+            self._metrics.count(policy.name, name_of(binding), kind, took)
         return changed
 
     async def _is_meant(

@@ -57,7 +57,7 @@ class Enforcement:
     def __init__(self, parts: PluginParts, policies: Policies) -> None:
         self._find, self._authorization = parts.registry.find, parts.authorization
         self._policies, self._clock = policies, parts.clock
-        self._metrics = PolicyMetrics(parts.metrics, "validating")
+        self._metrics = PolicyMetrics(parts.metrics)
         self._conditions = ConditionMetrics(parts.metrics, parts.clock)
 
     async def enforced(

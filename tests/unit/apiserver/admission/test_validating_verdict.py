@@ -48,7 +48,7 @@ def test_a_variable_is_evaluated_once_and_its_error_is_everybodys():
     assert index == 0
     assert decision.message == (
         "expression 'variables.v == 1' resulted in error: composited variable \"v\" fails to "
-        "evaluate: expression 'object.missing' resulted in error: no such key: missing"
+        "evaluate: no such key: missing"
     )
 
 
