@@ -1,6 +1,9 @@
 """What a real node says about usage, with kubectl as the witness [N19] [C6]."""
 
 import json
+import ssl
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -87,3 +90,43 @@ def test_a_checkpoint_is_refused_by_name(busy):
     url = f"/api/v1/nodes/{node(busy)}/proxy/checkpoint/default/busy/main"
     said = busy.fails("create", "--raw", url, "-f", "/dev/null")
     assert "checkpointing of default/busy/main failed" in said
+
+
+SCRAPER = """
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: scraper}
+rules: [{apiGroups: [""], resources: [nodes/metrics], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: scraper}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: scraper}
+subjects: [{kind: ServiceAccount, name: default, namespace: default}]
+"""
+
+
+def test_who_may_scrape_the_node_itself_is_the_apis_word(kubectl):
+    """Straight at the node, with a service account's token and without."""
+    kubectl.apply(SCRAPER)
+    token = kubectl("create", "token", "default").strip()
+    status = kubectl.get("nodes")["items"][0]["status"]
+    address = next(one["address"] for one in status["addresses"] if one["type"] == "InternalIP")
+    port = status["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+    anybody = ssl._create_unverified_context()
+
+    def code(path, **headers):
+        request = urllib.request.Request(f"https://{address}:{port}{path}", headers=headers)
+        try:
+            with urllib.request.urlopen(request, context=anybody, timeout=10) as answer:
+                return answer.status
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return refusal.code
+
+    assert code("/metrics", Authorization=f"Bearer {token}") == 200
+    assert code("/metrics/resource", Authorization=f"Bearer {token}") == 200
+    assert code("/pods", Authorization=f"Bearer {token}") == 403
+    assert code("/metrics", Authorization="Bearer nonsense") == 401
+    assert code("/metrics") == 401
+    kubectl("delete", "clusterrole,clusterrolebinding", "scraper")

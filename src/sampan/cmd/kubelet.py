@@ -215,17 +215,20 @@ class SimulatedNode:
         from sampan.kubelet.kubelet import Kubelet
         from sampan.kubelet.lookup import RuntimeLookup
         from sampan.kubelet.server import KubeletServer
+        from sampan.kubelet.server_access import ServerAccess
         from sampan.kubelet.settings import KubeletSettings
         from sampan.kubelet.simulated import SimulatedRuntime
 
         name, address = self._identity.name, self._identity.address
         with self._progress.step("node") as step:
+            client, standalone = clients(f"system:node:{name}"), self._settings.node.standalone
             runtime = SimulatedRuntime(clock=self._clock, node_name=name)
             kubelet: Kubelet | None = None
             server = KubeletServer(
                 RuntimeLookup(lambda: kubelet.pods() if kubelet else [], runtime), runtime,
                 clock=self._clock, metrics=metrics,
                 healthy=lambda: kubelet.healthy() if kubelet else "", agent=lambda: kubelet,
+                access=ServerAccess(name, None if standalone else client, self._clock),
             )  # fmt: skip
             port = await server.start(address, self._settings.node.port, tls)
             self._server = server
@@ -239,7 +242,7 @@ class SimulatedNode:
                     simulated=True,
                     **nodes.chosen(self._settings.node),
                 ),
-                client=clients(f"system:node:{name}"),
+                client=client,
                 runtime=runtime,
                 clock=self._clock,
                 metrics=metrics,

@@ -243,10 +243,12 @@ class RealNode:
         from sampan.kubelet.kubelet import Kubelet
         from sampan.kubelet.lookup import RuntimeLookup
         from sampan.kubelet.server import KubeletServer
+        from sampan.kubelet.server_access import ServerAccess
 
         assert self._runtime is not None, "prepare comes before start"
         with self._progress.step("node") as step:
             kubelet: Kubelet | None = None
+            client = clients(f"system:node:{self._identity.name}")
             lookup = RuntimeLookup(
                 lambda: kubelet.pods() if kubelet else [],
                 self._runtime,
@@ -256,12 +258,17 @@ class RealNode:
                 lookup, self._runtime, clock=self._clock, metrics=metrics,
                 healthy=lambda: kubelet.healthy() if kubelet else "", agent=lambda: kubelet,
                 checkpoints=str(self._data.kubelet / "checkpoints"),
+                access=ServerAccess(
+                    self._identity.name,
+                    None if self._settings.node.standalone else client,
+                    self._clock,
+                ),
             )  # fmt: skip
             port = await server.start(self._identity.address, self._settings.node.port, tls)
             self._server = server
             kubelet = Kubelet(
                 settings=self._kubelet_settings(port),
-                client=clients(f"system:node:{self._identity.name}"),
+                client=client,
                 runtime=self._runtime,
                 clock=self._clock,
                 metrics=metrics,

@@ -1,7 +1,8 @@
 """The node's own HTTP server: logs, exec, attach, port-forward, pods, health and metrics.
 
-Job: let the API server in and nobody else; route; turn what is not available into a status code.
-Invariant: no route is served to a caller whose certificate does not name an allowed group.
+Job: ask who comes and what they may (server_access.py); route; turn what is not available into a
+    status code.
+Invariant: no route is served to a caller who was not let in.
 Owner: the node agent starts and stops it.
 """
 
@@ -16,8 +17,6 @@ from typing import Protocol
 from urllib.parse import parse_qs, unquote
 
 import orjson
-from cryptography import x509
-from cryptography.x509.oid import NameOID
 
 from sampan.api.log_options import LogOptions, options_from_query
 from sampan.api.objects import Obj
@@ -30,14 +29,13 @@ from sampan.kubelet.logs import has_log, read_log
 from sampan.kubelet.lookup import FoundContainer, NotAvailable, PodLookup
 from sampan.kubelet.node_stats import NodeStats
 from sampan.kubelet.runtime import Runtime, RuntimeFailure
+from sampan.kubelet.server_access import ServerAccess
 from sampan.kubelet.streams import Streams, Target
 
-ALLOWED_GROUPS = frozenset({"system:masters"})
 RUN_SECONDS = 120.0
 NEXT_INSTANCE_SECONDS = 0.3  # asked only while somebody follows the log of a container that ended
 _TEXT: Headers = (("content-type", "text/plain; charset=utf-8"),)
 _JSON: Headers = (("content-type", "application/json"),)
-_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "DELETE": "delete"}
 
 
 class Measured(Protocol):
@@ -63,15 +61,16 @@ class KubeletServer:
         config: Obj | None = None,
         healthy: Callable[[], str] = lambda: "",
         agent: Callable[[], "Measured | None"] = lambda: None,
-        allowed_groups: frozenset[str] = ALLOWED_GROUPS,
+        access: ServerAccess | None = None,
         checkpoints: str = "/var/lib/kubelet/checkpoints",
     ) -> None:
         """`config`: what /configz shows. `healthy`: what is wrong with the agent, or nothing.
-        `agent`: who answers for figures, once it is there."""
+        `agent`: who answers for figures, once it is there. `access`: None lets in the cluster's
+        masters by their certificates, and nobody else."""
         self._lookup, self._runtime = lookup, runtime
         self._clock, self._metrics = clock, metrics
         self._config, self._healthy, self._agent = config or {}, healthy, agent
-        self._allowed_groups, self._checkpoints = allowed_groups, checkpoints
+        self._access, self._checkpoints = access or ServerAccess("", None, clock), checkpoints
         self._events = FileEvents()
         self._streams = Streams(lookup, runtime)
         self._server: Server | None = None
@@ -90,7 +89,7 @@ class KubeletServer:
         self._events.close()
 
     async def answer(self, request: Request) -> Reply:
-        refused = _refusal(request, self._allowed_groups)
+        refused = await self._access.refusal(request)
         if refused is not None:
             return refused
         parts = [unquote(part) for part in request.path.split("/")[1:]]
@@ -278,22 +277,3 @@ def _pod_list(pods: list[Obj]) -> Obj:
 
 def _json(value: Obj) -> Response:
     return Response(200, _JSON, orjson.dumps(value))
-
-
-def _refusal(request: Request, allowed_groups: frozenset[str]) -> Response | None:
-    if request.peer_certificate is None:
-        return Response(401, _TEXT, b"Unauthorized")
-    user, groups = identity(request.peer_certificate)
-    if allowed_groups.intersection(groups):
-        return None
-    verb = _VERBS.get(request.method, "")
-    why = f"Forbidden (user={user}, verb={verb}, resource=nodes, subresource(s)=[proxy])\n"
-    return Response(403, _TEXT, why.encode())
-
-
-def identity(certificate: bytes) -> tuple[str, list[str]]:
-    """User and groups that a verified certificate names."""
-    subject = x509.load_der_x509_certificate(certificate).subject
-    names = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    groups = subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-    return (str(names[0].value) if names else "", [str(group.value) for group in groups])
