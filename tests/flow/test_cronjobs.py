@@ -156,3 +156,21 @@ async def test_time_zones_are_honoured(plane):
     annotations = job["metadata"]["annotations"]
     scheduled = annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"]
     assert scheduled == "2023-11-14T23:30:00+01:00"
+
+
+@with_cron
+async def test_a_job_whose_making_nobody_heard_of_is_not_made_again(plane):
+    """The answer to its creation was lost with the controller; later the history took it away."""
+    await create(plane, successfulJobsHistoryLimit=0)
+    await wait(plane, 2)
+    [name] = await jobs(plane)
+    forgotten = {"status": {"lastScheduleTime": None, "active": None}}
+    await plane.stop_controllers()
+    await plane.client.patch(
+        CRON_JOBS, "default", "tick", forgotten, patch_type="merge", subresource="status"
+    )
+    await plane.start_controllers()
+    await plane.settled()
+    await finish(plane, name)
+    await wait(plane, 1)
+    assert await jobs(plane) == {}

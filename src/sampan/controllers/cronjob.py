@@ -6,7 +6,7 @@ Invariant: with Forbid no two run at once; with Replace the old ones go first.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sampan.api.conditions import is_true
@@ -66,7 +66,9 @@ def plan(cron_job: Obj, jobs: Sequence[Obj], now: float) -> Plan:
     history = _surplus_history(cron_job, jobs)
     due = _due(cron_job, now)
     start: list[Action] = []
-    if due.at is not None:
+    # Made already, though we never heard so: it must not be made again when it is gone one day.
+    known = due.at is not None and any(name_of(job) == job_name(cron_job, due.at) for job in jobs)
+    if due.at is not None and not known:
         start, refusal = _started(cron_job, active, due, now)
         words += refusal
     words += due.words
@@ -75,6 +77,8 @@ def plan(cron_job: Obj, jobs: Sequence[Obj], now: float) -> Plan:
     def then(outcomes: Sequence[Outcome]) -> list[Action]:
         created = _created(made, outcomes)
         status = _status(cron_job, jobs, active, start, created, due.at)
+        if known and due.at is not None:
+            status["lastScheduleTime"] = time_text(due.at)
         patch = status_patch(CRON_JOBS, cron_job, status)
         said = [*words, *_outcome_words(cron_job, outcomes)]
         return [*said, patch] if patch is not None else said
@@ -109,7 +113,7 @@ def _due(cron_job: Obj, now: float) -> _Due:
     words: list[Action] = []
     if missed > MANY_MISSED:
         message = (
-            f"too many missed start times: {missed}. Set or decrease "
+            "too many missed start times. Set or decrease "
             ".spec.startingDeadlineSeconds or check clock skew"
         )
         words.append(Record(about, "Warning", "TooManyMissedTimes", message))
@@ -164,12 +168,9 @@ def _started(
     spec, about = cron_job["spec"], reference_to(cron_job)
     deadline = spec.get("startingDeadlineSeconds")
     if deadline is not None and due.at + float(deadline) < now:
-        stamp = datetime.fromtimestamp(due.at, due.zone).strftime("%a, %d %b %Y %H:%M:%S %z")
+        stamp = datetime.fromtimestamp(due.at, UTC).strftime("%a, %d %b %Y %H:%M:%S %z")
         message = f"Missed scheduled time to start a job: {stamp}"
         return [], [Record(about, "Warning", "MissSchedule", message)]
-    name = job_name(cron_job, due.at)
-    if any(name_of(job) == name for job in active):
-        return [], []
     policy = spec.get("concurrencyPolicy") or "Allow"
     if policy == "Forbid" and active:
         message = (

@@ -272,13 +272,9 @@ def _failure(metric: Obj, why: str) -> Failure:
 
 
 def _ambiguous(situation: Situation, selector: str) -> Failure:
-    own = key_of(situation.autoscaler)
-    keys = " ".join(
-        "{" + f"{name} {namespace}" + "}"
-        for namespace, _, name in (key.partition("/") for key in (own, *situation.rivals))
-    )
+    keys = " ".join(sorted((key_of(situation.autoscaler), *situation.rivals)))
     why = f"pods by selector {selector} are controlled by multiple HPAs: [{keys}]"
-    return Failure("AmbiguousSelector", why, why)
+    return Failure("AmbiguousSelector", why, why, why)
 
 
 def _for_metric(
@@ -362,6 +358,8 @@ def _complaints(autoscaler: Obj, computed: Computed) -> tuple[Record, ...]:
     total = len(autoscaler["spec"].get("metrics") or ())
     bad = total - len(computed.statuses)
     words = f"invalid metrics ({bad} invalid out of {total}), first error is: {failure.source}"
+    if failure.source == failure.event:  # not of one metric: of all
+        words = failure.event
     return (first, Record(about, "Warning", "FailedComputeMetricsReplicas", words))
 
 

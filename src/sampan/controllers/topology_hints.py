@@ -25,6 +25,8 @@ NO_NODE_FACTS = (
     "Insufficient Node information: allocatable CPU or zone not specified on one or more nodes"
 )
 ONE_ZONE = "Nodes only ready in one zone"
+TOO_FEW = "Insufficient number of endpoints"
+TOO_BUSY = "Unable to allocate minimum required endpoints to each zone without exceeding overload threshold"
 NO_ZONE = "One or more endpoints do not have a zone specified"
 
 
@@ -100,16 +102,15 @@ def _shares(count: int, ratios: Mapping[str, float] | None) -> dict[str, _Share]
         raise NoHints(NO_NODE_FACTS)
     if len(ratios) < 2:
         raise NoHints(ONE_ZONE)
+    if len(ratios) > count:
+        raise NoHints(f"{TOO_FEW} ({count} endpoints, {len(ratios)} zones)")
     shares: dict[str, _Share] = {}
     for zone, ratio in ratios.items():
         desired = ratio * count
         least = math.ceil(desired / (1 + OVERLOAD))
         shares[zone] = _Share(least, max(desired, float(least)))
-    if len(ratios) > count or sum(share.least for share in shares.values()) > count:
-        raise NoHints(
-            f"Insufficient number of endpoints ({count}), impossible to safely allocate "
-            "proportionally"
-        )
+    if sum(share.least for share in shares.values()) > count:
+        raise NoHints(f"{TOO_BUSY} ({count} endpoints, {len(ratios)} zones)")
     return shares
 
 
