@@ -6,13 +6,17 @@ process ids are "short" because the threshold says so, however much there is.
 
 import json
 import os
+import platform
 import re
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from sampan.kubelet.image_archive import ArchiveFile, ImageSettings, build_archive
+from sampan.kubelet.pause_image import architecture
 from sampan.testing.processes import eventually
 from sampan.testing.sampan_process import SampanProcess
 
@@ -118,6 +122,17 @@ def node_name(kubectl):
 
 
 @pytest.fixture
+def spare_image(workspace, registry):
+    """In the registry, and with an id of its own."""
+    shell = ArchiveFile(Path(shutil.which("busybox")).read_bytes())
+    files = {"bin/sh": shell, "bin/sleep": shell, "spare": ArchiveFile(b"")}
+    settings = ImageSettings(architecture(platform.machine()), env=("PATH=/bin",))
+    archive = workspace / "spare.tar"
+    archive.write_bytes(build_archive("localhost/test/spare:1", files, settings))
+    return registry.push(archive, "test/spare", "1")
+
+
+@pytest.fixture
 def small_disk():
     """A cluster on a disk that one pod can fill."""
     root = tempfile.mkdtemp(prefix="sampan-small-")
@@ -134,21 +149,27 @@ def small_disk():
 
 
 def test_a_disk_that_fills_up_costs_the_pod_that_filled_it_and_then_the_node_recovers(
-    small_disk, archive
+    small_disk, archive, spare_image
 ):
-    """[N18] DiskPressure, its taint, its refusals, who goes, and the way back"""
+    """[N18] DiskPressure, its taint, its refusals, who goes, and the way back; images that nobody
+    uses and that can be pulled again go first"""
     flags = configuration(
         small_disk.root,
         evictionHard={"nodefs.available": KEEP_FREE},
         evictionMinimumReclaim={"nodefs.available": "1Mi"},
-        evictionPressureTransitionPeriod="2s",
+        evictionPressureTransitionPeriod="8s",
     )
     small_disk.up("--runtime", "cri", *flags)
     small_disk.run("image", "import", str(archive))
     kubectl = small_disk.kubectl
     mounts, volumes = [{"name": "data", "mountPath": "/data"}], [{"name": "data", "emptyDir": {}}]
-    create(kubectl, pod("modest", "true"))
-    kubectl.wait_phase("modest", "Running")
+    pulled = pod("pulled", "true")
+    pulled["spec"]["containers"][0]["image"] = spare_image
+    create(kubectl, pod("modest", "true"), pulled)
+    for name in ("modest", "pulled"):
+        kubectl.wait_phase(name, "Running")
+    kubectl("delete", "pod", "pulled", "--now")
+    assert spare_image in small_disk.run("image", "list")
     free = os.statvfs(small_disk.data_dir)
     free_mib = free.f_bavail * free.f_frsize >> 20
     assert free_mib > 65, free_mib
@@ -168,6 +189,10 @@ def test_a_disk_that_fills_up_costs_the_pod_that_filled_it_and_then_the_node_rec
     )  # fmt: skip
     said = (node_name(kubectl), "Attempting to reclaim ephemeral-storage")
     assert said in events(kubectl, "EvictionThresholdMet")
+    images = small_disk.run("image", "list")
+    assert spare_image not in images
+    assert IMAGE in images
+    assert "pause" in images
     create(kubectl, pod("later", "true"))  # the scheduler keeps it until the taint is gone
     eventually(lambda: condition(kubectl, "DiskPressure")["status"] == "False")
     kubectl.wait_phase("later", "Running")

@@ -1,7 +1,9 @@
 """How real containers end, with kubectl as the witness [N11]."""
 
 import json
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -90,3 +92,56 @@ def test_sidecars_end_after_the_containers_that_they_serve_in_reverse_order(kube
     time.sleep(0.3)
     took(kubectl, "ordered")
     assert (tmp_path / "ends").read_text().split() == ["main", "second", "first"]
+
+
+class Listener(BaseHTTPRequestHandler):
+    """Answers every hook with a failure, which is an answer."""
+
+    def do_GET(self):
+        self.server.heard.append((self.path, self.headers["user-agent"], self.headers["x-who"]))
+        self.send_response(500)
+        self.end_headers()
+
+    def log_message(self, *words):
+        pass
+
+
+@pytest.fixture
+def listener():
+    server = HTTPServer(("127.0.0.1", 0), Listener)
+    server.heard = []
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_hooks_run_commands_ask_servers_and_sleep(kubectl, listener):
+    loop = "trap exit TERM; while :; do sleep 0.1; done"
+    get = {"host": "127.0.0.1", "port": listener.server_port,
+           "httpHeaders": [{"name": "X-Who", "value": "hook"}]}  # fmt: skip
+    asks = {"postStart": {"httpGet": {**get, "path": "/hello"}},
+            "preStop": {"httpGet": {**get, "path": "/bye"}}}  # fmt: skip
+    sleeps = {"postStart": {"exec": {"command": ["touch", "/started"]}},
+              "preStop": {"sleep": {"seconds": 2}}}  # fmt: skip
+    fails = {"postStart": {"exec": {"command": ["false"]}}}
+    grace = {"terminationGracePeriodSeconds": 20}
+    create(kubectl, "asks", container("main", loop, lifecycle=asks), **grace)
+    create(kubectl, "sleeps", container("main", loop, lifecycle=sleeps), **grace)
+    ended = container("main", loop.replace("exit", "'exit 3'"), lifecycle=fails)
+    create(kubectl, "fails", ended, restartPolicy="Never",
+           **grace)  # fmt: skip
+    for name in ("asks", "sleeps"):
+        kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=30s")
+    kubectl("exec", "sleeps", "--", "ls", "/started")
+    kubectl.wait_phase("fails", "Failed")
+    assert "PostStartHook failed" in messages(kubectl, "fails", "FailedPostStartHook")
+    assert "FailedPostStartHook" in messages(kubectl, "fails", "Killing")
+    assert 1.9 < took(kubectl, "sleeps") < 10
+    assert took(kubectl, "asks") < 10
+    agent = listener.heard[0][1]
+    assert agent.startswith("kube-lifecycle/1.")
+    assert listener.heard == [("/hello", agent, "hook"), ("/bye", agent, "hook")]
+    kubectl("delete", "pod", "fails", "--now")

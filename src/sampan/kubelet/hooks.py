@@ -10,6 +10,7 @@ from sampan.core.clock import Clock
 from sampan.core.http_client import HttpClient, HttpError
 from sampan.core.records import dataclass
 from sampan.core.tls import client_context
+from sampan.kubelet.probes.http_check import headers_of
 from sampan.kubelet.runtime import Runtime, RuntimeFailure
 
 
@@ -67,15 +68,11 @@ class Hooks:
         if self._http is None:
             # A pod's own certificate is nobody's to check.
             self._http = HttpClient(ssl_context=client_context(verify=False))
-        headers = [
-            (str(one.get("name", "")).lower(), str(one.get("value", "")))
-            for one in action.get("httpHeaders") or ()
-        ]
         try:
             await self._http.request(
                 "GET",
                 hook_url(action, subject),
-                headers=headers,
+                headers=headers_of(action, "kube-lifecycle"),
                 timeout_seconds=timeout_seconds,
             )
         except HttpError as error:

@@ -36,17 +36,17 @@ def target_of(action: Obj, about: Probed) -> Target:
     shown = f"[{host}]" if ":" in host else host
     port = port_of(action.get("port"), about.container)
     url = f"{scheme}://{shown}:{port}{slash}{path}".replace(" ", "%20")
-    return Target(url, tuple(_headers(action)))
+    return Target(url, tuple(headers_of(action, "kube-probe")))
 
 
-def _headers(action: Obj) -> Headers:
+def headers_of(action: Obj, agent: str) -> Headers:
     """As upstream: what the user names replaces ours, and an empty value leaves a header out."""
     given = [
         (str(one.get("name", "")).lower(), str(one.get("value", "")))
         for one in action.get("httpHeaders") or ()
     ]
     major, minor = GIT_VERSION.removeprefix("v").split(".")[:2]
-    ours = {"user-agent": f"kube-probe/{major}.{minor}", "accept": "*/*"}
+    ours = {"user-agent": f"{agent}/{major}.{minor}", "accept": "*/*"}
     named = {name for name, _ in given}
     kept = [(name, value) for name, value in ours.items() if name not in named]
     unset = {"user-agent", "accept", "host"}
