@@ -16,7 +16,7 @@ MOUNT = Path("/sys/fs/cgroup")
 SLEEP = "trap exit TERM; while :; do sleep 0.1; done"
 
 
-def create(kubectl, name, command, resources=None, **spec):
+def create(kubectl, name, command, resources=None, whole=None, **spec):
     container = {"name": "main", "image": IMAGE, "command": ["sh", "-c", command]}
     pod = {
         "apiVersion": "v1",
@@ -24,6 +24,8 @@ def create(kubectl, name, command, resources=None, **spec):
         "metadata": {"name": name},
         "spec": {"containers": [{**container, "resources": resources or {}}], **spec},
     }
+    if whole:
+        pod["spec"]["resources"] = whole
     kubectl("create", "-f", "-", stdin=json.dumps(pod))
 
 
@@ -84,7 +86,8 @@ def test_a_fork_bomb_is_held_by_the_pods_limit(cluster, kubectl):
     create(kubectl, "neighbour", "exit 0", restartPolicy="Never")
     kubectl.wait_phase("neighbour", "Succeeded")
     kubectl("delete", "pod", "bomb", "neighbour")
-    assert folders(cluster, uid) == []
+    # With a grace of 0 the object goes at once, and the node clears up behind it.
+    eventually(lambda: folders(cluster, uid) == [])
 
 
 RESERVING = """
@@ -125,3 +128,20 @@ def milli(text):
 
 def size(text):
     return value_of(text).value()
+
+
+def test_a_pods_own_resources_bind_all_of_its_containers(cluster, kubectl):
+    """[N10, N16] pod-level resources"""
+    resources = {"requests": {"cpu": "100m"}, "limits": {"cpu": "300m", "memory": "64Mi"}}
+    create(kubectl, "whole", SLEEP, whole=resources, terminationGracePeriodSeconds=0)
+    kubectl.wait_phase("whole", "Running")
+    pod = kubectl.get("pod", "whole")
+    assert pod["status"]["qosClass"] == "Burstable"
+    uid = pod["metadata"]["uid"]
+    assert read(cluster, uid, "memory.limit_in_bytes", "memory.max") == str(64 << 20)
+    inside = kubectl(
+        "exec", "whole", "--", "sh", "-c",
+        "cat /sys/fs/cgroup/memory/memory.limit_in_bytes || cat /sys/fs/cgroup/memory.max",
+    )  # fmt: skip
+    assert inside.strip() == str(64 << 20)
+    kubectl("delete", "pod", "whole", "--now")

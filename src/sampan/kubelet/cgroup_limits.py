@@ -59,7 +59,7 @@ def pod_limits(pod: Obj, pids: int = 0) -> Limits:
     cpu_limit = most["cpu"].milli() if "cpu" in most and _all_limited(pod, "cpu") else 0
     memory = most["memory"].value() if "memory" in most and _all_limited(pod, "memory") else 0
     pages = {
-        _page_size(name): amount.value()
+        page_size(name): amount.value()
         for name, amount in most.items()
         if name.startswith("hugepages-")
     }
@@ -82,7 +82,7 @@ def _all_limited(pod: Obj, name: str) -> bool:
     return all(name in ((one.get("resources") or {}).get("limits") or {}) for one in lasting)
 
 
-def _page_size(name: str) -> str:
+def page_size(name: str) -> str:
     """hugepages-2Mi → 2MB, the kernel's own spelling."""
     size = name.removeprefix("hugepages-")
     return size.replace("Ki", "KB").replace("Mi", "MB").replace("Gi", "GB")

@@ -144,6 +144,10 @@ def resources(wanted: LinuxResources) -> Message:
         cpu_shares=wanted.cpu_shares,
         memory_limit_in_bytes=wanted.memory_limit_bytes,
         oom_score_adj=wanted.oom_score_adj,
+        hugepage_limits=[
+            cri.HugepageLimit(page_size=size, limit=limit)
+            for size, limit in wanted.hugepages.items()
+        ],
     )
 
 

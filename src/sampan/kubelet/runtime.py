@@ -70,6 +70,7 @@ class LinuxResources:
     cpu_period: int = 0
     memory_limit_bytes: int = 0
     oom_score_adj: int = 0
+    hugepages: Mapping[str, int] = field(default_factory=dict)  # "2MB" → bytes
 
 
 @dataclass(frozen=True, slots=True)

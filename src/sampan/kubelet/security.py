@@ -145,12 +145,10 @@ def _check_non_root(
 
 
 def _refuse_the_unsupported(pod: Obj, container: Obj, features: RuntimeFeatures) -> None:
-    spec, whole = spec_of(pod), spec_of(pod).get("securityContext") or {}
+    whole = spec_of(pod).get("securityContext") or {}
     strict = whole.get("supplementalGroupsPolicy") == "Strict"
     if strict and not features.supplemental_groups_policy:
         raise ConfigError("SupplementalGroupsPolicy=Strict is not supported in this node")
-    if spec.get("resources"):
-        raise ConfigError("pod-level resources are not supported by this node yet")
     if container.get("volumeDevices"):
         raise ConfigError("raw block volumes (volumeDevices) are not supported by this node yet")
 

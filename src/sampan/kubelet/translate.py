@@ -20,7 +20,7 @@ from sampan.api.objects import (
 )
 from sampan.api.quantity import value_of
 from sampan.core.records import dataclass
-from sampan.kubelet.cgroup_limits import pod_cgroup
+from sampan.kubelet.cgroup_limits import page_size, pod_cgroup
 from sampan.kubelet.cgroup_names import CGROUPFS, folder
 from sampan.kubelet.environment import (
     ConfigError,
@@ -359,16 +359,37 @@ def _container_annotations(pod: Obj, container: Obj, attempt: int) -> dict[str, 
 
 def linux_resources(pod: Obj, container: Obj, memory_bytes: int) -> LinuxResources:
     resources = container.get("resources") or {}
-    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    # As upstream: a container without a limit of its own has the pod's.
+    whole = (spec_of(pod).get("resources") or {}).get("limits") or {}
+    requests, limits = resources.get("requests") or {}, {**whole, **(resources.get("limits") or {})}
     cpu = requests.get("cpu", limits.get("cpu"))
     limit = value_of(limits["cpu"]).milli() if limits.get("cpu") else 0
     return LinuxResources(
+        hugepages={
+            page_size(name): value_of(amount).value()
+            for name, amount in (resources.get("limits") or {}).items()
+            if name.startswith("hugepages-")
+        },
         cpu_shares=cpu_shares(value_of(cpu).milli() if cpu else 0),
         cpu_quota=cpu_quota(limit),
         cpu_period=_CPU_PERIOD if limit else 0,
         memory_limit_bytes=value_of(limits["memory"]).value() if limits.get("memory") else 0,
         oom_score_adj=oom_score(pod, container, memory_bytes),
     )
+
+
+def _share_of_the_rest(pod: Obj) -> int:
+    """Of the memory that the pod asks for beyond its containers' own requests, for each of them."""
+    whole = ((spec_of(pod).get("resources") or {}).get("requests") or {}).get("memory")
+    if not whole:
+        return 0
+    all_of_them = [container for _, container in with_roles(pod)]
+    own = sum(
+        value_of(asked).value()
+        for one in all_of_them
+        if (asked := ((one.get("resources") or {}).get("requests") or {}).get("memory"))
+    )
+    return max(0, value_of(whole).value() - own) // max(1, len(all_of_them))
 
 
 def cpu_shares(milli: int) -> int:
@@ -392,5 +413,5 @@ def oom_score(pod: Obj, container: Obj, memory_bytes: int) -> int:
     limits = resources.get("limits") or {}
     asked = (resources.get("requests") or {}).get("memory", limits.get("memory"))
     request = value_of(asked).value() if asked else 0
-    score = 1000 - 1000 * request // memory_bytes
+    score = 1000 - 1000 * (request + _share_of_the_rest(pod)) // memory_bytes
     return max(1000 + _OOM_GUARANTEED, min(score, _OOM_BEST_EFFORT - 1))

@@ -77,12 +77,16 @@ def test_environment_keeps_its_bytes_and_mounts_their_propagation():
     config = container(
         env=(("A", "ä"), ("B", b"\xff".decode(errors="surrogateescape"))),
         mounts=(Mount("/c", "/h", read_only=True, propagation="bidirectional"),),
-        resources=LinuxResources(cpu_shares=512, memory_limit_bytes=1024, oom_score_adj=-5),
+        resources=LinuxResources(
+            cpu_shares=512, memory_limit_bytes=1024, oom_score_adj=-5, hugepages={"2MB": 4096}
+        ),
     )
     assert [one.value for one in config.envs] == ["ä".encode(), b"\xff"]
     assert config.mounts[0].propagation == cri.PROPAGATION_BIDIRECTIONAL
     assert config.linux.resources.memory_limit_in_bytes == 1024
     assert config.linux.resources.oom_score_adj == -5
+    [pages] = config.linux.resources.hugepage_limits
+    assert (pages.page_size, pages.limit) == ("2MB", 4096)
 
 
 def test_statuses_come_back_in_seconds():

@@ -139,7 +139,6 @@ def test_a_seccomp_profile_stays_in_its_directory(name):
     ("spec", "whole", "container"),
     [
         ({}, {"supplementalGroupsPolicy": "Strict"}, {}),
-        ({"resources": {"limits": {"cpu": "1"}}}, {}, {}),
         ({}, {}, {"volumeDevices": [{"name": "v", "devicePath": "/dev/x"}]}),
     ],
 )

@@ -12,6 +12,7 @@ from sampan.kubelet.translate import (
     container_spec,
     cpu_quota,
     cpu_shares,
+    linux_resources,
     oom_score,
     references,
     sandbox_spec,
@@ -301,3 +302,24 @@ def test_what_the_node_cannot_do_without_is_killed_last():
 
 def test_the_same_pod_gives_the_same_spec():
     assert contained(make_pod()) == contained(make_pod())
+
+
+def test_a_container_without_a_limit_has_the_pods():
+    """[N10] pod-level resources"""
+    pod = make_pod({"resources": {"limits": {"cpu": "200m"}}},
+                   resources={"limits": {"cpu": "1", "memory": "1Gi"}})  # fmt: skip
+    found = linux_resources(pod, pod["spec"]["containers"][0], 8 << 30)
+    assert found.cpu_quota == 20_000
+    assert found.memory_limit_bytes == 1 << 30
+
+
+def test_what_the_pod_asks_for_beyond_its_containers_counts_for_each_of_them():
+    pod = make_pod({"resources": {"requests": {"memory": "1Gi"}}},
+                   resources={"requests": {"memory": "4Gi"}})  # fmt: skip
+    assert oom_score(pod, pod["spec"]["containers"][0], 8 << 30) == 500
+
+
+def test_huge_pages_are_limited_by_their_size():
+    pod = make_pod({"resources": {"limits": {"hugepages-2Mi": "4Mi", "hugepages-1Gi": "1Gi"}}})
+    found = linux_resources(pod, pod["spec"]["containers"][0], 8 << 30)
+    assert found.hugepages == {"2MB": 4 << 20, "1GB": 1 << 30}
