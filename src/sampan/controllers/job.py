@@ -293,11 +293,15 @@ async def _planned(view: View, key: str) -> Plan:
         if not any(has_finalizer(pod) for pod in pods) or await _exists(view, key):
             return NOTHING
         return Plan([released(pod) for pod in pods if has_finalizer(pod)])
-    mine = [pod for pod in pods if (controller_of(pod) or {}).get("uid") == uid_of(job)]
+    mine: list[Obj] = []
+    strangers: list[Obj] = []
+    for pod in pods:
+        ours = (controller_of(pod) or {}).get("uid") == uid_of(job)
+        (mine if ours else strangers).append(pod)
     # Pods of an earlier Job of this name: nobody will ever count them.
-    strangers = [pod for pod in pods if pod not in mine and has_finalizer(pod)]
-    if strangers:
-        return Plan([released(pod) for pod in strangers], again_seconds=0.0)
+    held = [released(pod) for pod in strangers if has_finalizer(pod)]
+    if held:
+        return Plan(held, again_seconds=0.0)
     if not is_finished(job):
         claimed = await claims(view, JOBS, job, mine, (FINALIZER,))
         if claimed:

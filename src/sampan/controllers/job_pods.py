@@ -138,8 +138,12 @@ def _with_pauses(job: Obj, pods: Sequence[Obj], indexes: Sequence[int], now: flo
         return Wanted(create=[new_pod(job, index, 0) for index in indexes])
     create: list[Obj] = []
     pauses: list[float] = []
+    failed_of: dict[int, list[Obj]] = {}
+    for pod in pods:
+        if is_failed(job, pod):
+            failed_of.setdefault(index_of(pod), []).append(pod)
     for index in indexes:
-        failed = [pod for pod in pods if index_of(pod) == index and is_failed(job, pod)]
+        failed = failed_of.get(index, [])
         failures = max((failures_of_index(pod) + 1 for pod in failed), default=0)
         last = max((finished_at(pod) for pod in failed), default=now)
         pause = last + PAUSE.delay(failures) - now if failures else 0.0

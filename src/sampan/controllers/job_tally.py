@@ -97,6 +97,7 @@ def tally(job: Obj, pods: Sequence[Obj]) -> Tally:
     active = [pod for pod in pods if is_active(pod)]
     counted = len(completed) if indexed else int(status.get("succeeded") or 0) + flushed_succeeded
     listed = {*left_succeeded, *left_failed}
+    last = _last_tries(job, pods)
     return Tally(
         active=active,
         terminating=sum(is_terminating(pod) for pod in pods),
@@ -110,7 +111,7 @@ def tally(job: Obj, pods: Sequence[Obj]) -> Tally:
         releasable=[
             pod
             for pod in (*succeeded, *failed)
-            if _is_settled(job, pod, pods, listed, stored_completed, judgements, failed_indexes)
+            if _is_settled(job, pod, last, listed, stored_completed, judgements, failed_indexes)
         ],
         fatal=next((one for one in judgements.values() if one.verdict is Verdict.FAIL_JOB), None),
     )
@@ -173,7 +174,7 @@ def _failed_indexes(
 def _is_settled(
     job: Obj,
     pod: Obj,
-    pods: Sequence[Obj],
+    last: dict[int, int],
     listed: set[str],
     completed: frozenset[int],
     judgements: dict[str, Judgement],
@@ -191,7 +192,15 @@ def _is_settled(
     if job["spec"].get("backoffLimitPerIndex") is None or index in failed_indexes | completed:
         return True
     # The last failed pod of an index carries the count: it stays until there is a next one.
-    return any(
-        index_of(other) == index and failures_of_index(other) > failures_of_index(pod)
-        for other in pods
-    )
+    return last.get(index, 0) > failures_of_index(pod)
+
+
+def _last_tries(job: Obj, pods: Sequence[Obj]) -> dict[int, int]:
+    """Index → how often it had failed before its newest pod; only where that is limited."""
+    found: dict[int, int] = {}
+    if job["spec"].get("backoffLimitPerIndex") is None:
+        return found
+    for pod in pods:
+        index = index_of(pod)
+        found[index] = max(found.get(index, 0), failures_of_index(pod))
+    return found

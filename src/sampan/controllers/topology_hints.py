@@ -26,7 +26,10 @@ NO_NODE_FACTS = (
 )
 ONE_ZONE = "Nodes only ready in one zone"
 TOO_FEW = "Insufficient number of endpoints"
-TOO_BUSY = "Unable to allocate minimum required endpoints to each zone without exceeding overload threshold"
+TOO_BUSY = (
+    "Unable to allocate minimum required endpoints to each zone"
+    " without exceeding overload threshold"
+)  # fmt: skip
 NO_ZONE = "One or more endpoints do not have a zone specified"
 
 
