@@ -43,8 +43,8 @@ async def run_until_signal(parts: Parts, progress: Progress, started: Callable[[
                 await starting
             return
         await starting
-        settle_memory()
         started()
+        settle_memory()
         await stopping
         progress.say("\nstopping (once more to stop at once)")
         for number in SIGNALS:
@@ -56,10 +56,12 @@ async def run_until_signal(parts: Parts, progress: Progress, started: Callable[[
 
 def settle_memory() -> None:
     """What is there after the start stays for good, and a server makes thousands of dicts a second
-    that are no garbage: looking at them after every 700 costs a sixth of a create."""
+    that are no garbage: looking at them after every 700 costs a sixth of a create.
+    cmd/main.py put the collector off before the imports."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
     _keep_large_blocks()
 
 
