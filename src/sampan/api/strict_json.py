@@ -5,6 +5,7 @@ Invariant: of a field that is there twice the last one counts, as in lenient rea
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -180,7 +181,20 @@ _YES_NO = re.compile(r"[yYnN]$")
 def _whole_where_it_is(loader: _Loader, node: yaml.ScalarNode) -> int | float:
     """1e3 and 2.0 are whole numbers once they have been JSON."""
     number = float(loader.construct_scalar(node))
-    return int(number) if number.is_integer() else number
+    if not math.isfinite(number):
+        raise yaml.YAMLError("json: unsupported value: +Inf")
+    return int(number) if number.is_integer() and abs(number) < 2**63 else number
+
+
+def _integer(loader: _Loader, node: yaml.ScalarNode) -> int | float:
+    """As the JSON reader has it: what is longer than 64 bits is a float."""
+    number: int = loader.construct_yaml_int(node)
+    if -(2**63) <= number < 2**64:
+        return number
+    try:
+        return float(number)
+    except OverflowError as error:
+        raise yaml.YAMLError("json: unsupported value: +Inf") from error
 
 
 def _truth(loader: _Loader, node: yaml.ScalarNode) -> bool:
@@ -196,4 +210,5 @@ _Loader.add_implicit_resolver(f"{_TAG}float", _NUMBER, list("-+.0123456789"))
 _Loader.add_implicit_resolver(f"{_TAG}bool", _YES_NO, list("yYnN"))
 _Loader.add_constructor(f"{_TAG}map", _Loader.string_mapping)
 _Loader.add_constructor(f"{_TAG}float", _whole_where_it_is)
+_Loader.add_constructor(f"{_TAG}int", _integer)
 _Loader.add_constructor(f"{_TAG}bool", _truth)

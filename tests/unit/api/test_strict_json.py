@@ -2,6 +2,7 @@
 
 import json
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,3 +98,26 @@ def test_a_deep_yaml_document_is_refused_before_it_is_built(deep):
 def test_a_long_but_flat_yaml_document_is_read():
     lines = "\n".join(f"k{number}: [{{a: 1}}]" for number in range(400))
     assert len(parse_yaml(lines).value) == 400
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("18446744073709551615", 2**64 - 1),
+        ("18446744073709551616", 2.0**64),
+        ("-99999999999999999999", -1e20),
+        ("1e300", 1e300),
+        ("1e3", 1000),
+    ],
+)
+def test_numbers_of_yaml_are_those_that_json_would_have(text, value):
+    """What is stored is JSON, whose writers know 64 bits."""
+    found = parse_yaml(f"a: {text}").value["a"]
+    assert (found, type(found)) == (value, type(value))
+    orjson.dumps(found)
+
+
+@pytest.mark.parametrize("text", ["1e999", "9" * 400, "-" + "9" * 400])
+def test_numbers_without_an_end_are_refused(text):
+    with pytest.raises(ValueError, match="unsupported value"):
+        parse_yaml(f"a: {text}")
