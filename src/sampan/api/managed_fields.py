@@ -29,20 +29,15 @@ OLD_CHANGES = "ancient-changes"
 MANAGER_LENGTH = 128
 
 # What everybody writes and nobody owns.
+UNOWNED_METADATA = frozenset({
+    "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
+    "managedFields", "resourceVersion",
+})  # fmt: skip
 _STRIPPED: FieldSet = {
     "f:apiVersion": {},
     "f:kind": {},
-    "f:metadata": {
-        ".": {},
-        **{
-            f"f:{key}": {}
-            for key in (
-                "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName",
-                "generation", "managedFields", "resourceVersion",
-            )
-        },
-    },
-}  # fmt: skip
+    "f:metadata": {".": {}, **{f"f:{key}": {} for key in sorted(UNOWNED_METADATA)}},
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ Invariant: managedFields is the server's: what a caller sends there is read by a
 
 from dataclasses import replace
 
+import orjson
+
 from sampan.api.apply import apply, not_mergeable
 from sampan.api.calls import Call
 from sampan.api.errors import BadRequest, field_forbidden, invalid, required
@@ -15,16 +17,19 @@ from sampan.api.field_schema import FieldSchema
 from sampan.api.field_sets import FieldSet, Patterns
 from sampan.api.field_types import Struct
 from sampan.api.managed_fields import (
+    UNOWNED_METADATA,
+    UPDATE,
     Writer,
     after_write,
     entries_of,
     manager_from_user_agent,
+    new_entry,
     same_but_times,
 )
 from sampan.api.objects import Obj, copy_of, time_text
 from sampan.api.scale import SCALE_VERSION, object_entries, scale_entries, scale_of
 from sampan.api.schema import Schema, strict_error
-from sampan.api.sharing import SharedValues
+from sampan.api.sharing import Remembered, SharedValues
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.decoding import expected_kind
 from sampan.apiserver.request import manager_errors
@@ -53,13 +58,31 @@ class Ownership:
         self._fields = FieldSchema(schema)
         self._ignored: dict[tuple[str, str, str], FieldSet] = {}
         self._sets = SharedValues()
+        self._created = Remembered()
 
     def created(self, user: User, call: Call, obj: Obj, now: float) -> None:
         """Of an object with its defaults, before admission has changed it (as upstream)."""
         if call.options.patch_type == "apply":
             return  # `applied` has done it
-        obj["metadata"].pop("managedFields", None)
-        self.own(obj, after_write(self._fields, {}, obj, self._writer(user, call, now)), {})
+        meta = obj["metadata"]
+        meta.pop("managedFields", None)
+        writer = self._writer(user, call, now)
+        fields = self._created_fields(obj, writer)
+        if fields:
+            meta["managedFields"] = [new_entry(writer, UPDATE, fields)]
+
+    def _created_fields(self, obj: Obj, writer: Writer) -> FieldSet:
+        """All that its maker owns. The same for all that are made from one template, but for what
+        nobody owns."""
+        meta = obj["metadata"]
+        owned = {key: value for key, value in meta.items() if key not in UNOWNED_METADATA}
+        text = orjson.dumps({**obj, "metadata": owned})
+        found: FieldSet | None = self._created.get(text)
+        if found is None:
+            made = after_write(self._fields, {}, obj, writer)
+            found = self._sets.shared(made[0]["fieldsV1"]) if made else {}
+            self._created.keep(text, found)
+        return found
 
     def updated(self, user: User, call: Call, new: Obj, old: Obj, now: float) -> None:
         if call.options.patch_type == "apply":

@@ -38,7 +38,7 @@ def test_what_is_remembered_is_bounded():
     sharing = SharedValues(limit_bytes=10_000)
     for number in range(2000):
         sharing.shared({"number": number, "text": "x" * 100})
-    kept = [*sharing._young, *sharing._old]
+    kept = [*sharing._known._young, *sharing._known._old]
     assert sum(map(len, kept)) <= 2 * (10_000 + VALUE_BYTES)
     large = ["x" * VALUE_BYTES]
     assert sharing.shared(large) is large

@@ -43,6 +43,25 @@ def test_a_writer_is_named_by_itself_its_agent_or_its_user(user, agent, manager,
     assert (entry["manager"], entry["time"]) == (named, "2023-11-14T22:13:20Z")
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("ab"), st.dictionaries(st.sampled_from("ab"), st.sampled_from("cd"))
+        ),
+        max_size=6,
+    )
+)
+def test_what_is_remembered_of_others_is_what_would_have_been_found(made):
+    known = Ownership(SCHEMA)
+    call = Call("create", CONFIG_MAPS, "x", options=Options(field_manager="me"))
+    for name, data in made:
+        one, two = config_map(**data), config_map(**data)
+        one["metadata"]["name"] = two["metadata"]["name"] = name
+        known.created(User("me"), call, one, NOW)
+        Ownership(SCHEMA).created(User("me"), call, two, NOW)
+        assert one == two
+
+
 def written(resource, subresource, old, new):
     call = Call("update", resource, "x", "a", subresource, options=Options(field_manager="you"))
     OWNERSHIP.updated(User("me"), call, new, old, NOW)
