@@ -3,6 +3,7 @@
 Job: isSorted, sum, min, max, indexOf on lists; find and findAll; quantity; jsonpatch.escapeKey.
 """
 
+import math
 from itertools import islice, pairwise
 
 from sampan.api import quantity
@@ -139,7 +140,10 @@ def _as_integer(value: Quantity) -> int:
 
 @QUANTITIES.member(_Q, "asApproximateFloat", to="double")
 def _as_float(value: Quantity) -> float:
-    return value.as_float()
+    try:
+        return value.as_float()
+    except OverflowError:
+        return math.inf if value.nanos > 0 else -math.inf
 
 
 @QUANTITIES.member(_Q, "add", _Q, to=_Q)

@@ -82,6 +82,8 @@ def zone_of(name: str) -> tzinfo:
     offset = _OFFSET.fullmatch(name)
     if offset is not None:
         minutes = 60 * int(offset[2]) + int(offset[3])
+        if minutes >= 24 * 60:
+            raise EvaluationError(f"unknown time zone {name}")
         return timezone(timedelta(minutes=-minutes if offset[1] == "-" else minutes))
     try:
         return ZoneInfo(name or "UTC")
