@@ -31,6 +31,7 @@ from sampan.core.tasks import Tasks
 from sampan.core.tls import server_context
 
 if TYPE_CHECKING:
+    from sampan.kubelet.kubelet import Kubelet
     from sampan.kubelet.server import KubeletServer
 
 NO_SUCH_NODE = "--kubeconfig or --join says where the API is; without both, --manifests is needed"
@@ -205,6 +206,7 @@ class SimulatedNode:
         self._progress, self._clock = progress, clock
         self._tasks = Tasks("node")
         self._server: KubeletServer | None = None
+        self._kubelet: Kubelet | None = None
 
     async def prepare(self) -> None:
         """Nothing to do."""
@@ -248,6 +250,7 @@ class SimulatedNode:
                 metrics=metrics,
                 rng=random.Random(),
             )
+            self._kubelet = kubelet
             self._tasks.supervise("kubelet", kubelet.run)
             step.detail = f"{name} ({address}), simulated"
 
@@ -255,6 +258,8 @@ class SimulatedNode:
         """Nothing takes long here."""
 
     async def stop(self) -> None:
+        if self._kubelet is not None:
+            await self._kubelet.shut_down()
         await self._tasks.stop()
         if self._server is not None:
             await self._server.stop(nodes.SERVER_GRACE_SECONDS)

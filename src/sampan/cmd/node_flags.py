@@ -15,6 +15,7 @@ from sampan.cmd.settings import NodeChoices
 
 if TYPE_CHECKING:
     from sampan.kubelet.image_credentials import NodeCredentialSettings
+    from sampan.kubelet.shutdown import ShutdownStep
 
 CONFIG = "--image-credential-provider-config"
 BIN_DIR = "--image-credential-provider-bin-dir"
@@ -28,6 +29,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add(BIN_DIR, metavar="DIR", default="", help="where those plugins are")
     add("--cgroup-driver", choices=("cgroupfs", "systemd"), default="",
         help="who makes the pods' cgroups (default: as the runtime is set up)")  # fmt: skip
+    add("--shutdown-grace-period", metavar="DURATION", type=_seconds, default=0.0,
+        help="when told to stop, end the pods in order within this time, as a machine that goes "
+        "down: they fail with reason Terminated (default: 0s, off)")  # fmt: skip
+    add("--shutdown-grace-period-critical-pods", metavar="DURATION", type=_seconds, default=0.0,
+        help="how much of it is kept for critical pods, which end last")  # fmt: skip
 
 
 def choices(given: argparse.Namespace) -> dict[str, Any]:
@@ -35,7 +41,28 @@ def choices(given: argparse.Namespace) -> dict[str, Any]:
         "credential_provider_config": given.image_credential_provider_config,
         "credential_provider_bin_dir": given.image_credential_provider_bin_dir,
         "cgroup_driver": given.cgroup_driver,
+        "shutdown_seconds": given.shutdown_grace_period,
+        "shutdown_critical_seconds": given.shutdown_grace_period_critical_pods,
     }
+
+
+def shutdown_steps(node: NodeChoices) -> "tuple[ShutdownStep, ...]":
+    """Raises CannotStart."""
+    if node.shutdown_critical_seconds > node.shutdown_seconds:
+        raise CannotStart(
+            "--shutdown-grace-period-critical-pods is a part of --shutdown-grace-period: "
+            "it cannot be longer"
+        )
+    # Not for every verb: the command line knows its flags without the node agent.
+    from sampan.kubelet.shutdown import steps_of
+
+    return steps_of(node.shutdown_seconds, node.shutdown_critical_seconds)
+
+
+def _seconds(text: str) -> float:
+    from sampan.kubelet.configuration import seconds
+
+    return seconds(text)
 
 
 def image_credentials(

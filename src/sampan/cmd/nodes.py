@@ -21,7 +21,7 @@ from sampan.cmd import machine
 from sampan.cmd.data_dir import DataDir
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.kubelet_config import with_config
-from sampan.cmd.node_flags import cgroup_driver, image_credentials
+from sampan.cmd.node_flags import cgroup_driver, image_credentials, shutdown_steps
 from sampan.cmd.progress import Progress
 from sampan.cmd.settings import CLUSTER_DOMAIN, NodeChoices, UpSettings
 from sampan.core.clock import Clock
@@ -31,6 +31,7 @@ from sampan.core.tasks import Tasks, all_of
 
 if TYPE_CHECKING:
     from sampan.kubelet.containerd import PrivateContainerd
+    from sampan.kubelet.kubelet import Kubelet
     from sampan.kubelet.runtime import ObservedPod, Runtime
     from sampan.kubelet.server import KubeletServer
     from sampan.kubelet.settings import KubeletSettings
@@ -138,6 +139,7 @@ class SimulatedNodes:
         self._progress, self._clock = progress, clock
         self._tasks = Tasks("simulated nodes")
         self._objects: TrackedObjects | None = None
+        self._kubelets: list[Kubelet] = []
 
     async def prepare(self) -> None:
         """Nothing to do."""
@@ -158,7 +160,7 @@ class SimulatedNodes:
             self._objects = objects
             self._tasks.supervise("pods", informer.run)
             self._tasks.supervise("source", source.run)
-            kubelets = []
+            kubelets, words = self._kubelets, chosen(self._settings.node)
             for number, name in enumerate(self._names()):
                 kubelet = Kubelet(
                     settings=KubeletSettings(
@@ -168,7 +170,7 @@ class SimulatedNodes:
                         heartbeat_seconds=MANY_HEARTBEAT_SECONDS,
                         relist_seconds=MANY_RELIST_SECONDS,
                         routine_events=self._settings.nodes <= MANY_NODES,
-                        **(chosen(self._settings.node) if number == 0 else {}),
+                        **(words if number == 0 else {"shutdown": words["shutdown"]}),
                     ),
                     client=clients(f"system:node:{name}"),
                     runtime=SimulatedRuntime(
@@ -189,6 +191,7 @@ class SimulatedNodes:
         """Nothing takes long here."""
 
     async def stop(self) -> None:
+        await all_of(kubelet.shut_down() for kubelet in self._kubelets)
         await self._tasks.stop()
         if self._objects is not None:
             await self._objects.stop()
@@ -228,8 +231,9 @@ class RealNode:
         self._containerd: PrivateContainerd | None = None
         self._runtime: Runtime | None = None
         self._server: KubeletServer | None = None
+        self._kubelet: Kubelet | None = None
         self._grace_seconds = STOP_GRACE_SECONDS
-        self._stopping: list[asyncio.Timeout] = []  # one for each pod whose containers are ending
+        self._stopping: list[asyncio.Timeout] = []  # one for all that takes its time to end
 
     async def prepare(self) -> None:
         with self._progress.step("containers") as step:
@@ -274,6 +278,7 @@ class RealNode:
                 metrics=metrics,
                 rng=random.Random(),
             )
+            self._kubelet = kubelet
             self._tasks.supervise("kubelet", kubelet.run)
             self._tasks.supervise("stray shims", self._remove_stray_shims)
             step.detail = f"{self._identity.name} ({self._identity.address})"
@@ -289,6 +294,7 @@ class RealNode:
             gentle.reschedule(now)
 
     async def stop(self) -> None:
+        await self._shut_down()
         await self._tasks.stop()
         if self._server is not None:
             await self._server.stop(SERVER_GRACE_SECONDS)
@@ -301,6 +307,19 @@ class RealNode:
         await self._runtime.close()
         if self._containerd is not None:
             await self._containerd.stop()
+
+    async def _shut_down(self) -> None:
+        """Where a time for it is set: pods end in order, and say why, until the user hurries."""
+        if self._kubelet is None or self._grace_seconds == 0:
+            return
+        try:
+            async with asyncio.timeout(None) as gentle:
+                self._stopping.append(gentle)
+                await self._kubelet.shut_down()
+        except TimeoutError:
+            self._progress.warn("the shutdown was cut short: some pods have not said why they end")
+        finally:
+            self._stopping.remove(gentle)
 
     async def _remove_stray_shims(self) -> None:
         """An earlier sampan may have been killed in the middle of starting a pod."""
@@ -464,6 +483,7 @@ def chosen(node: NodeChoices) -> dict[str, Any]:
         "standalone": node.standalone,
         "labels": node.labels,
         "taints": node.taints,
+        "shutdown": shutdown_steps(node),
     }
 
 

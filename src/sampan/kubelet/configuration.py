@@ -14,6 +14,7 @@ from sampan.api.quantity import QuantityError, value_of
 from sampan.kubelet import eviction
 from sampan.kubelet.eviction import EvictionSettings, Threshold
 from sampan.kubelet.settings import KubeletSettings, Reserved
+from sampan.kubelet.shutdown import ShutdownStep, steps_of
 
 API_VERSION, KIND = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -33,7 +34,9 @@ def configured(settings: KubeletSettings, written: object) -> KubeletSettings:
     if (written.get("apiVersion"), written.get("kind")) != (API_VERSION, KIND):
         raise BadConfiguration([f"it must be a {KIND} of {API_VERSION}"])
     fields = {name: value for name, value in written.items() if name not in ("apiVersion", "kind")}
-    known = {*_FIELDS, *_EVICTION_MAPS, *_EVICTION_TIMES, *_IMAGES, *_RESERVED}
+    known = {
+        *_FIELDS, *_EVICTION_MAPS, *_EVICTION_TIMES, *_IMAGES, *_RESERVED, *_SHUTDOWN, *_POLICIES,
+    }  # fmt: skip
     problems = [f"{name}: this node has no such setting" for name in fields if name not in known]
     try:
         changes = {_FIELDS[name][0]: _read(name, fields, _FIELDS[name][1])
@@ -42,12 +45,17 @@ def configured(settings: KubeletSettings, written: object) -> KubeletSettings:
                   for name in fields if name in _IMAGES}  # fmt: skip
         evicting = _evicting(settings.eviction, fields)
         reserved = _reserved(settings.reserved, fields)
+        shutdown = _shutdown(settings.shutdown, fields)
+        _check_policies(fields)
     except BadConfiguration as fault:
         raise BadConfiguration([*problems, *fault.problems]) from fault
     if problems:
         raise BadConfiguration(problems)
     garbage = replace(settings.image_garbage, **images)
-    return replace(settings, **changes, eviction=evicting, image_garbage=garbage, reserved=reserved)
+    return replace(
+        settings, **changes, eviction=evicting, image_garbage=garbage, reserved=reserved,
+        shutdown=shutdown,
+    )  # fmt: skip
 
 
 def _read(name: str, fields: Obj, convert: Callable[[Any], Any]) -> Any:
@@ -104,6 +112,34 @@ def _reserved(settings: Reserved, fields: Obj) -> Reserved:
     )  # fmt: skip
 
 
+def _shutdown(settings: tuple[ShutdownStep, ...], fields: Obj) -> tuple[ShutdownStep, ...]:
+    """Two periods, or a list by priority; not both."""
+    by_priority = fields.get(_SHUTDOWN[2]) or []
+    total, critical = (
+        _read(name, fields, seconds) if name in fields else 0.0 for name in _SHUTDOWN[:2]
+    )
+    if by_priority and (total or critical):
+        raise BadConfiguration([f"{_SHUTDOWN[2]} excludes the other two periods"])
+    if critical > total:
+        raise BadConfiguration([f"{_SHUTDOWN[1]} is longer than {_SHUTDOWN[0]}"])
+    if any(0 < period < 1 for period in (total, critical)):
+        raise BadConfiguration([f"{_SHUTDOWN[0]}: periods are zero, or one second at least"])
+    if by_priority:
+        return tuple(
+            ShutdownStep(_read("priority", one, _whole),
+                         float(_read("shutdownGracePeriodSeconds", one, _whole)))
+            for one in by_priority
+        )  # fmt: skip
+    return steps_of(total, critical) if _SHUTDOWN[0] in fields else settings
+
+
+def _check_policies(fields: Obj) -> None:
+    """Nobody here pins processors or memory: whoever asks for that is told so."""
+    for name, only in _POLICIES.items():
+        if fields.get(name, only) not in (only, ""):
+            raise BadConfiguration([f"{name}: {fields[name]!r} is not supported, only {only!r}"])
+
+
 def _bytes(written: Any) -> int:
     return value_of(written).value()
 
@@ -129,6 +165,16 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "staticPodURL": ("manifest_url", str),
 }  # fmt: skip
 _RESERVED = ("kubeReserved", "systemReserved")
+_SHUTDOWN = (
+    "shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
+)  # fmt: skip
+# There is one policy of each, upstream's default.
+_POLICIES = {
+    "cpuManagerPolicy": "none",
+    "memoryManagerPolicy": "None",
+    "topologyManagerPolicy": "none",
+    "topologyManagerScope": "container",
+}
 _IMAGES: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "imageGCHighThresholdPercent": ("high_percent", _whole),
     "imageGCLowThresholdPercent": ("low_percent", _whole),

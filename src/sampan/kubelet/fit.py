@@ -29,6 +29,7 @@ class NodeRoom:
     allocatable: Mapping[str, str]
     pressures: frozenset[str] = frozenset()  # conditions, as MemoryPressure
     prepares_devices: bool = False  # claims of resource.k8s.io; a simulated node pretends to
+    shutting_down: bool = False
 
 
 def refusal(
@@ -38,7 +39,7 @@ def refusal(
     may remember what they ask for."""
     holding = list(others)
     found = (
-        _pressed(pod, node) or _os(pod, node) or _devices(pod, node)
+        _shut_down(node) or _pressed(pod, node) or _os(pod, node) or _devices(pod, node)
         or lacking(pod, holding, node, requests)
         or _selector(pod, node) or _ports(pod, holding) or _taints(pod, node)
     )  # fmt: skip
@@ -126,6 +127,12 @@ def _out_of(name: str, requested: int, used: int, capacity: int) -> Verdict:
 
 def _predicate(name: str, why: str) -> Verdict:
     return Verdict(name, f"Predicate {name} failed: {why}")
+
+
+def _shut_down(node: NodeRoom) -> Verdict | None:
+    if not node.shutting_down:
+        return None
+    return Verdict("NodeShutdown", "Pod was rejected as the node is shutting down.")
 
 
 def _pressed(pod: Obj, node: NodeRoom) -> Verdict | None:

@@ -9,6 +9,7 @@ Owner: Kubelet runs it; `poke` may be called from anywhere in the same event loo
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from sampan.api.errors import AlreadyExists, ApiError, NotFound
 from sampan.api.objects import Obj, copy_of, micro_time_text, uid_of
@@ -55,6 +56,7 @@ class Heartbeat:
     ) -> None:
         """`registered` is set when the node is in the API."""
         self._pressures: frozenset[str] = frozenset()
+        self._shutting_down = False
         self._settings, self._client, self._runtime = settings, client, runtime
         self._machine, self._health, self._recorder = machine, health, recorder
         self._clock, self._rng = clock, rng
@@ -75,7 +77,8 @@ class Heartbeat:
 
     def room(self) -> fit.NodeRoom:
         pretends = self._settings.simulated
-        return fit.room_of(self._node, self._pressures, prepares_devices=pretends)
+        room = fit.room_of(self._node, self._pressures, prepares_devices=pretends)
+        return replace(room, shutting_down=True) if self._shutting_down else room
 
     async def run(self) -> None:
         """Register, then keep the status true, until cancelled."""
@@ -121,7 +124,7 @@ class Heartbeat:
     def _knowledge(self) -> NodeKnowledge:
         return NodeKnowledge(
             self._settings, self._machine, self._health, self._images, self._clock.now(),
-            self._pressures,
+            self._pressures, self._shutting_down,
         )  # fmt: skip
 
     async def _patiently(self, sentence: str, attempt: Callable[[], Awaitable[None]]) -> None:
@@ -230,6 +233,11 @@ class Heartbeat:
     def press(self, conditions: frozenset[str]) -> None:
         """What the node is short of, by the names of its conditions."""
         self._pressures = conditions
+        self.poke()
+
+    def shut_down(self) -> None:
+        """The machine goes down: the node is not ready and takes no more pods, from now on."""
+        self._shutting_down = True
         self.poke()
 
     def warn(self, reason: str, message: str) -> None:

@@ -48,6 +48,7 @@ from sampan.kubelet.relist import Relist, RuntimeHealth
 from sampan.kubelet.report import StatusReporter
 from sampan.kubelet.runtime import ObservedPod, Runtime
 from sampan.kubelet.settings import KubeletSettings
+from sampan.kubelet.shutdown import NodeShutdown
 from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
 from sampan.kubelet.sources.files import FileSource
 from sampan.kubelet.sources.http import HttpSource
@@ -153,6 +154,14 @@ class Kubelet:
             clock=clock,
             allocations=self._allocations,
         )
+        self._shutdown = NodeShutdown(
+            settings.shutdown,
+            self._workers,
+            begins=self._heartbeat.shut_down,
+            all_told=self.is_idle,
+            clock=clock,
+            metrics=metrics,
+        )
         self._relist = Relist(
             settings=settings,
             runtime=runtime,
@@ -233,6 +242,11 @@ class Kubelet:
             await self._hooks.close()
             if self._own_objects is not None:
                 await self._own_objects.stop()
+
+    async def shut_down(self) -> None:
+        """The machine goes down: end the pods in order, as the settings say. Before the agent is
+        stopped; without settings nothing happens."""
+        await self._shutdown.run()
 
     def _follow_api(self) -> None:
         name = self._settings.node_name

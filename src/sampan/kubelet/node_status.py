@@ -25,6 +25,7 @@ class NodeKnowledge:
     images: Sequence[Image]
     now: float
     pressures: frozenset[str] = frozenset()
+    shutting_down: bool = False
 
 
 def node_object(told: NodeKnowledge) -> Obj:
@@ -212,7 +213,7 @@ def _conditions(told: NodeKnowledge, old: list[Obj]) -> list[Obj]:
     before = {one["type"]: one for one in old}
     made = [
         *(_pressure(name, name in told.pressures) for name in _PRESSURES),
-        _ready(told.health),
+        _ready(told.health, told.shutting_down),
     ]
     now = time_text(told.now)
     result = []
@@ -231,7 +232,9 @@ def _condition(name: str, holds: bool, reason: str, message: str) -> Obj:
     return {"type": name, "status": status, "reason": reason, "message": message}
 
 
-def _ready(health: RuntimeHealth) -> Obj:
+def _ready(health: RuntimeHealth, shutting_down: bool) -> Obj:
+    if shutting_down:
+        return _condition("Ready", False, "KubeletNotReady", "node is shutting down")
     if health.ready and health.network_ready:
         return _condition("Ready", True, "KubeletReady", "kubelet is posting ready status")
     if health.ready:

@@ -9,7 +9,7 @@ Owner: SyncLoop tells it what is wanted; the steps themselves are performed by P
 
 import asyncio
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import partial
 from typing import Protocol
@@ -94,6 +94,7 @@ class _Slot:
     failures: int = 0
     again: bool = False
     retry: bool = False  # asked for while a step runs: it may not have seen why
+    after: frozenset[str] = frozenset()  # uids whose containers must have ended before it starts
     step: asyncio.Task[Outcome] | None = None
     timer: asyncio.TimerHandle | None = None
 
@@ -106,6 +107,8 @@ class PodWorkers:
         self._slots: dict[str, _Slot] = {}
         self._names: dict[str, list[str]] = {}  # full name → uids, in order of arrival
         self._closed = False
+        self._held: set[str] = set()  # pods that start after others have ended
+        self._watchers: list[asyncio.Future[None]] = []  # whoever waits for pods to end
         self._start_seconds = metrics.histogram(
             "kubelet_pod_worker_start_duration_seconds",
             "Duration in seconds from kubelet seeing a pod to starting a worker.",
@@ -150,13 +153,21 @@ class PodWorkers:
 
     # What may happen to a pod.
 
-    def want(self, pod: Obj, first_seen: float, end: End | None = None) -> None:
+    def want(
+        self,
+        pod: Obj,
+        first_seen: float,
+        end: End | None = None,
+        after: frozenset[str] = frozenset(),
+    ) -> None:
         """The pod is new, or its newest version is this one. `end`: it has to end, and nothing
-        of it may be started."""
+        of it may be started. `after`: it starts when these have ended."""
         uid = uid_of(pod)
         slot = self._slots.get(uid)
         if slot is None:
-            slot = self._slots[uid] = _Slot(uid, pod, first_seen)
+            slot = self._slots[uid] = _Slot(uid, pod, first_seen, after=after)
+            if after:
+                self._held.add(uid)
             self._names.setdefault(key_of(pod), []).append(uid)
         elif slot.removed:
             slot.worker = pod_state.recreated(slot.worker)
@@ -214,6 +225,14 @@ class PodWorkers:
         slot.worker, slot.cleaned = pod_state.resurfaced(slot.worker), False
         self._go_on(slot)
 
+    async def ended(self, uids: Iterable[str]) -> None:
+        """Returns when no container of these pods runs any more."""
+        waiting = set(uids)
+        while any(not self._has_ended(uid) for uid in waiting):
+            watcher: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._watchers.append(watcher)
+            await watcher
+
     def wake(self, uid: str) -> None:
         """Something happened to the pod: look at it now."""
         slot = self._slots.get(uid)
@@ -268,7 +287,26 @@ class PodWorkers:
     def _has_to_wait(self, slot: _Slot) -> bool:
         uids = self._names[key_of(slot.pod)]
         before = uids[: uids.index(slot.uid)]
-        return any(self._slots[uid].worker.phase is not Phase.FINISHED for uid in before)
+        if any(self._slots[uid].worker.phase is not Phase.FINISHED for uid in before):
+            return True
+        return any(not self._has_ended(uid) for uid in slot.after)
+
+    def _has_ended(self, uid: str) -> bool:
+        slot = self._slots.get(uid)
+        return slot is None or slot.worker.phase >= Phase.TERMINATED
+
+    def _tell_ended(self) -> None:
+        """Whoever waits for the end of a pod looks again."""
+        watchers, self._watchers = self._watchers, []
+        for watcher in watchers:
+            if not watcher.done():
+                watcher.set_result(None)
+        for uid in list(self._held):
+            other = self._slots.get(uid)
+            if other is None or all(self._has_ended(one) for one in other.after):
+                self._held.discard(uid)
+            if other is not None and other.worker.phase is Phase.WAITING:
+                self._go_on(other)
 
     def _is_gone(self, slot: _Slot) -> bool:
         return slot.removed or is_deleted(slot.pod)
@@ -344,6 +382,8 @@ class PodWorkers:
         if slot.worker.phase is not Phase.FINISHED:
             if slot.worker.phase is job.worker.phase:
                 slot.worker = pod_state.step_done(slot.worker)
+                if slot.worker.phase is Phase.TERMINATED:
+                    self._tell_ended()
             if slot.worker.phase is not Phase.FINISHED:
                 self._go_on(slot)
                 return

@@ -13,7 +13,11 @@ from sampan.api.quantity import ZERO, Quantity, value_of
 from sampan.kubelet import fit
 from sampan.kubelet.status import Verdict
 
-PREEMPTED = Verdict("Preempting", "Preempted in order to admit critical pod")
+PREEMPTED = Verdict(
+    "Preempting",
+    "Preempted in order to admit critical pod",
+    disruption="Pod was preempted by Kubelet to accommodate a critical pod.",
+)
 _LAST_TO_GO = ("Guaranteed", "Burstable", "BestEffort")
 _ONE = value_of("1")
 

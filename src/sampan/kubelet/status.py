@@ -39,6 +39,7 @@ class Verdict:
 
     reason: str
     message: str
+    disruption: str = ""  # the pod was well: what its DisruptionTarget says
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +187,9 @@ def _conditions(
         {"type": "Ready", **_ready(pod, containers_ready, old)},
         {"type": "ContainersReady", **containers_ready},
     ]
-    if facts.verdict is not None and facts.verdict.reason == "Evicted":
-        why = {"reason": BY_KUBELET, "message": facts.verdict.message}
+    disruption = _disruption(facts.verdict)
+    if disruption:
+        why = {"reason": BY_KUBELET, "message": disruption}
         made.append({"type": "DisruptionTarget", "status": "True", **why})
     if "PodScheduled" not in old:
         made.append({"type": "PodScheduled", "status": "True"})
@@ -198,6 +200,12 @@ def _conditions(
     ]
     names = {*RESIZE, *(condition["type"] for condition in made)}
     return result + [one for name, one in old.items() if name not in names]
+
+
+def _disruption(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return ""
+    return verdict.disruption or (verdict.message if verdict.reason == "Evicted" else "")
 
 
 def _resize_conditions(facts: Facts) -> list[Obj]:

@@ -104,10 +104,12 @@ class SyncLoop:
             return
         match change.kind:
             case Kind.ADD:
-                end = self._end_of_new(pod, now)
+                victims: set[str] = set()
+                end = self._end_of_new(pod, now, victims)
                 if end is None:
                     self._consider_resize(pod)
-                self._workers.want(pod, now, end)
+                # As upstream: what had to go for it is gone before anything of it starts.
+                self._workers.want(pod, now, end, frozenset(victims))
             case Kind.UPDATE:
                 self._reporter.seen(pod)
                 self._consider_resize(pod)
@@ -133,15 +135,15 @@ class SyncLoop:
         else:
             self._mirrors.seen(change.pod)
 
-    def _end_of_new(self, pod: Obj, now: float) -> End | None:
-        """Must a pod that was just seen end at once?"""
+    def _end_of_new(self, pod: Obj, now: float, victims: set[str]) -> End | None:
+        """Must a pod that was just seen end at once? `victims` gets those that go for it."""
         if is_deleted(pod):
             return End(Cause.DELETED, _grace_left(pod, now))
         if is_terminal(pod.get("status") or {}):
             return End(Cause.COMPLETED, grace_seconds_of(pod))
         # After a restart of the agent, what it was given before is the truth.
         admitted = self._allocations.applied(pod)
-        verdict = self._refusal(admitted)
+        verdict = self._refusal(admitted, victims)
         if verdict is None:
             self._allocations.give(admitted)
             return None
@@ -149,7 +151,7 @@ class SyncLoop:
         self._events.warning(pod, verdict.reason, message)
         return End(Cause.REJECTED, grace_seconds_of(pod), verdict)
 
-    def _refusal(self, pod: Obj) -> Verdict | None:
+    def _refusal(self, pod: Obj, victims: set[str]) -> Verdict | None:
         """A critical pod may make room for itself."""
         others, room = self._holding(), self._room()
         verdict = fit.refusal(pod, others, room, self._requests_of)
@@ -165,6 +167,7 @@ class SyncLoop:
                 self._events.warning(victim, PREEMPTED.reason, PREEMPTED.message)
                 grace = grace_seconds_of(victim)
                 self._workers.kill(uid_of(victim), grace, Cause.EVICTED, PREEMPTED)
+                victims.add(uid_of(victim))
         return verdict
 
     def _requests_of(self, pod: Obj) -> Mapping[str, Quantity]:

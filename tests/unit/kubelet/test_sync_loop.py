@@ -20,7 +20,7 @@ class Recording:
         self.log = []
         self.known = {}
 
-    def want(self, pod, first_seen, end=None):
+    def want(self, pod, first_seen, end=None, after=frozenset()):
         name = pod["metadata"]["name"]
         self.known[pod["metadata"]["uid"]] = Phase.SYNCING
         self.log.append(
