@@ -104,7 +104,7 @@ class CriRuntime:
             except CriError as error:
                 # containerd opens its socket before its CRI part has found its containers again.
                 if self._clock.monotonic() > deadline:
-                    raise _failure(error) from error
+                    raise _unspoken(error) from error
             except RuntimeFailure:
                 if self._clock.monotonic() > deadline:
                     raise
@@ -547,6 +547,17 @@ def _translated() -> Iterator[None]:
         yield
     except CriError as error:
         raise _failure(error) from error
+
+
+def _unspoken(error: CriError) -> RuntimeFailure:
+    """Docker's packages of containerd come with their CRI part switched off."""
+    failure = _failure(error)
+    if error.code != "UNIMPLEMENTED":
+        return failure
+    return RuntimeFailure(
+        f"it does not speak CRI v1 ({failure}); with containerd, take cri out of disabled_plugins "
+        "in its config.toml"
+    )
 
 
 def _failure(error: CriError) -> RuntimeFailure:

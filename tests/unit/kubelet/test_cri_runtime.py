@@ -1,6 +1,7 @@
 """The Runtime contract over CRI, against a made-up runtime behind a real gRPC socket."""
 
 import asyncio
+import json
 import signal
 
 import grpc
@@ -271,3 +272,37 @@ def test_signals_are_named_as_in_a_pod():
     for name in ("SIGNOPE", "SIGRTMIN+x", ""):
         with pytest.raises(RuntimeFailure, match="unknown signal"):
             signal_number(name)
+
+
+def test_a_runtime_without_cri_v1_is_told_apart_from_none(tmp_path):
+    """[R1] and what to do about it is said"""
+
+    async def tell(other):
+        other.answers.pop("Version", None)
+        with pytest.raises(RuntimeFailure, match=r"does not speak CRI v1.*disabled_plugins"):
+            await other.runtime.connect(0.05)
+
+    told(tmp_path, tell)
+
+
+@pytest.mark.parametrize(
+    ("answers", "driver"),
+    [
+        ({"RuntimeConfig": cri.RuntimeConfigResponse(
+            linux={"cgroup_driver": cri.SYSTEMD})}, "systemd"),
+        ({"RuntimeConfig": cri.RuntimeConfigResponse(
+            linux={"cgroup_driver": cri.CGROUPFS})}, "cgroupfs"),
+        ({"Status": cri.StatusResponse(info={"config": json.dumps(
+            {"containerd": {"runtimes": {"runc": {"options": {"SystemdCgroup": True}}}}})})},
+         "systemd"),
+        ({"Status": cri.StatusResponse()}, ""),
+    ],
+)  # fmt: skip
+def test_the_cgroup_driver_is_the_runtimes_word(tmp_path, answers, driver):
+    """[N16] newer ones are asked; containerd 1.6 shows it in its configuration"""
+
+    async def tell(other):
+        other.answers |= answers
+        assert await other.runtime.cgroup_driver() == driver
+
+    told(tmp_path, tell)
