@@ -237,7 +237,7 @@ def _unsupported(devices: Obj) -> str:
             return "a constraint other than matchAttribute"
     for request in devices.get("requests") or ():
         for one in (request.get("exactly") or {}, *(request.get("firstAvailable") or ())):
-            if one.get("capacity"):
+            if (one.get("capacity") or {}).get("requests"):
                 return f"request {request.get('name')}: capacity"
             if one.get("allocationMode") not in (None, "", "All", "ExactCount"):
                 return f"request {request.get('name')}: allocationMode {one['allocationMode']}"
