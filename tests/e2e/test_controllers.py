@@ -203,6 +203,38 @@ def test_an_autoscaler_adds_pods_when_real_containers_are_busy(kubectl, namespac
     assert f"New size: 2; reason: {above}" in said
 
 
+@pytest.mark.kubectl_since(25)
+def test_the_same_at_large_on_simulated_nodes(own_cluster):
+    """Ten nodes, and by the hundred what the tests above have by one or two."""
+    own_cluster.up("--runtime", "simulated", "--nodes", "10")
+    kubectl = own_cluster.kubectl
+    done = "successfully rolled out"
+    kubectl("create", "deployment", "web", "--image=anything:1", "--replicas=200")
+    assert done in kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("set", "image", "deployment/web", "anything=anything:2")
+    assert done in kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("rollout", "undo", "deployment/web")
+    kubectl("scale", "deployment/web", "--replicas=100")
+    assert done in kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    images = kubectl("get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}").split()
+    assert images == ["anything:1"] * 100
+    plain = {"containers": [{"name": "c", "image": "anything:1"}]}
+    pods = {"metadata": {"labels": {"app": "agent"}}, "spec": plain}
+    daemon = {"selector": selector("agent"), "template": pods}
+    kubectl("create", "-f", "-", stdin=manifest("DaemonSet", "agent", daemon))
+    assert done in kubectl("rollout", "status", "daemonset/agent", "--timeout=60s")
+    agents = kubectl("get", "pods", "-l", "app=agent", "-o", "jsonpath={.items[*].spec.nodeName}")
+    assert len(set(agents.split())) == 10
+    ended = {"simulated.sampan.dev/exit-after-seconds": "0"}
+    once = {"metadata": {"annotations": ended}, "spec": {**plain, "restartPolicy": "Never"}}
+    spec = {"completions": 50, "parallelism": 20, "completionMode": "Indexed", "template": once}
+    kubectl("create", "-f", "-", stdin=manifest("Job", "many", spec, "batch/v1"))
+    kubectl("wait", "--for=condition=complete", "job/many", "--timeout=60s")
+    assert kubectl.get("job", "many")["status"]["completedIndexes"] == "0-49"
+    kubectl("delete", "deployment,daemonset,job", "--all", "--cascade=foreground")
+    assert kubectl.get("pods")["items"] == []
+
+
 def test_without_nodes_garbage_namespaces_finalizers_and_owners_just_work(own_cluster):
     """The complaint number one about control planes without nodes."""
     own_cluster.up("--runtime", "none")
