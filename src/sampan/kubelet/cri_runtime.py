@@ -9,10 +9,8 @@ Owner: the kubelet; one per node.
 
 import json
 import os
-import signal
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,11 +24,17 @@ from sampan.cri.client import (
     CriClient,
     CriError,
     CriNotFound,
-    CriUnavailable,
 )
 from sampan.cri.events import Happened, What, happenings
 from sampan.cri.gen import runtime_pb2 as cri
 from sampan.kubelet import cri_messages as messages
+from sampan.kubelet.container_process import (
+    hears_sigterm,
+    is_there,
+    prepare_host,
+    signal_number,
+)
+from sampan.kubelet.cri_errors import Gone, failure_of, translated, unspoken
 from sampan.kubelet.runtime import (
     HOST_PORTS_HANDLER,
     CommandTimedOut,
@@ -47,7 +51,6 @@ from sampan.kubelet.runtime import (
     RuntimeEvent,
     RuntimeFailure,
     RuntimeInfo,
-    RuntimeUnavailable,
     SandboxSpec,
     SandboxStatus,
 )
@@ -104,14 +107,14 @@ class CriRuntime:
             except CriError as error:
                 # containerd opens its socket before its CRI part has found its containers again.
                 if self._clock.monotonic() > deadline:
-                    raise _unspoken(error) from error
+                    raise unspoken(error) from error
             except RuntimeFailure:
                 if self._clock.monotonic() > deadline:
                     raise
             await self._clock.sleep(_CONNECT_POLL_SECONDS)
 
     async def info(self) -> RuntimeInfo:
-        with _translated():
+        with translated():
             version, status = await all_of(
                 (
                     self._client.runtime("Version", cri.VersionRequest(version="v1")),
@@ -130,13 +133,13 @@ class CriRuntime:
                 return "systemd" if driver == cri.SYSTEMD else "cgroupfs"
         except CriError as error:
             if error.code != "UNIMPLEMENTED":
-                raise _failure(error) from error
-        with _translated():
+                raise failure_of(error) from error
+        with translated():
             status = await self._client.runtime("Status", cri.StatusRequest(verbose=True))
         return messages.configured_driver(status)
 
     async def pods(self) -> Sequence[ObservedPod]:
-        with _translated():
+        with translated():
             sandboxes, containers = await all_of(
                 (
                     self._client.runtime("ListPodSandbox", cri.ListPodSandboxRequest()),
@@ -150,7 +153,7 @@ class CriRuntime:
 
     async def pod(self, uid: str) -> ObservedPod | None:
         wanted = {messages.POD_UID: uid}
-        with _translated():
+        with translated():
             sandboxes, containers = await all_of(
                 (
                     self._client.runtime(
@@ -192,7 +195,7 @@ class CriRuntime:
         request = cri.RunPodSandboxRequest(
             config=messages.sandbox_config(spec), runtime_handler=handler
         )
-        with _translated():
+        with translated():
             answer = await self._client.runtime("RunPodSandbox", request, timeout=SANDBOX_SECONDS)
         sandbox_id: str = answer.pod_sandbox_id
         self._uids[sandbox_id] = spec.uid
@@ -209,20 +212,20 @@ class CriRuntime:
     async def create_container(
         self, sandbox_id: str, container: ContainerSpec, sandbox: SandboxSpec
     ) -> str:
-        _prepare_host(container, sandbox.log_directory)
+        prepare_host(container, sandbox.log_directory)
         request = cri.CreateContainerRequest(
             pod_sandbox_id=sandbox_id,
             config=messages.container_config(container),
             sandbox_config=messages.sandbox_config(sandbox),
         )
-        with _translated():
+        with translated():
             answer = await self._client.runtime("CreateContainer", request)
         container_id: str = answer.container_id
         self._uids[container_id] = sandbox.uid
         return container_id
 
     async def start_container(self, container_id: str) -> None:
-        with _translated():
+        with translated():
             request = cri.StartContainerRequest(container_id=container_id)
             await self._client.runtime("StartContainer", request)
         self._started[container_id] = self._clock.monotonic()
@@ -246,14 +249,14 @@ class CriRuntime:
                 os.kill(pid, signal_number(signal))
         except ProcessLookupError:
             return True  # it ended meanwhile
-        while pid and container_id not in self._ends and _is_there(pid):
+        while pid and container_id not in self._ends and is_there(pid):
             if self._clock.monotonic() > deadline:
                 return False
             await self._clock.sleep(_END_POLL_SECONDS)
         return True
 
     async def update_container(self, container_id: str, resources: LinuxResources) -> None:
-        with _translated():
+        with translated():
             request = cri.UpdateContainerResourcesRequest(
                 container_id=container_id, linux=messages.resources(resources)
             )
@@ -266,12 +269,12 @@ class CriRuntime:
 
     async def image(self, reference: str) -> Image | None:
         request = cri.ImageStatusRequest(image=cri.ImageSpec(image=reference))
-        with _translated():
+        with translated():
             answer = await self._client.image("ImageStatus", request)
         return messages.image(answer.image) if answer.HasField("image") else None
 
     async def images(self) -> Sequence[Image]:
-        with _translated():
+        with translated():
             answer = await self._client.image("ListImages", cri.ListImagesRequest())
         return [messages.image(one) for one in answer.images]
 
@@ -281,9 +284,9 @@ class CriRuntime:
             auth=messages.auth_config(credentials) if credentials else None,
         )
         try:
-            with _translated():
+            with translated():
                 answer = await self._client.image("PullImage", request, timeout=PULL_SECONDS)
-        except _Gone as error:
+        except Gone as error:
             raise ImageNotFound(str(error)) from error
         image_id: str = answer.image_ref
         return image_id
@@ -304,7 +307,7 @@ class CriRuntime:
             if error.code == "DEADLINE_EXCEEDED":
                 text = f'command "{" ".join(command)}" timed out'
                 raise CommandTimedOut(text) from error
-            raise _failure(error) from error
+            raise failure_of(error) from error
         return ExecResult(answer.exit_code, answer.stdout, answer.stderr)
 
     async def exec_url(
@@ -343,12 +346,12 @@ class CriRuntime:
         return await self._url("PortForward", cri.PortForwardRequest(pod_sandbox_id=sandbox_id))
 
     async def reopen_log(self, container_id: str) -> None:
-        with _translated():
+        with translated():
             request = cri.ReopenContainerLogRequest(container_id=container_id)
             await self._client.runtime("ReopenContainerLog", request)
 
     async def layers(self) -> Mapping[str, Layer]:
-        with _translated():
+        with translated():
             answer = await self._client.runtime(
                 "ListContainerStats", cri.ListContainerStatsRequest()
             )
@@ -364,18 +367,18 @@ class CriRuntime:
             container_id=container_id, location=path, timeout=int(seconds)
         )
         deadline = (seconds or REQUEST_SECONDS) + REQUEST_SECONDS
-        with _translated():
+        with translated():
             await self._client.runtime("CheckpointContainer", request, timeout=deadline)
 
     async def layer_bytes(self, container_id: str) -> int:
-        with _translated():
+        with translated():
             request = cri.ContainerStatsRequest(container_id=container_id)
             answer = await self._client.runtime("ContainerStats", request)
         return int(answer.stats.writable_layer.used_bytes.value)
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         """Ends with RuntimeUnavailable when the connection is lost."""
-        with _translated():
+        with translated():
             if not self._name:
                 await self.info()
             async for happened in happenings(self._client, self._name):
@@ -395,7 +398,7 @@ class CriRuntime:
         if self._clock.monotonic() > deadline:
             return
         pid = await self._pid(container_id)
-        while pid and not _hears_sigterm(pid) and self._clock.monotonic() < deadline:
+        while pid and not hears_sigterm(pid) and self._clock.monotonic() < deadline:
             await self._clock.sleep(_DEAF_POLL_SECONDS)
 
     async def _pid(self, container_id: str) -> int:
@@ -483,95 +486,16 @@ class CriRuntime:
     async def _done(self, call: Coroutine[Any, Any, Any]) -> None:
         """What is already gone counts as done."""
         try:
-            with _translated():
+            with translated():
                 await call
-        except _Gone:
+        except Gone:
             pass
 
     async def _url(self, method: str, request: Any) -> str:
-        with _translated():
+        with translated():
             answer = await self._client.runtime(method, request)
         url: str = answer.url
         return url
-
-
-def _is_there(pid: int) -> bool:
-    return os.path.exists(f"/proc/{pid}")
-
-
-def signal_number(name: str) -> int:
-    """SIGUSR1, SIGRTMIN+3, SIGRTMAX-2. Raises RuntimeFailure for what the kernel does not have."""
-    base, sign, offset = name.partition("+") if "+" in name else name.partition("-")
-    found = getattr(signal, base, None)
-    if not isinstance(found, signal.Signals) or not (offset or "0").isdigit():
-        raise RuntimeFailure(f"unknown signal {name}")
-    return found + (int(offset or 0) if sign == "+" else -int(offset or 0))
-
-
-def _hears_sigterm(pid: int) -> bool:
-    """The container's program catches SIGTERM, or sleeps: then it has made up its mind (in
-    sigtimedwait the kernel does not show what it waits for). True when it cannot be seen."""
-    try:
-        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-            fields = dict(line.split(":", 1) for line in file)
-    except (OSError, ValueError):
-        return True
-    if fields.get("Name", "").strip().startswith("runc:"):
-        return False  # runc's own init, which will become the program
-    catches = int(fields.get("SigCgt", "0"), 16) >> (signal.SIGTERM - 1) & 1
-    return bool(catches) or fields.get("State", "").strip().startswith("S")
-
-
-def _prepare_host(container: ContainerSpec, log_directory: str) -> None:
-    """The log's directory and the mounted files; microseconds, so no thread is worth it."""
-    try:
-        if container.log_path:
-            directory = os.path.dirname(os.path.join(log_directory, container.log_path))
-            os.makedirs(directory, mode=0o755, exist_ok=True)
-        for file in container.host_files:
-            os.makedirs(os.path.dirname(file.path), mode=0o750, exist_ok=True)
-            with open(file.path, "w", encoding="utf-8") as opened:
-                opened.write(file.content)
-                os.fchmod(opened.fileno(), file.mode)
-    except OSError as error:
-        raise RuntimeFailure(f"cannot prepare the container's files: {error}") from error
-
-
-class _Gone(RuntimeFailure):
-    """CRI said NOT_FOUND."""
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except CriError as error:
-        raise _failure(error) from error
-
-
-def _unspoken(error: CriError) -> RuntimeFailure:
-    """Docker's packages of containerd come with their CRI part switched off."""
-    failure = _failure(error)
-    if error.code != "UNIMPLEMENTED":
-        return failure
-    return RuntimeFailure(
-        f"it does not speak CRI v1 ({failure}); with containerd, take cri out of disabled_plugins "
-        "in its config.toml"
-    )
-
-
-def _failure(error: CriError) -> RuntimeFailure:
-    kinds: dict[type[CriError], Callable[[str], RuntimeFailure]] = {
-        CriUnavailable: RuntimeUnavailable,
-        CriNotFound: _Gone,
-    }
-    # As upstream prints gRPC's errors in statuses and events.
-    text = f"rpc error: code = {_camel(error.code)} desc = {error.message}"
-    return kinds.get(type(error), RuntimeFailure)(text)
-
-
-def _camel(code: str) -> str:
-    return "".join(word.capitalize() for word in code.split("_"))
 
 
 def _newest_first(one: SandboxStatus | ContainerStatus) -> tuple[int, float]:

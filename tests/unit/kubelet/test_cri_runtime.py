@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import signal
 
 import grpc
 import grpc.aio
@@ -14,7 +13,7 @@ from sampan.core.clock import SystemClock
 from sampan.cri.gen import containerd_events_pb2 as containerd
 from sampan.cri.gen import containerd_tasks_pb2 as tasks
 from sampan.cri.gen import runtime_pb2 as cri
-from sampan.kubelet.cri_runtime import CriRuntime, signal_number
+from sampan.kubelet.cri_runtime import CriRuntime
 from sampan.kubelet.runtime import (
     ContainerSpec,
     ContainerState,
@@ -263,15 +262,6 @@ def test_a_container_that_goes_while_we_look_is_left_out(tmp_path):
         assert (len(pod.sandboxes), len(pod.containers)) == (1, 0)
 
     told(tmp_path, tell)
-
-
-def test_signals_are_named_as_in_a_pod():
-    assert signal_number("SIGUSR1") == signal.SIGUSR1
-    assert signal_number("SIGRTMIN+3") == signal.SIGRTMIN + 3
-    assert signal_number("SIGRTMAX-2") == signal.SIGRTMAX - 2
-    for name in ("SIGNOPE", "SIGRTMIN+x", ""):
-        with pytest.raises(RuntimeFailure, match="unknown signal"):
-            signal_number(name)
 
 
 def test_a_runtime_without_cri_v1_is_told_apart_from_none(tmp_path):
