@@ -2,7 +2,8 @@
 
 Job: CPU time of GET and create through handle_http, as a plain user with RBAC, the default plugins
     and flow control, against AlwaysAllow without plugins and without flow control; and the time of
-    one RBAC decision with 1 000 bindings. Figures are for people: nothing is asserted.
+    one RBAC decision with 1 000 bindings; then a flood over HTTPS. Figures are for people: nothing
+    is asserted.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
 from sampan.core.http import Request
 from sampan.testing.api_requests import Api, api_server, client_certificate, pod
+from tests.bench import flood
 
 DEFAULT_ON = (
     "CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction",
@@ -143,6 +145,7 @@ async def _spent(api: Api, requests: list[Request]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description="what the chain before the store costs")
     parser.add_argument("--count", type=int, default=4000)
+    parser.add_argument("--no-flood", action="store_true", help="without the load over HTTPS")
     given = parser.parse_args()
     bare = ApiServerSettings(
         authorization_modes=("AlwaysAllow",), request_seats=0,
@@ -158,6 +161,8 @@ def main() -> None:
             f"a rate {100 * (1 - less / more):.1f} % lower"
         )
     print(f"RBAC decision, 1 000 bindings: {decision_micros(1000, 20000):.1f} µs")
+    if not given.no_flood:
+        flood.main()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ Job: authenticate, build the call, send it through the chain, write the reply; c
 Invariant: every reply to a failed request is a Status; nothing below knows of HTTP.
 """
 
+import asyncio
 from dataclasses import replace
 from functools import lru_cache
 
@@ -40,6 +41,8 @@ _DEPRECATED = {
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 }
+LARGE_BYTES = 64 * 1024  # of an answer, from which on writing it counts
+MOST_SECONDS = 10.0  # that it keeps its seats
 _NO_BODY = frozenset({"get", "list", "watch"})
 
 
@@ -90,14 +93,31 @@ class HttpEdge:
             reply = replies.error_reply(error)
         except RecursionError:
             reply = replies.error_reply(BadRequest("the body is nested too deeply"))
-        finally:
-            ended = self._clock.monotonic()
+        except BaseException:
             if served.seat is not None:
-                served.seat.leave(ended)
+                served.seat.leave(self._clock.monotonic())
+            raise
+        ended, seat = self._clock.monotonic(), served.seat
+        if seat is not None:
+            if seat.seats > 1 and isinstance(reply, Response) and len(reply.body) >= LARGE_BYTES:
+                self._leave_when_sent(seat, reply)
+            else:
+                seat.leave(ended)
         if served.entry is not None:
             reply = audited(served.entry, request, reply)
         self._measure.served(served.info, reply.status, ended - started)
         return reply
+
+    def _leave_when_sent(self, seat: Seat, reply: Response) -> None:
+        """A wide request keeps its seats until its answer is written: encrypting is most of the
+        work. Not for ever: its reader may be slow."""
+
+        def leave() -> None:
+            late.cancel()
+            seat.leave(self._clock.monotonic())
+
+        late = asyncio.get_running_loop().call_later(MOST_SECONDS, leave)
+        reply.sent = leave
 
     async def _served(self, request: Request, served: "_Served", now: float) -> Reply:
         user = await self._user(request)

@@ -44,6 +44,9 @@ class SecurityChoices:
     audit_max_days: int = 0
     audit_webhook_file: str = ""
     encryption_file: str = ""
+    fairness: str = "true"
+    reads_in_flight: int = 400
+    writes_in_flight: int = 200
 
 
 # (flag, field, kind, help); kind: text, names (a list with commas), many (repeated), number
@@ -80,6 +83,9 @@ _FLAGS = (
     ("--audit-log-maxage", "audit_max_days", "number", "days that they are kept; 0: for ever"),
     ("--audit-webhook-config-file", "audit_webhook_file", "text", "a kubeconfig"),
     ("--encryption-provider-config", "encryption_file", "text", "an EncryptionConfiguration"),
+    ("--enable-priority-and-fairness", "fairness", "text", "true (default) or false"),
+    ("--max-requests-inflight", "reads_in_flight", "number", "default: 400"),
+    ("--max-mutating-requests-inflight", "writes_in_flight", "number", "default: 200"),
 )
 
 

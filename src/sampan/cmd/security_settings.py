@@ -56,6 +56,9 @@ def server_settings(chosen: SecurityChoices, client_ca_pem: bytes) -> dict[str, 
         "audit_webhook": _target(chosen.audit_webhook_file),
         "encryption": _document(chosen.encryption_file),
         "client_ca_pem": client_ca_pem,
+        "request_seats": _seats(chosen),
+        "max_requests_in_flight": chosen.reads_in_flight,
+        "max_mutating_requests_in_flight": chosen.writes_in_flight,
     }
     if chosen.proxy_ca_file:
         pem = _text(chosen.proxy_ca_file).encode()
@@ -69,6 +72,12 @@ def server_settings(chosen: SecurityChoices, client_ca_pem: bytes) -> dict[str, 
             "token_audiences": (first,),
         }
     return settings
+
+
+def _seats(chosen: SecurityChoices) -> int:
+    """As upstream: the seats of all priority levels are both limits together."""
+    together = chosen.reads_in_flight + chosen.writes_in_flight
+    return together if chosen.fairness == "true" else 0
 
 
 def _configured_access(chosen: SecurityChoices) -> dict[str, Any]:
@@ -140,6 +149,10 @@ def _check(chosen: SecurityChoices) -> None:
         chosen.oidc_client_id and chosen.oidc_issuer.startswith("https://")
     ):
         raise CannotStart("--oidc-issuer-url is an https URL, and needs --oidc-client-id")
+    if chosen.fairness not in ("true", "false"):
+        raise CannotStart("--enable-priority-and-fairness is true or false")
+    if chosen.reads_in_flight < 1 or chosen.writes_in_flight < 1:
+        raise CannotStart("the limits of requests in flight are at least 1")
     noted = chosen.audit_log or chosen.audit_webhook_file
     if noted and not chosen.audit_policy_file:
         raise CannotStart("an audit log needs --audit-policy-file")

@@ -46,6 +46,8 @@ class Response:
     status: int
     headers: Headers = ()
     body: bytes = b""
+    # Called once a large answer is written, or cannot be.
+    sent: Callable[[], None] | None = None
 
 
 @dataclass(slots=True)

@@ -261,12 +261,16 @@ class _Connection(asyncio.Protocol):
             keep_alive = item.keep_alive and not self._server.stopping
             rest = self._write_response(item, reply, keep_alive)
             self._answering = None
-            for start in range(0, len(rest), STEP_BYTES):
-                self._transport.write(rest[start : start + STEP_BYTES])
+            try:
+                for start in range(0, len(rest), STEP_BYTES):
+                    self._transport.write(rest[start : start + STEP_BYTES])
+                    if self._writable is not None:
+                        await asyncio.shield(self._writable)
                 if self._writable is not None:
                     await asyncio.shield(self._writable)
-            if self._writable is not None:
-                await asyncio.shield(self._writable)
+            finally:
+                if reply.sent is not None:
+                    reply.sent()
         elif isinstance(reply, Stream):
             keep_alive = await self._write_stream(item, reply)
         else:

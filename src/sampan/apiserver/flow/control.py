@@ -14,7 +14,7 @@ from collections.abc import Callable
 from sampan.api.errors import TooManyRequests
 from sampan.api.objects import Obj, name_of, uid_of
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.flow.levels import Hand, Level, LevelSettings, Queue, Seat
+from sampan.apiserver.flow.levels import Hand, Level, LevelSettings, Queue, Seat, Turns
 from sampan.apiserver.flow.schemas import Flow, Schemas
 from sampan.apiserver.request import RequestInfo
 from sampan.core.clock import Clock
@@ -52,6 +52,7 @@ class FlowControl:
         self._count, self._clock = count, clock
         self._schemas: Schemas | None = None
         self._levels: dict[str, Level] = {}
+        self._turns = Turns(self._next_turn)
         self._known: dict[tuple[object, ...], _Known] = {}
         labels = ("flow_schema", "priority_level")
         self._dispatched = metrics.counter(
@@ -180,7 +181,7 @@ class FlowControl:
         level = self._levels.get(flow.level)
         if level is None:  # not even catch-all: nothing has been bootstrapped yet
             settings = LevelSettings(flow.level, "", True, 0, 0, 0, 0, 0, 0)
-            level = self._levels[flow.level] = Level(settings, self._to_borrow)
+            level = self._levels[flow.level] = Level(settings, self._to_borrow, self._turns)
         digest = hashlib.sha256(f"{flow.schema}\0{flow.distinguisher}".encode()).digest()
         return _Known(flow, level, level.hand(int.from_bytes(digest[:8], "big")))
 
@@ -205,12 +206,19 @@ class FlowControl:
                 if known is not None and not known.in_use and not known.queued:
                     known = None
                 if known is None:
-                    self._levels[name] = Level(settings, self._to_borrow)
+                    self._levels[name] = Level(settings, self._to_borrow, self._turns)
                 elif known.settings.queues == settings.queues:
                     known.settings = settings
         for name in [one for one in self._levels if one not in wanted]:
             if not self._levels[name].in_use and not self._levels[name].queued:
                 del self._levels[name]
+
+    def _next_turn(self) -> None:
+        """Whoever waits goes on; the level that uses the least of its seats first."""
+        waiting = [one for one in self._levels.values() if one.queued]
+        waiting.sort(key=lambda one: one.in_use / max(1, one.settings.seats))
+        for level in waiting:
+            level.dispatch()
 
     def _to_borrow(self, borrower: Level) -> int:
         lent = sum(one.idle_lendable() for one in self._levels.values() if one is not borrower)

@@ -3,6 +3,10 @@
 Job: give a seat, or a place in a queue, or a refusal; fair between flows.
 Invariant: never more seats in use than the level has, but by what others lend and by one request
     that is larger than all of them.
+Invariant: at most one wide request (more than one seat) begins per turn of the loop; whoever comes
+    meanwhile lines up, and the least served goes on. Such a request does not wait for anything: it
+    would keep its seat only while nobody else can ask for one, and seats would not tell that the
+    server is busy.
 Invariant: among queues with waiting requests the one that has been served least goes first; a
     queue that was idle does not save up for it.
 Owner: FlowControl; all calls come from the server's own loop.
@@ -31,10 +35,11 @@ class LevelSettings:
 
 
 class Queue:
-    __slots__ = ("served", "waiting")
+    __slots__ = ("last", "served", "waiting")
 
     def __init__(self) -> None:
         self.served = 0.0  # seat-seconds
+        self.last = 0  # when it was called from, as the level counts: who was not is before others
         self.waiting: deque[tuple[asyncio.Future[None], int]] = deque()
 
 
@@ -51,15 +56,38 @@ class Seat:
     began: float
 
     def leave(self, now: float) -> None:
+        """Once; the second time nothing happens."""
         if self.seats:
             self.level.left(self, now)
+            self.seats = 0
+
+
+class Turns:
+    """Which turn of the loop it is, and whether a wide request has begun in it."""
+
+    def __init__(self, over: Callable[[], None]) -> None:
+        """`over`: called when the next turn may begin."""
+        self.taken = False
+        self._over = over
+
+    def take(self) -> None:
+        self.taken = True
+        asyncio.get_running_loop().call_soon(self._end)
+
+    def _end(self) -> None:
+        self.taken = False
+        self._over()
 
 
 class Level:
-    def __init__(self, settings: LevelSettings, to_borrow: Callable[["Level"], int]) -> None:
+    def __init__(
+        self, settings: LevelSettings, to_borrow: Callable[["Level"], int], turns: Turns
+    ) -> None:
         self.settings = settings
+        self._turns = turns
         self.in_use = 0
         self.queued = 0
+        self._calls = 0
         self._queues = [Queue() for _ in range(settings.queues)]
         self._active: set[Queue] = set()
         self._to_borrow = to_borrow
@@ -75,6 +103,10 @@ class Level:
         taken = self.in_use + seats
         if self.queued or (taken > self.settings.seats and not self._fits(seats)):
             return None
+        if hand and (self._turns.taken or seats > 1):
+            if self._turns.taken:
+                return None
+            self._turns.take()
         self.in_use = taken
         queue = hand[0] if hand else None
         if queue is not None:
@@ -120,17 +152,21 @@ class Level:
 
     def dispatch(self) -> None:
         """Call whoever fits, the least served queue first."""
-        while self._active:
-            queue = min(self._active, key=lambda one: one.served)
+        while self._active and not self._turns.taken:
+            queue = min(self._active, key=lambda one: (one.served, one.last))
             future, seats = queue.waiting[0]
             if not self._fits(seats):
                 return
             queue.waiting.popleft()
+            self._calls += 1
+            queue.last = self._calls
             self.queued -= 1
             if not queue.waiting:
                 self._active.discard(queue)
             if future.done():
                 continue
+            if seats > 1:
+                self._turns.take()
             self.in_use += seats
             queue.served += seats * _ESTIMATE_SECONDS
             future.set_result(None)

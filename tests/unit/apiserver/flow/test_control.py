@@ -184,3 +184,38 @@ def test_what_is_mandatory_is_put_right():
     own = {**changed, "metadata": {"name": "system", "annotations": {
         "apf.kubernetes.io/autoupdate-spec": "false"}}}  # fmt: skip
     assert reconciled(own, wanted) is None
+
+
+def test_between_two_wide_requests_whoever_came_meanwhile_goes_first():
+    """Lists that never wait would all run in one turn of the loop, whatever their seats."""
+
+    async def test():
+        flow = control(600, lambda _info: 1000)
+        order: list[str] = []
+
+        async def asks(who, verb):
+            seat = await flow.seat(user(who), info(verb=verb), "/x", verb)
+            order.append(who)
+            seat.leave(LoopClock().monotonic())
+
+        async def polite():
+            await asyncio.sleep(0)  # when the flood is there already
+            await asks("polite", "get")
+
+        await all_of([*(asks("flood", "list") for _ in range(50)), polite()])
+        assert order.count("flood") == 50
+        assert order.index("polite") <= 3, order.index("polite")
+
+    virtual_time.run(test())
+
+
+def test_a_seat_is_left_once():
+    async def test():
+        flow = control(600, lambda _info: 1000)
+        seat = await flow.seat(user("a"), info(verb="list"), "/x", "list")
+        assert seat.level.in_use > 1
+        for _ in range(2):
+            seat.leave(1.0)
+            assert seat.level.in_use == 0
+
+    virtual_time.run(test())
