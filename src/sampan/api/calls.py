@@ -127,3 +127,7 @@ class Event:
             start = b'{"type":"%b","object":' % self.type.encode()
             self._line = b"".join((start, self.item.data, b"}\n"))
         return self._line
+
+    def forget_line(self) -> None:
+        """Whoever is late makes it again; kept, it would double the memory of every change."""
+        self._line = b""

@@ -30,6 +30,7 @@ log = get_logger(__name__)
 ROOT = "/registry/"
 WINDOW_LEAST = 128  # records kept however old they are
 WINDOW_MOST = 8192
+LINES_KEPT = 256  # of the newest records: by then everybody who keeps up has sent them
 WINDOW_SECONDS = 75.0  # as upstream's cacher: what is younger is kept, up to the bound
 
 Matches = Callable[[Item], bool]
@@ -73,6 +74,11 @@ class Record:
                 self._deleted = Event("DELETED", at_revision(before, self.revision))
             return self._deleted
         return None
+
+    def forget_lines(self) -> None:
+        for event in (self._added, self._modified, self._deleted):
+            if event is not None:
+                event.forget_line()
 
 
 class Watcher:
@@ -138,6 +144,7 @@ class KindCache:
         self.changed_revision = start_revision  # of the newest change of this kind
         self._keys: list[str] = []  # sorted, as the store's range reads are
         self._window: deque[Record] = deque()
+        self._newest: deque[Record] = deque()  # those whose events keep their lines
         self._window_start = start_revision  # every later record is in the window
         self._watchers: dict[Trigger | None, set[Watcher]] = {}
         self._trigger_fields: dict[str, Callable[[Obj], str]] = {}
@@ -164,6 +171,7 @@ class KindCache:
         self.items = {item.key: item for item in items}
         self._keys = sorted(self.items)
         self._window.clear()
+        self._newest.clear()
         self._window_start = self.changed_revision = revision
 
     def change(self, key: str, revision: int, item: Item | None, at_seconds: float) -> None:
@@ -212,6 +220,9 @@ class KindCache:
         return sum(len(watchers) for watchers in self._watchers.values())
 
     def _keep(self, record: Record) -> None:
+        self._newest.append(record)
+        if len(self._newest) > LINES_KEPT:
+            self._newest.popleft().forget_lines()
         window = self._window
         window.append(record)
         while len(window) > WINDOW_LEAST and (

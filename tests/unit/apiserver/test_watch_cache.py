@@ -6,6 +6,7 @@ from sampan.api.calls import Item
 from sampan.api.errors import Expired, ServiceUnavailable
 from sampan.apiserver.stored import canonical, stored_bytes
 from sampan.apiserver.watch_cache import (
+    LINES_KEPT,
     WINDOW_LEAST,
     KindCache,
     Record,
@@ -179,3 +180,16 @@ def test_falling_behind_compaction_reads_all_again():
             kind.replay(Watcher("", None, 5, 10), 5, 9)
 
     run(story)
+
+
+def test_old_changes_keep_no_lines_and_are_told_all_the_same():
+    """[E2] what a change costs in memory is what it changed"""
+    kind = KindCache(0)
+    watcher = Watcher("", None, 0, 10_000)
+    kind.watch(watcher, None, name_getter)
+    for revision in range(1, LINES_KEPT + 3):
+        kind.change("a/x", revision, item("a/x", revision), 0.0)
+        assert watcher._events[-1].line  # somebody sends it
+    events = watcher.take()
+    assert [one._line == b"" for one in events] == [True] * 2 + [False] * LINES_KEPT
+    assert b'"type":"ADDED"' in events[0].line
