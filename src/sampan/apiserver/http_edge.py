@@ -85,6 +85,7 @@ class HttpEdge:
     async def reply(self, request: Request) -> Reply:
         started = self._clock.monotonic()
         served = _Served(request)
+        reply: Reply | None = None
         try:
             reply = await self._served(request, served, started)
         except ApiError as error:
@@ -93,10 +94,9 @@ class HttpEdge:
             reply = replies.error_reply(error)
         except RecursionError:
             reply = replies.error_reply(BadRequest("the body is nested too deeply"))
-        except BaseException:
-            if served.seat is not None:
+        finally:
+            if reply is None and served.seat is not None:
                 served.seat.leave(self._clock.monotonic())
-            raise
         ended, seat = self._clock.monotonic(), served.seat
         if seat is not None:
             if seat.seats > 1 and isinstance(reply, Response) and len(reply.body) >= LARGE_BYTES:
