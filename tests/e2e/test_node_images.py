@@ -91,10 +91,10 @@ def provider_flags(directory, registry):
     ]  # fmt: skip
 
 
-def run(kubectl, name, image, *, secret=""):
+def run(kubectl, name, image, *, secret="", policy="Always"):
     spec = {
         "containers": [{
-            "name": "c", "image": image, "imagePullPolicy": "Always", "command": ["sleep", "1000"],
+            "name": "c", "image": image, "imagePullPolicy": policy, "command": ["sleep", "1000"],
         }],
         "imagePullSecrets": [{"name": secret}] if secret else [],
         "terminationGracePeriodSeconds": 0,
@@ -128,6 +128,9 @@ def test_a_registry_that_wants_a_login_gets_it_from_secret_node_or_plugin(
     )  # fmt: skip
     run(kubectl, "by-secret", image, secret="login")
     kubectl.wait_phase("by-secret", "Running")
+    # What took a login is no other pod's, although it is there now.
+    run(kubectl, "thief", image, policy="IfNotPresent")
+    eventually(lambda: "Unauthorized" in waiting(kubectl, "thief").get("message", ""))
     # The node's own file is found without a restart.
     login = {"username": ROBOT.user, "password": ROBOT.password}
     file = own_cluster.data_dir / "kubelet" / "config.json"

@@ -25,11 +25,22 @@ class NodeCredentialSettings:
     providers: tuple[CredentialProvider, ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    of_pod: Sequence[Credentials]
+    of_node: Sequence[Credentials]  # every pod of the node may use them
+
+    @property
+    def all(self) -> list[Credentials]:
+        """In the order in which they are to be tried."""
+        return list(dict.fromkeys([*self.of_pod, *self.of_node]))
+
+
 class ImageCredentials:
     def __init__(self, settings: NodeCredentialSettings, *, clock: Clock, metrics: Metrics) -> None:
         self._file = CredentialFile(settings.files)
         self._providers = CredentialProviders(settings.providers, clock=clock, metrics=metrics)
 
-    async def of(self, image: Reference, secrets: Sequence[Obj]) -> list[Credentials]:
+    async def of(self, image: Reference, secrets: Sequence[Obj]) -> Found:
         own = [*self._file.entries(), *await self._providers.entries(image)]
-        return list(dict.fromkeys([*credentials_for(image, secrets), *fitting(image, own)]))
+        return Found(credentials_for(image, secrets), fitting(image, own))

@@ -13,6 +13,7 @@ from sampan.api.objects import Obj, uid_of
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
 from sampan.core.records import dataclass
+from sampan.kubelet.image_access import ImageAccess
 from sampan.kubelet.image_credentials import ImageCredentials
 from sampan.kubelet.image_locks import LockPerKey
 from sampan.kubelet.image_reference import InvalidReference, Reference, parse, with_default_tag
@@ -50,11 +51,12 @@ class ImagePuller:
         clock: Clock,
         emit: Emit,
         credentials: ImageCredentials,
+        access: ImageAccess,
         *,
         parallel: int = 4,
     ) -> None:
         self._runtime, self._clock, self._emit = runtime, clock, emit
-        self._credentials = credentials
+        self._credentials, self._access = credentials, access
         self._slots = asyncio.Semaphore(parallel)
         self._pulling = LockPerKey()
         self._failed: dict[tuple[str, str], _Failed] = {}
@@ -70,9 +72,10 @@ class ImagePuller:
             self._say(pod, container, "Warning", "InspectFailed", message)
             raise ImageFailure("ImageInspectError", message) from error
         policy = container.get("imagePullPolicy") or default_policy(reference)
-        if policy == "Always" or (policy == "IfNotPresent" and present is None):
+        usable = present is not None and await self._may_use(present, reference, secrets)
+        if policy == "Always" or (policy == "IfNotPresent" and not usable):
             return await self._pull_with_backoff(pod, container, reference, full, secrets)
-        if present is None:
+        if present is None or not usable:
             message = f'Container image "{name}" is not present with pull policy of Never'
             self._say(pod, container, "Warning", "ErrImageNeverPull", message)
             raise ImageFailure("ErrImageNeverPull", message)
@@ -81,6 +84,13 @@ class ImagePuller:
         )
         self._say(pod, container, "Normal", "Pulled", message)
         return present
+
+    async def _may_use(self, image: Image, reference: Reference, secrets: Sequence[Obj]) -> bool:
+        """Could this pod have pulled it? One that somebody had to log in for is not everybody's."""
+        if self._access.is_everybodys(image.id, reference.repository):
+            return True
+        found = await self._credentials.of(reference, secrets)
+        return self._access.may_use(image.id, reference.repository, found.all)
 
     def _parsed(self, pod: Obj, container: Obj) -> tuple[Reference, str]:
         name = container.get("image", "")
@@ -104,8 +114,8 @@ class ImagePuller:
         self._say(pod, container, "Normal", "Pulling", f'Pulling image "{name}"')
         asked = self._clock.monotonic()
         try:
-            credentials = await self._credentials.of(reference, secrets)
-            image, pull_seconds = await self._pull(full, credentials)
+            found = await self._credentials.of(reference, secrets)
+            image, by, pull_seconds = await self._pull(full, found.all)
         except RuntimeFailure as error:
             reason, message = _explained(name, str(error))
             self._say(
@@ -114,6 +124,7 @@ class ImagePuller:
             self._note_failure(key, f"{reason}: {message}")
             raise ImageFailure(reason, message) from error
         self._failed.pop(key, None)
+        self._access.pulled(image.id, reference.repository, None if by in found.of_node else by)
         waited = self._clock.monotonic() - asked
         self._say(
             pod,
@@ -125,22 +136,27 @@ class ImagePuller:
         )
         return image
 
-    async def _pull(self, full: str, credentials: Sequence[Credentials]) -> tuple[Image, float]:
+    async def _pull(
+        self, full: str, credentials: Sequence[Credentials]
+    ) -> tuple[Image, Credentials | None, float]:
+        """The image, with what it was pulled, and how long that took."""
         async with self._pulling.held(full), self._slots:
             began = self._clock.monotonic()
-            image_id = await self._try_each(full, credentials)
+            image_id, by = await self._try_each(full, credentials)
             took = self._clock.monotonic() - began
             image = await self._runtime.image(image_id) or await self._runtime.image(full)
             if image is None:
                 raise RuntimeFailure(f'image "{full}" is gone right after it was pulled')
-            return image, took
+            return image, by, took
 
-    async def _try_each(self, full: str, credentials: Sequence[Credentials]) -> str:
+    async def _try_each(
+        self, full: str, credentials: Sequence[Credentials]
+    ) -> tuple[str, Credentials | None]:
         """As upstream: without credentials only where there are none for this image."""
         last: RuntimeFailure | None = None
         for one in credentials or (None,):
             try:
-                return await self._runtime.pull_image(full, one)
+                return await self._runtime.pull_image(full, one), one
             except RuntimeFailure as error:
                 last = error
         assert last is not None

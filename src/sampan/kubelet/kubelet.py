@@ -25,6 +25,7 @@ from sampan.kubelet.cgroup_limits import Limits, shares_of
 from sampan.kubelet.cgroups import CgroupFailure, Cgroups, find_hierarchies
 from sampan.kubelet.heartbeat import Heartbeat
 from sampan.kubelet.hooks import Hooks
+from sampan.kubelet.image_access import ImageAccess
 from sampan.kubelet.image_credentials import ImageCredentials
 from sampan.kubelet.image_garbage import ImageGarbage
 from sampan.kubelet.images import ImagePuller
@@ -336,6 +337,7 @@ class Kubelet:
                 clock,
                 events.emit,
                 ImageCredentials(settings.image_credentials, clock=clock, metrics=metrics),
+                ImageAccess("" if settings.simulated else f"{settings.root_dir}/image_manager"),
                 parallel=settings.parallel_image_pulls,
             ),
             killer=killer,

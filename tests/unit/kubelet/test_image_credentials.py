@@ -26,4 +26,6 @@ def test_the_pods_own_secrets_are_tried_before_what_the_node_has(tmp_path):
         )
         return await found.of(parse("registry.example/team/app"), [pod])
 
-    assert [one.username for one in virtual_time.run(story())] == ["pod", "node"]
+    found = virtual_time.run(story())
+    assert [one.username for one in found.all] == ["pod", "node"]
+    assert [one.username for one in found.of_node] == ["node"]

@@ -7,6 +7,7 @@ import pytest
 
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
+from sampan.kubelet.image_access import ImageAccess
 from sampan.kubelet.image_credentials import ImageCredentials, NodeCredentialSettings
 from sampan.kubelet.images import ImageFailure, ImagePuller, duration
 from sampan.kubelet.runtime import Image, ImageNotFound, RuntimeFailure
@@ -55,7 +56,7 @@ def container(image="app:1", policy="IfNotPresent"):
 def puller(registry, **more):
     said = Said()
     none = ImageCredentials(NodeCredentialSettings(), clock=LoopClock(), metrics=Metrics())
-    return ImagePuller(registry, LoopClock(), said, none, **more), said
+    return ImagePuller(registry, LoopClock(), said, none, ImageAccess(""), **more), said
 
 
 def failure_of(work):
@@ -220,3 +221,45 @@ def test_a_registry_that_is_down_is_told_apart():
 )
 def test_durations_are_printed_as_go_does(seconds, text):
     assert duration(seconds) == text
+
+
+def test_an_image_that_took_a_login_is_only_for_those_who_can_log_in():
+    """[N10] pull policy IfNotPresent is no way around a registry's password"""
+    mine = pull_secret("registry.example", "mine")
+    denied = RuntimeFailure("401 Unauthorized")
+
+    async def story():
+        registry = Registry(failing={None: denied, "other": denied}, seconds=0)
+        pull, _ = puller(registry)
+        wanted = container("registry.example/app:1")
+        await pull.ensure(POD, wanted, [mine])
+        await pull.ensure(POD, wanted, [mine])
+        assert len(registry.pulls) == 1
+        for secrets in ([], [pull_secret("registry.example", "other")]):
+            other = {"metadata": {"uid": f"u-{len(secrets)}"}}
+            with pytest.raises(ImageFailure) as caught:
+                await pull.ensure(other, wanted, secrets)
+            assert caught.value.reason == "ErrImagePull"
+        with pytest.raises(ImageFailure) as caught:
+            await pull.ensure(POD, container("registry.example/app:1", "Never"), [])
+        assert caught.value.reason == "ErrImageNeverPull"
+
+    virtual_time.run(story())
+
+
+def test_an_image_that_everybody_can_pull_is_everybodys():
+    async def story():
+        registry = Registry(seconds=0)
+        pull, _ = puller(registry)
+        wanted = container("registry.example/app:1")
+        await pull.ensure(POD, wanted, [pull_secret("registry.example", "mine")])
+        await pull.ensure(POD, wanted, [])  # tries, and may
+        await pull.ensure(POD, wanted, [])
+        assert [user for _, user in registry.pulls] == ["mine", None]
+
+    virtual_time.run(story())
+
+
+def pull_secret(host, user):
+    config = {"auths": {host: {"username": user, "password": "p"}}}
+    return {"data": {".dockerconfigjson": base64.b64encode(json.dumps(config).encode()).decode()}}
