@@ -7,22 +7,25 @@ Owner: ImagePuller.
 
 from collections.abc import Sequence
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from sampan.api.objects import Obj
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
 from sampan.core.records import dataclass
 from sampan.kubelet.image_credential_file import CredentialFile
-from sampan.kubelet.image_credential_providers import CredentialProvider, CredentialProviders
 from sampan.kubelet.image_reference import Reference
 from sampan.kubelet.registry_credentials import credentials_for, fitting
 from sampan.kubelet.runtime import Credentials
+
+if TYPE_CHECKING:
+    from sampan.kubelet.image_credential_providers import CredentialProvider, CredentialProviders
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCredentialSettings:
     files: tuple[str, ...] = ()  # docker configurations: the first that can be read counts
-    providers: tuple[CredentialProvider, ...] = field(default=())
+    providers: "tuple[CredentialProvider, ...]" = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,15 @@ class Found:
 class ImageCredentials:
     def __init__(self, settings: NodeCredentialSettings, *, clock: Clock, metrics: Metrics) -> None:
         self._file = CredentialFile(settings.files)
-        self._providers = CredentialProviders(settings.providers, clock=clock, metrics=metrics)
+        self._providers: CredentialProviders | None = None
+        if settings.providers:
+            # Few nodes have any: the others start without their reader.
+            from sampan.kubelet.image_credential_providers import CredentialProviders
+
+            self._providers = CredentialProviders(settings.providers, clock=clock, metrics=metrics)
 
     async def of(self, image: Reference, secrets: Sequence[Obj]) -> Found:
-        own = [*self._file.entries(), *await self._providers.entries(image)]
+        own = [*self._file.entries()]
+        if self._providers is not None:
+            own += await self._providers.entries(image)
         return Found(credentials_for(image, secrets), fitting(image, own))
