@@ -280,7 +280,7 @@ class RealNode:
             )
             self._kubelet = kubelet
             self._tasks.supervise("kubelet", kubelet.run)
-            self._tasks.supervise("stray shims", self._remove_stray_shims)
+            self._look_for_stray_shims()
             step.detail = f"{self._identity.name} ({self._identity.address})"
             if self._in_cluster:
                 self._tasks.supervise("local volumes", self._local_volumes(clients).run)
@@ -321,8 +321,11 @@ class RealNode:
         finally:
             self._stopping.remove(gentle)
 
+    def _look_for_stray_shims(self) -> None:
+        self._tasks.supervise("stray shims", self._remove_stray_shims)
+
     async def _remove_stray_shims(self) -> None:
-        """An earlier sampan may have been killed in the middle of starting a pod."""
+        """An earlier sampan, or containerd, may have been killed in the middle of a pod's start."""
         from sampan.kubelet.containerd_config import layout
         from sampan.kubelet.stray_shims import remove_strays
         from sampan.network import cni
@@ -353,6 +356,7 @@ class RealNode:
                 environment=os.environ,
                 clock=self._clock,
                 cgroup_driver=self._cgroup_driver,
+                came_back=self._look_for_stray_shims,
             )
             await self._containerd.start()
         except (ContainerdError, cni.NetworkError) as error:

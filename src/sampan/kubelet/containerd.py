@@ -15,7 +15,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -66,7 +66,10 @@ class PrivateContainerd:
         environment: Mapping[str, str],
         clock: Clock,
         cgroup_driver: str = CGROUPFS,
+        came_back: Callable[[], None] = lambda: None,
     ) -> None:
+        """`came_back`: called when it had died and answers again."""
+        self._came_back = came_back
         self._paths, self._cgroup_driver = layout(data_dir), cgroup_driver
         self._cni_conf_dir, self._cni_bin_dir = cni_conf_dir, cni_bin_dir
         self._environment = {**environment, "PATH": search_path(environment)}
@@ -172,6 +175,7 @@ class PrivateContainerd:
             try:
                 self._spawn(config)
                 await self._wait_for_socket()
+                self._came_back()
             except ContainerdError as error:
                 log.error("containerd does not start", error=error)
 

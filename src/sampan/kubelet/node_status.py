@@ -143,9 +143,10 @@ def _room(machine: Machine) -> tuple[dict[str, str], dict[str, str]]:
     }
     allocatable = {
         **capacity,
-        "cpu": str(from_milli(has.cpu_milli - has.reserved_cpu_milli)),
-        "ephemeral-storage": _kibibytes(has.ephemeral_bytes - has.reserved_ephemeral_bytes),
-        "memory": _kibibytes(has.memory_bytes - has.reserved_memory_bytes),
+        # As upstream: what is reserved may be more than there is, but nothing is less than nothing.
+        "cpu": str(from_milli(max(0, has.cpu_milli - has.reserved_cpu_milli))),
+        "ephemeral-storage": _kibibytes(max(0, has.ephemeral_bytes - has.reserved_ephemeral_bytes)),
+        "memory": _kibibytes(max(0, has.memory_bytes - has.reserved_memory_bytes)),
     }
     return capacity, allocatable
 

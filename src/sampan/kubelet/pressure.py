@@ -62,6 +62,7 @@ class PressureWatch:
         self._measure = measure or measured
         self._pressure = Pressure()
         self._conditions: frozenset[str] = frozenset()
+        self._stuck = ""  # the signal for which there was nobody to evict
         self._going: dict[str, float] = {}  # uid of an evicted pod → until when we wait for it
         self._evictions = metrics.counter(
             "kubelet_evictions",
@@ -131,8 +132,11 @@ class PressureWatch:
         ]
         chosen = eviction.chosen_pod(candidates, threshold)
         if chosen is None:
-            log.warning("nothing to evict", signal=threshold.signal)
+            if self._stuck != threshold.signal:  # once, not at each look
+                log.warning("nothing to evict", signal=threshold.signal)
+            self._stuck = threshold.signal
             return
+        self._stuck = ""
         grace = eviction.grace_of(chosen.pod, threshold, self._settings)
         text = eviction.message(threshold, there, chosen)
         self._end(chosen.pod, threshold.signal, text, grace)

@@ -1,9 +1,10 @@
-"""Shims that containerd has forgotten: what a killed sampan may leave in the middle of a start.
+"""Shims that containerd has forgotten: what a kill may leave in the middle of a pod's start.
 
-Job: once after each start, find the shims of our containerd that it does not know, and remove them
-    with their processes, mounts, network namespace and address.
-Invariant: only shims that ran when we began, and that are still unknown a while later: a sandbox
-    that is being made right now is never touched.
+Job: after each start (of sampan, or of a containerd that had died), find the shims of our
+    containerd that it does not know, and remove them with their processes, mounts, network
+    namespace and address.
+Invariant: only shims that ran when we began, and that are unknown in two looks, one after the
+    other: a sandbox that is being made right now is never touched.
 """
 
 import contextlib
@@ -19,13 +20,16 @@ from sampan.core.log import get_logger
 from sampan.core.records import dataclass
 from sampan.kubelet.containerd_config import Layout, search_path
 from sampan.kubelet.containerd_reset import shims
-from sampan.kubelet.runtime import Runtime
+from sampan.kubelet.runtime import Runtime, RuntimeFailure
 from sampan.kubelet.volumes.mounts import unmount_all, unmount_below
 
 log = get_logger(__name__)
 
-# containerd gives up a start whose caller is gone, and tidies up, within this time.
-LOOK_AGAIN_SECONDS = 3.0
+# containerd gives up a start whose caller is gone, and tidies up, within the first of these; a
+# start that began right now is known to it long before. Of some it knows the sandbox, but not the
+# shim: they are forgotten when their pod is removed, which may be later.
+LOOKS_AFTER_SECONDS = (4.0, 4.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+_ASK_AGAIN_SECONDS = 0.2  # while containerd does not answer yet
 _COMMAND_SECONDS = 30.0
 _NAMESPACE = "k8s.io"
 
@@ -48,6 +52,11 @@ def strays(
     ]
 
 
+def suspects(shims_now: Collection[Shim], ready: Collection[str]) -> list[Shim]:
+    """All but those of sandboxes that are ready: nothing is wrong with these."""
+    return [shim for shim in shims_now if shim.id not in ready]
+
+
 async def remove_strays(
     paths: Layout,
     ipam_dir: Path,
@@ -56,13 +65,20 @@ async def remove_strays(
     environment: Mapping[str, str],
     clock: Clock,
 ) -> None:
-    then, known_then = _running(paths), await _known(runtime)
-    if all(shim.id in known_then for shim in then):
-        return
-    await clock.sleep(LOOK_AGAIN_SECONDS)
-    for shim in strays(then, known_then, _running(paths), await _known(runtime)):
-        log.warning("removing a shim that containerd does not know", pid=shim.pid, id=shim.id)
-        _remove(shim, paths, ipam_dir, search_path(environment))
+    seen = _running(paths)
+    known, ready = await _known(runtime, clock)
+    seen = suspects(seen, ready)
+    for seconds in LOOKS_AFTER_SECONDS:
+        if not seen:
+            return
+        await clock.sleep(seconds)
+        now = _running(paths)
+        known_now, ready = await _known(runtime, clock)
+        for shim in strays(seen, known, now, known_now):
+            log.warning("removing a shim that containerd does not know", pid=shim.pid, id=shim.id)
+            _remove(shim, paths, ipam_dir, search_path(environment))
+            now.remove(shim)
+        seen, known = suspects([shim for shim in seen if shim in now], ready), known_now
 
 
 def _running(paths: Layout) -> list[Shim]:
@@ -76,10 +92,17 @@ def _running(paths: Layout) -> list[Shim]:
     return found
 
 
-async def _known(runtime: Runtime) -> set[str]:
-    pods = await runtime.pods()
-    sandboxes = {one.id for pod in pods for one in pod.sandboxes}
-    return sandboxes | {one.id for pod in pods for one in pod.containers}
+async def _known(runtime: Runtime, clock: Clock) -> tuple[set[str], set[str]]:
+    """The ids that containerd knows, and those of them whose sandbox is ready."""
+    while True:
+        try:
+            pods = await runtime.pods()
+            break
+        except RuntimeFailure:
+            await clock.sleep(_ASK_AGAIN_SECONDS)
+    sandboxes = [one for pod in pods for one in pod.sandboxes]
+    containers = {one.id for pod in pods for one in pod.containers}
+    return {one.id for one in sandboxes} | containers, {one.id for one in sandboxes if one.ready}
 
 
 def _remove(shim: Shim, paths: Layout, ipam_dir: Path, path: str) -> None:

@@ -38,13 +38,14 @@ def place():
     shutil.rmtree(place)
 
 
-def daemon_of(place, *, cni="cni"):
+def daemon_of(place, *, cni="cni", **more):
     return PrivateContainerd(
         place / "data",
         cni_conf_dir=place / cni,
         cni_bin_dir=place / "plugins",
         environment={"PATH": str(place / "bin")},
         clock=SystemClock(),
+        **more,
     )
 
 
@@ -125,14 +126,18 @@ def test_one_with_another_configuration_is_replaced(place):
     told(place, tell)
 
 
-def test_one_that_dies_is_started_again(place):
+def test_one_that_dies_is_started_again_and_says_so(place):
+    came_back = []
+
     async def tell():
-        daemon = daemon_of(place)
+        daemon = daemon_of(place, came_back=lambda: came_back.append(True))
         await daemon.start()
         first = daemon.pid
+        assert not came_back
         os.kill(first, signal.SIGKILL)
         await eventually(lambda: daemon.pid != first)
         assert is_alive(daemon.pid)
+        await eventually(lambda: came_back == [True])
         assert json.loads(layout(place / "data").record.read_text())["pid"] == daemon.pid
         await daemon.stop()
         assert not is_alive(daemon.pid or first)

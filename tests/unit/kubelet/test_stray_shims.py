@@ -1,6 +1,6 @@
 """kubelet/stray_shims.py: only what containerd has forgotten for good."""
 
-from sampan.kubelet.stray_shims import Shim, _free_addresses, strays
+from sampan.kubelet.stray_shims import Shim, _free_addresses, strays, suspects
 
 OLD, NEW, KNOWN = Shim(1, "old"), Shim(2, "new"), Shim(3, "known")
 
@@ -20,6 +20,10 @@ def test_a_shim_that_became_known_or_went_is_left_alone():
 
 def test_a_pid_that_was_given_to_another_shim_is_not_the_same():
     assert strays([OLD], set(), [Shim(1, "other")], set()) == []
+
+
+def test_whose_sandbox_is_ready_is_no_suspect():
+    assert suspects([OLD, KNOWN], {"known"}) == [OLD]
 
 
 def test_only_the_addresses_of_the_stray_are_freed(tmp_path):
