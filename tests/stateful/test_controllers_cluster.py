@@ -433,7 +433,8 @@ class Nodes(Base):
                 if "deletionTimestamp" not in one["metadata"]
             }
             assert f"loyal-{name}" in there
-            if not alive:
+            # Where nobody answers, the network is to blame rather than the nodes: nobody is moved.
+            if not alive and any(self.alive.values()):
                 assert f"fickle-{name}" not in there
 
 
