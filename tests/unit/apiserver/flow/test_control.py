@@ -204,7 +204,8 @@ def test_between_two_wide_requests_whoever_came_meanwhile_goes_first():
 
         await all_of([*(asks("flood", "list") for _ in range(50)), polite()])
         assert order.count("flood") == 50
-        assert order.index("polite") <= 3, order.index("polite")
+        hand = 6  # of the flood's queues, each of which may go once before
+        assert order.index("polite") <= hand + 2, order.index("polite")
 
     virtual_time.run(test())
 
