@@ -114,6 +114,10 @@ class Columns:
         self._restructured()
         self._pod_columns.put_namespace(name, labels)
 
+    def changed_beside(self) -> None:
+        """Storage or devices are others now: what was worked out may be outdated."""
+        self.generation += 1
+
     def row(self, name: str) -> NodeRow | None:
         at = self._at.get(name)
         return None if at is None else self._rows[at]

@@ -213,6 +213,7 @@ class Scheduler:
     def _storage_changes(self, put: Put) -> Changed:
         def put_and_tell(key: str, written: Obj | None) -> None:
             put(key, written)
+            self._cache.columns.changed_beside()
             self._bindings.volumes.changed()
             self._pending.happened(StorageChanged(key))
 
@@ -221,6 +222,7 @@ class Scheduler:
     def _device_changes(self, put: Put) -> Changed:
         def put_and_tell(key: str, written: Obj | None) -> None:
             put(key, written)
+            self._cache.columns.changed_beside()
             self._pending.happened(DevicesChanged(key))
 
         return _told(put_and_tell)
