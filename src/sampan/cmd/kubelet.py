@@ -23,6 +23,8 @@ from sampan.cmd.errors import CannotStart
 from sampan.cmd.nodes import NodeIdentity, RealNode
 from sampan.cmd.process import loop_factory, run_until_signal
 from sampan.cmd.progress import Progress
+from sampan.cmd.scenario import FLAG as SCENARIO_FLAG
+from sampan.cmd.scenario import scenario_in
 from sampan.cmd.settings import NodeProcessSettings, UpSettings
 from sampan.core import log
 from sampan.core.clock import Clock, SystemClock
@@ -118,6 +120,8 @@ class NodeProcess:
         words = self._settings.up, self._data, self._identity, self._progress, self._clock
         if self._settings.up.runtime == "simulated":
             return SimulatedNode(*words)
+        if self._settings.up.node.scenario:
+            raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
         missing = [] if self._settings.up.cri_socket else nodes.missing_parts()
         if missing:
             raise CannotStart(f"a real node needs {', '.join(missing)}")
@@ -224,7 +228,8 @@ class SimulatedNode:
         name, address = self._identity.name, self._identity.address
         with self._progress.step("node") as step:
             client, standalone = clients(f"system:node:{name}"), self._settings.node.standalone
-            runtime = SimulatedRuntime(clock=self._clock, node_name=name)
+            scenario = scenario_in(self._settings.node.scenario)
+            runtime = SimulatedRuntime(clock=self._clock, node_name=name, scenario=scenario)
             kubelet: Kubelet | None = None
             server = KubeletServer(
                 RuntimeLookup(lambda: kubelet.pods() if kubelet else [], runtime), runtime,
@@ -242,6 +247,7 @@ class SimulatedNode:
                     log_dir=str(self._data.root / "logs" / "pods"),
                     port=port,
                     simulated=True,
+                    scenario=scenario,
                     **nodes.chosen(self._settings.node),
                 ),
                 client=client,

@@ -25,6 +25,7 @@ examples:
   sampan up                                    a one-node cluster in the foreground; Ctrl-C stops it
   sampan up --detach --kubeconfig kubeconfig   in the background; returns when it is ready
   sampan up --runtime simulated --nodes 100    no containers: 100 simulated nodes
+  sampan up --runtime simulated --simulated-scenario scenario.yaml    pods that fail as you say
   sampan kubelet --join ./sampan-data --data-dir ./node2 --node-name two    another node
   sampan kubelet --manifests ./manifests       a node by itself: no API server
   sampan up --controllers '*,-job'             without one of the controllers: yours takes its place

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sampan.cmd import scenario
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import NodeChoices
 
@@ -34,6 +35,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "down: they fail with reason Terminated (default: 0s, off)")  # fmt: skip
     add("--shutdown-grace-period-critical-pods", metavar="DURATION", type=_seconds, default=0.0,
         help="how much of it is kept for critical pods, which end last")  # fmt: skip
+    add(scenario.FLAG, metavar="FILE", default="", help=scenario.HELP)
 
 
 def choices(given: argparse.Namespace) -> dict[str, Any]:
@@ -43,6 +45,7 @@ def choices(given: argparse.Namespace) -> dict[str, Any]:
         "cgroup_driver": given.cgroup_driver,
         "shutdown_seconds": given.shutdown_grace_period,
         "shutdown_critical_seconds": given.shutdown_grace_period_critical_pods,
+        "scenario": given.simulated_scenario,
     }
 
 

@@ -23,6 +23,8 @@ from sampan.cmd.errors import CannotStart
 from sampan.cmd.kubelet_config import with_config
 from sampan.cmd.node_flags import cgroup_driver, image_credentials, shutdown_steps
 from sampan.cmd.progress import Progress
+from sampan.cmd.scenario import FLAG as SCENARIO_FLAG
+from sampan.cmd.scenario import scenario_in
 from sampan.cmd.settings import CLUSTER_DOMAIN, NodeChoices, UpSettings
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
@@ -82,11 +84,13 @@ class Nodes(Protocol):
 def choose_nodes(
     settings: UpSettings, data: DataDir, identity: NodeIdentity, progress: Progress, clock: Clock
 ) -> Nodes:
-    match settings.runtime:
-        case "none":
-            return NoNodes()
-        case "simulated":
-            return SimulatedNodes(settings, identity, progress, clock)
+    if settings.runtime == "simulated":
+        scenario_in(settings.node.scenario)  # a mistake in it is said at once
+        return SimulatedNodes(settings, identity, progress, clock)
+    if settings.node.scenario:
+        raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
+    if settings.runtime == "none":
+        return NoNodes()
     if settings.cri_socket:
         if not Path(settings.cri_socket).is_socket():
             raise CannotStart(_nobody_at(settings.cri_socket, "there is no such socket"))
@@ -161,6 +165,7 @@ class SimulatedNodes:
             self._tasks.supervise("pods", informer.run)
             self._tasks.supervise("source", source.run)
             kubelets, words = self._kubelets, chosen(self._settings.node)
+            scenario = scenario_in(self._settings.node.scenario)
             for number, name in enumerate(self._names()):
                 kubelet = Kubelet(
                     settings=KubeletSettings(
@@ -170,11 +175,15 @@ class SimulatedNodes:
                         heartbeat_seconds=MANY_HEARTBEAT_SECONDS,
                         relist_seconds=MANY_RELIST_SECONDS,
                         routine_events=self._settings.nodes <= MANY_NODES,
+                        scenario=scenario,
                         **(words if number == 0 else {"shutdown": words["shutdown"]}),
                     ),
                     client=clients(f"system:node:{name}"),
                     runtime=SimulatedRuntime(
-                        clock=self._clock, node_name=name, pod_subnet=_made_up_subnet(number)
+                        clock=self._clock,
+                        node_name=name,
+                        pod_subnet=_made_up_subnet(number),
+                        scenario=scenario,
                     ),
                     clock=self._clock,
                     metrics=metrics,

@@ -33,6 +33,7 @@ class NodeChoices:
     credential_provider_config: str = ""  # a file, or a directory of files
     credential_provider_bin_dir: str = ""
     cgroup_driver: str = ""  # empty: as the runtime is set up
+    scenario: str = ""  # a file that says how simulated pods behave
     shutdown_seconds: float = 0.0  # how long pods may take when the node is stopped; 0: not so
     shutdown_critical_seconds: float = 0.0  # how much of it is kept for critical pods
 

@@ -374,7 +374,9 @@ class Kubelet:
     def _made_probes(self, events: PodEvents, rng: random.Random) -> NodeProbes:
         pretends = self._settings.simulated
         return NodeProbes(
-            check=ScriptedCheck(self._runtime) if pretends else NodeCheck(self._runtime),
+            check=ScriptedCheck(self._runtime, self._settings.scenario)
+            if pretends
+            else NodeCheck(self._runtime),
             wake=self._wake,
             events=events,
             tasks=self._tasks,

@@ -12,6 +12,7 @@ from sampan.kubelet.eviction import EvictionSettings
 from sampan.kubelet.image_credentials import NodeCredentialSettings
 from sampan.kubelet.image_garbage import ImageGarbageSettings
 from sampan.kubelet.shutdown import ShutdownStep
+from sampan.kubelet.simulated_scenario import NOTHING, Scenario
 from sampan.version import GIT_VERSION
 
 
@@ -69,6 +70,7 @@ class KubeletSettings:
     reserved: Reserved = field(default_factory=Reserved)
     max_pods: int = 110
     enforce_allocatable: tuple[str, ...] = ("pods",)  # as limits of the pods' cgroup
+    scenario: Scenario = NOTHING  # how simulated pods behave, beside their annotations
     simulated: bool = False  # nothing of the machine is shown in the node's status
     shutdown: tuple[ShutdownStep, ...] = ()  # how pods end with the machine; empty: at once
     routine_events: bool = True  # Pulled, Created, Started … of pods that simply run

@@ -1,43 +1,21 @@
 """A container runtime that only pretends: same contract, no kernel, thousands in one process.
 
 Job: sandboxes, containers, images and events in memory, with timing, exits, logs and failures
-    scripted by the pod's annotations. Timers are the event loop's own; a container has no task.
+    scripted by the pod's annotations or by a scenario. Timers are the event loop's own; a
+    container has no task.
 Invariant: passes the same contract suite as containerd.
 Owner: one per simulated node; it outlives a restart of that node's agent, as containers do.
 
-Annotations, all under `simulated.sampan.dev/`. Those marked * may end in `.CONTAINER` to mean one
-container only:
-    sandbox-seconds      how long the sandbox takes (0)
-    create-seconds *     how long creating a container takes (0)
-    start-seconds *      how long starting it takes (0)
-    exit-after-seconds * ends by itself this long after its start (never)
-    exit-code *          with this code; `1,1,0` counts attempts, the last one stays (0)
-    stop-seconds *       how long it takes to obey its stop signal; `never` waits for the kill (0)
-    stop-exit-code *     its code when it obeys (0)
-    log *                lines that it writes when it starts, as a real log file
-    exec-exit-code *     the answer of every exec (0)
-    exec-output *        what such an exec prints
-    liveness-probe *     `ok`, `fail` or `error`; `fail,fail,ok` counts looks, the last one stays;
-    readiness-probe *    (ok; an exec probe without a script of its own asks exec-exit-code)
-    startup-probe *
-    fail                 `STEP:TIMES:MESSAGE`, several with `;`: STEP (run_sandbox,
-                         create_container, start_container, stop_container, update_container)
-                         fails that many times;
-                         no TIMES: always
-Images: every reference can be pulled, except those whose tag is `missing` (the registry has none)
-or `broken` (the pull fails). Pulling takes `pull_seconds`.
+The annotations are told of in simulated_script.py, scenarios in simulated_scenario.py.
 """
 
 import asyncio
-import ipaddress
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
-from zlib import crc32
 
 from sampan.api.objects import micro_time_text
 from sampan.core.clock import Clock
-from sampan.core.records import dataclass
 from sampan.kubelet.runtime import (
     ContainerSpec,
     ContainerState,
@@ -45,7 +23,6 @@ from sampan.kubelet.runtime import (
     Credentials,
     ExecResult,
     Image,
-    ImageNotFound,
     Layer,
     LinuxResources,
     ObservedPod,
@@ -56,25 +33,17 @@ from sampan.kubelet.runtime import (
     SandboxSpec,
     SandboxStatus,
 )
+from sampan.kubelet.simulated_images import SimulatedImages
+from sampan.kubelet.simulated_parts import (
+    Addresses,
+    SimulatedContainer,
+    SimulatedSandbox,
+    digits_of,
+)
+from sampan.kubelet.simulated_scenario import NOTHING, Scenario
 from sampan.kubelet.simulated_script import Script
 
 EVENTS_BOUND = 10_000
-
-
-@dataclass(slots=True)
-class _Container:
-    status: ContainerStatus
-    script: Script
-    log_file: Path | None
-    exit_timer: asyncio.TimerHandle | None = None
-    ended: list[asyncio.Future[None]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Sandbox:
-    status: SandboxStatus
-    spec: SandboxSpec
-    containers: dict[str, _Container] = field(default_factory=dict)
 
 
 class SimulatedRuntime:
@@ -86,24 +55,21 @@ class SimulatedRuntime:
         pod_subnet: str = "10.244.0.0/16",
         images: Iterable[str] = (),
         pull_seconds: float = 0.0,
+        scenario: Scenario = NOTHING,
     ) -> None:
-        self._clock = clock
+        self._clock, self._scenario = clock, scenario
         self._node_name, self._pull_seconds = node_name, pull_seconds
-        self._subnet = ipaddress.ip_network(pod_subnet)
-        self._next_ip = 1
-        self._ips: set[str] = set()
-        self._sandboxes: dict[str, _Sandbox] = {}
-        self._by_uid: dict[str, dict[str, _Sandbox]] = {}
-        self._containers: dict[str, tuple[_Sandbox, _Container]] = {}
-        self._images: dict[str, Image] = {}
+        self._addresses = Addresses(pod_subnet)
+        self._sandboxes: dict[str, SimulatedSandbox] = {}
+        self._by_uid: dict[str, dict[str, SimulatedSandbox]] = {}
+        self._containers: dict[str, tuple[SimulatedSandbox, SimulatedContainer]] = {}
+        self._images = SimulatedImages(images)
         self._listeners: set[asyncio.Queue[RuntimeEvent | None]] = set()
         self._failed: dict[tuple[str, str], int] = {}
         self._made = 0
         self._down = ""
         self.updated: dict[str, LinuxResources] = {}  # containers that were resized: for tests
         self.calls: dict[str, int] = {}  # how often each call was made: for tests and metrics
-        for reference in images:
-            self._keep_image(reference)
 
     # What a test does to it.
 
@@ -141,7 +107,10 @@ class SimulatedRuntime:
 
     async def run_sandbox(self, spec: SandboxSpec) -> str:
         self._called("run_sandbox")
-        script = Script(spec.annotations)
+        notes = self._scenario.annotations(
+            spec.namespace, spec.name, spec.labels, spec.annotations, spec.uid
+        )
+        script = Script(notes)
         self._fail_if_scripted("run_sandbox", spec.uid, script)
         await self._take(script.seconds("sandbox-seconds"))
         sandbox_id = self._new_id("sandbox")
@@ -153,12 +122,12 @@ class SimulatedRuntime:
             attempt=spec.attempt,
             ready=True,
             created_at=self._clock.now(),
-            ips=() if spec.security.host_network else (self._new_ip(),),
+            ips=() if spec.security.host_network else (self._addresses.take(),),
             host_network=spec.security.host_network,
             labels=spec.labels,
-            annotations=spec.annotations,
+            annotations=notes,
         )
-        sandbox = self._sandboxes[sandbox_id] = _Sandbox(status, spec)
+        sandbox = self._sandboxes[sandbox_id] = SimulatedSandbox(status)
         self._by_uid.setdefault(spec.uid, {})[sandbox_id] = sandbox
         self._tell(RuntimeEvent(spec.uid, sandbox_id, state=ContainerState.RUNNING))
         return sandbox_id
@@ -194,12 +163,10 @@ class SimulatedRuntime:
         self._fail_if_scripted("create_container", f"{sandbox.uid}/{container.name}", script)
         await self._take(script.seconds("create-seconds"))
         container_id = self._new_id(container.name)
-        log_file = (
-            Path(sandbox.log_directory, container.log_path)
-            if sandbox.log_directory and container.log_path
-            else None
-        )
-        image = self._images.get(container.user_image)
+        log_file = ""
+        if sandbox.log_directory and container.log_path:
+            log_file = f"{sandbox.log_directory}/{container.log_path}"
+        image = self._images.find(container.user_image)
         status = ContainerStatus(
             id=container_id,
             sandbox_id=sandbox_id,
@@ -209,11 +176,11 @@ class SimulatedRuntime:
             image=container.user_image or container.image,
             image_id=image.digests[0] if image else container.image,
             created_at=self._clock.now(),
-            log_path=str(log_file or ""),
+            log_path=log_file,
             labels=container.labels,
             annotations=container.annotations,
         )
-        made = inside.containers[container_id] = _Container(status, script, log_file)
+        made = inside.containers[container_id] = SimulatedContainer(status, script)
         self._containers[container_id] = (inside, made)
         self._tell(RuntimeEvent(inside.status.uid, container_id, state=status.state))
         return container_id
@@ -295,33 +262,24 @@ class SimulatedRuntime:
         self._end(container_id, container, 137)
         del self._containers[container_id]
         del sandbox.containers[container_id]
-        if container.log_file is not None and container.script.text("log"):
-            container.log_file.unlink(missing_ok=True)
+        self._remove_log(container)
 
     async def image(self, reference: str) -> Image | None:
         self._called("image")
-        return self._images.get(reference) or next(
-            (one for one in self._images.values() if one.id == reference), None
-        )
+        return self._images.find(reference)
 
     async def images(self) -> Sequence[Image]:
         self._called("images")
-        return list(self._images.values())
+        return self._images.all()
 
     async def pull_image(self, reference: str, credentials: Credentials | None) -> str:
         self._called("pull_image")
         await self._take(self._pull_seconds)
-        tag = reference.rpartition(":")[2]
-        if tag == "missing":
-            raise ImageNotFound(f'failed to resolve reference "{reference}": not found')
-        if tag == "broken":
-            raise RuntimeFailure(f'failed to pull and unpack image "{reference}"')
-        return self._keep_image(reference).id
+        return self._images.pull(reference).id
 
     async def remove_image(self, reference: str) -> None:
         self._called("remove_image")
-        for name in [name for name, one in self._images.items() if reference in (name, one.id)]:
-            del self._images[name]
+        self._images.remove(reference)
 
     async def exec_sync(
         self, container_id: str, command: Sequence[str], timeout_seconds: float
@@ -409,7 +367,7 @@ class SimulatedRuntime:
             self._failed[(step, about)] = count + 1
             raise RuntimeFailure(message)
 
-    def _found(self, container_id: str) -> tuple[_Sandbox, _Container]:
+    def _found(self, container_id: str) -> tuple[SimulatedSandbox, SimulatedContainer]:
         entry = self._containers.get(container_id)
         if entry is None:
             raise RuntimeFailure(f"container {container_id} not found")
@@ -417,31 +375,7 @@ class SimulatedRuntime:
 
     def _new_id(self, about: str) -> str:
         self._made += 1
-        # As long as a real one, and the same in every run of a test.
-        seed = f"{self._node_name}/{about}/{self._made}"
-        return "".join(f"{crc32(f'{seed}{part}'.encode()):08x}" for part in range(8))
-
-    def _new_ip(self) -> str:
-        for _ in range(self._subnet.num_addresses):
-            self._next_ip = self._next_ip % (self._subnet.num_addresses - 2) + 1
-            ip = str(self._subnet[self._next_ip])
-            if ip not in self._ips:
-                self._ips.add(ip)
-                return ip
-        raise RuntimeFailure(f"no free address in {self._subnet}")
-
-    def _keep_image(self, reference: str) -> Image:
-        digest = "".join(f"{crc32(f'{reference}{part}'.encode()):08x}" for part in range(8))
-        name = reference.rpartition("@")[0] or reference
-        repository = name.rpartition(":")[0] if ":" in name.rpartition("/")[2] else name
-        image = Image(
-            id=f"sha256:{digest}",
-            tags=(reference,),
-            digests=(f"{repository}@sha256:{digest}",),
-            size_bytes=1_000_000,
-        )
-        self._images[reference] = image
-        return image
+        return digits_of(f"{self._node_name}/{about}/{self._made}")
 
     def _observed(self, uid: str) -> ObservedPod:
         sandboxes = sorted(self._by_uid[uid].values(), key=lambda one: -one.status.attempt)
@@ -457,12 +391,12 @@ class SimulatedRuntime:
             tuple(containers),
         )
 
-    def _stop_sandbox(self, sandbox: _Sandbox) -> None:
+    def _stop_sandbox(self, sandbox: SimulatedSandbox) -> None:
         for container_id, container in sandbox.containers.items():
             if container.status.state is not ContainerState.EXITED:
                 self._end(container_id, container, 137)
         if sandbox.status.ready:
-            self._ips.difference_update(sandbox.status.ips)
+            self._addresses.give_back(tuple(sandbox.status.ips))
             sandbox.status = replace(sandbox.status, ready=False)
             status = sandbox.status
             self._tell(RuntimeEvent(status.uid, status.id, state=ContainerState.EXITED))
@@ -470,7 +404,7 @@ class SimulatedRuntime:
     def _end(
         self,
         container_id: str,
-        container: _Container,
+        container: SimulatedContainer,
         exit_code: int,
         reason: str = "",
         message: str = "",
@@ -497,7 +431,7 @@ class SimulatedRuntime:
             uid = entry[0].status.uid
             self._tell(RuntimeEvent(uid, container_id, exit_code, now, state=ContainerState.EXITED))
 
-    async def _ends_within(self, container: _Container, seconds: float | None) -> bool:
+    async def _ends_within(self, container: SimulatedContainer, seconds: float | None) -> bool:
         """Wait for the container to end by itself."""
         if not seconds:
             return False
@@ -511,14 +445,19 @@ class SimulatedRuntime:
             container.ended.remove(waiter)
         return True
 
-    def _write_log(self, container: _Container) -> None:
+    def _write_log(self, container: SimulatedContainer) -> None:
         text = container.script.text("log")
-        if not text or container.log_file is None:
+        if not text or not container.status.log_path:
             return
-        container.log_file.parent.mkdir(parents=True, exist_ok=True)
-        with container.log_file.open("a") as file:
+        path = Path(container.status.log_path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
             for line in text.splitlines():
                 file.write(f"{_moment(self._clock.now())} stdout F {line}\n")
+
+    def _remove_log(self, container: SimulatedContainer) -> None:
+        if container.status.log_path and container.script.text("log"):
+            Path(container.status.log_path).unlink(missing_ok=True)
 
     def _tell(self, event: RuntimeEvent) -> None:
         for listener in self._listeners:

@@ -1,11 +1,40 @@
 """A simulated container's script: what the annotations of its pod say about it.
 
-Job: read the annotations that simulated.py documents. Pure.
+Job: read the annotations; say what is wrong with one. Pure.
+
+All are under `simulated.sampan.dev/`. Those marked * may end in `.CONTAINER` to mean one container
+only:
+    sandbox-seconds      how long the sandbox takes (0)
+    create-seconds *     how long creating a container takes (0)
+    start-seconds *      how long starting it takes (0)
+    exit-after-seconds * ends by itself this long after its start (never)
+    exit-code *          with this code; `1,1,0` counts attempts, the last one stays (0)
+    stop-seconds *       how long it takes to obey its stop signal; `never` waits for the kill (0)
+    stop-exit-code *     its code when it obeys (0)
+    log *                lines that it writes when it starts, as a real log file
+    exec-exit-code *     the answer of every exec (0)
+    exec-output *        what such an exec prints
+    liveness-probe *     `ok`, `fail` or `error`; `fail,fail,ok` counts looks, the last one stays;
+    readiness-probe *    (ok; an exec probe without a script of its own asks exec-exit-code)
+    startup-probe *
+    fail                 `STEP:TIMES:MESSAGE`, several with `;`: STEP (run_sandbox,
+                         create_container, start_container, stop_container, update_container)
+                         fails that many times; no TIMES: always
 """
 
 from collections.abc import Mapping
 
 PREFIX = "simulated.sampan.dev/"
+_NUMBERS = (
+    "sandbox-seconds", "create-seconds", "start-seconds", "exit-after-seconds", "stop-seconds",
+    "stop-exit-code", "exec-exit-code",
+)  # fmt: skip
+_TEXTS = ("log", "exec-output")
+_PROBES = ("liveness-probe", "readiness-probe", "startup-probe")
+_WHOLE_POD = ("sandbox-seconds", "fail")
+_STEPS = (
+    "run_sandbox", "create_container", "start_container", "stop_container", "update_container",
+)  # fmt: skip
 
 
 class Script:
@@ -45,3 +74,29 @@ class Script:
                 count = int(times) if times.isdigit() else None
                 return count, message or f"{step} fails by script"
         return None
+
+
+def problem_of(name: str, text: str) -> str:
+    """What is wrong with one annotation (its name without the prefix); empty: nothing."""
+    word, _, container = name.partition(".")
+    if word not in (*_NUMBERS, *_TEXTS, *_PROBES, "exit-code", "fail"):
+        return f"{name}: unknown"
+    if container and word in _WHOLE_POD:
+        return f"{name}: {word} is of the whole pod"
+    if word in _NUMBERS and not (word == "stop-seconds" and text == "never"):
+        return "" if _is_number(text) else f"{name}: {text!r} is no number"
+    if word == "exit-code" and not all(one.strip().isdigit() for one in text.split(",")):
+        return f"{name}: {text!r} is no list of exit codes"
+    if word in _PROBES and not {one.strip() for one in text.split(",")} <= {"ok", "fail", "error"}:
+        return f"{name}: {text!r} is no list of ok, fail and error"
+    if word == "fail":
+        unknown = [one for one in text.split(";") if one.strip().partition(":")[0] not in _STEPS]
+        return f"{name}: {unknown[0]!r} names no step ({', '.join(_STEPS)})" if unknown else ""
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) >= 0
+    except ValueError:
+        return False

@@ -20,6 +20,7 @@ from sampan.kubelet.kubelet import Kubelet
 from sampan.kubelet.runtime import ObservedPod
 from sampan.kubelet.settings import Capacity, KubeletSettings
 from sampan.kubelet.simulated import SimulatedRuntime
+from sampan.kubelet.simulated_scenario import NOTHING
 from sampan.testing.small_api import SmallApi
 from sampan.testing.virtual_time import LoopClock
 
@@ -30,7 +31,8 @@ class SimulatedNode:
     def __init__(self, name: str = "node-1", **changes: Any) -> None:
         self.clock = LoopClock()
         self.api = SmallApi(self.clock)
-        self.runtime = SimulatedRuntime(clock=self.clock, node_name=name)
+        scenario = changes.get("scenario", NOTHING)
+        self.runtime = SimulatedRuntime(clock=self.clock, node_name=name, scenario=scenario)
         self.metrics = Metrics()
         self._directory = tempfile.TemporaryDirectory(prefix="sampan-node-")
         base = KubeletSettings(

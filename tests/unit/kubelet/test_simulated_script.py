@@ -1,4 +1,6 @@
-from sampan.kubelet.simulated_script import PREFIX, Script
+import pytest
+
+from sampan.kubelet.simulated_script import PREFIX, Script, problem_of
 
 
 def script(**words):
@@ -29,3 +31,27 @@ def test_failures_are_named_by_step_with_count_and_message():
     assert words.failure("run_sandbox") == (2, "no network")
     assert words.failure("start_container") == (None, "start_container fails by script")
     assert words.failure("stop_container") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("start-seconds", "1.5", ""),
+        ("start-seconds.main", "2", ""),
+        ("start-seconds", "-1", "start-seconds: '-1' is no number"),
+        ("stop-seconds", "never", ""),
+        ("start-seconds", "never", "start-seconds: 'never' is no number"),
+        ("exit-code", "1,1,0", ""),
+        ("exit-code", "one", "exit-code: 'one' is no list of exit codes"),
+        ("log", "anything: at all", ""),
+        ("readiness-probe", "fail,ok", ""),
+        ("readiness-probe", "maybe", "readiness-probe: 'maybe' is no list of ok, fail and error"),
+        ("fail", "run_sandbox:1:no;stop_container", ""),
+        ("fail.main", "run_sandbox", "fail.main: fail is of the whole pod"),
+        ("colour", "red", "colour: unknown"),
+    ],
+)
+def test_a_word_that_means_nothing_is_found(name, text, problem):
+    assert problem_of(name, text) == problem
+    if name == "fail":
+        assert "names no step" in problem_of("fail", "fly:1:no")

@@ -1,4 +1,4 @@
-"""Probes of containers that only pretend: what their pod's annotations say.
+"""Probes of containers that only pretend: what their pod's annotations, or a scenario, say.
 
 Job: the next scripted result of a probe. `simulated.sampan.dev/readiness-probe: fail,fail,ok` (and
     liveness-probe, startup-probe; `.CONTAINER` at the end for one container only): one word per
@@ -7,22 +7,27 @@ Job: the next scripted result of a probe. `simulated.sampan.dev/readiness-probe:
 Invariant: looks are counted per container id, so that a restarted container begins anew.
 """
 
-from sampan.api.objects import annotations_of
+from sampan.api.objects import annotations_of, labels_of, name_of, namespace_of, uid_of
 from sampan.kubelet.probes.finding import Finding, Probed, ProbeError
 from sampan.kubelet.probes.tally import Probe
 from sampan.kubelet.runtime import Runtime, RuntimeFailure
+from sampan.kubelet.simulated_scenario import NOTHING, Scenario
 from sampan.kubelet.simulated_script import Script
 
 REMEMBERED = 100_000
 
 
 class ScriptedCheck:
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+    def __init__(self, runtime: Runtime, scenario: Scenario = NOTHING) -> None:
+        self._runtime, self._scenario = runtime, scenario
         self._looks: dict[tuple[str, str], int] = {}
 
     async def __call__(self, probe: Probe, about: Probed) -> Finding:
-        script = Script(annotations_of(about.pod), about.container["name"])
+        pod = about.pod
+        notes = self._scenario.annotations(
+            namespace_of(pod), name_of(pod), labels_of(pod), annotations_of(pod), uid_of(pod)
+        )
+        script = Script(notes, about.container["name"])
         words = [one.strip() for one in script.text(f"{probe.kind}-probe").split(",") if one]
         if not words and "exec" in probe.action:
             return await self._command(probe, about)

@@ -1,0 +1,44 @@
+"""A scenario scripts pods that carry no annotation. Virtual time."""
+
+import asyncio
+
+from sampan.kubelet.simulated_scenario import API_VERSION, KIND, scenario_of
+from sampan.testing import virtual_time
+from sampan.testing.simulated_node import SimulatedNode
+
+SCENARIO = scenario_of({
+    "apiVersion": API_VERSION, "kind": KIND, "rules": [
+        {"name": "slow*", "script": {"start-seconds": 5, "readiness-probe": "fail,fail,ok",
+                                     "log": "hello\nworld"}},
+        {"name": "job", "script": {"exit-after-seconds": 3, "exit-code": 7}},
+        {"name": "torn", "script": {"fail": "run_sandbox:2:no network"}},
+    ],
+})  # fmt: skip
+PROBE = {"tcpSocket": {"port": 80}, "periodSeconds": 1}
+
+
+def test_timing_exits_logs_probes_and_failures_come_from_the_scenario():
+    """[R3]"""
+
+    async def story():
+        async with SimulatedNode(scenario=SCENARIO) as node:
+            main = {"name": "main", "image": "app:1", "readinessProbe": PROBE}
+            await node.make("slow-one", containers=[main])
+            await node.make("job", restartPolicy="Never")
+            await node.make("torn")
+            await asyncio.sleep(4)
+            assert node.status("job")["phase"] == "Failed"
+            assert node.container("job")["state"]["terminated"]["exitCode"] == 7
+            assert node.status("slow-one")["phase"] == "Pending"
+            await node.until_phase("Running", "slow-one")
+            assert 5 <= node.clock.monotonic() < 6
+            assert not node.container("slow-one")["ready"]
+            await node.until(lambda: node.container("slow-one")["ready"], seconds=5)
+            (log,) = node.log_dir.glob("*slow-one*/main/*.log")
+            assert [line.split()[-1] for line in log.read_text().splitlines()] == ["hello", "world"]
+            await node.until_phase("Running", "torn")
+            failed = [said for reason, said in node.events("torn")
+                      if reason == "FailedCreatePodSandBox"]  # fmt: skip
+            assert "no network" in failed[0]
+
+    virtual_time.run(story())
