@@ -3,10 +3,12 @@
 import random
 from contextlib import asynccontextmanager
 
+from sampan.api.errors import ServiceUnavailable
 from sampan.api.objects import key_of
 from sampan.api.resources import (
     DEVICE_CLASSES,
     EVENTS,
+    LEASES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     POD_DISRUPTION_BUDGETS,
@@ -18,11 +20,15 @@ from sampan.api.resources import (
     STORAGE_CLASSES,
 )
 from sampan.api.storage import LOCAL_PROVISIONER, LOCAL_ROOT
+from sampan.client.lease import Elector
+from sampan.cmd.schedulers import lease_of
 from sampan.controllers.catalog import ControllerSettings, all_controllers
 from sampan.controllers.controller import selected
 from sampan.core.http import Request
+from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.scheduler.loop import Scheduler
+from sampan.scheduler.settings import Election
 from sampan.testing import virtual_time
 from sampan.testing.control_plane import ControlPlane
 from sampan.testing.device_objects import DRIVER, device, device_class, resource_slice, wanted
@@ -299,5 +305,61 @@ def test_pods_take_turns_with_a_device():
             assert await placed(plane) == {"default/two": "b"}
             [left] = (await plane.client.list(RESOURCE_CLAIMS)).items
             assert [one["name"] for one in left["status"]["reservedFor"]] == ["two"]
+
+    virtual_time.run(story())
+
+
+def test_of_two_schedulers_one_acts_and_the_other_takes_over():
+    """[S1] [E3] By the lease of its configuration; the leader is lost without a word, and nobody
+    binds until its lease is over."""
+
+    class Cut:
+        """A client that can lose its connection, and remembers who bound what and when."""
+
+        def __init__(self, client, clock):
+            self._client, self._clock, self.cut, self.bound = client, clock, False, []
+
+        def __getattr__(self, name):
+            if self.cut:
+                raise ServiceUnavailable("the network is gone")
+            return getattr(self._client, name)
+
+        async def create(self, resource, obj, namespace="", **asked):
+            if self.cut:
+                raise ServiceUnavailable("the network is gone")
+            if asked.get("subresource") == "binding":
+                self.bound.append(self._clock.monotonic())
+            return await self._client.create(resource, obj, namespace, **asked)
+
+    async def story():
+        async with ControlPlane() as plane:
+            clients, tasks = {}, Tasks("test")
+            for name in ("one", "two"):
+                client = clients[name] = Cut(plane.as_user("system:kube-scheduler"), plane.clock)
+                election = Election(lease_seconds=30.0, renew_seconds=20.0, retry_seconds=2.0)
+                elector = Elector(
+                    client, lease_of(election, name), clock=plane.clock, rng=random.Random(1)
+                )
+                scheduler = Scheduler(
+                    client, clock=plane.clock, rng=random.Random(1), metrics=Metrics()
+                )
+                tasks.start(name, elector.run(scheduler.run))
+                await plane.clock.sleep(1)
+            await ready_node(plane, node("a"))
+            for number in range(5):
+                await plane.client.create(PODS, pod(f"p{number}"), "default")
+            await plane.clock.sleep(10)
+            assert (len(clients["one"].bound), len(clients["two"].bound)) == (5, 0)
+            lease = await plane.client.get(LEASES, "kube-system", "kube-scheduler")
+            assert lease["spec"]["leaseDurationSeconds"] == 30
+            clients["one"].cut = True
+            lost = plane.clock.monotonic()
+            await plane.client.create(PODS, pod("late"), "default")
+            await plane.clock.sleep(60)
+            assert set((await placed(plane)).values()) == {"a"}
+            assert len(clients["one"].bound) == 5
+            [taken_over] = clients["two"].bound
+            assert taken_over >= lost + 20
+            await tasks.stop()
 
     virtual_time.run(story())

@@ -58,12 +58,12 @@ def scheduler_of(
         rng=random.Random(),
         metrics=metrics,
         profiles=configuration.profiles,
-        extenders=[_extender(one) for one in configuration.extenders],
+        extenders=[extender_of(one) for one in configuration.extenders],
         backoff=configuration.backoff,
     )
 
 
-def _extender(settings: ExtenderSettings) -> "Extender":
+def extender_of(settings: ExtenderSettings) -> "Extender":
     # Loaded where there is one.
     from sampan.core.http_client import HttpClient
     from sampan.scheduler.extender import Extender

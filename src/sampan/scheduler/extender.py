@@ -30,6 +30,9 @@ class Extender:
     def name(self) -> str:
         return self.settings.url_prefix
 
+    async def close(self) -> None:
+        await self._http.close()
+
     def is_interested(self, pod: Obj) -> bool:
         managed = self.settings.managed
         return not managed or any(name in managed for name, _ in usage_of(pod).requests)

@@ -1,24 +1,28 @@
 import asyncio
 import random
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import orjson
 import pytest
 
+from sampan.cmd.schedulers import extender_of
 from sampan.core.clock import SystemClock
 from sampan.core.http import Request, Response
 from sampan.core.http_client import HttpClient
 from sampan.core.http_server import Server, bound_socket
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.core.tls import server_context
 from sampan.scheduler.extender import Extender
 from sampan.scheduler.extra import ExtenderFailed
 from sampan.scheduler.loop import Scheduler
 from sampan.scheduler.preempt import Candidate
 from sampan.scheduler.requests import Usage
 from sampan.scheduler.resident import Resident
-from sampan.scheduler.settings import ExtenderSettings
+from sampan.scheduler.settings import ExtenderSettings, Tls
 from sampan.testing.bindings_api import BindingsApi
+from sampan.testing.certificates import Authority
 
 
 class Program:
@@ -182,3 +186,42 @@ def test_an_extender_that_fails_holds_up_its_pods_and_says_so_unless_it_is_ignor
     assert "answers 500" in api.said("p")["message"]
     assert api.said("p")["reason"] == "SchedulerError"
     assert len(scheduled(Program(filter=500), ignorable=True).bound) == 1
+
+
+@pytest.mark.slow
+def test_an_extender_is_known_by_its_certificate(tmp_path):
+    """[S4] tlsConfig: the wrong authority is not trusted; a client's certificate is shown."""
+    authority, other = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
+    pair, mine = authority.issue("extender"), authority.issue("scheduler")
+    program = Program(filter={"nodenames": ["a"]})
+
+    async def asked_with(tls):
+        context = server_context(
+            pair.cert_path, pair.key_path, authority.ca_path, require_client_cert=True
+        )
+        listening = bound_socket("127.0.0.1", 0)
+        port = listening.getsockname()[1]
+        server = Server(program.handle, ssl_context=context)
+        await server.start_on(listening)
+        one = extender_of(
+            ExtenderSettings(
+                f"https://localhost:{port}", filter_verb="filter", node_names_only=True, tls=tls
+            )
+        )
+        try:
+            return await one.answer(POD, [{"metadata": {"name": "a"}}])
+        finally:
+            await one.close()
+            await server.stop(0.1)
+
+    certificate, key = mine.cert_path.read_bytes(), mine.key_path.read_bytes()
+    good = Tls(ca=authority.ca_path.read_bytes(), certificate=certificate, key=key)
+    assert asyncio.run(asked_with(good)).allowed == {"a"}
+    for bad in (
+        Tls(ca=other.ca_path.read_bytes(), certificate=certificate, key=key),
+        Tls(ca=authority.ca_path.read_bytes()),
+        Tls(ca=good.ca, certificate=certificate, key=key, server_name="somebody-else"),
+    ):
+        with pytest.raises(ExtenderFailed):
+            asyncio.run(asked_with(bad))
+    assert asyncio.run(asked_with(replace(good, ca=b"", insecure=True))).allowed == {"a"}
