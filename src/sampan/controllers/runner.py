@@ -39,6 +39,8 @@ LOOK_AGAIN_SECONDS = 1.0
 REST_FACTOR = 4.0
 SHORTEST_REST_SECONDS = 0.002
 LONGEST_REST_SECONDS = 0.5
+# A thousand Jobs at once have several thousand things to tell.
+EVENTS_WAITING = 10_000
 # What is remembered about keys is looked through when it has grown to this, or doubled since.
 PRUNE_AT = 1000
 
@@ -105,7 +107,9 @@ class _Loop:
         self._waiting: dict[Resource, set[Key]] = {}
         self._rested_at: dict[Key, float] = {}
         self._prune_at = PRUNE_AT
-        self._recorder = EventRecorder(client, controller.component, clock=clock, rng=rng)
+        self._recorder = EventRecorder(
+            client, controller.component, clock=clock, rng=rng, bound=EVENTS_WAITING
+        )
         self._informers: dict[Resource, Informer] = {}
         for resource in {*controller.wakes, *controller.indices}:
             indices = controller.indices.get(resource)
