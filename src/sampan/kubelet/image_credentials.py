@@ -42,15 +42,21 @@ class Found:
 class ImageCredentials:
     def __init__(self, settings: NodeCredentialSettings, *, clock: Clock, metrics: Metrics) -> None:
         self._file = CredentialFile(settings.files)
-        self._providers: CredentialProviders | None = None
-        if settings.providers:
-            # Few nodes have any: the others start without their reader.
-            from sampan.kubelet.image_credential_providers import CredentialProviders
-
-            self._providers = CredentialProviders(settings.providers, clock=clock, metrics=metrics)
+        self._providers = _plugins(settings, clock, metrics)
 
     async def of(self, image: Reference, secrets: Sequence[Obj]) -> Found:
         own = [*self._file.entries()]
         if self._providers is not None:
             own += await self._providers.entries(image)
         return Found(credentials_for(image, secrets), fitting(image, own))
+
+
+def _plugins(
+    settings: NodeCredentialSettings, clock: Clock, metrics: Metrics
+) -> "CredentialProviders | None":
+    if not settings.providers:
+        return None
+    # Few nodes have any: the others start without their reader.
+    from sampan.kubelet.image_credential_providers import CredentialProviders
+
+    return CredentialProviders(settings.providers, clock=clock, metrics=metrics)
