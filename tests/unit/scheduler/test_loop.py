@@ -1,6 +1,8 @@
 import random
 from contextlib import asynccontextmanager
 
+import pytest
+
 from sampan.api.errors import ServiceUnavailable, conflict
 from sampan.api.objects import copy_of
 from sampan.api.resources import (
@@ -568,5 +570,22 @@ def test_an_idle_scheduler_does_nothing():
             before = len(world.api.calls)
             await world.clock.sleep(1000)
             assert len(world.api.calls) == before
+
+    story(test)
+
+
+@pytest.mark.slow
+def test_a_burst_of_pods_keeps_its_events():
+    """[S5] More are bound at once than are told of."""
+
+    async def test(world):
+        for number in range(20):
+            await world.node(f"n{number}", cpu="64")
+        for number in range(1500):
+            await world.pod(f"p{number}")
+        async with running(world):
+            await world.clock.sleep(60)
+        assert len(world.api.bound) == 1500
+        assert [reason for reason, _ in world.events()].count("Scheduled") == 1500
 
     story(test)
