@@ -29,6 +29,7 @@ from tests.bench.node_streams import (
     many_raw,
     stream_figures,
 )
+from tests.bench.agent_overhead import overheads
 from tests.bench.pod_life import both_lives, steps_of
 from tests.bench.record import append
 from tests.bench.usage import cpu_seconds, our_processes, pss_mib
@@ -75,6 +76,8 @@ def figures(cluster: SampanProcess, workspace: Path, rounds: int) -> dict[str, f
     say(f"idle for {IDLE_SECONDS:.0f} s")
     row |= _idle(cluster)
     cluster.stop()
+    say(f"what the node agent itself takes of {rounds} pods")
+    row |= asyncio.run(overheads(workspace / "agent", rounds))
     return {
         "first start to Ready, s": first,
         "start again to Ready, s": statistics.median(again),
