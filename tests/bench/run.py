@@ -22,6 +22,7 @@ from sampan.testing.images import busybox_archive
 from sampan.testing.private_runtime import private_runtime
 from sampan.testing.processes import eventually
 from sampan.testing.sampan_process import SampanProcess
+from tests.bench.agent_overhead import overheads
 from tests.bench.node_streams import (
     MANY,
     WEB_PORT,
@@ -29,7 +30,6 @@ from tests.bench.node_streams import (
     many_raw,
     stream_figures,
 )
-from tests.bench.agent_overhead import overheads
 from tests.bench.pod_life import both_lives, steps_of
 from tests.bench.record import append
 from tests.bench.usage import cpu_seconds, our_processes, pss_mib
