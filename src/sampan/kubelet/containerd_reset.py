@@ -24,7 +24,7 @@ log = get_logger(__name__)
 _GONE_SECONDS = 5.0
 _COMMAND_SECONDS = 30.0
 _POLL_SECONDS = 0.01
-_CNI_RESULTS = Path("/var/lib/cni/results")
+CNI_RESULTS = Path("/var/lib/cni/results")
 
 
 async def remove_pods(runtime: Runtime, grace_seconds: float) -> None:
@@ -82,8 +82,25 @@ def _files_elsewhere(paths: Layout) -> Iterator[Path]:
     """What shims and CNI plugins keep outside of the data directory, known by our ids."""
     for address in paths.state.glob("io.containerd.runtime.v2.task/*/*/address"):
         yield Path(address.read_text().strip().removeprefix("unix://"))
-    for sandbox in paths.state.glob("io.containerd.grpc.v1.cri/sandboxes/*"):
-        yield from _CNI_RESULTS.glob(f"*-{sandbox.name}-*")
+    for sandbox_id in {_sandbox_of(file) for file in network_results() if _is_of(file, paths)}:
+        yield from network_results(sandbox_id)
+
+
+def network_results(sandbox_id: str = "*") -> list[Path]:
+    """What CNI keeps of a sandbox's networks: one file for each."""
+    return list(CNI_RESULTS.glob(f"*-{sandbox_id}-*"))
+
+
+def _sandbox_of(result: Path) -> str:
+    return result.name.split("-")[-2]  # <network>-<sandbox>-<interface>
+
+
+def _is_of(result: Path, paths: Layout) -> bool:
+    """It names the place of the sandbox's network namespace."""
+    try:
+        return f"{paths.state}/" in result.read_text()
+    except OSError:
+        return False  # it went away while we looked
 
 
 def shims(paths: Layout) -> Iterator[int]:

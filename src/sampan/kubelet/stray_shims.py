@@ -2,24 +2,25 @@
 
 Job: after each start (of sampan, or of a containerd that had died), find the shims of our
     containerd that it does not know, and remove them with their processes, mounts, network
-    namespace and address.
+    namespace and address; likewise networks that were made for a sandbox that never was.
 Invariant: only shims that ran when we began, and that are unknown in two looks, one after the
     other: a sandbox that is being made right now is never touched.
 """
 
 import contextlib
+import json
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.records import dataclass
 from sampan.kubelet.containerd_config import Layout, search_path
-from sampan.kubelet.containerd_reset import shims
+from sampan.kubelet.containerd_reset import network_results, shims
 from sampan.kubelet.runtime import Runtime, RuntimeFailure
 from sampan.kubelet.volumes.mounts import unmount_all, unmount_below
 
@@ -65,20 +66,27 @@ async def remove_strays(
     environment: Mapping[str, str],
     clock: Clock,
 ) -> None:
-    seen = _running(paths)
+    seen, held = _running(paths), _holders(ipam_dir)
     known, ready = await _known(runtime, clock)
     seen = suspects(seen, ready)
     for seconds in LOOKS_AFTER_SECONDS:
-        if not seen:
+        held -= known
+        if not seen and not held:
             return
         await clock.sleep(seconds)
         now = _running(paths)
         known_now, ready = await _known(runtime, clock)
         for shim in strays(seen, known, now, known_now):
             log.warning("removing a shim that containerd does not know", pid=shim.pid, id=shim.id)
-            _remove(shim, paths, ipam_dir, search_path(environment))
+            _remove(shim, paths, search_path(environment))
+            remove_network(shim.id, paths, ipam_dir)
             now.remove(shim)
+            held.discard(shim.id)
         seen, known = suspects([shim for shim in seen if shim in now], ready), known_now
+    # Killed between its network and its shim. Unknown in every look: no start takes that long.
+    for sandbox_id in held - known:
+        log.warning("removing the network of a sandbox that was never made", id=sandbox_id)
+        remove_network(sandbox_id, paths, ipam_dir)
 
 
 def _running(paths: Layout) -> list[Shim]:
@@ -105,8 +113,7 @@ async def _known(runtime: Runtime, clock: Clock) -> tuple[set[str], set[str]]:
     return {one.id for one in sandboxes} | containers, {one.id for one in sandboxes if one.ready}
 
 
-def _remove(shim: Shim, paths: Layout, ipam_dir: Path, path: str) -> None:
-    networks = _networks_of(shim.pid)
+def _remove(shim: Shim, paths: Layout, path: str) -> None:
     runc = shutil.which("runc", path=path)
     if runc is not None:
         root = str(paths.runtime_root / _NAMESPACE)
@@ -119,31 +126,47 @@ def _remove(shim: Shim, paths: Layout, ipam_dir: Path, path: str) -> None:
     bundle = paths.state / "io.containerd.runtime.v2.task" / _NAMESPACE / shim.id
     unmount_below(str(bundle))
     shutil.rmtree(bundle, ignore_errors=True)
-    _remove_networks(paths.state / "netns", networks)
-    _free_addresses(ipam_dir, shim.id)
 
 
-def _networks_of(pid: int) -> set[int]:
-    """The network namespaces that the shim's containers are in, by inode; not the machine's own."""
-    found: set[int] = set()
+def remove_network(
+    sandbox_id: str, paths: Layout, ipam_dir: Path, results: Sequence[Path] | None = None
+) -> None:
+    """Its namespace (and with it both ends of its cable), its address, and what CNI remembers."""
+    for result in network_results(sandbox_id) if results is None else results:
+        for place in _namespaces(result):
+            if place.startswith(f"{paths.state}/"):
+                unmount_all(place)
+                Path(place).unlink(missing_ok=True)
+        result.unlink(missing_ok=True)
+    _free_addresses(ipam_dir, sandbox_id)
+
+
+def _namespaces(result: Path) -> set[str]:
     try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                found.add(os.stat(f"/proc/{child}/ns/net").st_ino)
-    except OSError:
-        pass  # ended meanwhile: what is left of it goes with `sampan reset`
-    return found - {os.stat("/proc/self/ns/net").st_ino}
+        found = json.loads(result.read_text()).get("result") or {}
+        return {one.get("sandbox") or "" for one in found.get("interfaces") or ()}
+    except (OSError, ValueError):
+        return set()
 
 
-def _remove_networks(directory: Path, inodes: set[int]) -> None:
-    for place in directory.iterdir() if directory.is_dir() else ():
-        if place.stat().st_ino in inodes:
-            unmount_all(str(place))
-            place.unlink(missing_ok=True)
+def _holders(ipam_dir: Path) -> set[str]:
+    """The sandboxes that have addresses."""
+    return {_holder(file) for file in _address_files(ipam_dir)}
 
 
 def _free_addresses(ipam_dir: Path, sandbox_id: str) -> None:
-    """host-local keeps a file per address, with the sandbox's id in its first line."""
-    for file in ipam_dir.rglob("*.*.*.*"):
-        if file.is_file() and file.read_text().split("\n")[0].strip() == sandbox_id:
+    for file in _address_files(ipam_dir):
+        if _holder(file) == sandbox_id:
             file.unlink(missing_ok=True)
+
+
+def _address_files(ipam_dir: Path) -> list[Path]:
+    return [file for file in ipam_dir.rglob("*.*.*.*") if file.is_file()]
+
+
+def _holder(file: Path) -> str:
+    """host-local keeps a file per address, with the sandbox's id in its first line."""
+    try:
+        return file.read_text().split("\n")[0].strip()
+    except OSError:
+        return ""  # freed meanwhile

@@ -1,7 +1,7 @@
 """What a cluster leaves on a machine: looked at afterwards, it must be nothing.
 
-Job: list the processes, mounts, namespaces, cgroups, network interfaces, packet filter rules and
-    directories of one data directory; other clusters on the machine do not count.
+Job: list the processes, mounts, namespaces, cgroups, network interfaces, packet filter rules,
+    directories and files of one data directory; other clusters on the machine do not count.
 """
 
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sampan.kubelet.cgroup_limits import root_of
 from sampan.kubelet.containerd_config import layout
+from sampan.kubelet.containerd_reset import CNI_RESULTS
 from sampan.network.cni import PodNetwork, owner_mark
 
 NET = Path("/sys/class/net")
@@ -45,6 +46,7 @@ def leftovers(data_dir: Path, network: PodNetwork | None = None) -> dict[str, li
         "interfaces": sorted(bridges + ports),
         "rules": _rules(data_dir, network),
         "directories": _directories(data_dir),
+        "files": _network_results(f"{data_dir}/"),
     }
     return {kind: things for kind, things in found.items() if things}
 
@@ -100,3 +102,15 @@ def _lines(*command: str) -> list[str]:
 def _directories(data_dir: Path) -> list[str]:
     """The data directory itself, and where its sockets are when its own path is too long."""
     return [str(path) for path in (data_dir, layout(data_dir).socket_dir) if path.exists()]
+
+
+def _network_results(data_dir: str) -> list[str]:
+    """What CNI keeps outside of the data directory names the place of a pod's namespace in it."""
+    found = []
+    for file in CNI_RESULTS.glob("*"):
+        try:
+            if data_dir in file.read_text():
+                found.append(str(file))
+        except OSError:
+            continue  # it went away while we looked
+    return found

@@ -1,6 +1,21 @@
 """kubelet/stray_shims.py: only what containerd has forgotten for good."""
 
-from sampan.kubelet.stray_shims import Shim, _free_addresses, strays, suspects
+import json
+
+from sampan.kubelet.containerd_config import layout
+from sampan.kubelet.runtime import RuntimeUnavailable
+from sampan.kubelet.stray_shims import (
+    LOOKS_AFTER_SECONDS,
+    Shim,
+    _free_addresses,
+    remove_network,
+    remove_strays,
+    strays,
+    suspects,
+)
+from sampan.testing import virtual_time
+from sampan.testing.observed_pods import container, observed
+from sampan.testing.virtual_time import LoopClock
 
 OLD, NEW, KNOWN = Shim(1, "old"), Shim(2, "new"), Shim(3, "known")
 
@@ -24,6 +39,54 @@ def test_a_pid_that_was_given_to_another_shim_is_not_the_same():
 
 def test_whose_sandbox_is_ready_is_no_suspect():
     assert suspects([OLD, KNOWN], {"known"}) == [OLD]
+
+
+def test_the_network_of_a_sandbox_goes_and_nothing_outside_of_our_own(tmp_path):
+    paths = layout(tmp_path / "d")
+    own = paths.state / "netns" / "cni-1"
+    own.parent.mkdir(parents=True)
+    foreign = tmp_path / "foreign"
+    results = [tmp_path / "result", tmp_path / "broken"]
+    interfaces = [{"name": "veth1"}, {"name": "eth0", "sandbox": str(own)},
+                  {"name": "eth1", "sandbox": str(foreign)}]  # fmt: skip
+    results[0].write_text(json.dumps({"result": {"interfaces": interfaces}}))
+    results[1].write_text("{")
+    for file in (own, foreign):
+        file.touch()
+    remove_network("old", paths, tmp_path / "ipam", results)
+    assert not own.exists()
+    assert foreign.exists()
+    assert not any(file.exists() for file in results)
+
+
+class Forgetful:
+    """A runtime that knows one pod, and answers only when asked again."""
+
+    def __init__(self):
+        self._asked = 0
+
+    async def pods(self):
+        self._asked += 1
+        if self._asked == 1:
+            raise RuntimeUnavailable("not yet")
+        return [observed(container())]
+
+
+def test_an_address_that_no_sandbox_ever_claims_is_freed_at_last(tmp_path):
+    ipam, clock = tmp_path / "ipam", LoopClock()
+    ipam.mkdir()
+    known = observed(container()).sandboxes[0].id
+    for address, owner in (("10.244.0.2", "never-made"), ("10.244.0.3", known)):
+        (ipam / address).write_text(f"{owner}\r\neth0")
+
+    async def story():
+        paths = layout(tmp_path / "d")
+        await remove_strays(paths, ipam, Forgetful(), environment={}, clock=clock)
+        return clock.now()
+
+    began = 1_700_000_000.0
+    assert virtual_time.run(story()) - began >= sum(LOOKS_AFTER_SECONDS)
+    assert [path.name for path in ipam.iterdir()] == ["10.244.0.3"]
 
 
 def test_only_the_addresses_of_the_stray_are_freed(tmp_path):
