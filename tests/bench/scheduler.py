@@ -38,7 +38,7 @@ DECISIONS_AT_LEAST = {
     ("basic", 5000): 8000, ("node affinity", 5000): 1000, ("spread over zones", 5000): 1000,
     ("anti-affinity", 5000): 1000,
 }  # fmt: skip
-END_TO_END_AT_LEAST = {("basic", 1000): 600, ("basic", 5000): 500}
+END_TO_END_AT_LEAST = {("basic", 1000): 600, ("basic", 5000): 500, ("preemption", 1000): 200}
 MOST_MIB = 150
 
 

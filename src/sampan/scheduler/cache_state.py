@@ -99,6 +99,9 @@ class CacheState:
         placed = self._placed.get(uid)
         return placed.pod if placed is not None else None
 
+    def assumed(self) -> int:
+        return sum(one.assumed for one in self._placed.values())
+
     def on(self, node: str) -> list[Resident]:
         return list(self._on_node.get(node, {}).values())
 

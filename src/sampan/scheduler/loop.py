@@ -129,7 +129,7 @@ class Scheduler:
             name: [(made(args, self._permits), weight) for made, args, weight in one.plugins]
             for name, one in self._profiles.items()
         }
-        self._measures = Measures(self._metrics, self._queue)
+        self._measures = Measures(self._metrics, self._queue, self._cache)
         self._events = EventRecorder(
             client, first.scheduler_name, clock=clock, rng=self._rng, bound=MOST_EVENTS
         )
@@ -257,12 +257,15 @@ class Scheduler:
             return  # bound by us, and this is from before: the confirmation is on its way
         self._pending.put(self._row(pod), pod)
         waiting = self._queue.get(uid)
-        if waiting is not None and waiting.place is Place.GATED:
+        if waiting is not None and set(waiting.pod.gates) - {waiting.pod.shape.devices.problem}:
             self._reports.not_scheduled(pod, GATED, GATED_MESSAGE)
 
     def _row(self, pod: Obj) -> PodRow:
         """With what the plugins say of its turn."""
         row = pod_row(pod)
+        if row.shape.devices.problem:
+            # As upstream's PreEnqueue: until its claims are made, it is not even tried.
+            row = replace(row, gates=(*row.gates, row.shape.devices.problem))
         for plugin, _ in self._plugins[row.scheduler]:
             held = plugin.pre_enqueue(pod)
             if held is not None:
@@ -318,6 +321,7 @@ class Scheduler:
         except ExtenderFailed as error:
             self._not_decided(pod, row, error, started)
             return True
+        self._measures.decided(self._clock.monotonic() - started)
         if row.uid not in self._queue:
             return True  # gone, or placed by others, while an extender was asked
         match decision:

@@ -4,6 +4,7 @@ Job: declare them, and turn attempts into observations.
 """
 
 from sampan.core.metrics import Metrics
+from sampan.scheduler.cache_state import CacheState
 from sampan.scheduler.queue_state import Place, QueueState, Waiting
 
 SCHEDULED, UNSCHEDULED, ERROR = "scheduled", "unschedulable", "error"
@@ -17,7 +18,7 @@ _QUEUES = {
 
 
 class Measures:
-    def __init__(self, metrics: Metrics, queue: QueueState) -> None:
+    def __init__(self, metrics: Metrics, queue: QueueState, cache: CacheState) -> None:
         self._attempts = metrics.counter(
             "scheduler_schedule_attempts_total",
             "Number of attempts to schedule pods, by the result.",
@@ -51,6 +52,31 @@ class Measures:
         metrics.gauge(
             "scheduler_pending_pods", "Number of pending pods, by the queue.", ("queue",)
         ).read_from(lambda: {(name,): float(queue.count(place)) for name, place in _QUEUES.items()})
+
+        self._decision_seconds = metrics.histogram(
+            "scheduler_scheduling_algorithm_duration_seconds",
+            "Latency of one decision in seconds.",
+            buckets=[0.001 * 2**step for step in range(15)],
+        )
+        metrics.gauge(
+            "scheduler_unschedulable_pods",
+            "Number of unschedulable pods, by the plugin that refused them.",
+            ("plugin", "profile"),
+        ).read_from(lambda: {key: float(count) for key, count in queue.refused_by().items()})
+        metrics.gauge(
+            "scheduler_cache_size",
+            "Number of nodes, pods and assumed pods that are known.",
+            ("type",),
+        ).read_from(
+            lambda: {
+                ("nodes",): float(len(cache.columns)),
+                ("pods",): float(len(cache)),
+                ("assumed_pods",): float(cache.assumed()),
+            }
+        )
+
+    def decided(self, seconds: float) -> None:
+        self._decision_seconds.observe(seconds)
 
     def attempted(self, result: str, seconds: float, profile: str) -> None:
         self._attempts.add(result, profile)

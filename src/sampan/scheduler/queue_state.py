@@ -8,7 +8,7 @@ Owner: the scheduler's loop.
 """
 
 import heapq
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from enum import Enum
@@ -92,6 +92,11 @@ class QueueState:
 
     def count(self, place: Place) -> int:
         return len(self._in[place])
+
+    def refused_by(self) -> Counter[tuple[str, str]]:
+        """How many unschedulable pods each rule of each profile has refused."""
+        waiting = (self._pods[uid] for uid in self._in[Place.UNSCHEDULABLE])
+        return Counter((rule, one.pod.scheduler) for one in waiting for rule in one.rules)
 
     def put(self, pod: PodRow, now: float) -> None:
         """A pod that is new, or changed."""

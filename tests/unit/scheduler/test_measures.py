@@ -1,14 +1,17 @@
 from dataclasses import replace
 
 from sampan.core.metrics import Metrics
+from sampan.scheduler.cache_state import CacheState
 from sampan.scheduler.measures import SCHEDULED, Measures
 from sampan.scheduler.queue_state import QueueState
-from sampan.scheduler.rows import pod_row
+from sampan.scheduler.requests import Usage
+from sampan.scheduler.resident import Resident
+from sampan.scheduler.rows import node_row, pod_row
 
 
 def test_metrics_have_upstreams_names_and_labels():
-    metrics, queue = Metrics(), QueueState()
-    measures = Measures(metrics, queue)
+    metrics, queue, cache = Metrics(), QueueState(), CacheState()
+    measures = Measures(metrics, queue, cache)
     queue.put(pod_row({"metadata": {"uid": "a"}}), 0)
     queue.put(pod_row({"metadata": {"uid": "b"}, "spec": {"schedulingGates": [{"name": "g"}]}}), 0)
     rendered = metrics.render()
@@ -18,6 +21,10 @@ def test_metrics_have_upstreams_names_and_labels():
     measures.attempted(SCHEDULED, 0.002, "default-scheduler")
     measures.scheduled(waiting, 3.0)
     measures.scheduled(replace(waiting, attempts=40), 3.0)
+    measures.decided(0.0005)
+    queue.refused("a", frozenset({"NodePorts", "NodeAffinity"}), 4.0)
+    cache.put_node(node_row({"metadata": {"name": "n"}}))
+    cache.assume("x", "n", Resident(Usage((), 0, 0)))
     rendered = metrics.render()
     for line in (
         'scheduler_schedule_attempts_total{result="scheduled",profile="default-scheduler"} 1',
@@ -25,5 +32,9 @@ def test_metrics_have_upstreams_names_and_labels():
         'scheduler_pod_scheduling_sli_duration_seconds_count{attempts="15+"} 1',
         "scheduler_scheduling_attempt_duration_seconds_bucket",
         "scheduler_pod_scheduling_attempts_count 2",
+        "scheduler_scheduling_algorithm_duration_seconds_count 1",
+        'scheduler_unschedulable_pods{plugin="NodePorts",profile="default-scheduler"} 1',
+        'scheduler_cache_size{type="nodes"} 1',
+        'scheduler_cache_size{type="assumed_pods"} 1',
     ):
         assert line in rendered
