@@ -20,6 +20,7 @@ from sampan.client.informer import Informer
 from sampan.cmd import machine
 from sampan.cmd.data_dir import DataDir
 from sampan.cmd.errors import CannotStart
+from sampan.cmd.kubelet_config import FLAG as CONFIG_FLAG
 from sampan.cmd.kubelet_config import with_config
 from sampan.cmd.node_flags import cgroup_driver, image_credentials, shutdown_steps
 from sampan.cmd.progress import Progress
@@ -84,6 +85,8 @@ class Nodes(Protocol):
 def choose_nodes(
     settings: UpSettings, data: DataDir, identity: NodeIdentity, progress: Progress, clock: Clock
 ) -> Nodes:
+    if settings.node.config and settings.runtime in ("simulated", "none"):
+        raise CannotStart(f"{CONFIG_FLAG} is for a real node")
     if settings.runtime == "simulated":
         scenario_in(settings.node.scenario)  # a mistake in it is said at once
         return SimulatedNodes(settings, identity, progress, clock)
@@ -396,6 +399,7 @@ class RealNode:
         from sampan.kubelet.eviction import MEMORY, NODEFS, EvictionSettings, Threshold
         from sampan.kubelet.image_garbage import ImageGarbageSettings
         from sampan.kubelet.settings import KubeletSettings
+        from sampan.network import cni
 
         servers, searches = machine.host_name_servers()
         settings = KubeletSettings(
@@ -413,6 +417,8 @@ class RealNode:
             cgroup_driver=self._cgroup_driver or "cgroupfs",
             runtime_name=self._runtime_name,
             pod_pids_limit=POD_PIDS_LIMIT if self._cgroup_driver else -1,
+            # Whether another runtime's network does is not known here.
+            shapes_bandwidth=self._containerd is None or cni.shapes_bandwidth(),
             image_directory=str(self._data.root),
             image_credentials=self._image_credentials,
             # A disk that is nine tenths full is an ordinary one here: only the rest is kept free.

@@ -28,6 +28,7 @@ from sampan.cri.client import (
 from sampan.cri.events import Happened, What, happenings
 from sampan.cri.gen import runtime_pb2 as cri
 from sampan.kubelet import cri_messages as messages
+from sampan.kubelet.bandwidth import is_limited
 from sampan.kubelet.container_process import (
     hears_sigterm,
     is_there,
@@ -182,7 +183,8 @@ class CriRuntime:
         return pods[0] if pods else None
 
     async def run_sandbox(self, spec: SandboxSpec) -> str:
-        if spec.port_mappings and not spec.runtime_handler and self._may_have_ports_handler:
+        special = spec.port_mappings or is_limited(spec.annotations)
+        if special and not spec.runtime_handler and self._may_have_ports_handler:
             try:
                 return await self._run_sandbox(spec, HOST_PORTS_HANDLER)
             except RuntimeFailure as error:

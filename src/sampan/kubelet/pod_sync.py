@@ -18,7 +18,7 @@ from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
-from sampan.kubelet import garbage
+from sampan.kubelet import bandwidth, garbage
 from sampan.kubelet.allocation import Allocations, told
 from sampan.kubelet.cgroups import CgroupFailure, Cgroups
 from sampan.kubelet.container_status import Waiting
@@ -123,6 +123,7 @@ class PodSync:
         pod, uid = job.pod, uid_of(job.pod)
         waiting = dict(job.waiting)
         if job.first:
+            self._warn_of_bandwidth(pod)
             self._containers_per_pod.observe(len(spec_of(pod).get("containers") or ()))
         if is_static(pod):
             self._mirrors.want(pod)
@@ -161,6 +162,11 @@ class PodSync:
         await self._refresh_volumes(pod)
         await self._discard(observed)
         return Outcome(waiting=waiting, wake_after=self._wake_after(pod, actions))
+
+    def _warn_of_bandwidth(self, pod: Obj) -> None:
+        warning = bandwidth.warning_of(pod, shaped=self._settings.shapes_bandwidth)
+        if warning is not None:
+            self._events.warning(pod, *warning)
 
     def _note_resize(self, pod: Obj, done: Performed) -> None:
         uid = uid_of(pod)

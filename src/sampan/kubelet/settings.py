@@ -72,6 +72,7 @@ class KubeletSettings:
     enforce_allocatable: tuple[str, ...] = ("pods",)  # as limits of the pods' cgroup
     scenario: Scenario = NOTHING  # how simulated pods behave, beside their annotations
     simulated: bool = False  # nothing of the machine is shown in the node's status
+    shapes_bandwidth: bool = True  # the pod network heeds the annotations for it
     shutdown: tuple[ShutdownStep, ...] = ()  # how pods end with the machine; empty: at once
     routine_events: bool = True  # Pulled, Created, Started … of pods that simply run
     version: str = GIT_VERSION

@@ -92,10 +92,16 @@ def parse_routes(table: str) -> list[ipaddress.IPv4Network]:
 
 
 def conflist(
-    network: PodNetwork, ipam_dir: str, *, masquerade: bool, host_ports: bool = False
+    network: PodNetwork,
+    ipam_dir: str,
+    *,
+    masquerade: bool,
+    host_ports: bool = False,
+    bandwidth: bool = False,
 ) -> Obj:
     """`masquerade` only where the machine has neither nft nor iptables for one common rule;
-    `host_ports` for the pods that have some: the plugin costs all others 5 ms for nothing."""
+    `host_ports` for the pods that have some: the plugin costs all others 5 ms for nothing.
+    `bandwidth` likewise for those that have limits of it."""
     bridge: Obj = {
         "type": "bridge",
         "bridge": network.bridge,
@@ -113,6 +119,8 @@ def conflist(
     plugins = [bridge]
     if host_ports:
         plugins.append({"type": "portmap", "capabilities": {"portMappings": True}, "snat": True})
+    if bandwidth:
+        plugins.append({"type": "bandwidth", "capabilities": {"bandwidth": True}})
     return {"cniVersion": "1.0.0", "name": _NAME, "plugins": plugins}
 
 
@@ -188,6 +196,12 @@ def plugin_directory() -> Path | None:
     return None
 
 
+def shapes_bandwidth() -> bool:
+    """The plugin for it is optional."""
+    directory = plugin_directory()
+    return directory is not None and (directory / "bandwidth").exists()
+
+
 def conf_directory(data_dir: Path) -> Path:
     return data_dir / "cni"
 
@@ -201,7 +215,11 @@ def set_up(data_dir: Path) -> PodNetwork:
     for directory, host_ports in ((conf_dir, False), (conf_dir / HOST_PORTS, True)):
         directory.mkdir(exist_ok=True)
         config = conflist(
-            network, str(ipam_directory(data_dir)), masquerade=by_plugin, host_ports=host_ports
+            network,
+            str(ipam_directory(data_dir)),
+            masquerade=by_plugin,
+            host_ports=host_ports,
+            bandwidth=host_ports and shapes_bandwidth(),
         )
         _write_if_changed(directory / "10-sampan.conflist", json.dumps(config, indent=1))
     forwarding = Path("/proc/sys/net/ipv4/ip_forward")

@@ -126,3 +126,11 @@ def test_the_last_one_takes_the_common_chains_along():
         "CNI-HOSTPORT-DNAT",
     ] in commands
     assert cni.portmap_leftovers("*nat\nCOMMIT\n", "10.244.3.0/24") == []
+
+
+def test_pods_with_limited_bandwidth_get_the_plugin_that_limits_it():
+    """[N8]"""
+    *_, last = cni.conflist(NETWORK, "/d", masquerade=False, host_ports=True, bandwidth=True)[
+        "plugins"
+    ]
+    assert last == {"type": "bandwidth", "capabilities": {"bandwidth": True}}
