@@ -6,6 +6,7 @@ Job: fill in `default`, refuse an account that is missing, copy its pull secrets
 
 import random
 
+from sampan.api.account_token import token_projection
 from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, annotations_of
 from sampan.api.resources import SERVICE_ACCOUNTS
@@ -15,7 +16,6 @@ from sampan.apiserver.registry.names import suffix
 
 MIRROR = "kubernetes.io/config.mirror"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
-TOKEN_SECONDS = 3607  # as upstream: recognisable as the default
 
 
 def plugin(parts: PluginParts) -> Steps:
@@ -79,20 +79,4 @@ def _mount_token(spec: Obj, rng: random.Random) -> None:
     for container in without:
         mount = {"name": name, "readOnly": True, "mountPath": TOKEN_PATH}
         container.setdefault("volumeMounts", []).append(mount)
-    spec.setdefault("volumes", []).append({"name": name, "projected": _token_sources()})
-
-
-def _token_sources() -> Obj:
-    namespace = {
-        "path": "namespace",
-        "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
-    }
-    bundle = {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
-    return {
-        "defaultMode": 0o644,
-        "sources": [
-            {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
-            {"configMap": bundle},
-            {"downwardAPI": {"items": [namespace]}},
-        ],
-    }
+    spec.setdefault("volumes", []).append({"name": name, "projected": token_projection()})
