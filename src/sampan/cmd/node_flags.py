@@ -28,8 +28,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="a CredentialProviderConfig, or a directory of them: plugins that log in to "
         "registries")  # fmt: skip
     add(BIN_DIR, metavar="DIR", default="", help="where those plugins are")
-    add("--cgroup-driver", choices=("cgroupfs", "systemd"), default="",
-        help="who makes the pods' cgroups (default: as the runtime is set up)")  # fmt: skip
+    add("--cgroup-driver", choices=("cgroupfs", "systemd", "none"), default="",
+        help="who makes the pods' cgroups; none: pods have no limits of their own "
+        "(default: as the runtime is set up)")  # fmt: skip
     add("--shutdown-grace-period", metavar="DURATION", type=_seconds, default=0.0,
         help="when told to stop, end the pods in order within this time, as a machine that goes "
         "down: they fail with reason Terminated (default: 0s, off)")  # fmt: skip

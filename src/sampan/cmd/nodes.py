@@ -256,6 +256,7 @@ class RealNode:
             self._data.remember(cri_socket=socket_path)
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
+        from sampan.kubelet.cgroups import CgroupFailure
         from sampan.kubelet.kubelet import Kubelet
         from sampan.kubelet.lookup import RuntimeLookup
         from sampan.kubelet.server import KubeletServer
@@ -282,14 +283,18 @@ class RealNode:
             )  # fmt: skip
             port = await server.start(self._identity.address, self._settings.node.port, tls)
             self._server = server
-            kubelet = Kubelet(
-                settings=self._kubelet_settings(port),
-                client=client,
-                runtime=self._runtime,
-                clock=self._clock,
-                metrics=metrics,
-                rng=random.Random(),
-            )
+            try:
+                kubelet = Kubelet(
+                    settings=self._kubelet_settings(port),
+                    client=client,
+                    runtime=self._runtime,
+                    clock=self._clock,
+                    metrics=metrics,
+                    rng=random.Random(),
+                )
+            except CgroupFailure as error:
+                what = "--cgroup-driver none runs pods without cgroups of their own"
+                raise CannotStart(f"{error}; {what}") from error
             self._kubelet = kubelet
             self._tasks.supervise("kubelet", kubelet.run)
             self._look_for_stray_shims()

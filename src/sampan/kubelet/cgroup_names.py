@@ -7,6 +7,7 @@ Invariant: with systemd every folder is a slice whose name tells all of its pare
 
 CGROUPFS, SYSTEMD = "cgroupfs", "systemd"
 DRIVERS = (CGROUPFS, SYSTEMD)
+NOBODY = "none"  # pods have no cgroups of their own: for machines where they cannot be made
 
 
 def folder(path: str, driver: str) -> str:
@@ -53,6 +54,8 @@ class WrongDriver(ValueError):
 def settled_driver(asked: str, said: str, *, private: bool, systemd_runs: bool) -> str:
     """Which driver this node uses: `asked` by the user, `said` by the runtime (both may be empty).
     Empty: the runtime alone decides where containers go. Raises WrongDriver."""
+    if asked == NOBODY:
+        return ""
     if asked and said and asked != said and not private:
         raise WrongDriver(
             f"--cgroup-driver is {asked}, but the runtime uses {said}: leave the flag out, or set "

@@ -69,6 +69,8 @@ def test_a_container_has_its_folder_below_its_pod(driver, runtime, expected):
         ("", "cgroupfs", False, "cgroupfs"),
         ("cgroupfs", "", False, "cgroupfs"),
         ("", "", False, ""),
+        ("none", "systemd", False, ""),
+        ("none", "", True, ""),
     ],
 )
 def test_the_driver_is_the_runtimes_own(asked, said, private, expected):
