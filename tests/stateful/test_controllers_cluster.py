@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sampan.api.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound
+from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import seconds_of
 from sampan.api.resources import (
     CONFIG_MAPS,
@@ -40,57 +40,24 @@ from sampan.controllers.catalog import ControllerSettings
 from sampan.controllers.csr_requests import REQUESTS
 from sampan.controllers.csr_signing import Ca
 from sampan.testing.certificates import Authority
-from sampan.testing.controller_worlds import absent, play, steps
+from sampan.testing.controller_worlds import (
+    TOO_LATE,
+    BaseWorld,
+    absent,
+    named,
+    play,
+    pod_of,
+    steps,
+)
 
 EXAMPLES = settings(max_examples=20, deadline=None)
 NUMBER = st.integers(0, 2)
-TOO_LATE = (NotFound, AlreadyExists, Conflict, Forbidden)
-
-
-def named(api_version, kind, name, namespace="default", **rest):
-    meta = {"name": name, **rest.pop("meta", {})}
-    if namespace:
-        meta["namespace"] = namespace
-    return {"apiVersion": api_version, "kind": kind, "metadata": meta, **rest}
-
-
-def pod_of(name, labels=None, **spec):
-    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]
-    meta = {"labels": labels or {}}
-    return named("v1", "Pod", name, meta=meta, spec={"containers": containers, **spec})
-
-
-class Base:
-    def __init__(self, plane):
-        self.plane, self.client = plane, plane.client
-
-    async def begin(self):
-        pass
-
-    async def tend(self):
-        return False
-
-    async def items(self, resource, namespace="default"):
-        return (await self.client.list(resource, namespace)).items
-
-    async def merge(self, resource, name, patch, namespace="default", subresource=""):
-        await self.client.patch(
-            resource, namespace, name, patch, patch_type="merge", subresource=subresource
-        )
-
-    async def run_pod(self, name, ready, address=""):
-        stamp = self.plane.time_text()
-        condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": stamp}
-        status = {"phase": "Running", "conditions": [condition]}
-        if address:
-            status |= {"podIP": address, "podIPs": [{"ip": address}]}
-        await self.merge(PODS, name, {"status": status}, subresource="status")
 
 
 JOB_TEMPLATE = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
 
 
-class ByTheClock(Base):
+class ByTheClock(BaseWorld):
     """A CronJob of every minute; the test finishes its jobs."""
 
     def __init__(self, plane, policy):
@@ -174,7 +141,7 @@ def test_every_stroke_of_the_clock_makes_at_most_one_job(told, policy):
     play(["cronjob", "garbagecollector"], lambda plane: ByTheClock(plane, policy), told)
 
 
-class Finished(Base):
+class Finished(BaseWorld):
     """Jobs, some with a time to live, finished by the test."""
 
     def __init__(self, plane):
@@ -222,7 +189,7 @@ def test_finished_jobs_go_when_their_time_has_come(told):
     play(["ttl-after-finished", "garbagecollector"], Finished, told)
 
 
-class Spaces(Base):
+class Spaces(BaseWorld):
     """Namespaces with content, some of it held back, and what every namespace must have."""
 
     def __init__(self, plane):
@@ -297,7 +264,7 @@ def test_namespaces_end_when_they_are_empty_and_have_what_they_need_until_then(t
     play(["namespace", "serviceaccount", "root-ca-cert-publisher"], Spaces, told)
 
 
-class Addresses(Base):
+class Addresses(BaseWorld):
     """One service, and pods that come, get ready, are renamed and go."""
 
     async def begin(self):
@@ -365,7 +332,7 @@ def test_slices_and_endpoints_say_which_pods_are_there(told):
     play(["endpointslice", "endpoint"], Addresses, told)
 
 
-class Nodes(Base):
+class Nodes(BaseWorld):
     """Two nodes that live and fall silent; on each a pod that stays and one that does not."""
 
     def __init__(self, plane):
@@ -452,7 +419,7 @@ def test_silent_nodes_are_marked_and_left_and_others_are_not(told):
     play(names, Nodes, told, rest_seconds=0.0)
 
 
-class Budget(Base):
+class Budget(BaseWorld):
     def __init__(self, plane, least):
         super().__init__(plane)
         self.least = least
@@ -513,7 +480,7 @@ def test_a_budget_says_how_many_may_go(told, least):
     play(["disruption"], lambda plane: Budget(plane, least), told, rest_seconds=200.0)
 
 
-class Quota(Base):
+class Quota(BaseWorld):
     async def begin(self):
         hard = {"pods": "9", "requests.cpu": "5", "configmaps": "9", "count/secrets": "9"}
         made = named("v1", "ResourceQuota", "q", spec={"hard": hard})
@@ -564,7 +531,7 @@ def test_a_quota_counts_what_is_there(told):
     play(["resourcequota"], Quota, told)
 
 
-class Scaled(Base):
+class Scaled(BaseWorld):
     """A Deployment's size between bounds that move; without metrics nothing else may move it."""
 
     def __init__(self, plane):
@@ -628,7 +595,7 @@ def request_pem():
     return built.public_bytes(serialization.Encoding.PEM)
 
 
-class Certificates(Base):
+class Certificates(BaseWorld):
     def __init__(self, plane, pem):
         super().__init__(plane)
         self.pem, self.verdicts = base64.b64encode(pem).decode(), {}

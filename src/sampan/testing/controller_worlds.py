@@ -10,6 +10,9 @@ from typing import Any, Protocol
 
 from hypothesis import strategies as st
 
+from sampan.api.errors import AlreadyExists, Conflict, Forbidden, NotFound
+from sampan.api.objects import Obj
+from sampan.api.resources import PODS, Resource
 from sampan.controllers.catalog import ControllerSettings, all_controllers
 from sampan.controllers.controller import Controller, selected
 from sampan.testing import virtual_time
@@ -115,3 +118,58 @@ async def absent(call: Awaitable[object], *errors: type[Exception]) -> None:
         await call
     except errors:
         return
+
+
+# What goes wrong with a step that comes too late, or too early.
+TOO_LATE = (NotFound, AlreadyExists, Conflict, Forbidden)
+
+
+def named(api_version: str, kind: str, name: str, namespace: str = "default", **rest: Any) -> Obj:
+    """An object; `meta` has more of its metadata."""
+    meta = {"name": name, **rest.pop("meta", {})}
+    if namespace:
+        meta["namespace"] = namespace
+    return {"apiVersion": api_version, "kind": kind, "metadata": meta, **rest}
+
+
+def pod_of(name: str, labels: dict[str, str] | None = None, **spec: Any) -> Obj:
+    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]
+    meta = {"labels": labels or {}}
+    return named("v1", "Pod", name, meta=meta, spec={"containers": containers, **spec})
+
+
+class BaseWorld:
+    """What most worlds need: they begin empty, and nobody has to tend them."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane, self.client = plane, plane.client
+
+    async def begin(self) -> None:
+        """Nothing is there."""
+
+    async def tend(self) -> bool:
+        return False
+
+    async def items(self, resource: Resource, namespace: str = "default") -> list[Obj]:
+        return (await self.client.list(resource, namespace)).items
+
+    async def merge(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Obj,
+        namespace: str = "default",
+        subresource: str = "",
+    ) -> None:
+        await self.client.patch(
+            resource, namespace, name, patch, patch_type="merge", subresource=subresource
+        )
+
+    async def run_pod(self, name: str, ready: bool, address: str = "") -> None:
+        """What a kubelet reports."""
+        stamp = self.plane.time_text()
+        condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": stamp}
+        status: Obj = {"phase": "Running", "conditions": [condition]}
+        if address:
+            status |= {"podIP": address, "podIPs": [{"ip": address}]}
+        await self.merge(PODS, name, {"status": status}, subresource="status")
