@@ -11,6 +11,8 @@ from sampan.cmd.errors import CannotStart
 if TYPE_CHECKING:
     from sampan.kubelet.settings import KubeletSettings
 
+FLAG = "--kubelet-config"
+
 
 def with_config(settings: "KubeletSettings", path: str) -> "KubeletSettings":
     """Raises CannotStart; no path: the settings as they are."""
@@ -24,7 +26,7 @@ def with_config(settings: "KubeletSettings", path: str) -> "KubeletSettings":
     try:
         return configured(settings, yaml.safe_load(Path(path).read_text()))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise CannotStart(f"--kubelet-config {path}: {error}") from error
+        raise CannotStart(f"{FLAG} {path}: {error}") from error
     except BadConfiguration as error:
         problems = "".join(f"\n  {one}" for one in error.problems)
-        raise CannotStart(f"--kubelet-config {path}:{problems}") from error
+        raise CannotStart(f"{FLAG} {path}:{problems}") from error

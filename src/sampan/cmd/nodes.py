@@ -5,7 +5,6 @@ Invariant: nothing that only Linux has, and no gRPC, is imported before a real n
 """
 
 import asyncio
-import ipaddress
 import os
 import random
 import ssl
@@ -14,9 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sampan.api.resources import PODS
 from sampan.client.contract import Client
-from sampan.client.informer import Informer
 from sampan.cmd import machine
 from sampan.cmd.data_dir import DataDir
 from sampan.cmd.errors import CannotStart
@@ -39,19 +36,11 @@ if TYPE_CHECKING:
     from sampan.kubelet.server import KubeletServer
     from sampan.kubelet.settings import KubeletSettings
     from sampan.kubelet.volumes.local_volumes import LocalVolumes
-    from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
 READY_SECONDS = 60.0
 CONNECT_SECONDS = 20.0
 STOP_GRACE_SECONDS = 10.0
 SERVER_GRACE_SECONDS = 1.0
-# A simulated runtime loses no events and a process is not partitioned from itself: a thousand nodes
-# need not say every ten seconds that they are well. Still twice within a lease of 40 s.
-MANY_HEARTBEAT_SECONDS = 20.0
-MANY_RELIST_SECONDS = 60.0
-# With more nodes than this nobody reads that a pretended image was pulled: three events for each
-# pod would take longer to write, and more memory, than all else that is known about it.
-MANY_NODES = 20
 # Upstream has none by default; a fork bomb on a laptop should not take the machine with it.
 POD_PIDS_LIMIT = 4096
 DISK_FREE_PERCENT = 2
@@ -85,11 +74,13 @@ class Nodes(Protocol):
 def choose_nodes(
     settings: UpSettings, data: DataDir, identity: NodeIdentity, progress: Progress, clock: Clock
 ) -> Nodes:
+    from sampan.cmd.simulated_nodes import SimulatedNodes as simulated  # it knows this module
+
     if settings.node.config and settings.runtime in ("simulated", "none"):
         raise CannotStart(f"{CONFIG_FLAG} is for a real node")
     if settings.runtime == "simulated":
         scenario_in(settings.node.scenario)  # a mistake in it is said at once
-        return SimulatedNodes(settings, identity, progress, clock)
+        return simulated(settings, identity, progress, clock)
     if settings.node.scenario:
         raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
     if settings.runtime == "none":
@@ -105,7 +96,7 @@ def choose_nodes(
         raise CannotStart(f"a real node needs {', '.join(missing)}")
     progress.warn(f"no real node: it needs {', '.join(missing)}")
     progress.warn("going on with simulated nodes: pods are accepted and reported, none really runs")
-    return SimulatedNodes(settings, identity, progress, clock)
+    return simulated(settings, identity, progress, clock)
 
 
 def missing_parts() -> list[str]:
@@ -132,88 +123,6 @@ class NoNodes:
 
     async def stop(self) -> None:
         """Nothing to do."""
-
-
-class SimulatedNodes:
-    """Any number of nodes that only pretend, sharing one watch of the pods."""
-
-    mount_volumes = False
-
-    def __init__(
-        self, settings: UpSettings, identity: NodeIdentity, progress: Progress, clock: Clock
-    ) -> None:
-        self._settings, self._identity = settings, identity
-        self._progress, self._clock = progress, clock
-        self._tasks = Tasks("simulated nodes")
-        self._objects: TrackedObjects | None = None
-        self._kubelets: list[Kubelet] = []
-
-    async def prepare(self) -> None:
-        """Nothing to do."""
-
-    async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
-        from sampan.kubelet.kubelet import Kubelet
-        from sampan.kubelet.settings import KubeletSettings
-        from sampan.kubelet.simulated import SimulatedRuntime
-        from sampan.kubelet.sources.apiserver import ApiserverSource
-        from sampan.kubelet.volumes.tracked_objects import TrackedObjects
-
-        with self._progress.step("nodes") as step:
-            # What they share they read as one who may read it all; a node may not.
-            client = clients("system:kube-controller-manager")
-            informer = Informer(client, PODS, clock=self._clock)
-            source = ApiserverSource(informer)
-            objects = TrackedObjects(client, clock=self._clock, rng=random.Random())
-            self._objects = objects
-            self._tasks.supervise("pods", informer.run)
-            self._tasks.supervise("source", source.run)
-            kubelets, words = self._kubelets, chosen(self._settings.node)
-            scenario = scenario_in(self._settings.node.scenario)
-            for number, name in enumerate(self._names()):
-                kubelet = Kubelet(
-                    settings=KubeletSettings(
-                        name,
-                        node_ips=(_made_up_address(number),),
-                        simulated=True,
-                        heartbeat_seconds=MANY_HEARTBEAT_SECONDS,
-                        relist_seconds=MANY_RELIST_SECONDS,
-                        routine_events=self._settings.nodes <= MANY_NODES,
-                        scenario=scenario,
-                        **(words if number == 0 else {"shutdown": words["shutdown"]}),
-                    ),
-                    client=clients(f"system:node:{name}"),
-                    runtime=SimulatedRuntime(
-                        clock=self._clock,
-                        node_name=name,
-                        pod_subnet=_made_up_subnet(number),
-                        scenario=scenario,
-                    ),
-                    clock=self._clock,
-                    metrics=metrics,
-                    rng=random.Random(),
-                    source=source,
-                    objects=objects,
-                )
-                self._tasks.supervise(name, kubelet.run)
-                kubelets.append(kubelet)
-            await _all_ready([kubelet.node_ready for kubelet in kubelets])
-            step.detail = f"{len(kubelets)} simulated, Ready"
-
-    def hurry(self) -> None:
-        """Nothing takes long here."""
-
-    async def stop(self) -> None:
-        await all_of(kubelet.shut_down() for kubelet in self._kubelets)
-        await self._tasks.stop()
-        if self._objects is not None:
-            await self._objects.stop()
-
-    def _names(self) -> list[str]:
-        if self._settings.nodes == 1:
-            return [self._identity.name]
-        width = len(str(self._settings.nodes - 1))
-        stem = self._settings.node_name or "node"
-        return [f"{stem}-{number:0{width}d}" for number in range(self._settings.nodes)]
 
 
 class RealNode:
@@ -301,7 +210,7 @@ class RealNode:
             step.detail = f"{self._identity.name} ({self._identity.address})"
             if self._in_cluster:
                 self._tasks.supervise("local volumes", self._local_volumes(clients).run)
-                await _all_ready([kubelet.node_ready])
+                await all_ready([kubelet.node_ready])
                 step.detail += ", Ready"
 
     def hurry(self) -> None:
@@ -518,7 +427,7 @@ def _nobody_at(socket_path: str, why: str) -> str:
     )
 
 
-async def _all_ready(nodes: Sequence[asyncio.Event]) -> None:
+async def all_ready(nodes: Sequence[asyncio.Event]) -> None:
     try:
         async with asyncio.timeout(READY_SECONDS):
             for ready in nodes:
@@ -528,12 +437,3 @@ async def _all_ready(nodes: Sequence[asyncio.Event]) -> None:
             f"the node did not become Ready within {READY_SECONDS:.0f} s; "
             "--log-level info shows what it waits for"
         ) from None
-
-
-def _made_up_address(number: int) -> str:
-    return str(ipaddress.IPv4Address("172.16.0.1") + number)
-
-
-def _made_up_subnet(number: int) -> str:
-    """/24s of 10.0.0.0/8, one for each node; beyond 65 536 nodes they repeat."""
-    return f"10.{number // 256 % 256}.{number % 256}.0/24"

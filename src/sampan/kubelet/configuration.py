@@ -34,9 +34,7 @@ def configured(settings: KubeletSettings, written: object) -> KubeletSettings:
     if (written.get("apiVersion"), written.get("kind")) != (API_VERSION, KIND):
         raise BadConfiguration([f"it must be a {KIND} of {API_VERSION}"])
     fields = {name: value for name, value in written.items() if name not in ("apiVersion", "kind")}
-    known = {
-        *_FIELDS, *_EVICTION_MAPS, *_EVICTION_TIMES, *_IMAGES, *_RESERVED, *_SHUTDOWN, *_POLICIES,
-    }  # fmt: skip
+    known = heeded()
     problems = [f"{name}: this node has no such setting" for name in fields if name not in known]
     try:
         changes = {_FIELDS[name][0]: _read(name, fields, _FIELDS[name][1])
@@ -56,6 +54,13 @@ def configured(settings: KubeletSettings, written: object) -> KubeletSettings:
         settings, **changes, eviction=evicting, image_garbage=garbage, reserved=reserved,
         shutdown=shutdown,
     )  # fmt: skip
+
+
+def heeded() -> frozenset[str]:
+    """The fields that have an effect."""
+    return frozenset({
+        *_FIELDS, *_EVICTION_MAPS, *_EVICTION_TIMES, *_IMAGES, *_RESERVED, *_SHUTDOWN, *_POLICIES,
+    })  # fmt: skip
 
 
 def _read(name: str, fields: Obj, convert: Callable[[Any], Any]) -> Any:

@@ -1,8 +1,17 @@
 """A KubeletConfiguration: what is heeded, and what is refused [N17, N18, X6]."""
 
+from pathlib import Path
+
 import pytest
 
-from sampan.kubelet.configuration import API_VERSION, KIND, BadConfiguration, configured, seconds
+from sampan.kubelet.configuration import (
+    API_VERSION,
+    KIND,
+    BadConfiguration,
+    configured,
+    heeded,
+    seconds,
+)
 from sampan.kubelet.eviction import MEMORY, NODEFS, Threshold
 from sampan.kubelet.settings import KubeletSettings, Reserved
 
@@ -127,3 +136,9 @@ def test_the_periods_of_a_graceful_shutdown():
     assert "one second at least" in refused(shutdownGracePeriod="500ms")[0]
     both = refused(shutdownGracePeriod="30s", shutdownGracePeriodByPodPriority=listed)
     assert "excludes" in both[0]
+
+
+def test_every_field_that_is_heeded_is_documented():
+    document = (Path(__file__).parents[3] / "docs" / "node.md").read_text()
+    for name in heeded():
+        assert f"`{name}`" in document, name

@@ -1,10 +1,13 @@
 """Measuring, and doing what was decided [N18]."""
 
+from dataclasses import replace
+
 from sampan.core.metrics import Metrics
 from sampan.kubelet.eviction import IMAGEFS, MEMORY, NODEFS, PIDS, Available, EvictionSettings
 from sampan.kubelet.image_garbage import Disk, ImageGarbage, ImageGarbageSettings
 from sampan.kubelet.node_stats import NodeStats
 from sampan.kubelet.pressure import GONE_SECONDS, PressureWatch, measured
+from sampan.kubelet.runtime import ContainerState
 from sampan.kubelet.simulated import SimulatedRuntime
 from sampan.testing import virtual_time
 from sampan.testing.observed_pods import UID, container, observed
@@ -19,12 +22,12 @@ POD = {
 class Stage:
     """One pod on a node whose figures the test chooses."""
 
-    def __init__(self, tmp_path, pod=POD):
+    def __init__(self, tmp_path, pod=POD, runtime=None, others=()):
         self.there = {MEMORY: Available(1 << 30, 8 << 30), NODEFS: Available(50, 100)}
         self.evicted, self.conditions, self.said, self.told = [], [], [], []
         self.metrics, self.over = Metrics(), False
         self.clock = clock = LoopClock()
-        self.runtime = SimulatedRuntime(clock=clock, images=["unused:1"])
+        self.runtime = runtime or SimulatedRuntime(clock=clock, images=["unused:1"])
         stats = NodeStats(
             cgroups=None, pods=lambda: [pod], observed=lambda _: observed(container())
         )
@@ -34,7 +37,7 @@ class Stage:
         )  # fmt: skip
         self.watch = PressureWatch(
             settings=EvictionSettings(), stats=stats, images=images, events=self,
-            runtime=self.runtime, pods=lambda: [pod], is_over=lambda _: self.over,
+            runtime=self.runtime, pods=lambda: [pod, *others], is_over=lambda _: self.over,
             metrics=self.metrics, warn=lambda *words: self.told.append(words),
             evict=lambda uid, grace, verdict: self.evicted.append((uid, grace, verdict.reason)),
             changed=self.conditions.append, directories=(str(tmp_path), str(tmp_path)),
@@ -110,3 +113,34 @@ def test_a_real_machine_can_be_measured(tmp_path):
     there = measured(str(tmp_path), str(tmp_path / "not there yet"))
     for signal in (MEMORY, NODEFS, IMAGEFS, PIDS):
         assert 0 < there[signal].amount <= there[signal].capacity
+
+
+class Remains:
+    """A runtime that still has the ended containers of two pods, one of them over for good."""
+
+    def __init__(self, over):
+        self._over, self.removed = over, []
+
+    async def pods(self):
+        ended = ContainerState.EXITED
+        stopped = replace(observed(container(state=ended)), uid=self._over)
+        down = tuple(replace(one, ready=False) for one in stopped.sandboxes)
+        return [replace(stopped, sandboxes=down), observed(container(state=ended))]
+
+    async def images(self):
+        return []
+
+    async def remove_container(self, container_id):
+        self.removed.append(container_id)
+
+    async def layer_bytes(self, container_id):
+        return 0
+
+
+def test_dead_containers_of_pods_that_are_over_go_before_pods(tmp_path):
+    over = {"metadata": {"name": "done", "uid": "over"}, "status": {"phase": "Succeeded"}}
+    remains = Remains("over")
+    stage = Stage(tmp_path, runtime=remains, others=[over])
+    stage.there = {NODEFS: Available(1, 100)}
+    virtual_time.run(stage.watch.look())
+    assert remains.removed == [container().id]
