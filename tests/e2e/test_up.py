@@ -5,6 +5,7 @@ import os
 import socket
 import stat
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -147,6 +148,17 @@ def test_a_cri_socket_where_nobody_listens_is_named(tmp_path):
     )  # fmt: skip
     assert "nobody.sock" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.skipif(Path("/run/systemd/system").exists(), reason="systemd runs here")
+def test_slices_without_systemd_are_refused_with_advice(tmp_path):
+    """[N16]"""
+    said = sampan(
+        "up", "--data-dir", str(tmp_path / "data"), "--port", "0", "--runtime", "cri",
+        "--cgroup-driver", "systemd", code=1,
+    )  # fmt: skip
+    assert "--cgroup-driver systemd needs systemd as the machine's first process" in said
+    assert "leave the flag out" in said
 
 
 @pytest.mark.containerd
