@@ -9,33 +9,35 @@ Job: CPU time of GET and create through handle_http, as a plain user with RBAC, 
 import argparse
 import asyncio
 import gc
+import ssl
 import statistics
+import tempfile
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from pathlib import Path
 
 import orjson
 
 from sampan.api.schema import Schema
+from sampan.apiserver.admission.plugins import ROWS
 from sampan.apiserver.admission.settings import AdmissionSettings
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.bootstrap.objects import rbac_objects
 from sampan.apiserver.authz.chain import Attributes
 from sampan.apiserver.authz.rbac import Rbac
 from sampan.apiserver.settings import ApiServerSettings
+from sampan.client import kubeconfig
 from sampan.core.clock import SystemClock
 from sampan.core.http import Request
+from sampan.core.http_client import HttpClient
+from sampan.core.tls import client_context
 from sampan.testing.api_requests import Api, api_server, client_certificate, pod
-from tests.bench import flood
+from sampan.testing.sampan_process import SampanProcess
+from tests.bench import flood, load
+from tests.bench.usage import cpu_seconds
 
-DEFAULT_ON = (
-    "CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction",
-    "DefaultIngressClass", "DefaultStorageClass", "DefaultTolerationSeconds", "LimitRanger",
-    "MutatingAdmissionWebhook", "NamespaceLifecycle", "NodeRestriction",
-    "PersistentVolumeClaimResize", "PodSecurity", "PodTopologyLabels", "Priority",
-    "ResourceQuota", "RuntimeClass", "ServiceAccount", "StorageObjectInUseProtection",
-    "TaintNodesByCondition", "ValidatingAdmissionWebhook",
-)  # fmt: skip
+DEFAULT_ON = tuple(row.name for row in ROWS if row.is_on)
 PODS = "/api/v1/namespaces/default/pods"
 # What the plugins would add: with it, both servers store the same.
 COMPLETE = {
@@ -142,10 +144,83 @@ async def _spent(api: Api, requests: list[Request]) -> float:
     return time.process_time() - began
 
 
+def over_https(count: int, rounds: int) -> dict[str, list[float]]:
+    """Per case: CPU seconds of a GET and of a create in a `sampan up` of its own, over TLS, on
+    SQLite, for a plain user; in turns."""
+    bare = ("--authorization-mode", "AlwaysAllow", "--enable-priority-and-fairness=false",
+            "--disable-admission-plugins", ",".join(DEFAULT_ON))  # fmt: skip
+    with ExitStack() as stack:
+        servers = {name: _process(stack, flags) for name, flags in (("bare", bare), ("full", ()))}
+        found: dict[str, list[list[float]]] = {name: [] for name in servers}
+        for number in range(rounds):
+            for name, server in servers.items():
+                found[name].append(asyncio.run(_https_round(server, count, number)))
+    return {name: [statistics.median(one) for one in zip(*of, strict=True)]
+            for name, of in found.items()}  # fmt: skip
+
+
+def _process(stack: ExitStack, flags: tuple[str, ...]) -> SampanProcess:
+    root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sampan-access-")))
+    (root / "tokens.csv").write_text("plain-token,dev,1,team\n")
+    server = SampanProcess(
+        root, "--runtime", "none", "--token-auth-file", str(root / "tokens.csv"), *flags
+    )
+    stack.callback(server.reset)
+    return server.up()
+
+
+async def _https_round(server: SampanProcess, count: int, number: int) -> list[float]:
+    to = kubeconfig.load(str(server.kubeconfig), {}, "").connection()
+    target = load.Target.of(to.server, client_context(ca_data=to.ca))
+    if number == 0:
+        admin = client_context(ca_data=to.ca, cert_data=to.certificate, key_data=to.key)
+        await _bind(to.server, admin)
+    spent = []
+    gets = [_with_token(target, "GET", f"{PODS}/r0-0", b"")] * count
+    creates = [
+        _with_token(target, "POST", PODS, orjson.dumps(pod(f"r{number}-{one}",
+                                                           schedulerName="nobody")))
+        for one in range(count // 2)
+    ]  # fmt: skip
+    for requests in (creates, gets):
+        began = cpu_seconds([server.pid])
+        await load.rate(target, requests, 16)
+        spent.append((cpu_seconds([server.pid]) - began) / len(requests))
+    return spent
+
+
+async def _bind(url: str, admin: ssl.SSLContext) -> None:
+    http = HttpClient(ssl_context=admin)
+    binding = {
+        "metadata": {"name": "bench"},
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"apiGroup": GROUP, "kind": "User", "name": "dev"}],
+    }
+    reply = await http.request(
+        "POST", f"{url}/apis/{GROUP}/v1/namespaces/default/rolebindings",
+        headers=[("content-type", "application/json")], body=orjson.dumps(binding),
+    )  # fmt: skip
+    assert reply.status == 201, reply.body
+    await http.close()
+
+
+def _with_token(target: load.Target, method: str, path: str, body: bytes) -> bytes:
+    plain = load.request_bytes(target, method, path, body)
+    line, _, rest = plain.partition(b"\r\n")
+    return line + b"\r\nauthorization: Bearer plain-token\r\n" + rest
+
+
+def _print(what: str, less: float, more: float) -> None:
+    print(
+        f"{what}: {1e6 * less:.1f} µs of CPU without, {1e6 * more:.1f} µs with the chain: "
+        f"a rate {100 * (1 - less / more):.1f} % lower"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="what the chain before the store costs")
     parser.add_argument("--count", type=int, default=4000)
-    parser.add_argument("--no-flood", action="store_true", help="without the load over HTTPS")
+    parser.add_argument("--in-process", action="store_true", help="without the load over HTTPS")
     given = parser.parse_args()
     bare = ApiServerSettings(
         authorization_modes=("AlwaysAllow",), request_seats=0,
@@ -156,13 +231,14 @@ def main() -> None:
     for what, less, more in zip(
         ("GET", "create", "create, complete pods"), found["bare"], found["full"], strict=True
     ):
-        print(
-            f"{what}: {1e6 * less:.1f} µs of CPU without, {1e6 * more:.1f} µs with the chain: "
-            f"a rate {100 * (1 - less / more):.1f} % lower"
-        )
+        _print(what, less, more)
     print(f"RBAC decision, 1 000 bindings: {decision_micros(1000, 20000):.1f} µs")
-    if not given.no_flood:
-        flood.main()
+    if given.in_process:
+        return
+    https = over_https(2 * given.count // 4, 5)
+    for what, less, more in zip(("GET", "create"), https["bare"], https["full"], strict=True):
+        _print(f"{what} over HTTPS", less, more)
+    flood.main()
 
 
 if __name__ == "__main__":
