@@ -6,9 +6,15 @@ import base64
 import orjson
 import pytest
 
+from sampan.api.calls import Call
+from sampan.api.errors import Forbidden
+from sampan.api.resources import NODES, PODS
+from sampan.api.resources import SECRETS as SECRETS_ROW
 from sampan.apiserver.audit_sinks import AuditFile, FileSink
+from sampan.apiserver.authn.user import component
 from sampan.apiserver.outbound import Target
 from sampan.apiserver.settings import ApiServerSettings
+from sampan.client.inprocess import InProcessClient
 from sampan.core.clock import SystemClock
 from sampan.core.http import Response
 from sampan.core.http_server import Server
@@ -157,3 +163,38 @@ def test_nothing_is_lost_when_the_server_stops_while_it_writes(tmp_path):
     for _ in range(20):
         asyncio.run(main())
         (tmp_path / "audit.log").unlink()
+
+
+def test_components_in_the_same_process_are_noted_under_their_names(tmp_path):
+    """[A10] What a component does is noted as if it ran elsewhere."""
+    path = tmp_path / "audit.log"
+
+    async def test(api):
+        def client(name):
+            return InProcessClient(api.server.as_user(component(name)))
+
+        scheduler = client("system:kube-scheduler")
+        with pytest.raises(Forbidden):
+            await scheduler.get(SECRETS_ROW, "default", "s")
+        await client("system:node:n1").create(NODES, {"metadata": {"name": "n1"}})
+        await api.made("/api/v1/namespaces/default/pods", pod("a"))
+        watch = await api.server.as_user(component("system:kube-scheduler")).watch(
+            Call("watch", PODS)
+        )
+        watch.close()
+
+    run(test, audit_policy=POLICY, audit_file=AuditFile(str(path)))
+    refused, node, _, started, watched = events(path)
+    assert refused["user"]["username"] == "system:kube-scheduler"
+    assert refused["requestURI"] == "/api/v1/namespaces/default/secrets/s"
+    assert refused["objectRef"]["resource"] == "secrets"
+    assert refused["responseStatus"]["code"] == 403
+    assert refused["annotations"]["authorization.k8s.io/decision"] == "forbid"
+    assert (node["verb"], node["user"]["groups"]) == (
+        "create", ["system:nodes", "system:authenticated"],
+    )  # fmt: skip
+    assert node["level"] == "RequestResponse"
+    assert node["requestObject"]["metadata"]["name"] == "n1"
+    assert node["responseObject"]["metadata"]["uid"]
+    assert [started["stage"], watched["stage"]] == ["ResponseStarted", "ResponseComplete"]
+    assert watched["requestURI"] == "/api/v1/pods?watch=true"

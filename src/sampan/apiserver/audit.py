@@ -53,6 +53,10 @@ class Entry:
     def audit_id(self) -> str:
         return str(self._event["auditID"])
 
+    @property
+    def wants_response(self) -> bool:
+        return self._ruled.level >= Level.REQUEST_RESPONSE
+
     def started(self) -> None:
         """A long answer has begun (watch, exec)."""
         self.long_running = True

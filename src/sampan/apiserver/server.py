@@ -75,6 +75,7 @@ from sampan.core.tasks import all_of
 from sampan.store.contract import Store
 
 if TYPE_CHECKING:
+    from sampan.apiserver.audit_calls import AuditedUser
     from sampan.apiserver.authn.configuration import AuthenticationRules
     from sampan.apiserver.encryption import EncryptedStore
 
@@ -204,9 +205,13 @@ class ApiServer:
     async def handle_http(self, request: Request) -> Reply:
         return await self._edge.reply(request)
 
-    def as_user(self, user: User) -> "AsUser":
+    def as_user(self, user: User) -> "AsUser | AuditedUser":
         """The server as one user sees it from inside this process."""
-        return AsUser(self._chain, authenticated(user))
+        if self._audit is None:
+            return AsUser(self._chain, authenticated(user))
+        from sampan.apiserver.audit_calls import AuditedUser
+
+        return AuditedUser(self._chain, authenticated(user), self._audit)
 
     async def keep_repaired(self) -> None:
         """Now and then what services have is compared with what is taken, and the servers that
