@@ -399,6 +399,38 @@ def test_what_the_node_cannot_mount_is_said(kubectl):
     delete(kubectl, *(f"no-{kind.lower()}" for kind in sources))
 
 
+def test_block_volumes_and_mounts_that_the_runtime_cannot_make_are_refused(kubectl, host):
+    """[N15, X6] by name, and before anything is started"""
+    node = kubectl.get("nodes")["items"][0]["metadata"]["name"]
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+        {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]}}  # fmt: skip
+    block = {"local": {"path": str(host)}, "nodeAffinity": affinity, "volumeMode": "Block"}
+    volume, claim = persistent("block-volume", "block-claim", block)
+    claim["spec"]["volumeMode"] = "Block"
+    devices = {"volumeDevices": [{"name": "v", "devicePath": "/dev/x"}]}
+    claimed = {"v": {"persistentVolumeClaim": {"claimName": "block-claim"}}}
+    raw = manifest("raw", claimed, [], container=devices)
+    frozen = {"name": "v", "mountPath": "/v", "readOnly": True}
+    directory = {"v": {"emptyDir": {}}}
+    apply(
+        kubectl, volume, claim, raw,
+        manifest("must", directory, [{**frozen, "recursiveReadOnly": "Enabled"}]),
+        manifest("may", directory, [{**frozen, "recursiveReadOnly": "IfPossible"}]),
+    )  # fmt: skip
+    why = "volumes of mode Block are not supported by this node yet"
+    eventually(lambda: any(why in one for one in messages(kubectl, "raw")))
+    kubectl.wait_phase("may", "Running")
+    runtime = kubectl.get("nodes")["items"][0]["status"].get("runtimeHandlers") or []
+    if any(one.get("features", {}).get("recursiveReadOnlyMounts") for one in runtime):
+        kubectl.wait_phase("must", "Running")
+    else:
+        said = eventually(lambda: waiting(kubectl, "must").get("message"))
+        assert 'volume "v" requested recursive read-only mount, but it is not supported' in said
+    delete(kubectl, "raw", "must", "may")
+    kubectl("delete", "pvc", "block-claim", "--ignore-not-found", "--wait=false")
+    kubectl("delete", "pv", "block-volume", "--ignore-not-found", "--wait=false")
+
+
 def test_an_ephemeral_volume_comes_and_goes_with_its_pod(kubectl):
     """[N15] a claim of the pod's own, from its template"""
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
