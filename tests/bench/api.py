@@ -104,7 +104,6 @@ async def _figures(
     bench = Bench(cluster.pid, connection.server, target, bare, http, {})
     await _bare_http(bench)
     await _bare_store(bench, workspace)
-    await _gets_of_nothing(bench)
     await _creates(bench, pods)
     await _gets(bench, pods)
     size = await _lists(bench, pods)
@@ -133,18 +132,11 @@ async def _bare_store(bench: Bench, workspace: Path) -> None:
         row["bare store, deletes/s"] = await floors.deletes_per_second(store, 256)
 
 
-async def _gets_of_nothing(bench: Bench) -> None:
-    """So that what connections take is there before memory is looked at."""
-    get = request_bytes(bench.target, "GET", "/version")
-    await rate(bench.target, [get] * (10 * CONNECTIONS), CONNECTIONS)
-
-
 async def _creates(bench: Bench, pods: int) -> None:
-    row, before, cpu = bench.row, pss_mib([bench.pid]), _Cpu(bench.pid)
+    row, cpu = bench.row, _Cpu(bench.pid)
     row["creates/s"] = await _made(bench, 0, pods)
     row["creates ÷ bare store"] = row["creates/s"] / row["bare store, durable creates/s"]
     row["CPU per create, µs"] = cpu.microseconds_each(pods)
-    row["memory per pod, KiB"] = (pss_mib([bench.pid]) - before) * 1024 / pods
 
 
 async def _made(bench: Bench, first: int, upto: int) -> float:
@@ -182,6 +174,7 @@ async def _memory(bench: Bench, pods: int, many: int, pod_bytes: float) -> None:
     before = pss_mib([bench.pid])
     await _made(bench, pods, many)
     mib = pss_mib([bench.pid]) - before
+    bench.row["memory per pod, KiB"] = mib * 1024 / (many - pods)
     bench.row["memory per 10000 pods, MiB"] = mib * 10_000 / (many - pods)
     bench.row["memory ÷ the pods' bytes"] = mib * 1024 * 1024 / (many - pods) / pod_bytes
 

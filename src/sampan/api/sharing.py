@@ -6,22 +6,26 @@ Invariant: what is remembered is bounded in bytes, whatever is asked for.
 Owner: whoever made it.
 """
 
+import operator
 from typing import Any
 
 import orjson
 
 VALUE_BYTES = 8192  # longer ones are hardly ever equal, and would crowd out the others
+SEEN = 16384  # texts of which only a mark is kept, until they come again
 
 
 class Remembered:
-    """What was found for a text. Two generations: what is asked for again survives, the rest is
-    forgotten."""
+    """What was found for a text, once it has come twice: most come never again, and their texts
+    would take more memory than sharing saves. Two generations: what is asked for survives, the
+    rest is forgotten."""
 
     def __init__(self, limit_bytes: int = 1 << 20) -> None:
         self._limit_bytes = limit_bytes  # of text, per generation
         self._young: dict[bytes, Any] = {}
         self._young_bytes = 0
         self._old: dict[bytes, Any] = {}
+        self._seen: set[int] = set()
 
     def get(self, text: bytes) -> Any:
         """None where nothing is remembered."""
@@ -29,12 +33,21 @@ class Remembered:
         if found is None:
             found = self._old.get(text)
             if found is not None:
-                self.keep(text, found)
+                self._put(text, found)
         return found
 
     def keep(self, text: bytes, value: Any) -> None:
         if len(text) > VALUE_BYTES:
             return
+        mark = hash(text)
+        if mark in self._seen:
+            self._put(text, value)
+            return
+        if len(self._seen) >= SEEN:
+            self._seen.clear()
+        self._seen.add(mark)
+
+    def _put(self, text: bytes, value: Any) -> None:
         if self._young_bytes >= self._limit_bytes:
             self._old, self._young, self._young_bytes = self._young, {}, 0
         self._young[text] = value
@@ -42,18 +55,29 @@ class Remembered:
 
 
 class SharedValues:
-    """Equal values as one object."""
+    """Equal values as one object, from the second one on."""
 
     def __init__(self, limit_bytes: int = 1 << 20) -> None:
         self._known = Remembered(limit_bytes)
 
-    def shared(self, value: Any) -> Any:
-        """`value` itself, where nobody has an equal one."""
+    def shared(self, value: Any, levels: int = 0) -> Any:
+        """An equal value that others have too; else `value`, or, with `levels`, one whose parts are
+        shared down to that depth: a list of which one item is unlike all others."""
         if not value or not isinstance(value, dict | list):
             return value
         text = orjson.dumps(value)
         found = self._known.get(text)
-        if found is None:
-            self._known.keep(text, value)
-            return value
-        return found
+        if found is not None:
+            return found
+        if levels:
+            value = self._with_shared_parts(value, levels - 1)
+        self._known.keep(text, value)
+        return value
+
+    def _with_shared_parts(self, value: Any, levels: int) -> Any:
+        """`value` itself where none of its parts became another."""
+        if isinstance(value, list):
+            items = [self.shared(item, levels) for item in value]
+            return value if all(map(operator.is_, items, value)) else items
+        made = {key: self.shared(item, levels) for key, item in value.items()}
+        return value if all(made[key] is item for key, item in value.items()) else made

@@ -16,6 +16,7 @@ _METADATA = b'"metadata":{'
 _REVISION = b'"resourceVersion":"'
 _SELDOM_READ = b'{"apiVersion":"v1","kind":"Event",'
 _FROM_TEMPLATES = b'{"apiVersion":"v1","kind":"Pod",'
+_SHARED_LEVELS = 3  # containers[0].volumeMounts[0]: one of them has a name of the pod's own
 _SHARED_METADATA = ("labels", "annotations", "ownerReferences")
 
 
@@ -41,27 +42,27 @@ def with_revision(value: bytes, revision: int) -> bytes:
     return b'%b"resourceVersion":"%d",%b' % (value[:at], revision, value[at:])
 
 
-def item_from(
-    key: str, value: bytes, revision: int, obj: Obj | None, sharing: SharedValues | None = None
-) -> Item:
+def item_from(key: str, value: bytes, revision: int, obj: Obj | None) -> Item:
     """The cache's item for stored bytes; `obj` is their parsed form, where the writer had it."""
     if value.startswith(_SELDOM_READ):
         return PackedItem(key, revision, with_revision(value, revision))
     if obj is None:
         obj = orjson.loads(value)
-    if sharing is not None and value.startswith(_FROM_TEMPLATES):
-        _share(obj, sharing)
     obj["metadata"]["resourceVersion"] = str(revision)
     return Item(key, revision, obj, with_revision(value, revision))
 
 
-def _share(obj: Obj, sharing: SharedValues) -> None:
+def share_parts(item: Item, before: Item | None, sharing: SharedValues) -> None:
     """Most of a pod is its template's: containers, volumes, tolerations, labels, owners. Parsed,
-    they take more memory than all that is the pod's own. `spec` may be the former item's."""
-    spec = obj.get("spec") or {}
-    shared_spec = {key: sharing.shared(value) for key, value in spec.items()}
-    if any(shared_spec[key] is not value for key, value in spec.items()):
-        obj["spec"] = shared_spec
+    they take more memory than all that is the pod's own. Of a new item, which nobody has seen."""
+    if not item.data.startswith(_FROM_TEMPLATES):
+        return
+    obj = item.obj
+    spec = obj.get("spec")
+    if spec and (before is None or before.obj.get("spec") is not spec):
+        made = {key: sharing.shared(value, _SHARED_LEVELS) for key, value in spec.items()}
+        if any(made[key] is not value for key, value in spec.items()):
+            obj["spec"] = made
     metadata = obj["metadata"]
     for key in _SHARED_METADATA:
         if key in metadata:

@@ -19,11 +19,11 @@ from sampan.api.calls import Event, Item
 from sampan.api.errors import Expired, ServiceUnavailable, Timeout
 from sampan.api.objects import Obj
 from sampan.api.sharing import SharedValues
-from sampan.apiserver.stored import at_revision, item_from
+from sampan.apiserver.stored import at_revision, item_from, share_parts
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
-from sampan.store.contract import Change, Compacted, Entry, Store, StoreClosed, StoreError
+from sampan.store.contract import Change, Compacted, Store, StoreClosed, StoreError
 
 log = get_logger(__name__)
 
@@ -317,7 +317,8 @@ class WatchCache:
         found: dict[str, list[Item]] = {prefix: [] for prefix in self._kinds}
         for entry in page.entries:
             prefix, key = split_key(entry.key)
-            item = item_from(key, entry.value, entry.revision, None, self._sharing)
+            item = item_from(key, entry.value, entry.revision, None)
+            share_parts(item, None, self._sharing)
             found.setdefault(prefix, []).append(item)
         for prefix, items in found.items():
             self.kind(prefix).load(items, page.revision)
@@ -349,13 +350,13 @@ class WatchCache:
 
     def _apply(self, change: Change, now: float) -> None:
         prefix, key = split_key(change.key)
-        entry = change.entry
-        item = None if entry is None else self._item(key, entry)
-        self.kind(prefix).change(key, change.revision, item, now)
-
-    def _item(self, key: str, entry: Entry) -> Item:
-        obj = self._handed.pop((entry.key, entry.value), None)
-        return item_from(key, entry.value, entry.revision, obj, self._sharing)
+        kind, entry = self.kind(prefix), change.entry
+        item = None
+        if entry is not None:
+            obj = self._handed.pop((entry.key, entry.value), None)
+            item = item_from(key, entry.value, entry.revision, obj)
+            share_parts(item, kind.items.get(key), self._sharing)
+        kind.change(key, change.revision, item, now)
 
     def _advance(self, revision: int) -> None:
         self.revision = revision

@@ -2,7 +2,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.api.sharing import VALUE_BYTES, SharedValues
+from sampan.api.sharing import SEEN, VALUE_BYTES, Remembered, SharedValues
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3),
@@ -11,35 +11,51 @@ JSON = st.recursive(
 )
 
 
-@given(st.lists(JSON, max_size=20))
-def test_what_is_shared_is_what_was_given(values):
+@given(st.lists(JSON, max_size=20), st.integers(0, 3))
+def test_what_is_shared_is_what_was_given(values, levels):
     sharing = SharedValues(limit_bytes=40)
-    for value in values:
-        assert orjson.dumps(sharing.shared(value)) == orjson.dumps(value)
+    for value in (*values, *values):
+        text = orjson.dumps(value)
+        assert orjson.dumps(sharing.shared(value, levels)) == text
+        assert orjson.dumps(value) == text
 
 
-def test_equal_values_are_one_object():
+def test_equal_values_are_one_object_from_the_second_on():
     sharing = SharedValues()
-    first = sharing.shared({"a": [1, {"b": "c"}]})
-    assert sharing.shared({"a": [1, {"b": "c"}]}) is first
-    assert sharing.shared({"a": [1.0, {"b": "c"}]}) is not first
+    sharing.shared({"a": [1, {"b": "c"}]})
+    second = sharing.shared({"a": [1, {"b": "c"}]})
+    assert sharing.shared({"a": [1, {"b": "c"}]}) is second
+    assert sharing.shared({"a": [1.0, {"b": "c"}]}) is not second
+
+
+def test_parts_are_shared_where_the_whole_is_not():
+    sharing = SharedValues()
+    _, one, two = (sharing.shared([{"name": name, "x": {"y": "z"}}], 2) for name in "abc")
+    assert one[0]["x"] is two[0]["x"]
+    assert sharing.shared(one, 2) == one
+    assert sharing.shared(two, 2) is two
 
 
 def test_what_is_asked_for_again_outlives_what_is_not():
     sharing = SharedValues(limit_bytes=20)
+    for text in ("wanted", "unwanted"):
+        sharing.shared([text])
     wanted, unwanted = sharing.shared(["wanted"]), sharing.shared(["unwanted"])
     for number in range(10):
-        sharing.shared([f"another {number}"])
+        for _ in range(2):
+            sharing.shared([f"another {number}"])
         assert sharing.shared(["wanted"]) is wanted
     assert sharing.shared(["unwanted"]) is not unwanted
 
 
 def test_what_is_remembered_is_bounded():
-    sharing = SharedValues(limit_bytes=10_000)
-    for number in range(2000):
-        sharing.shared({"number": number, "text": "x" * 100})
-    kept = [*sharing._known._young, *sharing._known._old]
-    assert sum(map(len, kept)) <= 2 * (10_000 + VALUE_BYTES)
-    large = ["x" * VALUE_BYTES]
-    assert sharing.shared(large) is large
-    assert sharing.shared(list(large)) is not large
+    known = Remembered(limit_bytes=10_000)
+    for number in range(SEEN + 10):
+        for _ in range(2 if number < 2000 else 1):
+            known.keep(b"%d" % number + b"x" * 100, number)
+    assert sum(map(len, (*known._young, *known._old))) <= 2 * (10_000 + VALUE_BYTES)
+    assert len(known._young) > 10
+    assert len(known._seen) <= SEEN
+    for _ in range(3):
+        known.keep(b"x" * (VALUE_BYTES + 1), 1)
+    assert known.get(b"x" * (VALUE_BYTES + 1)) is None

@@ -8,6 +8,7 @@ from sampan.apiserver.stored import (
     canonical,
     item_from,
     same_content,
+    share_parts,
     stored_bytes,
     with_revision,
 )
@@ -75,35 +76,63 @@ def test_events_are_kept_as_bytes_only_and_parsed_for_each_reader():
     assert same_content(item, stored_bytes(canonical(event)), canonical(event))
 
 
+def pod_item(sharing, name, before=None, **spec):
+    made = {"nodeName": name, "tolerations": [{"key": "k"}], **spec}
+    metadata = {"name": name, "labels": {"app": "web"}, "managedFields": [{"manager": "m"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made}
+    item = item_from(name, stored_bytes(canonical(pod)), 5, None)
+    share_parts(item, before, sharing)
+    assert orjson.loads(item.data) == item.obj
+    return item
+
+
 def test_pods_of_one_template_share_what_is_the_templates():
     """[E2] what a pod costs in memory is what is its own"""
     sharing = SharedValues()
-
-    def made(name):
-        spec = {"nodeName": name, "containers": [{"name": "c"}], "tolerations": [{"key": "k"}]}
-        metadata = {"name": name, "labels": {"app": "web"}, "managedFields": [{"manager": "m"}]}
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-        return item_from(name, stored_bytes(canonical(pod)), 5, None, sharing)
-
-    one, two = made("a"), made("b")
-    for item in (one, two):
-        assert orjson.loads(item.data) == item.obj
+    containers = [{"name": "c"}]
+    _, one, two = (pod_item(sharing, name, containers=containers) for name in "abc")
     for part in ("containers", "tolerations"):
         assert one.obj["spec"][part] is two.obj["spec"][part]
-    assert one.obj["spec"]["nodeName"] == "a"
+    assert one.obj["spec"]["nodeName"] == "b"
     assert one.obj["metadata"]["labels"] is two.obj["metadata"]["labels"]
     assert one.obj["metadata"]["managedFields"][0] is two.obj["metadata"]["managedFields"][0]
 
 
+def test_what_has_a_name_of_its_own_inside_is_shared_around_it():
+    """every pod's token volume has one"""
+    sharing = SharedValues()
+    items = []
+    for name in "abc":
+        mounts = [{"name": "data", "mountPath": "/d"}, {"name": f"token-{name}", "mountPath": "/t"}]
+        container = {"name": "c", "env": [{"name": "A"}], "volumeMounts": mounts}
+        volume = {"name": f"token-{name}", "projected": {"sources": [{"x": "y"}]}}
+        items.append(pod_item(sharing, name, containers=[container], volumes=[volume]))
+    one, two = (item.obj["spec"] for item in items[1:])
+    assert one["volumes"][0] is not two["volumes"][0]
+    assert one["volumes"][0]["projected"] is two["volumes"][0]["projected"]
+    mine, other = one["containers"][0], two["containers"][0]
+    assert mine["env"] is other["env"]
+    assert mine["volumeMounts"][0] is other["volumeMounts"][0]
+    assert mine["volumeMounts"][1]["name"] == "token-b"
+
+
 def test_sharing_changes_nothing_that_somebody_else_holds():
     sharing = SharedValues()
+    for _ in range(2):
+        sharing.shared([{"name": "c"}])
     spec = {"containers": [{"name": "c"}]}
-    sharing.shared([{"name": "c"}])
     ordered = canonical({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}})
     ordered["spec"] = spec
     mine = spec["containers"]
-    item = item_from("k", stored_bytes(ordered), 5, ordered, sharing)
+    item = item_from("k", stored_bytes(ordered), 5, ordered)
+    share_parts(item, None, sharing)
     assert spec["containers"] is mine
     assert item.obj["spec"]["containers"] is not mine
-    again = item_from("k", stored_bytes(ordered), 6, canonical(item.obj), sharing)
-    assert again.obj["spec"] is item.obj["spec"]
+
+
+def test_what_a_write_has_left_alone_is_not_looked_at_again():
+    sharing = SharedValues()
+    before = pod_item(sharing, "a", containers=[{"name": "c"}])
+    after = item_from("a", stored_bytes(canonical(before.obj)), 6, canonical(before.obj))
+    share_parts(after, before, sharing)
+    assert after.obj["spec"] is before.obj["spec"]
