@@ -6,7 +6,8 @@ Job: read it once, from the places where Linux keeps it. Simulated nodes have it
 import os
 import platform
 import shutil
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import field, replace
 from pathlib import Path
 
 from sampan.core.records import dataclass
@@ -27,6 +28,8 @@ class Machine:
     os_name: str = "linux"
     architecture: str = "amd64"
     swap_bytes: int = 0
+    # Size of a page, as resources name it → bytes that are set aside for such pages.
+    hugepages: Mapping[str, int] = field(default_factory=lambda: {"1Gi": 0, "2Mi": 0})
 
 
 SIMULATED = Machine(
@@ -54,7 +57,26 @@ def read_machine(root_dir: str, capacity: Capacity | None = None) -> Machine:
         os_name=platform.system().lower(),
         architecture=ARCHITECTURES.get(platform.machine(), platform.machine()),
         swap_bytes=memory.get("SwapTotal", 0),
+        hugepages=read_hugepages(),
     )
+
+
+def read_hugepages(kernel: Path = Path("/sys/kernel/mm/hugepages")) -> dict[str, int]:
+    found = {}
+    for folder in sorted(kernel.glob("hugepages-*kB")):
+        size = int(folder.name.removeprefix("hugepages-").removesuffix("kB"))
+        count = _text(str(folder / "nr_hugepages"))
+        found[_binary(size)] = size * 1024 * int(count) if count.isdigit() else 0
+    return found
+
+
+def _binary(kibibytes: int) -> str:
+    """2048 → 2Mi, 1048576 → 1Gi."""
+    for unit in ("Ki", "Mi"):
+        if kibibytes < 1024:
+            return f"{kibibytes}{unit}"
+        kibibytes //= 1024
+    return f"{kibibytes}Gi"
 
 
 def less_reserved(capacity: Capacity, settings: KubeletSettings) -> Capacity:

@@ -136,8 +136,10 @@ def _room(machine: Machine) -> tuple[dict[str, str], dict[str, str]]:
     capacity = {
         "cpu": str(from_milli(has.cpu_milli)),
         "ephemeral-storage": _kibibytes(has.ephemeral_bytes),
-        "hugepages-1Gi": "0",
-        "hugepages-2Mi": "0",
+        **{
+            f"hugepages-{size}": _kibibytes(count) if count else "0"
+            for size, count in machine.hugepages.items()
+        },
         "memory": _kibibytes(has.memory_bytes),
         "pods": str(has.pods),
     }
@@ -146,7 +148,10 @@ def _room(machine: Machine) -> tuple[dict[str, str], dict[str, str]]:
         # As upstream: what is reserved may be more than there is, but nothing is less than nothing.
         "cpu": str(from_milli(max(0, has.cpu_milli - has.reserved_cpu_milli))),
         "ephemeral-storage": _kibibytes(max(0, has.ephemeral_bytes - has.reserved_ephemeral_bytes)),
-        "memory": _kibibytes(max(0, has.memory_bytes - has.reserved_memory_bytes)),
+        # What is set aside for huge pages is nothing that ordinary ones could use.
+        "memory": _kibibytes(
+            max(0, has.memory_bytes - has.reserved_memory_bytes - sum(machine.hugepages.values()))
+        ),
     }
     return capacity, allocatable
 

@@ -1,5 +1,5 @@
 from sampan.kubelet.eviction import MEMORY, NODEFS, EvictionSettings, Threshold
-from sampan.kubelet.node_machine import less_reserved, read_machine
+from sampan.kubelet.node_machine import less_reserved, read_hugepages, read_machine
 from sampan.kubelet.settings import Capacity, KubeletSettings, Reserved
 
 
@@ -35,3 +35,13 @@ def test_pods_get_what_is_not_reserved_and_what_evictions_leave():
     assert room.reserved_cpu_milli == 500
     assert room.reserved_memory_bytes == 130
     assert room.reserved_ephemeral_bytes == 510
+
+
+def test_huge_pages_are_named_by_their_size(tmp_path):
+    """[N16]"""
+    for size, count in ((2048, "3\n"), (1048576, "1\n"), (64, "")):
+        folder = tmp_path / f"hugepages-{size}kB"
+        folder.mkdir()
+        (folder / "nr_hugepages").write_text(count)
+    assert read_hugepages(tmp_path) == {"2Mi": 6 << 20, "1Gi": 1 << 30, "64Ki": 0}
+    assert read_hugepages(tmp_path / "none") == {}

@@ -1,8 +1,9 @@
 """[N17] the Node object."""
 
-from sampan.kubelet.node_machine import SIMULATED
+from sampan.kubelet.node_machine import SIMULATED, Machine
 from sampan.kubelet.node_status import (
     NodeKnowledge,
+    allocatable_of,
     differs,
     is_ready,
     node_object,
@@ -10,8 +11,8 @@ from sampan.kubelet.node_status import (
     reconciled_metadata,
 )
 from sampan.kubelet.relist import RuntimeHealth
-from sampan.kubelet.runtime import Image
-from sampan.kubelet.settings import KubeletSettings
+from sampan.kubelet.runtime import HandlerFeatures, Image, RuntimeFeatures
+from sampan.kubelet.settings import Capacity, KubeletSettings
 
 SETTINGS = KubeletSettings("node-1", node_ips=("192.0.2.1",), labels={"disk": "ssd"})
 UP = RuntimeHealth("containerd", "1.6.20", True, True, "", True)
@@ -96,3 +97,25 @@ def test_an_existing_node_gets_only_what_it_lacks():
     assert patch is not None
     assert patch["metadata"]["labels"]["disk"] == "ssd"
     assert "mine" not in patch["metadata"]["labels"]
+
+
+def test_huge_pages_are_no_ordinary_memory():
+    """[N16]"""
+    machine = Machine(Capacity(2000, 4 << 30), hugepages={"2Mi": 1 << 30})
+    assert allocatable_of(machine)["hugepages-2Mi"] == "1Gi"
+    assert allocatable_of(machine)["memory"] == "3Gi"
+
+
+def test_what_the_runtimes_handlers_can_is_in_the_status():
+    """[N17, R1]"""
+    features = RuntimeFeatures(
+        {"": HandlerFeatures(), "crun": HandlerFeatures(True, True)},
+        supplemental_groups_policy=True,
+    )
+    health = RuntimeHealth("containerd", "2.1.0", True, True, "", True, features)
+    status = node_status(knowledge(health), {})
+    assert status["features"] == {"supplementalGroupsPolicy": True}
+    assert status["runtimeHandlers"] == [
+        {"name": "", "features": {"recursiveReadOnlyMounts": False, "userNamespaces": False}},
+        {"name": "crun", "features": {"recursiveReadOnlyMounts": True, "userNamespaces": True}},
+    ]
