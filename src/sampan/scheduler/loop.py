@@ -64,7 +64,7 @@ from sampan.scheduler.queue_state import BACKOFF, Place, QueueState, Waiting, al
 from sampan.scheduler.records import Record, Records, best_of, refusing, written
 from sampan.scheduler.reports import Reports
 from sampan.scheduler.requeue import DevicesChanged, StorageChanged
-from sampan.scheduler.resident import resident_of
+from sampan.scheduler.resident import resident_after, resident_of
 from sampan.scheduler.rows import (
     PodRow,
     is_finished,
@@ -238,7 +238,13 @@ class Scheduler:
             uid = uid_of(new)
             self._pending.remove(uid)
             self._bindings.confirmed(uid)
-            for event in self._cache.put_pod(uid, node, resident_of(new)):
+            before = self._cache.pod(uid) if old is not None else None
+            made = (
+                resident_of(new)
+                if old is None or before is None
+                else resident_after(before, old, new)
+            )
+            for event in self._cache.put_pod(uid, node, made):
                 self._pending.happened(event)
         elif scheduler_of(new) in self._profiles:
             self._pod_waits(new)

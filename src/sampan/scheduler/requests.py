@@ -21,6 +21,7 @@ DEFAULT_MEMORY = 200 * 1024 * 1024
 _DEFAULTS = {CPU: DEFAULT_MILLI_CPU, MEMORY: DEFAULT_MEMORY}
 
 ANY_ADDRESS = "0.0.0.0"
+_STATUSES = ("containerStatuses", "initContainerStatuses")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,26 @@ def _requests(pod: Obj, defaults: dict[str, int]) -> dict[str, int]:
     return total
 
 
+def held_for(pod: Obj) -> tuple[object, ...]:
+    """The parts of a pod's status that bear on what it takes."""
+    status = pod.get("status") or {}
+    return (
+        _is_infeasible(status),
+        *(
+            (one.get("name"), one.get("resources"), one.get("allocatedResources"))
+            for kind in _STATUSES
+            for one in status.get(kind) or ()
+        ),
+    )
+
+
+def _is_infeasible(status: Obj) -> bool:
+    return any(
+        one.get("type") == "PodResizePending" and one.get("reason") == "Infeasible"
+        for one in status.get("conditions") or ()
+    )
+
+
 class _Held:
     """Requests of one pod's containers, with what its node still holds for them: while a container
     is being resized, the larger of old and new counts (resourcehelper.PodRequests)."""
@@ -90,14 +111,9 @@ class _Held:
     def __init__(self, pod: Obj) -> None:
         status = pod.get("status") or {}
         self._statuses = {
-            one.get("name"): one
-            for kind in ("containerStatuses", "initContainerStatuses")
-            for one in status.get(kind) or ()
+            one.get("name"): one for kind in _STATUSES for one in status.get(kind) or ()
         }
-        self._infeasible = any(
-            one.get("type") == "PodResizePending" and one.get("reason") == "Infeasible"
-            for one in status.get("conditions") or ()
-        )
+        self._infeasible = _is_infeasible(status)
 
     def requests(self, container: Obj) -> dict[str, int]:
         wanted = amounts((container.get("resources") or {}).get("requests"))

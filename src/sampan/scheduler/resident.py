@@ -5,7 +5,7 @@ Invariant: what is compared is what rules look at; the rest may change without a
 """
 
 import math
-from dataclasses import field
+from dataclasses import field, replace
 
 from sampan.api.objects import (
     Obj,
@@ -19,7 +19,7 @@ from sampan.api.objects import (
 from sampan.core.records import dataclass
 from sampan.scheduler.disks import Disk, disks_of
 from sampan.scheduler.pod_terms import Carried, carried_by, demands_of
-from sampan.scheduler.requests import Usage, usage_of
+from sampan.scheduler.requests import Usage, held_for, usage_of
 from sampan.scheduler.rows import PodRow, priority_of
 from sampan.scheduler.volumes import claims_of
 
@@ -58,6 +58,22 @@ def resident_of(pod: Obj) -> Resident:
         started=_started(pod),
         preempted=is_deleted(pod) and _makes_room(pod),
     )
+
+
+def resident_after(before: Resident, old: Obj, new: Obj) -> Resident:
+    """What `resident_of` makes of the new one. Most changes are of the status alone, and tell
+    nothing about what the pod takes: then it is not worked out again."""
+    if (
+        old.get("spec") != new.get("spec")
+        or labels_of(old) != labels_of(new)
+        or held_for(old) != held_for(new)
+    ):
+        return resident_of(new)
+    terminating, started = is_deleted(new), _started(new)
+    preempted = terminating and _makes_room(new)
+    if (terminating, started, preempted) == (before.terminating, before.started, before.preempted):
+        return before
+    return replace(before, terminating=terminating, started=started, preempted=preempted)
 
 
 def resident(row: PodRow) -> Resident:
