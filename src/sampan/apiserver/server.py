@@ -124,7 +124,7 @@ class ApiServer:
             schema=schema,
             strategies=Strategies(settings),
             authentication=Authentication(
-                self._authenticators, settings.token_audiences, self._bound, clock
+                self._authenticators, settings.token_audiences, self._bound, clock, metrics
             ),
             authorization=may,
             admission=Admission(chosen(self._plugins)),

@@ -37,6 +37,7 @@ class ApiServerSettings:
     token_other_keys_pem: bytes = b""  # keys that signed before; they only verify
     token_other_issuers: tuple[str, ...] = ()
     token_max_seconds: int = 365 * 24 * 3600
+    token_extend: bool = True  # a pod's own token lasts longer than it says; its use is noted
     # The bundle in every namespace's kube-root-ca.crt.
     ca_bundle_pem: str = ""
     # How callers may say who they are, besides client certificates (docs/authentication.md).

@@ -21,6 +21,7 @@ class SecurityChoices:
     token_webhook_file: str = ""
     account_key_files: tuple[str, ...] = ()
     account_issuers: tuple[str, ...] = ()
+    account_extend: str = "true"
     anonymous: str = ""  # health
     oidc_issuer: str = ""
     oidc_client_id: str = ""
@@ -60,6 +61,12 @@ _FLAGS = (
     ("--authentication-token-webhook-config-file", "token_webhook_file", "text", "a kubeconfig"),
     ("--service-account-key-file", "account_key_files", "many", "keys that only verify; repeat"),
     ("--service-account-issuer", "account_issuers", "many", "the first one signs; repeat"),
+    (
+        "--service-account-extend-token-expiration",
+        "account_extend",
+        "text",
+        "true (default), false",
+    ),
     ("--anonymous-auth", "anonymous", "text", "health (default), true or false"),
     ("--oidc-issuer-url", "oidc_issuer", "text", "https://…"),
     ("--oidc-client-id", "oidc_client_id", "text", "the audience that tokens must have"),

@@ -49,6 +49,7 @@ def server_settings(chosen: SecurityChoices, client_ca_pem: bytes) -> dict[str, 
         "token_other_keys_pem": "\n".join(map(_text, chosen.account_key_files)).encode(),
         "anonymous_paths": _PATHS[chosen.anonymous or "health"],
         "bootstrap_tokens": True,
+        "token_extend": chosen.account_extend == "true",
         "oidc": _oidc(chosen),
         "admission": _admission(chosen),
         "audit_policy": _document(chosen.audit_policy_file),
@@ -149,6 +150,8 @@ def _check(chosen: SecurityChoices) -> None:
         chosen.oidc_client_id and chosen.oidc_issuer.startswith("https://")
     ):
         raise CannotStart("--oidc-issuer-url is an https URL, and needs --oidc-client-id")
+    if chosen.account_extend not in ("true", "false"):
+        raise CannotStart("--service-account-extend-token-expiration is true or false")
     if chosen.fairness not in ("true", "false"):
         raise CannotStart("--enable-priority-and-fairness is true or false")
     if chosen.reads_in_flight < 1 or chosen.writes_in_flight < 1:

@@ -12,11 +12,13 @@ from sampan.api.errors import Unauthorized
 from sampan.apiserver.authn.bootstrap_tokens import bootstrap_user
 from sampan.apiserver.authn.certificate import CertificateAuthenticator
 from sampan.apiserver.authn.settings import PUBLIC_PATHS
+from sampan.apiserver.authn.token_use import TokenUse
 from sampan.apiserver.authn.tokens import BadToken, Lookup, TokenSigner, checked_user
 from sampan.apiserver.authn.user import ANONYMOUS, User, authenticated
 from sampan.core.clock import Clock
 from sampan.core.http import Request
 from sampan.core.log import get_logger
+from sampan.core.metrics import Metrics
 from sampan.core.records import dataclass
 
 if TYPE_CHECKING:  # options.py loads what the settings ask for
@@ -52,11 +54,13 @@ class Authentication:
         audiences: tuple[str, ...],
         lookup: Lookup,
         clock: Clock,
+        metrics: Metrics | None = None,
     ) -> None:
         self._certificates = CertificateAuthenticator()
         self._with = authenticators
         self._audiences = audiences
         self._lookup = lookup
+        self._used = TokenUse(metrics)
         self._clock = clock
 
     async def user(self, request: Request) -> User:
@@ -108,7 +112,9 @@ class Authentication:
         signer, now = with_.signer, self._clock.now()
         if signer is not None and token.count(".") == 2 and signer.issued(token):
             claims = signer.claims(token, now)
-            return checked_user(claims, audiences, self._lookup, now, token)
+            user = checked_user(claims, audiences, self._lookup, now, token)
+            self._used.noted(claims, user, now)
+            return user
         if with_.bootstrap_tokens:
             return bootstrap_user(token, self._lookup, now)
         return None

@@ -52,6 +52,7 @@ class Claims:
     token_id: str = ""
     not_before: int = 0
     legacy_secret: str = ""  # an old token without an end, kept in this secret
+    warn_after: int = 0  # its user should have fetched another one by then; 0: no such time
 
 
 class TokenSigner:
@@ -163,6 +164,8 @@ class TokenSigner:
             inner["node"] = {"name": claims.node_name, "uid": claims.node_uid}
         account = {"name": claims.service_account, "uid": claims.service_account_uid}
         inner["serviceaccount"] = account
+        if claims.warn_after:
+            inner["warnafter"] = claims.warn_after
         return {
             "aud": list(claims.audiences),
             "exp": claims.expires,
@@ -250,6 +253,7 @@ def _claims_of(body: Any, issuers: frozenset[str]) -> Claims:
             node_uid=str(node.get("uid") or "") if bound == "pod" else "",
             token_id=str(body.get("jti") or ""),
             not_before=int(body.get("nbf") or 0),
+            warn_after=int(inner.get("warnafter") or 0),
         )
     except (AttributeError, TypeError, ValueError) as error:
         raise BadToken("the token is malformed") from error

@@ -4,6 +4,7 @@ Job: each takes its call through the same chain, with a change of its own.
 """
 
 from sampan.api import selectors
+from sampan.api.account_token import TOKEN_SECONDS
 from sampan.api.calls import Answer, Call, Options
 from sampan.api.errors import (
     BadRequest,
@@ -40,6 +41,7 @@ from sampan.apiserver.registry.metadata import new_uid
 
 SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 MIN_TOKEN_SECONDS = 600
+EXTENDED_SECONDS = 365 * 24 * 3600  # of a pod's own token, which its node replaces every hour
 NO_BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
@@ -252,9 +254,14 @@ class TokenRequests:
         now = parts.clock.now()
         bound = self._bound(chain, call, spec.get("boundObjectRef"))
         kind, name, uid, node, node_uid = (*bound, "", "", "", "", "")[:5]
+        lasts, warn_after = seconds, 0
+        own = set(spec["audiences"]) <= set(parts.settings.token_audiences)
+        if parts.settings.token_extend and kind == "pod" and seconds == TOKEN_SECONDS and own:
+            # As upstream: clients that read their token once go on; they are noted as stale.
+            lasts, warn_after = EXTENDED_SECONDS, int(now) + seconds
         claims = Claims(
-            tuple(spec["audiences"]), int(now) + seconds, call.namespace, call.name,
-            uid_of(account), kind, name, uid, node, node_uid,
+            tuple(spec["audiences"]), int(now) + lasts, call.namespace, call.name,
+            uid_of(account), kind, name, uid, node, node_uid, warn_after=warn_after,
         )  # fmt: skip
         token = self._signer.token(claims, now, new_uid(parts.rng))
         request["metadata"] = {
