@@ -472,3 +472,38 @@ def test_what_was_started_is_counted_under_upstreams_names():
             assert "kubelet_pleg_relist_duration_seconds_count" in text
 
     virtual_time.run(story())
+
+
+def test_an_agent_that_no_longer_looks_at_its_runtime_says_that_it_is_ill():
+    """[N4] as upstream's /healthz: three minutes without a look."""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.settle()
+            assert node.kubelet.healthy() == ""
+
+            async def never():
+                await asyncio.Event().wait()
+
+            node.kubelet._observations.changed = never
+            await asyncio.sleep(100)
+            assert node.kubelet.healthy() == ""
+            await asyncio.sleep(100)
+            assert node.kubelet.healthy().startswith("pleg was last seen active")
+
+    virtual_time.run(story())
+
+
+def test_every_plan_is_told_at_the_level_of_debugging(caplog):
+    """[N9]"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make("web")
+            await node.until_phase("Running", "web")
+
+    with caplog.at_level("DEBUG", logger="sampan.kubelet.pod_sync"):
+        virtual_time.run(story())
+    (planned,) = [one for one in caplog.messages if one.startswith("pod planned")]
+    assert "pod=default/web" in planned
+    assert planned.index("CreateSandbox") < planned.index("StartContainer")

@@ -145,6 +145,7 @@ class PodSync:
             if not actions:
                 self._complete_resize(job, observed, waiting)
                 break
+            log.debug("pod planned", pod=key_of(pod), uid=uid, actions=actions)
             if not self._network_is_ready(pod):
                 return Outcome(failed=True, waiting=waiting)
             done = await self._performer.perform(pod, actions, observed)
