@@ -83,11 +83,7 @@ async def get(target: Target, ssl_context: ssl.SSLContext, timeout_seconds: floa
             "(Client.Timeout exceeded while awaiting headers)",
         )
     except (HttpError, ValueError) as error:
-        parts = urlsplit(target.url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
-        why = why_no_connection(parts.hostname or "", port, cause)
-        return Finding(False, f'Get "{target.url}": {why}')
+        return Finding(False, f'Get "{target.url}": {_why_no_answer(target, error)}')
     finally:
         await client.close()
 
@@ -117,6 +113,19 @@ def judged(status: int, body: str, *, redirected: bool) -> Finding:
     if redirected:
         return Finding(True, f"Probe terminated redirects, Response body: {body}", warning=True)
     return Finding(True, body)
+
+
+def _why_no_answer(target: Target, error: Exception) -> str:
+    if isinstance(error.__cause__, OSError):
+        parts = urlsplit(target.url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        return why_no_connection(parts.hostname or "", port, error.__cause__)
+    text = str(error)
+    if "closed the connection" in text:
+        return "EOF"
+    if "Connection reset" in text:
+        return "read: connection reset by peer"
+    return text
 
 
 def why_no_connection(host: str, port: int, error: Exception) -> str:

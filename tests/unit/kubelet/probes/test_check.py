@@ -120,6 +120,17 @@ def test_a_server_that_does_not_answer_fails_in_time():
     asyncio.run(story())
 
 
+def test_a_server_that_hangs_up_or_talks_nonsense_is_told_from_one_that_is_not_there():
+    async def story():
+        for answer, why in (("", "EOF"), ("what?\r\n\r\n", "malformed HTTP response")):
+            async with Page(answer) as page:
+                found = await look({"httpGet": {"port": page.port}})
+                assert not found.success
+                assert found.output.startswith(f'Get "http://127.0.0.1:{page.port}/": {why}')
+
+    asyncio.run(story())
+
+
 def test_connections_are_judged_by_being_made():
     async def story():
         async with Page(OK) as page:
