@@ -80,6 +80,9 @@ def test_a_batch_decides_as_one_by_one(cluster, shapes, data):
 def decide_both_ways(cluster, shapes, data):
     there, placed = cluster
     cache = cache_of(there, placed)
+    if data.draw(st.booleans()):  # then pods are spread that do not ask for it
+        service = {"spec": {"selector": {"app": "a"}}}
+        cache.columns.workloads.put_service("default/s", service)
     batches = Batches(cache.columns, DEFAULT_PROFILE)
     seed = data.draw(st.integers(0, 9))
     here, there_rng = random.Random(seed), random.Random(seed)

@@ -6,14 +6,11 @@ import pytest
 from sampan.api.errors import ServiceUnavailable, conflict
 from sampan.api.objects import copy_of
 from sampan.api.resources import (
-    DEVICE_CLASSES,
     EVENTS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
     STORAGE_CLASSES,
 )
 from sampan.core.metrics import Metrics
@@ -21,14 +18,6 @@ from sampan.core.tasks import Tasks
 from sampan.scheduler.calls import MOST_CALLS
 from sampan.scheduler.loop import Scheduler
 from sampan.testing import virtual_time
-from sampan.testing.device_objects import (
-    DRIVER,
-    device,
-    device_class,
-    resource_claim,
-    resource_slice,
-    wanted,
-)
 from sampan.testing.small_api import SmallApi
 from sampan.testing.virtual_time import LoopClock
 
@@ -581,85 +570,6 @@ def test_an_idle_scheduler_does_nothing():
             before = len(world.api.calls)
             await world.clock.sleep(1000)
             assert len(world.api.calls) == before
-
-    story(test)
-
-
-def test_a_pod_whose_claim_is_not_made_yet_is_not_even_tried():
-    """[S2] As upstream's PreEnqueue: no event, no condition, until the claim is there."""
-
-    async def test(world):
-        await world.node()
-        entry = {"name": "gpu", "resourceClaimTemplateName": "t"}
-        async with running(world):
-            made = await world.pod(resourceClaims=[entry])
-            await world.clock.sleep(20)
-            assert world.attempts("unschedulable") == 0
-            assert world.condition() is None
-            there = resource_slice("s", [device("d0")], nodeName="n")
-            await world.api.create(RESOURCE_SLICES, there)
-            await world.api.create(DEVICE_CLASSES, device_class())
-            claim = resource_claim("c", [{"name": "r", "exactly": wanted()}])
-            owner = {"uid": made["metadata"]["uid"], "kind": "Pod", "controller": True}
-            claim["metadata"]["ownerReferences"] = [owner]
-            await world.api.create(RESOURCE_CLAIMS, claim, "default")
-            named = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "c"}]}
-            await world.api.patch(PODS, "default", "p", {"status": named}, subresource="status")
-            await world.clock.sleep(1)
-        assert world.node_of() == "n"
-        stored = world.api.find(RESOURCE_CLAIMS, "default", "c")
-        assert [one["name"] for one in stored["status"]["reservedFor"]] == ["p"]
-
-    story(test)
-
-
-def test_devices_of_a_binding_that_fails_are_released_and_found_again():
-    """[S3] What was reserved is given up; the next attempt has the claim as it is."""
-
-    async def test(world):
-        await world.node()
-        await world.api.create(RESOURCE_SLICES, resource_slice("s", [device("d0")], nodeName="n"))
-        await world.api.create(DEVICE_CLASSES, device_class())
-        claim = resource_claim("c", [{"name": "r", "exactly": wanted()}])
-        await world.api.create(RESOURCE_CLAIMS, claim, "default")
-        world.api.failures = [ServiceUnavailable("not now")]
-        async with running(world):
-            await world.pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
-            await world.clock.sleep(0.5)
-            assert world.node_of() is None
-            stored = world.api.find(RESOURCE_CLAIMS, "default", "c")["status"]
-            assert stored["allocation"]["devices"]["results"][0]["device"] == "d0"
-            await world.clock.sleep(10)
-        assert world.node_of() == "n"
-
-    story(test)
-
-
-def test_a_claim_that_is_allocated_elsewhere_is_allocated_anew():
-    """[S3] PostFilter: nobody else uses it, so it is given up."""
-
-    async def test(world):
-        await world.node("a")
-        await world.node("b", unschedulable=True)
-        for name in "ab":
-            made = resource_slice(f"s{name}", [device("d0")], nodeName=name)
-            await world.api.create(RESOURCE_SLICES, made)
-        await world.api.create(DEVICE_CLASSES, device_class())
-        there = {"key": "metadata.name", "operator": "In", "values": ["b"]}
-        result = {"request": "r", "driver": DRIVER, "pool": "sb", "device": "d0"}
-        allocation = {
-            "devices": {"results": [result]},
-            "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [there]}]},
-        }
-        asked = [{"name": "r", "exactly": wanted()}]
-        claim = resource_claim("c", asked, allocation=allocation)
-        await world.api.create(RESOURCE_CLAIMS, claim, "default")
-        async with running(world):
-            await world.pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
-            await world.clock.sleep(0.1)
-            assert "deallocation of ResourceClaim completed" in world.events()[0][1]
-            await world.clock.sleep(10)
-        assert world.node_of() == "a"
 
     story(test)
 
