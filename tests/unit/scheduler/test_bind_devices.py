@@ -109,7 +109,7 @@ def test_devices_of_a_binding_that_fails_are_kept_by_the_claim_and_used_by_the_n
 
 
 def test_two_pods_share_a_claim_one_after_the_other():
-    """[S3] While the first one's devices are being written, the second waits; then both use them."""
+    """[S3] While the first one's devices are written, the second waits; then both use them."""
 
     async def test(api, clock):
         await api.node("n")
