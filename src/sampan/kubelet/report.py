@@ -83,6 +83,10 @@ class StatusReporter:
     def seen(self, pod: Obj) -> None:
         """The API shows the pod like this now: ours is the truth, so what differs is written."""
         entry = self._entry(pod)
+        # The newest one, which others hold anyway: an old one would be kept for its names alone.
+        entry.pod = pod
+        if not is_static(pod):
+            entry.target = pod
         if revision_of(pod) > entry.revision:
             entry.known, entry.revision = pod.get("status") or {}, revision_of(pod)
             self._go_on(entry)
@@ -190,7 +194,7 @@ class StatusReporter:
                 answer = await self._client.patch(
                     PODS, namespace_of(pod), name_of(pod), body, subresource="status"
                 )
-                if entry.target is pod:
+                if _is_same(entry.target, pod):
                     entry.known, entry.revision = answer.get("status") or {}, revision_of(answer)
             elif entry.delete:
                 await self._client.delete(
@@ -204,7 +208,7 @@ class StatusReporter:
             log.debug("pod is not there any more", pod=key_of(pod), uid=uid, error=error)
             if not is_static(entry.pod):
                 self._end(entry)
-            elif entry.target is pod:
+            elif _is_same(entry.target, pod):
                 entry.target = None  # its next mirror will be told everything
 
     async def _is_still_there(self, pod: Obj) -> bool:
@@ -220,6 +224,10 @@ class StatusReporter:
         self._release(entry)
         if self._entries.get(uid_of(entry.pod)) is entry:
             del self._entries[uid_of(entry.pod)]
+
+
+def _is_same(one: Obj | None, other: Obj) -> bool:
+    return one is not None and uid_of(one) == uid_of(other)
 
 
 def status_patch(known: Obj, wanted: Obj) -> Obj | None:

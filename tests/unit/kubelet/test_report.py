@@ -177,3 +177,19 @@ def test_a_conflict_over_the_same_pod_is_tried_again():
         assert api.find(PODS, "default", "web")["status"]["phase"] == "Running"
 
     told(story)
+
+
+def test_of_a_pod_only_its_newest_version_is_kept():
+    """Fifty thousand pods are fifty thousand objects, not twice as many."""
+
+    async def story(reporter, api, pod):
+        reporter.set(pod, {"phase": "Running"})
+        await asyncio.sleep(1)
+        newest = api.find(PODS, "default", "web")
+        reporter.seen(newest)
+        (entry,) = reporter._entries.values()
+        assert entry.pod is newest
+        assert entry.target is newest
+        assert entry.wanted is entry.known, "and of its status one copy"
+
+    told(story)
