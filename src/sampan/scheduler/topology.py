@@ -19,8 +19,8 @@ def domain_sums(domains: IntArray, amounts: IntArray) -> IntArray:
 
 
 def domain_count(domains: IntArray, among: BoolArray) -> int:
-    """How many different domains the nodes of `among` are in; all must be in one."""
-    there = domains[among]
+    """How many different domains the nodes of `among` are in; those in none count as one."""
+    there = domains[among] - ABSENT
     return int(np.count_nonzero(np.bincount(there))) if len(there) else 0
 
 

@@ -11,7 +11,7 @@ from sampan.scheduler.pod_terms import Kind, Spread
 from sampan.scheduler.rows import PodShape
 from sampan.scheduler.scores.rule import MOST_POINTS, Score
 from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
-from sampan.scheduler.topology import domain_sums, in_domain
+from sampan.scheduler.topology import domain_count, domain_sums, in_domain
 
 
 def levelling(defaults: Defaults) -> Score:
@@ -46,7 +46,7 @@ def _crowd(
         counted = counts(constraint, pod, nodes, there)
         sums = domain_sums(domains, np.where(counted, pods, 0))
         # Nodes without the label, where they take part, are a domain more.
-        size = len(np.unique(domains[scored]))
+        size = domain_count(domains, scored)
     # Few domains must not count for less than many (upstream's normalizing weight).
     crowd = sums * math.log(size + 2) + (constraint.max_skew - 1)
     return np.where(in_domain(domains), crowd, 0.0)
