@@ -88,6 +88,8 @@ def test_it_is_started_recorded_and_stopped(place):
         await daemon.start()
         pid = daemon.pid
         assert is_alive(pid)
+        # Its arguments are seen a moment after it runs; a real one does not answer that early.
+        await eventually(lambda: find_running(layout(place / "data")) is not None)
         assert find_running(layout(place / "data")).pid == pid
         await daemon.stop()
         assert not is_alive(pid)
