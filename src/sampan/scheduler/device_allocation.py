@@ -5,7 +5,7 @@ Job: a pod's claims → for each node an allocation or the reason why there is n
 Owner: Columns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sampan.scheduler.device_selectors import Selectors
 
 NOT_ALL = "cannot allocate all claims"
+ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 NOT_HERE = "resourceclaim not available on the node"
 
 
@@ -51,8 +52,10 @@ class DeviceAllocation:
         self.devices.put_slice(key, written)
         self._pools = self._selectors = None
 
-    def beforehand(self, needs: DeviceNeeds) -> str | None:
-        """What is wrong with the claims, whatever the node."""
+    def beforehand(
+        self, needs: DeviceNeeds, namespaces: Mapping[str, Mapping[str, str]]
+    ) -> str | None:
+        """What is wrong with the claims, whatever the node; `namespaces`: their labels."""
         if needs.problem:
             return needs.problem
         for key, owner in needs.claims:
@@ -65,7 +68,8 @@ class DeviceAllocation:
                 return f'resourceclaim "{name}" is being deleted'
             if key in self.devices.promised:
                 return f"resource claim {key} is in the process of being allocated"
-            if claim.allocation is None and (why := self._wrong(claim)):
+            labels = namespaces.get(key.partition("/")[0], {})
+            if claim.allocation is None and (why := self._wrong(claim, labels)):
                 return why
         return None
 
@@ -92,13 +96,19 @@ class DeviceAllocation:
             for claim, devices in zip(claims, picked, strict=True)
         ]
 
-    def _wrong(self, claim: DeviceClaim) -> str:
+    def _wrong(self, claim: DeviceClaim, labels: Mapping[str, str]) -> str:
         if claim.unsupported:
             return f"resource claim {claim.key}: {claim.unsupported} is not supported yet"
         for request in (one for those in claim.requests for one in those):
             if request.device_class not in self.devices.classes:
                 wanted = request.device_class
                 return f"request {request.name}: device class {wanted} does not exist"
+            # Who administers devices sees what others do with them: the namespace must allow it.
+            if request.admin and labels.get(ADMIN_LABEL) != "true":
+                return (
+                    f"request {request.name}: admin access to devices requires the "
+                    f"`{ADMIN_LABEL}: true` label on the containing namespace"
+                )
         return ""
 
     def _without(self, needs: DeviceNeeds) -> list[DeviceClaim]:

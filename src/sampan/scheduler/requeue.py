@@ -120,7 +120,7 @@ def may_help(event: Event, pod: PodShape, rules: frozenset[str]) -> bool:
         case PodPlaced(placed):
             return _AFFINITY in rules or (_SPREAD in rules and placed.namespace == pod.namespace)
         case NamespaceChanged():
-            return _AFFINITY in rules
+            return _AFFINITY in rules or DYNAMIC_RESOURCES.name in rules
         case StorageChanged():
             return bool(rules & _STORAGE)
         case DevicesChanged():

@@ -145,6 +145,26 @@ def test_what_is_wrong_with_a_claim_is_said_before_any_node_is_looked_at():
     assert said(pod_with("c")) == 'resourceclaim "c" is being deleted'
 
 
+def test_to_administer_devices_is_for_namespaces_that_may():
+    asked = [{"name": "r", "exactly": wanted(adminAccess=True)}]
+    used = {"driver": DRIVER, "pool": "s", "device": "d0", "request": "r"}
+    other = resource_claim("o", [], allocation={"devices": {"results": [used]}})
+    there = [resource_slice("s", [device("d0")], nodeName="n0")]
+    cache = world(NODES, there, [resource_claim("c", asked), other])
+    shape = pod_row(pod_with("c")).shape
+    said = DYNAMIC_RESOURCES.beforehand(shape, cache.snapshot())
+    assert said == (
+        "request r: admin access to devices requires the "
+        "`resource.kubernetes.io/admin-access: true` label on the containing namespace"
+    )
+    cache.put_namespace("default", {"resource.kubernetes.io/admin-access": "true"})
+    nodes = cache.snapshot()
+    assert DYNAMIC_RESOURCES.beforehand(shape, nodes) is None
+    assert DYNAMIC_RESOURCES.mask(shape, nodes).tolist() == [True, False, False, False]
+    [(_, made)] = nodes.devices.allocations(shape.devices, nodes, "n0")
+    assert made["devices"]["results"][0]["adminAccess"] is True
+
+
 def test_a_claim_of_a_template_is_for_its_own_pod():
     made = pod_with()
     made["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "t"}]

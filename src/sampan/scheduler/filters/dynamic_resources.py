@@ -7,7 +7,7 @@ from sampan.scheduler.snapshot import BoolArray, Snapshot
 
 
 def beforehand(pod: PodShape, nodes: Snapshot) -> str | None:
-    return nodes.devices.beforehand(pod.devices) if pod.devices else None
+    return nodes.devices.beforehand(pod.devices, nodes.namespaces) if pod.devices else None
 
 
 def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
