@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sampan.testing.leftovers import leftovers
 from sampan.testing.processes import Program, eventually
@@ -179,3 +180,53 @@ def test_a_real_node_of_its_own_runs_pods_of_a_cluster(own_cluster, archive):
         helper.run("reset", "--yes")
     assert leftovers(data) == {}
     shutil.rmtree(root)
+
+
+TOKEN = """
+apiVersion: v1
+kind: Secret
+metadata: {name: bootstrap-token-abcdef, namespace: kube-system}
+type: bootstrap.kubernetes.io/token
+stringData:
+  token-id: abcdef
+  token-secret: 0123456789abcdef
+  usage-bootstrap-authentication: "true"
+  auth-extra-groups: system:bootstrappers:new
+"""
+GRANTED = {  # as kubeadm grants it: who asks, whose request is approved, who renews
+    "join": ("system:node-bootstrapper", "system:bootstrappers"),
+    "approve": (
+        "system:certificates.k8s.io:certificatesigningrequests:nodeclient",
+        "system:bootstrappers",
+    ),
+    "renew": (
+        "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+        "system:nodes",
+    ),
+}
+
+
+def test_a_node_joins_with_a_bootstrap_token(own_cluster, tmp_path):
+    """[A1] the token gets it a certificate of its own, and nothing else"""
+    own_cluster.up("--runtime", "none")
+    kubectl = own_cluster.kubectl
+    kubectl("apply", "-f", "-", stdin=TOKEN)
+    for name, (role, group) in GRANTED.items():
+        kubectl("create", "clusterrolebinding", name, f"--clusterrole={role}", f"--group={group}")
+    config = yaml.safe_load(own_cluster.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": "abcdef.0123456789abcdef"}
+    first = tmp_path / "bootstrap"
+    first.write_text(yaml.safe_dump(config))
+    first.chmod(0o600)
+    flags = ("--bootstrap-kubeconfig", str(first), "--node-name", "three", "--runtime", "simulated")
+    with kubelet(tmp_path / "three", *flags):
+        eventually(lambda: " Ready " in kubectl("get", "node", "three"))
+        (request,) = kubectl.get("csr")["items"]
+        assert request["spec"]["username"] == "system:bootstrap:abcdef"
+        assert request["status"]["conditions"][0]["type"] == "Approved"
+    own = tmp_path / "three" / "pki"
+    assert oct((own / "kubelet-client.key").stat().st_mode)[-3:] == "600"
+    kubectl("delete", "secret", "-n", "kube-system", "bootstrap-token-abcdef")
+    with kubelet(tmp_path / "three", *flags):  # again, without a token that is good for anything
+        eventually(lambda: " Ready " in kubectl("get", "node", "three"))
+    assert len(kubectl.get("csr")["items"]) == 1

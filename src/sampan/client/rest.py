@@ -10,6 +10,7 @@ import asyncio
 import base64
 import math
 import random
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -267,14 +268,10 @@ def connect(
     clock: Clock,
     rng: random.Random | None = None,
     user_agent: str = "sampan",
+    context: ssl.SSLContext | None = None,
 ) -> RestClient:
-    """A client for what a kubeconfig says."""
-    context = tls.client_context(
-        ca_data=connection.ca,
-        cert_data=connection.certificate,
-        key_data=connection.key,
-        verify=not connection.insecure_skip_tls_verify,
-    )
+    """A client for what a kubeconfig says; `context` is its own where the caller renews it."""
+    context = context or context_of(connection)
     http = HttpClient(ssl_context=context, server_hostname=connection.tls_server_name or None)
     return RestClient(
         http,
@@ -283,6 +280,15 @@ def connect(
         rng=rng or random.Random(),
         credentials=Credentials(connection, clock).headers,
         user_agent=user_agent,
+    )
+
+
+def context_of(connection: Connection) -> ssl.SSLContext:
+    return tls.client_context(
+        ca_data=connection.ca,
+        cert_data=connection.certificate,
+        key_data=connection.key,
+        verify=not connection.insecure_skip_tls_verify,
     )
 
 

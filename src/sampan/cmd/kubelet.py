@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sampan.client import kubeconfig
 from sampan.client.absent import AbsentClient
-from sampan.client.rest import RestClient, connect
+from sampan.client.rest import RestClient, connect, context_of
 from sampan.cmd import machine, nodes, pki
 from sampan.cmd.data_dir import DataDir, DataDirError, Lock, find_data_dir, open_data_dir
 from sampan.cmd.errors import CannotStart
@@ -36,12 +36,16 @@ if TYPE_CHECKING:
     from sampan.kubelet.kubelet import Kubelet
     from sampan.kubelet.server import KubeletServer
 
-NO_SUCH_NODE = "--kubeconfig or --join says where the API is; without both, --manifests is needed"
+NO_SUCH_NODE = (
+    "--kubeconfig, --bootstrap-kubeconfig or --join says where the API is; without any, "
+    "--manifests is needed"
+)
 
 
 def run(settings: NodeProcessSettings) -> int:
     try:
-        if not (settings.kubeconfig or settings.join or settings.up.node.standalone):
+        known = settings.kubeconfig or settings.join or settings.bootstrap_kubeconfig
+        if not (known or settings.up.node.standalone):
             raise CannotStart(NO_SUCH_NODE)
         data = open_data_dir(settings.up.data_dir)
         lock = Lock.take(data)
@@ -97,9 +101,10 @@ class NodeProcess:
         )
         self._node: _Node | None = None
         self._client: AbsentClient | RestClient | None = None
+        self._tasks = Tasks("node certificates")
 
     async def start(self) -> None:
-        connection = self._connection()
+        connection = await self._connection()
         tls = self._server_tls(connection)
         self._node = node = self._chosen_node()
         await node.prepare()
@@ -107,6 +112,7 @@ class NodeProcess:
         await node.start(lambda _user: client, Metrics(), tls)
 
     async def stop(self) -> None:
+        await self._tasks.stop()
         if self._node is not None:
             await self._node.stop()
         if isinstance(self._client, RestClient):
@@ -130,10 +136,34 @@ class NodeProcess:
     def _made_client(self, connection: kubeconfig.Connection | None) -> AbsentClient | RestClient:
         if connection is None:
             return AbsentClient()
-        return connect(connection, clock=self._clock, user_agent="sampan-kubelet")
+        context = context_of(connection)
+        client = connect(
+            connection, clock=self._clock, user_agent="sampan-kubelet", context=context
+        )
+        if self._bootstraps:
+            from sampan.cmd import bootstrap
 
-    def _connection(self) -> kubeconfig.Connection | None:
+            root, name = self._data.pki, self._identity.name
+            self._tasks.supervise(
+                "renewal", lambda: bootstrap.keep_fresh(client, context, root, name, self._clock)
+            )
+        return client
+
+    @property
+    def _bootstraps(self) -> bool:
+        """As upstream: a kubeconfig that is there already needs no other."""
         settings = self._settings
+        return bool(settings.bootstrap_kubeconfig) and not (
+            settings.kubeconfig and Path(settings.kubeconfig).exists()
+        )
+
+    async def _connection(self) -> kubeconfig.Connection | None:
+        settings = self._settings
+        if self._bootstraps:
+            from sampan.cmd import bootstrap
+
+            first = _read(settings.bootstrap_kubeconfig)
+            return await bootstrap.joined(first, self._data.pki, self._identity.name, self._clock)
         if settings.join:
             return self._joined(find_data_dir(settings.join))
         if not settings.kubeconfig:

@@ -147,7 +147,7 @@ def _node_settings(given: argparse.Namespace) -> NodeProcessSettings:
         manifest_url=given.manifest_url,
         manifest_url_headers=tuple(given.manifest_url_header),
         register=given.register_node,
-        standalone=not (given.kubeconfig or given.join)
+        standalone=not (given.kubeconfig or given.join or given.bootstrap_kubeconfig)
         and bool(given.manifests or given.manifest_url),
         labels=dict(given.node_labels),
         taints=tuple(given.register_with_taints),
@@ -168,6 +168,7 @@ def _node_settings(given: argparse.Namespace) -> NodeProcessSettings:
         ),
         kubeconfig=given.kubeconfig,
         join=given.join,
+        bootstrap_kubeconfig=given.bootstrap_kubeconfig,
         tls_cert_file=given.tls_cert_file,
         tls_private_key_file=given.tls_private_key_file,
         client_ca_file=given.client_ca_file,
@@ -272,6 +273,8 @@ def _add_kubelet(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     add = kubelet.add_argument
     add("--kubeconfig", metavar="FILE", default="", help="the API server to join, and who we are")
     add("--join", metavar="DIR", default="", help="the data dir of a cluster on this machine")
+    add("--bootstrap-kubeconfig", metavar="FILE", default="",
+        help="the API server to join, and a token to ask for a certificate with")  # fmt: skip
     _add_node(kubelet)
     add("--runtime", choices=("cri", "simulated"), default="cri", help="default: %(default)s")
     add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")

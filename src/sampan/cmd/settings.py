@@ -66,6 +66,7 @@ class NodeProcessSettings:
     up: UpSettings  # what it shares with the node of an all-in-one cluster
     kubeconfig: str = ""  # how it reaches the API; empty: by `join`, or not at all
     join: str = ""  # the data directory of a cluster on this machine
+    bootstrap_kubeconfig: str = ""  # with what it asks for a certificate of its own
     tls_cert_file: str = ""
     tls_private_key_file: str = ""
     client_ca_file: str = ""  # who may call the node's HTTP server
