@@ -196,6 +196,10 @@ class Spaces(BaseWorld):
         super().__init__(plane)
         self.deleted, self.held = set(), set()
 
+    async def begin(self):
+        for number in (0, 1):
+            await self.do("namespace", number)
+
     async def do(self, verb, value):
         name = f"s{value}"
         match verb:

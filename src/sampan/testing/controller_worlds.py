@@ -17,7 +17,7 @@ from sampan.controllers.catalog import ControllerSettings, all_controllers
 from sampan.controllers.controller import Controller, selected
 from sampan.testing import virtual_time
 from sampan.testing.control_plane import ControlPlane
-from sampan.testing.faulty_client import Faults, FaultyClient
+from sampan.testing.faulty_client import Fate, Faults, FaultyClient
 
 Step = tuple[str, Any]
 SETTINGS = ControllerSettings(root_ca="PEM")
@@ -25,9 +25,8 @@ SETTINGS = ControllerSettings(root_ca="PEM")
 HEALING_SECONDS = 130.0
 
 FAULTS: list[st.SearchStrategy[Step]] = [
-    st.tuples(st.just("conflicts"), st.integers(1, 3)),
-    st.tuples(st.just("refusals"), st.integers(1, 3)),
-    st.tuples(st.just("lost answers"), st.integers(1, 2)),
+    st.tuples(st.just("writes"), st.lists(st.sampled_from(Fate), min_size=1, max_size=5)),
+    st.tuples(st.just("writes"), st.lists(st.sampled_from(Fate), min_size=1, max_size=5)),
     st.tuples(st.just("stall"), st.tuples(st.integers(0, 9), st.sampled_from([0.05, 20.0]))),
     st.tuples(st.just("cut"), st.booleans()),
     st.tuples(st.just("restart"), st.none()),
@@ -84,12 +83,8 @@ def play(
 
 async def _step(plane: ControlPlane, faults: Faults, world: World, verb: str, value: Any) -> None:
     match verb:
-        case "conflicts":
-            faults.conflicts += value
-        case "refusals":
-            faults.refusals += value
-        case "lost answers":
-            faults.lost_answers += value
+        case "writes":
+            faults.writes.extend(value)
         case "stall":
             faults.stall(*value)
         case "cut":

@@ -5,8 +5,10 @@ Invariant: what it lets through is what the real one answered; nothing is made u
     was cut has to be resumed or begun anew, as from any API server.
 """
 
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import field
+from enum import Enum
 from typing import TypeVar
 
 from sampan.api.errors import Conflict, Expired, InternalError, ServiceUnavailable, Timeout
@@ -19,14 +21,21 @@ from sampan.core.records import dataclass
 T = TypeVar("T")
 
 
+class Fate(Enum):
+    """What becomes of one write."""
+
+    FINE = "fine"
+    CONFLICT = "conflict"  # somebody was faster
+    REFUSED = "refused"  # for no reason of its own
+    UNANSWERED = "unanswered"  # it is done, and nobody hears of it
+
+
 @dataclass(slots=True)
 class Faults:
     """What goes wrong with the next calls; shared by all clients of one control plane."""
 
     clock: Clock
-    conflicts: int = 0  # so many changes find that somebody was faster
-    refusals: int = 0  # so many writes are refused for no reason of theirs
-    lost_answers: int = 0  # so many writes are done, and nobody hears of it
+    writes: deque[Fate] = field(default_factory=deque)  # of the next ones; then all goes well
     watches: set[str] = field(default_factory=set)  # which were ever opened
     stalled: dict[str, float] = field(default_factory=dict)  # until when a watch is silent
     cuts: dict[str, bool] = field(default_factory=dict)  # True: its revision is too old, too
@@ -42,7 +51,7 @@ class Faults:
         self.cuts = dict.fromkeys(self.watches, expired)
 
     def end(self) -> None:
-        self.conflicts = self.refusals = self.lost_answers = 0
+        self.writes.clear()
         self.stalled.clear()
         self.cuts.clear()
 
@@ -175,15 +184,13 @@ class FaultyClient:
         faults = self._faults
         if resource == EVENTS:  # nobody's decisions depend on them
             return await write()
-        if faults.refusals:
-            faults.refusals -= 1
+        fate = faults.writes.popleft() if faults.writes else Fate.FINE
+        if fate is Fate.REFUSED or (fate is Fate.CONFLICT and not changes):
+            # Creations and deletions are refused for who is there, not for being late.
             raise InternalError("etcdserver: request timed out")
-        # Creations and deletions are refused for who is there, not for being late.
-        if faults.conflicts and changes:
-            faults.conflicts -= 1
+        if fate is Fate.CONFLICT:
             raise Conflict("the object has been modified; please apply your changes to it")
         done = await write()
-        if faults.lost_answers:
-            faults.lost_answers -= 1
+        if fate is Fate.UNANSWERED:
             raise Timeout("the answer was lost")
         return done
