@@ -14,6 +14,8 @@ from sampan.api.resources import (
     PERSISTENT_VOLUMES,
     PODS,
     PRIORITY_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     SERVICES,
 )
 from sampan.apiserver.admission.chain import CONNECT, CREATE, DELETE, UPDATE, Plugin, kinds_of
@@ -28,6 +30,7 @@ _NEW = frozenset({CREATE})
 _POD = kinds_of(PODS)
 _CLAIM = kinds_of(PERSISTENT_VOLUME_CLAIMS)
 _REQUEST = frozenset({("certificates.k8s.io", "CertificateSigningRequest")})
+_DEVICE_CLAIMS = kinds_of(RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES)
 _RBAC = "rbac.authorization.k8s.io"
 # What has a pod template inside: PodSecurity tells about it.
 _TEMPLATES = frozenset({
@@ -58,6 +61,7 @@ class Row:
 OWN = (
     Row("CertificateRequester", "certificate_request", _NEW, _REQUEST, main_only=True),
     Row("RoleEscalation", "role_escalation", _WRITES, _ROLES),
+    Row("DeviceAdminAccess", "device_admin_access", _NEW, _DEVICE_CLAIMS, main_only=True),
 )
 ROWS = (
     Row("AlwaysAdmit", "always_admit", _EVERY, is_on=False),

@@ -1,0 +1,43 @@
+"""Who may administer devices that others use: claims in namespaces that are marked for it.
+
+Job: refuse adminAccess in claims and templates of other namespaces, as upstream's strategies do.
+"""
+
+from collections.abc import Iterator
+
+from sampan.api.errors import FieldError, field_forbidden, invalid
+from sampan.api.objects import Obj, labels_of, name_of
+from sampan.api.resources import NAMESPACES
+from sampan.apiserver.admission.chain import Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
+
+LABEL = "resource.kubernetes.io/admin-access"
+WHY = f"admin access to devices requires the `{LABEL}: true` label on the containing namespace"
+
+
+def plugin(parts: PluginParts) -> Steps:
+    find = parts.registry.find
+
+    def validate(attributes: Attributes) -> None:
+        obj = attributes.obj
+        if obj is None:
+            return
+        asked = list(_asked(obj))
+        if not asked:
+            return
+        namespace = find(NAMESPACES, "", attributes.namespace)
+        if namespace is None or labels_of(namespace).get(LABEL) != "true":
+            errors: list[FieldError] = [field_forbidden(path, WHY) for path in asked]
+            raise invalid(str(obj.get("kind")), "resource.k8s.io", name_of(obj), errors)
+
+    return Steps(validate=validate)
+
+
+def _asked(obj: Obj) -> Iterator[str]:
+    """The paths of the requests that ask for it, in a claim or in a template of claims."""
+    spec, path = obj.get("spec") or {}, "spec"
+    if obj.get("kind") == "ResourceClaimTemplate":
+        spec, path = spec.get("spec") or {}, "spec.spec"
+    for number, request in enumerate((spec.get("devices") or {}).get("requests") or ()):
+        if (request.get("exactly") or {}).get("adminAccess"):
+            yield f"{path}.devices.requests[{number}].exactly.adminAccess"
