@@ -36,7 +36,7 @@ async def claims(
         return ()
     selector = from_object((owner.get("spec") or {}).get("selector"))
     orphans = view.cache(PODS).by("orphans", namespace_of(owner))
-    if adopts_any(selector, orphans) and not await _lives(view, resource, owner):
+    if adopts_any(selector, orphans) and not await lives(view, resource, owner):
         orphans = []
     reference = controller_reference(resource, owner)
     patches = claim(PODS, owner, reference, selector, owned, orphans).actions
@@ -59,7 +59,8 @@ def may_adopt(caches: Caches, resource: Resource, pod: Obj | None) -> Iterable[s
             yield key_of(owner)
 
 
-async def _lives(view: View, resource: Resource, owner: Obj) -> bool:
+async def lives(view: View, resource: Resource, owner: Obj) -> bool:
+    """Asked of the server before an adoption: one that is being deleted must not adopt."""
     try:
         fresh = await view.client.get(resource, namespace_of(owner), name_of(owner))
     except NotFound:

@@ -40,6 +40,7 @@ from sampan.controllers.actions import (
     merge_patch,
     status_patch,
 )
+from sampan.controllers.adoption import lives
 from sampan.controllers.controller import Caches, Controller, View, own_key
 from sampan.controllers.deployment_sets import (
     REVISION,
@@ -269,7 +270,7 @@ async def _planned(view: View, key: str) -> Plan:
     sets = cache.by("controller", uid_of(deployment))
     orphans = cache.by("orphans", namespace_of(deployment))
     selector = from_object(deployment["spec"].get("selector"))
-    if adopts_any(selector, orphans) and not await _lives(view, deployment):
+    if adopts_any(selector, orphans) and not await lives(view, DEPLOYMENTS, deployment):
         orphans = []
     sets += await _made_already(view, deployment, sets)
     run = not is_rolling(deployment) and _old_pods_run(view, deployment, sets)
@@ -288,14 +289,6 @@ async def _made_already(view: View, deployment: Obj, sets: Sequence[Obj]) -> lis
         return []
     ours = (controller_of(found) or {}).get("uid") == uid_of(deployment)
     return [found] if ours and find_new_set(deployment, [found]) else []
-
-
-async def _lives(view: View, deployment: Obj) -> bool:
-    try:
-        fresh = await view.client.get(DEPLOYMENTS, namespace_of(deployment), name_of(deployment))
-    except NotFound:
-        return False
-    return uid_of(fresh) == uid_of(deployment) and not is_deleted(fresh)
 
 
 def _old_pods_run(view: View, deployment: Obj, sets: Sequence[Obj]) -> bool:

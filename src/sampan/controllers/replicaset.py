@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from sampan.api import pods as pod_facts
 from sampan.api.conditions import find, with_condition, without_condition
-from sampan.api.errors import NotFound
 from sampan.api.objects import (
     Obj,
     controller_of,
@@ -18,7 +17,6 @@ from sampan.api.objects import (
     key_of,
     labels_of,
     meta_of,
-    name_of,
     namespace_of,
     uid_of,
 )
@@ -35,6 +33,7 @@ from sampan.controllers.actions import (
     deletion,
     status_patch,
 )
+from sampan.controllers.adoption import lives
 from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
 from sampan.controllers.pod_control import (
     adopts_any,
@@ -185,7 +184,7 @@ async def _situation(view: View, kind: Kind, key: str) -> Situation | None:
         return None
     pods = view.cache(PODS)
     orphans = pods.by("orphans", namespace_of(owner))
-    if adopts_any(kind.selector(owner), orphans) and not await _lives(view, kind, owner):
+    if adopts_any(kind.selector(owner), orphans) and not await lives(view, kind.resource, owner):
         orphans = []
     owned = pods.by("controller", uid_of(owner))
     related: list[Obj] = []
@@ -193,15 +192,6 @@ async def _situation(view: View, kind: Kind, key: str) -> Situation | None:
         for sibling in _siblings(view, kind, owner):
             related += pods.by("controller", uid_of(sibling))
     return Situation(owner, owned, orphans, related)
-
-
-async def _lives(view: View, kind: Kind, owner: Obj) -> bool:
-    """Asked of the server before an adoption: one that is being deleted must not adopt."""
-    try:
-        fresh = await view.client.get(kind.resource, namespace_of(owner), name_of(owner))
-    except NotFound:
-        return False
-    return uid_of(fresh) == uid_of(owner) and not is_deleted(fresh)
 
 
 def _siblings(view: View, kind: Kind, owner: Obj) -> list[Obj]:

@@ -40,6 +40,7 @@ from sampan.controllers.actions import (
     deletion,
     status_patch,
 )
+from sampan.controllers.adoption import lives
 from sampan.controllers.controller import Caches, Controller, View, own_key
 from sampan.controllers.pod_control import (
     adopts_any,
@@ -370,7 +371,7 @@ async def _planned(view: View, key: str) -> Plan:
     pods = view.cache(PODS)
     orphans = [pod for pod in pods.by("orphans", namespace) if ordinal_of(owner, pod) >= 0]
     selector = from_object(owner["spec"].get("selector"))
-    if adopts_any(selector, orphans) and not await _lives(view, owner):
+    if adopts_any(selector, orphans) and not await lives(view, STATEFUL_SETS, owner):
         orphans = []
     owned = pods.by("controller", uid)
     claims = _claims(view, owner, owned)
@@ -394,14 +395,6 @@ def _claims(view: View, owner: Obj, pods: Sequence[Obj]) -> dict[str, Obj]:
             if there is not None:
                 found[name_of(wanted)] = there
     return found
-
-
-async def _lives(view: View, owner: Obj) -> bool:
-    try:
-        fresh = await view.client.get(STATEFUL_SETS, namespace_of(owner), name_of(owner))
-    except NotFound:
-        return False
-    return uid_of(fresh) == uid_of(owner) and not is_deleted(fresh)
 
 
 def _set_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
