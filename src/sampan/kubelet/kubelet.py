@@ -8,7 +8,6 @@ Owner: cmd/ builds one per node.
 import asyncio
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from sampan.api.objects import Obj, uid_of
@@ -21,8 +20,6 @@ from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.kubelet.allocation import Allocations
-from sampan.kubelet.cgroup_limits import Limits, shares_of
-from sampan.kubelet.cgroups import CgroupFailure, Cgroups, find_hierarchies
 from sampan.kubelet.heartbeat import Heartbeat
 from sampan.kubelet.hooks import Hooks
 from sampan.kubelet.image_access import ImageAccess
@@ -32,9 +29,9 @@ from sampan.kubelet.images import ImagePuller
 from sampan.kubelet.kill import Killer
 from sampan.kubelet.log_rotation import LogRotation
 from sampan.kubelet.mirror import Mirrors
-from sampan.kubelet.node_machine import SIMULATED, Machine, less_reserved, read_machine
+from sampan.kubelet.node_machine import Machine
+from sampan.kubelet.node_parts import API, facts_of, machine_of, made_cgroups, sources_of
 from sampan.kubelet.node_stats import NodeStats
-from sampan.kubelet.node_status import allocatable_of
 from sampan.kubelet.observed import Observations
 from sampan.kubelet.perform import Performer
 from sampan.kubelet.pod_state import Cause, Phase
@@ -59,13 +56,11 @@ from sampan.kubelet.status import Verdict
 from sampan.kubelet.sync_loop import SyncLoop
 from sampan.kubelet.system_oom import SystemOom
 from sampan.kubelet.timed import timed
-from sampan.kubelet.translate import Dns, NodeFacts
+from sampan.kubelet.translate import NodeFacts
 from sampan.kubelet.volumes.node_volumes import NodeVolumes
 from sampan.kubelet.volumes.simulated_volumes import SimulatedVolumes
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 from sampan.kubelet.volumes_hook import Volumes
-
-API = "api"
 
 
 class Kubelet:
@@ -114,8 +109,8 @@ class Kubelet:
         self._own_objects: TrackedObjects | None = None
         if objects is None:
             objects = self._own_objects = TrackedObjects(client, clock=clock, rng=rng)
-        machine = _machine(settings)
-        self._volumes = self._made_volumes(objects, _facts(settings, machine), rng)
+        machine = machine_of(settings)
+        self._volumes = self._made_volumes(objects, facts_of(settings, machine), rng)
         self._probes = self._made_probes(events, rng)
         self._rotation = LogRotation(
             runtime,
@@ -124,7 +119,7 @@ class Kubelet:
             most_files=settings.container_log_max_files,
             clock=clock,
         )
-        self._cgroups = _made_cgroups(settings, machine)
+        self._cgroups = made_cgroups(settings, machine)
         steps = self._steps(events, machine, metrics)
         self._workers = PodWorkers(steps, tasks=self._tasks, clock=clock, metrics=metrics, rng=rng)
         self._heartbeat = Heartbeat(
@@ -347,7 +342,7 @@ class Kubelet:
             services=self._no_services
             if settings.simulated or settings.standalone
             else self._all_services,
-            node=_facts(settings, machine),
+            node=facts_of(settings, machine),
             clock=clock,
             metrics=metrics,
             cgroups=self._cgroups,
@@ -459,74 +454,3 @@ class Kubelet:
 
     def _container_counts(self) -> dict[tuple[str, ...], float]:
         return {(state,): float(n) for state, n in self._observations.count().containers.items()}
-
-
-def sources_of(settings: KubeletSettings) -> list[str]:
-    """All of them must have spoken before anything is cleaned up."""
-    there = {
-        API: not settings.standalone,
-        FILE: bool(settings.manifests),
-        HTTP: bool(settings.manifest_url),
-    }
-    return [source for source, wanted in there.items() if wanted]
-
-
-def _made_cgroups(settings: KubeletSettings, machine: Machine) -> Cgroups | None:
-    """None: the runtime puts containers where it likes, and pods have no limits of their own."""
-    if settings.simulated or not settings.cgroup_root:
-        return None
-    hierarchies = find_hierarchies()
-    if hierarchies is None:
-        raise CgroupFailure("this machine has no cgroups for cpu and memory")
-    cgroups = Cgroups(
-        settings.cgroup_root,
-        hierarchies,
-        pids_limit=settings.pod_pids_limit,
-        driver=settings.cgroup_driver,
-        runtime_name=settings.runtime_name,
-        room=_room_of_pods(settings, machine) if "pods" in settings.enforce_allocatable else None,
-    )
-    cgroups.prepare()
-    return cgroups
-
-
-def _room_of_pods(settings: KubeletSettings, machine: Machine) -> Limits:
-    """What all pods together may use: as upstream, evictions begin before that is reached."""
-    asked = settings.reserved
-    return Limits(
-        cpu_shares=shares_of(machine.capacity.cpu_milli - asked.cpu_milli),
-        memory_bytes=machine.capacity.memory_bytes - asked.memory_bytes,
-        pids=0,
-    )
-
-
-def _machine(settings: KubeletSettings) -> Machine:
-    if not settings.simulated:
-        found = read_machine(settings.root_dir, settings.capacity)
-        if settings.capacity is not None:
-            return found
-        return replace(found, capacity=less_reserved(found.capacity, settings))
-    return Machine(
-        settings.capacity or SIMULATED.capacity,
-        kernel_version=SIMULATED.kernel_version,
-        os_image=SIMULATED.os_image,
-    )
-
-
-def _facts(settings: KubeletSettings, machine: Machine) -> NodeFacts:
-    return NodeFacts(
-        node_name=settings.node_name,
-        root_dir=settings.root_dir,
-        log_root=settings.log_dir,
-        node_ips=settings.node_ips,
-        hostname=settings.hostname or settings.node_name,
-        cluster_domain=settings.cluster_domain,
-        cluster_dns=settings.cluster_dns,
-        node_dns=Dns(settings.host_dns, settings.host_searches, settings.host_dns_options),
-        hosts_file=settings.hosts_file,
-        memory_bytes=machine.capacity.memory_bytes,
-        allocatable=allocatable_of(machine),
-        default_seccomp=settings.default_seccomp,
-        cgroup_root=settings.cgroup_root,
-        cgroup_driver=settings.cgroup_driver,
-    )
