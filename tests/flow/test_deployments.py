@@ -1,5 +1,9 @@
 from sampan.api.resources import DEPLOYMENTS, EVENTS, PODS, REPLICA_SETS
-from sampan.testing.control_plane import story
+from sampan.controllers.deployment import deployment_controller
+from sampan.controllers.replicaset import replicaset_controller
+from sampan.testing import virtual_time
+from sampan.testing.control_plane import ControlPlane, story
+from sampan.testing.faulty_client import Fate, Faults, FaultyClient
 
 with_deployments = story(
     ["deployment-controller", "replicaset-controller", "garbage-collector-controller"]
@@ -269,3 +273,25 @@ async def test_a_quiet_deployment_is_left_alone(plane):
     before = plane.store.revision
     await plane.settled(seconds=3600)
     assert plane.store.revision == before or plane.store.revision - before <= 60  # events expire
+
+
+def test_a_set_whose_making_nobody_heard_of_is_no_collision():
+    async def inside():
+        clock = virtual_time.LoopClock()
+        faults = Faults(clock)
+        plane = ControlPlane(
+            lambda: [deployment_controller(), replicaset_controller()],
+            around=lambda client: FaultyClient(client, faults),
+        )
+        async with plane:
+            await plane.settled()
+            faults.writes.append(Fate.UNANSWERED)
+            faults.stalled[REPLICA_SETS.group_resource] = clock.monotonic() + 5.0
+            await created(plane, 2)
+            await plane.settled(seconds=10)
+            await plane.settled()
+            assert await sizes(plane) == {"v1": 2}
+            assert len((await plane.client.list(REPLICA_SETS, "default")).items) == 1
+            assert "collisionCount" not in (await shown(plane))["status"]
+
+    virtual_time.run(inside())
