@@ -70,6 +70,20 @@ def _bad(names: list[str], rest: str) -> str:
     return f"{_plural(names)} {_quoted(names)} {rest}"
 
 
+def _setters(pod: Pod, is_bad: Callable[[Obj], object]) -> str:
+    """`pod and containers "a", "b"`: whose security context is bad; empty: nobody's."""
+    who = ["pod"] if is_bad(pod.context) else []
+    names = [one["name"] for one in pod.containers() if is_bad(_own(one))]
+    if names:
+        who.append(f"{_plural(names)} {_quoted(names)}")
+    return " and ".join(who)
+
+
+def _has_own_users(pod: Pod, version: Version) -> bool:
+    """Root in a user namespace is nobody on the node."""
+    return version >= (1, 35) and pod.spec.get("hostUsers") is False
+
+
 def _privileged(pod: Pod, _: Version) -> Found:
     names = [one["name"] for one in pod.containers() if _own(one).get("privileged")]
     if not names:
@@ -134,25 +148,16 @@ def _apparmor(pod: Pod, _: Version) -> Found:
         allowed = value in ("", "runtime/default") or value.startswith("localhost/")
         if key.startswith(_APPARMOR) and not allowed:
             bad.append(f'annotation {key}="{value}"')
-    unconfined = [
-        where
-        for where, context in _contexts(pod)
-        if (context.get("appArmorProfile") or {}).get("type") == "Unconfined"
-    ]
-    bad = [
-        f'{where} must not set AppArmor profile type to "Unconfined"' for where in unconfined
-    ] + bad
-    return (
-        ("forbidden AppArmor profile" + ("s" if len(bad) > 1 else ""), ", ".join(bad))
-        if bad
-        else None
-    )
+    who = _setters(pod, lambda one: (one.get("appArmorProfile") or {}).get("type") == "Unconfined")
+    if who:
+        bad.insert(0, f'{who} must not set AppArmor profile type to "Unconfined"')
+    return (_plural(bad, "forbidden AppArmor profile"), ", ".join(bad)) if bad else None
 
 
-def _contexts(pod: Pod) -> Iterator[tuple[str, Obj]]:
-    yield "pod", pod.context
+def _contexts(pod: Pod) -> Iterator[Obj]:
+    yield pod.context
     for container in pod.containers():
-        yield f'container "{container["name"]}"', _own(container)
+        yield _own(container)
 
 
 _SELINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t")
@@ -161,27 +166,34 @@ _SELINUX_ENGINE = "container_engine_t"  # allowed since 1.31
 
 def _selinux(pod: Pod, version: Version) -> Found:
     allowed = (*_SELINUX_TYPES, _SELINUX_ENGINE) if version >= (1, 31) else _SELINUX_TYPES
-    setters, types, user, role = [], set(), False, False
-    for where, context in _contexts(pod):
+
+    def wrong(context: Obj) -> bool:
         options = context.get("seLinuxOptions") or {}
-        wrong_type = (options.get("type") or "") not in allowed
-        if wrong_type:
-            types.add(f'type "{options["type"]}"')
-        user, role = user or bool(options.get("user")), role or bool(options.get("role"))
-        if wrong_type or options.get("user") or options.get("role"):
-            setters.append(where)
-    if not setters:
+        return (
+            (options.get("type") or "") not in allowed
+            or bool(options.get("user"))
+            or bool(options.get("role"))
+        )
+
+    who = _setters(pod, wrong)
+    if not who:
         return None
-    said = sorted(types) + (["user may not be set"] if user else [])
-    said += ["role may not be set"] if role else []
-    who = " and ".join(setters)
+    every = [context.get("seLinuxOptions") or {} for context in _contexts(pod)]
+    types = sorted({one["type"] for one in every if (one.get("type") or "") not in allowed})
+    said = [f"{_plural(types, 'type')} {_quoted(types)}"] if types else []
+    said += ["user may not be set"] if any(one.get("user") for one in every) else []
+    said += ["role may not be set"] if any(one.get("role") for one in every) else []
     return (
         "seLinuxOptions",
         f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(said)}",
     )
 
 
-def _proc_mount(pod: Pod, _: Version) -> Found:
+def _proc_mount(pod: Pod, version: Version) -> Found:
+    return None if _has_own_users(pod, version) else _proc_mount_restricted(pod, version)
+
+
+def _proc_mount_restricted(pod: Pod, _: Version) -> Found:
     bad = [one for one in pod.containers() if _own(one).get("procMount") not in (None, "Default")]
     if not bad:
         return None
@@ -216,45 +228,41 @@ def _seccomp_baseline(pod: Pod, version: Version) -> Found:
             if about and value == "unconfined":
                 bad.append(f'{key}="{value}"')
         return ("seccompProfile", f"forbidden annotation {', '.join(bad)}") if bad else None
-    for where, context in _contexts(pod):
-        if (context.get("seccompProfile") or {}).get("type") == "Unconfined":
-            bad.append(where)
-    if not bad:
+    who = _setters(pod, lambda one: (one.get("seccompProfile") or {}).get("type") == "Unconfined")
+    if not who:
         return None
     return "seccompProfile", (
-        f'{" and ".join(bad)} must not set securityContext.seccompProfile.type to "Unconfined"'
+        f'{who} must not set securityContext.seccompProfile.type to "Unconfined"'
     )
 
 
 def _windows_host_process(pod: Pod, _: Version) -> Found:
-    bad = [
-        where
-        for where, context in _contexts(pod)
-        if (context.get("windowsOptions") or {}).get("hostProcess")
-    ]
-    if not bad:
+    who = _setters(pod, lambda one: (one.get("windowsOptions") or {}).get("hostProcess"))
+    if not who:
         return None
-    return "hostProcess", (
-        f"{' and '.join(bad)} must not set securityContext.windowsOptions.hostProcess=true"
-    )
+    return "hostProcess", f"{who} must not set securityContext.windowsOptions.hostProcess=true"
 
 
 def _host_probes(pod: Pod, _: Version) -> Found:
     """Since 1.34: probes and hooks may not name a host."""
-    bad = []
+    names: set[str] = set()
+    hosts: set[str] = set()
     for container in pod.containers():
         handlers = [container.get(one) or {} for one in ("livenessProbe", "readinessProbe",
                                                          "startupProbe")]  # fmt: skip
         lifecycle = container.get("lifecycle") or {}
         handlers += [lifecycle.get(one) or {} for one in ("postStart", "preStop")]
-        if any((one.get(kind) or {}).get("host") for one in handlers
-               for kind in ("httpGet", "tcpSocket")):  # fmt: skip
-            bad.append(container["name"])
-    return (
-        ("probe or lifecycle host", _bad(bad, "must not set the host of a probe or hook"))
-        if bad
-        else None
-    )
+        asked = ((one.get(kind) or {}).get("host") for one in handlers
+                 for kind in ("httpGet", "tcpSocket"))  # fmt: skip
+        named = {str(host) for host in asked if host}
+        if named:
+            names.add(container["name"])
+            hosts |= named
+    if not names:
+        return None
+    verb = "use" if len(names) > 1 else "uses"
+    what = _plural(sorted(hosts), "probe or lifecycle host")
+    return "probe or lifecycle host", _bad(sorted(names), f"{verb} {what} {_quoted(sorted(hosts))}")
 
 
 _RESTRICTED_VOLUMES = frozenset({
@@ -314,7 +322,9 @@ def _capabilities_restricted(pod: Pod, version: Version) -> Found:
     return ("unrestricted capabilities", "; ".join(said)) if said else None
 
 
-def _run_as_non_root(pod: Pod, _: Version) -> Found:
+def _run_as_non_root(pod: Pod, version: Version) -> Found:
+    if _has_own_users(pod, version):
+        return None
     whole = pod.context.get("runAsNonRoot")
     explicit = [one["name"] for one in pod.containers() if _own(one).get("runAsNonRoot") is False]
     if explicit or whole is False:
@@ -332,7 +342,9 @@ def _run_as_non_root(pod: Pod, _: Version) -> Found:
     )
 
 
-def _run_as_user(pod: Pod, _: Version) -> Found:
+def _run_as_user(pod: Pod, version: Version) -> Found:
+    if _has_own_users(pod, version):
+        return None
     names = [one["name"] for one in pod.containers() if _own(one).get("runAsUser") == 0]
     who = ["pod"] if pod.context.get("runAsUser") == 0 else []
     if names:
@@ -379,6 +391,7 @@ _CHECKS: tuple[tuple[str, Version, Version, Check], ...] = (
     (BASELINE, (1, 34), _ALWAYS, _host_probes),
     (BASELINE, (1, 0), _ALWAYS, _privileged),
     (BASELINE, (1, 0), _ALWAYS, _proc_mount),
+    (RESTRICTED, (1, 35), _ALWAYS, _proc_mount_restricted),
     (RESTRICTED, (1, 0), _ALWAYS, _volumes),
     (RESTRICTED, (1, 0), _ALWAYS, _run_as_non_root),
     (RESTRICTED, (1, 23), _ALWAYS, _run_as_user),
@@ -392,4 +405,5 @@ _REPLACED: dict[Check, Version] = {
     _capabilities: (1, 22),
     _seccomp_baseline: (1, 19),
     _host_paths: (1, 0),
+    _proc_mount: (1, 35),
 }
