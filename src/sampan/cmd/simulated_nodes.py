@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # A simulated runtime loses no events and a process is not partitioned from itself: a thousand nodes
 # need not say every ten seconds that they are well. Still twice within a lease of 40 s.
 MANY_HEARTBEAT_SECONDS = 20.0
-MANY_RELIST_SECONDS = 60.0
+MANY_RELIST_SECONDS = 120.0  # less than what makes an agent count as stuck
 # With more nodes than this nobody reads that a pretended image was pulled: three events for each
 # pod would take longer to write, and more memory, than all else that is known about it.
 MANY_NODES = 20
