@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from sampan.controllers.catalog import (
@@ -31,3 +33,10 @@ def test_those_that_need_a_key_are_known_where_there_is_none():
 def test_each_acts_as_an_account_of_its_own():
     for one in all_controllers(EVERYTHING):
         assert user_name(one.name).startswith("system:")
+
+
+def test_each_has_a_line_in_the_documentation():
+    document = (Path(__file__).parents[3] / "docs" / "controllers.md").read_text()
+    for one in all_controllers(EVERYTHING):
+        short = " | ".join([one.name, *one.aliases])
+        assert f"| {short} |" in document, short
