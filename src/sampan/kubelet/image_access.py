@@ -30,15 +30,17 @@ class ImageAccess:
         self._directory = Path(directory) if directory else None
         self._records: dict[str, Record | None] = {}
 
-    def is_everybodys(self, image_id: str, repository: str) -> bool:
-        """No need to look for credentials."""
+    def is_everybodys(self, image_id: str) -> bool:
+        """No need to look for credentials. What anybody may pull under one name is no secret under
+        another, which may be an imported one that cannot be pulled at all."""
         record = self._record(image_id)
-        return record is None or EVERYBODY in record.get(repository, ())
+        return record is None or any(EVERYBODY in marks for marks in record.values())
 
     def may_use(self, image_id: str, repository: str, offered: Iterable[Credentials]) -> bool:
         record = self._record(image_id)
-        known = set() if record is None else set(record.get(repository, ()))
-        return record is None or EVERYBODY in known or not known.isdisjoint(map(hashed, offered))
+        if record is None or self.is_everybodys(image_id):
+            return True
+        return not set(record.get(repository, ())).isdisjoint(map(hashed, offered))
 
     def pulled(self, image_id: str, repository: str, by: Credentials | None) -> None:
         """`by`: None where everybody of the node could have pulled it."""

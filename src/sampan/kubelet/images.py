@@ -87,7 +87,7 @@ class ImagePuller:
 
     async def _may_use(self, image: Image, reference: Reference, secrets: Sequence[Obj]) -> bool:
         """Could this pod have pulled it? One that somebody had to log in for is not everybody's."""
-        if self._access.is_everybodys(image.id, reference.repository):
+        if self._access.is_everybodys(image.id):
             return True
         found = await self._credentials.of(reference, secrets)
         return self._access.may_use(image.id, reference.repository, found.all)
