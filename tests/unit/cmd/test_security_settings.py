@@ -2,6 +2,7 @@
 
 import json
 
+import orjson
 import pytest
 
 from sampan.apiserver.settings import ApiServerSettings
@@ -83,8 +84,81 @@ def test_files_become_settings(tmp_path):
         ({"oidc_issuer": "http://plain", "oidc_client_id": "x"}, "https"),
         ({"audit_log": "/x"}, "--audit-policy-file"),
         ({"token_file": "/does/not/exist"}, "cannot read"),
+        ({"enabled_plugins": ("ImagePolicyWebhook",)}, "needs a configuration"),
+        ({"fairness": "maybe"}, "--enable-priority-and-fairness"),
+        ({"reads_in_flight": 0}, "at least 1"),
+        ({"account_extend": "x"}, "--service-account-extend-token-expiration"),
+        ({"authentication_config": "/does/not/exist"}, "/does/not/exist"),
+        ({"authorization_config": "/x", "authorization_modes": ("RBAC",)}, "can not be specified"),
+        (
+            {"authentication_config": "/x", "oidc_issuer": "https://x", "oidc_client_id": "c"},
+            "mutually exclusive",
+        ),
     ],
 )
 def test_a_choice_that_cannot_work_is_one_sentence(chosen, why):
     with pytest.raises(CannotStart, match=why):
         settings(**chosen)
+
+
+def written(path, document):
+    path.write_bytes(orjson.dumps(document))
+    return str(path)
+
+
+def test_plugins_are_configured_by_a_file(tmp_path):
+    hook = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "x",
+        "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+        "clusters": [{"name": "x", "cluster": {"server": "https://images.example/"}}],
+        "users": [{"name": "x", "user": {}}],
+    }
+    written(tmp_path / "hook", hook)
+    written(tmp_path / "beside", {"limitedResources": [{"resource": "pods"}]})
+    policy = {"kubeConfigFile": "hook", "allowTTL": 50, "retryBackoff": 100, "defaultAllow": True}
+    selectors = {"clusterDefaultNodeSelector": "a=b", "team": "c=d"}
+    plugins = [
+        {"name": "ImagePolicyWebhook", "configuration": {"imagePolicy": policy}},
+        {
+            "name": "PodNodeSelector",
+            "configuration": {"podNodeSelectorPluginConfig": selectors},
+        },
+        {"name": "PodTolerationRestriction", "configuration": {"default": [{"key": "k"}]}},
+        {"name": "ResourceQuota", "path": "beside"},
+    ]
+    file = written(tmp_path / "admission", {"plugins": plugins})
+    made = settings(
+        admission_file=file, enabled_plugins=("ImagePolicyWebhook",), unreachable_seconds=60
+    ).admission
+    assert made.image_policy.target.url == "https://images.example/"
+    assert (made.image_policy.allowed_seconds, made.image_policy.denied_seconds) == (50, 30)
+    assert (made.image_policy.retry_seconds, made.image_policy.allows_on_failure) == (0.1, True)
+    assert made.node_selectors.cluster_default == "a=b"
+    assert made.node_selectors.allowed == {"team": "c=d"}
+    assert made.tolerations.defaults == ({"key": "k"},)
+    assert made.limited_resources == ({"resource": "pods"},)
+    assert (made.not_ready_seconds, made.unreachable_seconds) == (300, 60)
+    nothing = written(tmp_path / "nothing", {"plugins": [{"name": "Priority"}]})
+    with pytest.raises(CannotStart, match="Priority has nothing to configure"):
+        settings(admission_file=nothing)
+
+
+def test_who_may_stay_anonymous_is_said_in_one_place(tmp_path):
+    kind = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration"}
+    paths = {"enabled": True, "conditions": [{"path": "/livez"}]}
+    file = written(tmp_path / "a", {**kind, "anonymous": paths})
+    assert settings(authentication_config=file).anonymous_paths == {"/livez"}
+    with pytest.raises(CannotStart, match="--anonymous-auth flag cannot be set"):
+        settings(authentication_config=file, anonymous="true")
+    every = written(tmp_path / "b", {**kind, "anonymous": {"enabled": True}})
+    assert settings(authentication_config=every).anonymous_paths is None
+    nobody = written(tmp_path / "c", {**kind, "anonymous": {"enabled": False}})
+    assert settings(authentication_config=nobody).anonymous_paths == frozenset()
+
+
+def test_seats_are_both_limits_together():
+    made = settings(reads_in_flight=30, writes_in_flight=20)
+    assert (made.request_seats, made.max_requests_in_flight) == (50, 30)
+    assert settings(fairness="false").request_seats == 0
