@@ -132,7 +132,7 @@ def test_plugins_are_configured_by_a_file(tmp_path):
     made = settings(
         admission_file=file, enabled_plugins=("ImagePolicyWebhook",), unreachable_seconds=60
     ).admission
-    assert made.image_policy.target.url == "https://images.example/"
+    assert made.image_policy.target.url == "https://images.example"
     assert (made.image_policy.allowed_seconds, made.image_policy.denied_seconds) == (50, 30)
     assert (made.image_policy.retry_seconds, made.image_policy.allows_on_failure) == (0.1, True)
     assert made.node_selectors.cluster_default == "a=b"
