@@ -401,8 +401,10 @@ class Scheduler:
         nodes, profile = self._cache.snapshot(), self._profiles[row.scheduler]
         refused: Mapping[str, tuple[str, ...]] = {}
         best_nodes: tuple[tuple[str, int, Mapping[str, int]], ...] = ()
-        if isinstance(decision, Refused) or self._queue.count(Place.ACTIVE) < CROWD:
+        alone = self._queue.count(Place.ACTIVE) < CROWD
+        if alone or isinstance(decision, Refused):
             refused = refusing(row, nodes, profile)
+        if alone:
             best_nodes = best_of(row, nodes, profile)
         now = self._clock.now()
         self.records.put(Record(now, row, decision, refused, best_nodes, said))
