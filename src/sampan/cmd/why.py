@@ -16,7 +16,7 @@ from sampan.client import kubeconfig, rest
 from sampan.cmd.diagnosis import Finding, diagnosis
 from sampan.core.clock import SystemClock
 from sampan.scheduler.decide import Chosen
-from sampan.scheduler.rows import node_of
+from sampan.scheduler.rows import DEFAULT_SCHEDULER, node_of, scheduler_of
 from sampan.scheduler.what_if import Explained, explained, fetched
 
 MOST_NAMES = 5
@@ -100,9 +100,12 @@ def answer(pod: Obj, found: Explained, findings: Sequence[Finding] = ()) -> list
         lines += ["", "Were it to be placed now:"]
     else:
         lines = [f"{title} is Pending and has no node."]
-        said = _condition(pod)
-        if said:
+        if said := _condition(pod):
             lines.append(f"The scheduler said: {said}")
+        elif (scheduler := scheduler_of(pod)) != DEFAULT_SCHEDULER:
+            lines.append(
+                f"It asks for the scheduler {scheduler}, which has said nothing: does it run?"
+            )
     if isinstance(found.decision, Chosen):
         lines.append(f"{found.decision.feasible} node(s) would do.")
     elif found.message:

@@ -66,6 +66,12 @@ def test_a_pod_that_is_not_ready_or_restarts_is_told_why_and_what_to_do():
     ]
 
 
+def test_a_pod_whose_scheduler_does_not_run_is_told_so():
+    made = pod(schedulerName="mine")
+    lines = answer(made, explained(made, [node("a")]))
+    assert lines[1] == "It asks for the scheduler mine, which has said nothing: does it run?"
+
+
 def test_a_pod_that_is_well_is_told_where_else_it_could_be():
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     made = pod(status=ready, nodeName="a")
