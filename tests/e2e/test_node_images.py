@@ -11,6 +11,7 @@ import pytest
 from sampan.kubelet.image_archive import ArchiveFile, ImageSettings, build_archive
 from sampan.kubelet.image_garbage import Disk, ImageGarbage, ImageGarbageSettings
 from sampan.kubelet.pause_image import architecture
+from sampan.testing.images import busybox_archive
 from sampan.testing.private_runtime import private_runtime, why_not
 from sampan.testing.processes import eventually
 from sampan.testing.registry import ROBOT, Registry
@@ -113,7 +114,8 @@ def test_a_registry_that_wants_a_login_gets_it_from_secret_node_or_plugin(
 ):
     """[N10] and `sampan image rm`"""
     image = locked_registry.push(archive, "test/busybox", "1")
-    for_plugin = locked_registry.push(archive, "plugin/busybox", "1")
+    another = busybox_archive(tmp_path / "another.tar", "another:1", mark="another")
+    for_plugin = locked_registry.push(another, "plugin/busybox", "1")
     own_cluster.up("--runtime", "cri", *provider_flags(tmp_path, locked_registry))
     kubectl = own_cluster.kubectl
     run(kubectl, "nobody", image)
@@ -140,7 +142,8 @@ def test_a_registry_that_wants_a_login_gets_it_from_secret_node_or_plugin(
     kubectl("delete", "pod", "--all", "--now")
     assert f"removed {image}" in own_cluster.run("image", "rm", image)
     left = own_cluster.run("image", "list")
-    assert "busybox" not in left
+    assert image not in left
+    assert for_plugin in left
     with pytest.raises(AssertionError, match="no images are called"):
         own_cluster.run("image", "rm", image)
     own_cluster.stop()

@@ -9,11 +9,12 @@ Owner: ImagePuller. As upstream's NeverVerifyPreloadedImages.
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sampan.core.log import get_logger
-from sampan.kubelet.runtime import Credentials
+from sampan.kubelet.image_reference import InvalidReference, parse
+from sampan.kubelet.runtime import Credentials, Image
 
 log = get_logger(__name__)
 
@@ -23,6 +24,8 @@ _MOST_RECORDS = 2000
 Record = dict[str, list[str]]
 """Repository → hashes of the credentials that it was pulled with, or EVERYBODY."""
 
+UNREADABLE: Record = {"": []}
+
 
 class ImageAccess:
     def __init__(self, directory: str) -> None:
@@ -30,16 +33,20 @@ class ImageAccess:
         self._directory = Path(directory) if directory else None
         self._records: dict[str, Record | None] = {}
 
-    def is_everybodys(self, image_id: str) -> bool:
+    def is_everybodys(self, image: Image, repository: str) -> bool:
         """No need to look for credentials. What anybody may pull under one name is no secret under
-        another, which may be an imported one that cannot be pulled at all."""
-        record = self._record(image_id)
-        return record is None or any(EVERYBODY in marks for marks in record.values())
-
-    def may_use(self, image_id: str, repository: str, offered: Iterable[Credentials]) -> bool:
-        record = self._record(image_id)
-        if record is None or self.is_everybodys(image_id):
+        another; and a name that no pull gave it was given by the owner of the node, who imported
+        it. Its bare id is no name."""
+        record = self._record(image.id)
+        if record is None or any(EVERYBODY in marks for marks in record.values()):
             return True
+        named_by_owner = repository not in record and repository in _repositories(image)
+        return named_by_owner and record != UNREADABLE
+
+    def may_use(self, image: Image, repository: str, offered: Iterable[Credentials]) -> bool:
+        if self.is_everybodys(image, repository):
+            return True
+        record = self._record(image.id) or {}
         return not set(record.get(repository, ())).isdisjoint(map(hashed, offered))
 
     def pulled(self, image_id: str, repository: str, by: Credentials | None) -> None:
@@ -73,7 +80,7 @@ class ImageAccess:
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             log.warning("who may use an image is not known", image=image_id, error=error)
-            return {}  # somebody had to log in: everybody shows again that they can
+            return UNREADABLE  # somebody had to log in: everybody shows again that they can
 
     def _write(self, image_id: str, record: Record) -> None:
         if self._directory is None:
@@ -86,6 +93,14 @@ class ImageAccess:
             os.replace(unfinished, path)
         except OSError as error:
             log.warning("who may use an image was not recorded", image=image_id, error=error)
+
+
+def _repositories(image: Image) -> Iterator[str]:
+    for name in (*image.tags, *image.digests):
+        try:
+            yield parse(name).repository
+        except InvalidReference:
+            continue
 
 
 def hashed(credentials: Credentials) -> str:

@@ -87,10 +87,10 @@ class ImagePuller:
 
     async def _may_use(self, image: Image, reference: Reference, secrets: Sequence[Obj]) -> bool:
         """Could this pod have pulled it? One that somebody had to log in for is not everybody's."""
-        if self._access.is_everybodys(image.id):
+        if self._access.is_everybodys(image, reference.repository):
             return True
         found = await self._credentials.of(reference, secrets)
-        return self._access.may_use(image.id, reference.repository, found.all)
+        return self._access.may_use(image, reference.repository, found.all)
 
     def _parsed(self, pod: Obj, container: Obj) -> tuple[Reference, str]:
         name = container.get("image", "")

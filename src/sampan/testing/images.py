@@ -12,8 +12,9 @@ from sampan.kubelet.image_archive import ArchiveFile, ImageSettings, build_archi
 from sampan.kubelet.pause_image import architecture
 
 
-def busybox_archive(path: Path, reference: str) -> Path:
-    """An archive with one image: busybox, under all of its names, in /bin."""
+def busybox_archive(path: Path, reference: str, *, mark: str = "") -> Path:
+    """An archive with one image: busybox, under all of its names, in /bin. Images with different
+    marks are different images."""
     binary = shutil.which("busybox")
     assert binary, "busybox is not installed: make test installs it (busybox-static)"
     listed = subprocess.run([binary, "--list"], capture_output=True, text=True, check=True)
@@ -24,7 +25,9 @@ def busybox_archive(path: Path, reference: str) -> Path:
     }
     files["bin/busybox"] = ArchiveFile(Path(binary).read_bytes())
     settings = ImageSettings(
-        architecture=architecture(platform.machine()), command=("sh",), env=("PATH=/bin",)
+        architecture=architecture(platform.machine()),
+        command=("sh",),
+        env=("PATH=/bin", *((f"MARK={mark}",) if mark else ())),
     )
     path.write_bytes(build_archive(reference, files, settings))
     return path
