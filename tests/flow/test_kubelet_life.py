@@ -507,3 +507,26 @@ def test_every_plan_is_told_at_the_level_of_debugging(caplog):
     (planned,) = [one for one in caplog.messages if one.startswith("pod planned")]
     assert "pod=default/web" in planned
     assert planned.index("CreateSandbox") < planned.index("StartContainer")
+
+
+def test_a_volume_that_is_an_image_is_pulled_and_holds_its_container_up_until_then():
+    """[N15] as the container's own image would"""
+
+    async def story():
+        async with SimulatedNode() as node:
+            for name, tag in (("web", "1"), ("stuck", "missing")):
+                mount = {"name": "data", "mountPath": "/data"}
+                source = {"reference": f"data:{tag}", "pullPolicy": "IfNotPresent"}
+                await node.make(
+                    name,
+                    containers=[{"name": "main", "image": "app:1", "volumeMounts": [mount]}],
+                    volumes=[{"name": "data", "image": source}],
+                )
+            await node.until_phase("Running")
+            assert ("Pulling", 'Pulling image "data:1"') in node.events()
+            await node.until(lambda: "waiting" in node.container("stuck").get("state", {}))
+            waiting = node.container("stuck")["state"]["waiting"]
+            assert waiting["reason"] in ("ErrImagePull", "ImagePullBackOff")
+            assert "data:missing" in waiting["message"]
+
+    virtual_time.run(story())

@@ -383,6 +383,8 @@ def _mount(mount: Mount, users: IdRange | None) -> Message:
         uidMappings=ids,
         gidMappings=ids,
         recursive_read_only=mount.recursive_read_only,
+        image=cri.ImageSpec(image=mount.image) if mount.image else None,
+        image_sub_path=mount.image_sub_path,
         container_path=mount.container_path,
         host_path=mount.host_path,
         readonly=mount.read_only,

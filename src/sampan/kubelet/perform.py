@@ -25,6 +25,7 @@ from sampan.kubelet.cgroups import CgroupFailure, Cgroups
 from sampan.kubelet.container_status import Waiting
 from sampan.kubelet.crash_backoff import STREAK_ANNOTATION
 from sampan.kubelet.hooks import HookFailure, Hooks, Subject, handler_of
+from sampan.kubelet.image_volumes import check_image_volumes, image_volumes, mounted_by
 from sampan.kubelet.images import ImageFailure, ImagePuller, duration
 from sampan.kubelet.kill import Killer, address_of
 from sampan.kubelet.plan import (
@@ -99,10 +100,21 @@ class _Site:
     attempt: int = 0  # the sandbox's
     pod_ips: Sequence[str] = ()
     images: dict[str, Image | ImageFailure] = field(default_factory=dict)
+    volume_images: dict[str, Image | ImageFailure] = field(default_factory=dict)
     objects: Objects = field(default_factory=dict)
     services: Mapping[str, str] = field(default_factory=dict)  # their variables
     volumes: Mapping[str, MountedVolume] = field(default_factory=dict)
     broken: bool = False  # no sandbox or no volumes: nothing is started
+
+
+def _with_images(site: _Site) -> Mapping[str, MountedVolume]:
+    """The volumes, with the images behind those that the runtime mounts itself."""
+    images = {
+        name: MountedVolume("", read_only=True, image=found.id)
+        for name, found in site.volume_images.items()
+        if isinstance(found, Image)
+    }
+    return {**site.volumes, **images} if images else site.volumes
 
 
 class _Counts:
@@ -173,6 +185,10 @@ class Performer:
                 self._in_order(site, before, done),
                 self._mount(site, starts, done),
                 *(self._fetch_image(site, start.name) for start in starts),
+                *(
+                    self._fetch_volume_image(site, name, wanted)
+                    for name, wanted in (image_volumes(pod) if starts else {}).items()
+                ),
             ]
         )
         await self._in_order(site, starts, done)
@@ -271,6 +287,7 @@ class Performer:
         await self._find_services(site)
         try:
             site.objects = await self._volumes.objects(site.pod)
+            check_image_volumes(site.pod, self._features())
             self._volumes.check(site.pod, site.objects)
         except VolumeFailure as error:
             self._no_volumes(site, error, done)
@@ -289,6 +306,13 @@ class Performer:
             site.images[name] = await self._puller.ensure(site.pod, found[1], secrets)
         except ImageFailure as failure:
             site.images[name] = failure
+
+    async def _fetch_volume_image(self, site: _Site, name: str, wanted: Obj) -> None:
+        try:
+            secrets = await self._pull_secrets(site.pod)
+            site.volume_images[name] = await self._puller.ensure(site.pod, wanted, secrets)
+        except ImageFailure as failure:
+            site.volume_images[name] = failure
 
     async def _pull_secrets(self, pod: Obj) -> list[Obj]:
         secrets = []
@@ -321,11 +345,14 @@ class Performer:
     async def _start(self, site: _Site, start: StartContainer, done: Performed) -> None:
         pod, name = site.pod, start.name
         self._count.containers.add(TYPES[start.role])
-        image = site.images[name]
-        if isinstance(image, ImageFailure):
-            self._refuse(site, name, image.reason, str(image), done, said=image.reason)
-            return
         _, container = find_container(pod, name) or (None, {})
+        image = site.images[name]
+        needed = [image, *(site.volume_images.get(one) for one in sorted(mounted_by(container)))]
+        missing = next((one for one in needed if isinstance(one, ImageFailure)), None)
+        if missing is not None or isinstance(image, ImageFailure):
+            assert missing is not None
+            self._refuse(site, name, missing.reason, str(missing), done, said=missing.reason)
+            return
         try:
             container_id = await self._create(site, start, container, image)
         except (translate.ConfigError, SubPathFailure) as error:
@@ -361,7 +388,7 @@ class Performer:
             objects=site.objects,
             pod_ips=site.pod_ips,
             node=self._node,
-            mounts=site.volumes,
+            mounts=_with_images(site),
             service_variables=site.services,
             features=self._features(),
             runtime_handler=handler,

@@ -53,6 +53,8 @@ class Mount:
     propagation: str = "private"  # private | host_to_container | bidirectional
     volume: str = ""  # the pod's volume that it shows; empty for files of the node agent
     sub_path: str = ""  # still to be found inside of host_path; no runtime gets to see one
+    image: str = ""  # an image id instead of a host path
+    image_sub_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -266,6 +266,7 @@ def _volume_mounts(
                 f'cannot find volume "{name}" to mount into container "{container["name"]}"'
             )
         path = mount["mountPath"]
+        sub_path, image = _sub_path(mount, variables), volumes[name].image
         yield Mount(
             container_path=path if path.startswith("/") else f"/{path}",
             host_path=volumes[name].host_path,
@@ -273,7 +274,9 @@ def _volume_mounts(
             recursive_read_only=is_recursive_read_only(mount, features),
             propagation=propagations.get(mount.get("mountPropagation") or "", "private"),
             volume=name,
-            sub_path=_sub_path(mount, variables),
+            sub_path="" if image else sub_path,
+            image=image,
+            image_sub_path=sub_path if image else "",
         )
 
 

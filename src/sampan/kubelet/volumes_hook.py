@@ -26,6 +26,7 @@ class SubPathFailure(Exception):
 class MountedVolume:
     host_path: str
     read_only: bool = False  # even where the container's mount does not ask for it
+    image: str = ""  # the runtime mounts it itself, and host_path is empty
 
 
 class Volumes(Protocol):

@@ -226,3 +226,11 @@ def test_a_release_is_its_first_two_numbers(text, expected):
 def test_the_cgroup_driver_is_in_containerds_own_configuration(config, driver):
     status = cri.StatusResponse(info={"config": json.dumps(config)})
     assert messages.configured_driver(status) == driver
+
+
+def test_a_volume_that_is_an_image_is_the_runtimes_to_mount():
+    """[N15]"""
+    [mount] = container(mounts=(Mount("/a", "", image="sha256:1", image_sub_path="etc"),)).mounts
+    assert (mount.image.image, mount.image_sub_path, mount.host_path) == ("sha256:1", "etc", "")
+    [plain] = container(mounts=(Mount("/a", "/b"),)).mounts
+    assert not plain.HasField("image")

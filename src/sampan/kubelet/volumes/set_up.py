@@ -16,7 +16,14 @@ from sampan.kubelet.volumes import mounts
 from sampan.kubelet.volumes.atomic_writer import write_payload
 from sampan.kubelet.volumes.host_path import check_host_path
 from sampan.kubelet.volumes.ownership import GROUP_READS, give_root_to_group, give_to_group
-from sampan.kubelet.volumes.plan import Directory, Files, HostPath, LocalPath, Step
+from sampan.kubelet.volumes.plan import (
+    Directory,
+    Files,
+    HostPath,
+    ImageContent,
+    LocalPath,
+    Step,
+)
 from sampan.kubelet.volumes_hook import MountedVolume, VolumeFailure
 
 _VOLUME_MODE, _PRIVATE_MODE = 0o777, 0o750
@@ -38,6 +45,8 @@ def set_up(step: Step, now: float) -> MountedVolume:
             case LocalPath(path=path, read_only=read_only):
                 _local(step)
                 return MountedVolume(path, read_only)
+            case ImageContent():
+                return MountedVolume("", read_only=True)
             case _:
                 assert_never(step)
     except (OSError, VolumeFailure) as error:

@@ -90,7 +90,6 @@ def test_a_directory_whose_mounts_travel_is_shared():
     [
         ({"nfs": {}}, "volumes of type nfs are not supported by this node yet"),
         ({"csi": {}}, "volumes of type csi are not supported by this node yet"),
-        ({"image": {}}, "image volumes need a container runtime that mounts images"),
         ({"emptyDir": {"medium": "HugePages"}}, "medium HugePages is not supported"),
         ({"configMap": {"name": "c"}}, 'configmap "c" not found'),
     ],
