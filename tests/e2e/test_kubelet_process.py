@@ -113,7 +113,7 @@ def test_what_is_missing_is_said(tmp_path, capfd):
     from sampan.cmd.main import main
 
     assert main(["kubelet", "--data-dir", str(tmp_path / "x")]) == 1
-    assert "--kubeconfig or --join" in capfd.readouterr().err
+    assert "or --join says where the API is" in capfd.readouterr().err
 
 
 @pytest.mark.containerd
