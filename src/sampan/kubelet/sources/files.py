@@ -145,10 +145,11 @@ class FileSource:
         self._take(path, file, stamp, look)
 
     def _left_to_wait(self, file: _File, stamp: Stamp) -> float:
-        now = self._clock.now()
+        # Waiting is not by the wall clock, which may be set back meanwhile.
+        now = self._clock.monotonic()
         if stamp != file.seen:
             # Its own time counts, too: what was written long ago is not being written.
-            age = max(now - stamp[0] / 1e9, 0.0)
+            age = max(self._clock.now() - stamp[0] / 1e9, 0.0)
             file.seen, file.since = stamp, now - (age if file.taken is None else 0.0)
         if file.whole:
             return 0.0

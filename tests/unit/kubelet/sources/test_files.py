@@ -10,6 +10,8 @@ from sampan.core.clock import SystemClock
 from sampan.kubelet.sources import files
 from sampan.kubelet.sources.files import FileSource
 from sampan.kubelet.sources.manifests import BadManifest
+from sampan.testing import virtual_time
+from sampan.testing.virtual_time import LoopClock
 
 
 class Delivered:
@@ -167,3 +169,21 @@ def test_a_file_that_stays_open_is_taken_when_nothing_was_written_for_a_while(tm
             await delivered.until(["one"])
 
     told(tmp_path, story)
+
+
+def test_a_clock_that_is_set_back_does_not_keep_a_manifest_waiting(tmp_path):
+    """[N1] Found by the fault run: the pod came an hour later."""
+
+    async def story():
+        clock, delivered = LoopClock(), Delivered()
+        source = FileSource(
+            tmp_path, deliver=delivered.deliver, decode=delivered.decode, clock=clock
+        )
+        (tmp_path / "one").write_text("one")
+        assert (await source.look()).pending, "it may still be written"
+        clock.jump(-3600)
+        await asyncio.sleep(files.QUIET_SECONDS)
+        await source.look()
+        assert delivered.sets[-1] == ["one"]
+
+    virtual_time.run(story())
