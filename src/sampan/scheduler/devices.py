@@ -6,7 +6,8 @@ Invariant: a device that one claim has, or was promised, is offered to no other 
 Owner: the scheduler's loop; rules read it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from sampan.api.objects import Obj, controller_of, is_deleted, key_of, name_of, uid_of
 from sampan.core.records import dataclass
@@ -101,6 +102,7 @@ class Devices:
         self.claims: dict[str, DeviceClaim] = {}
         self.promised: dict[str, Obj] = {}  # claim → allocation, decided here
         self.changes = 0  # grows with every one
+        self._held: Counter[DeviceId] = Counter()  # by claims and promises
 
     def put_slice(self, key: str, written: Obj | None) -> None:
         self.changes += 1
@@ -118,25 +120,36 @@ class Devices:
 
     def put_claim(self, key: str, written: Obj | None) -> None:
         self.changes += 1
-        if written is None:
-            self.claims.pop(key, None)
-            self.promised.pop(key, None)
-            return
-        claim = self.claims[key] = claim_of(written)
-        if claim.allocation is not None:
-            self.promised.pop(key, None)  # the API's word replaces ours
+        before = self.claims.pop(key, None)
+        if before is not None:
+            self._hold(before.held, -1)
+        if written is not None:
+            claim = self.claims[key] = claim_of(written)
+            self._hold(claim.held, 1)
+        if written is None or claim.allocation is not None:
+            self.take_back(key)  # the API's word replaces ours
 
     def promise(self, key: str, allocation: Obj) -> None:
         self.changes += 1
+        assert key not in self.promised, key
         self.promised[key] = allocation
+        self._hold(held_by(allocation), 1)
 
     def take_back(self, key: str) -> None:
-        if self.promised.pop(key, None) is not None:
+        allocation = self.promised.pop(key, None)
+        if allocation is not None:
             self.changes += 1
+            self._hold(held_by(allocation), -1)
 
-    def in_use(self) -> set[DeviceId]:
-        held = {one for claim in self.claims.values() for one in claim.held}
-        return held.union(*(held_by(one) for one in self.promised.values()))
+    def in_use(self) -> Set[DeviceId]:
+        """What claims have, and what was promised."""
+        return self._held.keys()
+
+    def _hold(self, devices: Iterable[DeviceId], sign: int) -> None:
+        for one in devices:
+            self._held[one] += sign
+            if not self._held[one]:
+                del self._held[one]
 
 
 def held_by(allocation: Obj | None) -> list[DeviceId]:
