@@ -78,5 +78,5 @@ def test_each_kind_is_selected_by_its_own_fields_and_by_no_other(plural, fields)
     strategy = Strategies(ApiServerSettings()).of(resource)
     found = selection_of(resource, strategy, "", Options(field_selector=fields))
     assert found is not EVERYTHING
-    with pytest.raises(BadRequest, match="field label not supported: spec.nosuch"):
+    with pytest.raises(BadRequest, match=r"field label not supported: spec\.nosuch"):
         selection_of(resource, strategy, "", Options(field_selector="spec.nosuch=a"))
