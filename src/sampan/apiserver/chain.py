@@ -30,7 +30,14 @@ from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.api.resources import NAMESPACES, SERVICES, Resource
 from sampan.api.schema import Schema
 from sampan.api.validation import validate_create, validate_status_update, validate_update
-from sampan.apiserver.admission.chain import CONNECT, CREATE, DELETE, UPDATE, Admission, attributes_of
+from sampan.apiserver.admission.chain import (
+    CONNECT,
+    CREATE,
+    DELETE,
+    UPDATE,
+    Admission,
+    attributes_of,
+)
 from sampan.apiserver.admission.chain import Attributes as Admitted
 from sampan.apiserver.audit import is_noting, note
 from sampan.apiserver.authn.chain import Authentication
