@@ -281,7 +281,7 @@ class _Link(asyncio.Protocol):
 
     def _begin(self, method: str) -> None:
         self._method = method
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser = _response_parser(self)
         self.status = 0
         self.headers: dict[str, str] = {}
         self.upgraded = False
@@ -445,7 +445,7 @@ class _Link(asyncio.Protocol):
         if self._method == "HEAD" or (has_no_body(status) and status != 101):
             # The parser would wait for the body that the headers announce.
             self._whole = True
-            self._parser = httptools.HttpResponseParser(self)
+            self._parser = _response_parser(self)
 
     def on_body(self, part: bytes) -> None:
         self._chunks.append(part)
@@ -483,3 +483,11 @@ def _render_request(
     if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or " " in target:
         raise ValueError(f"line break or blank in a request: {lines!r}")
     return f"{text}\r\n\r\n".encode() + body
+
+
+def _response_parser(reader: object) -> httptools.HttpResponseParser:
+    """As lenient as Go's: a line may end without its CR. What answers probes and stands behind the
+    proxy is anybody's server, a shell script among them."""
+    parser = httptools.HttpResponseParser(reader)
+    parser.set_dangerous_leniencies(lenient_optional_cr_before_lf=True)
+    return parser

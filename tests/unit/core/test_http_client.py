@@ -193,6 +193,19 @@ def test_an_answer_without_length_ends_with_the_connection():
     asyncio.run(story())
 
 
+def test_lines_may_end_without_a_carriage_return():
+    """As Go's reader has it: what is probed may be a shell script."""
+    sloppy = b"HTTP/1.0 200 OK\r\nContent-type: text/plain\nContent-length: 2\n\nhi"
+
+    async def story():
+        async with scripted(sloppy) as (client, url, _):
+            answer = await client.request("GET", url)
+            assert (answer.status, answer.body) == (200, b"hi")
+            assert answer.headers["content-type"] == "text/plain"
+
+    asyncio.run(story())
+
+
 def test_100_continue_is_not_the_answer():
     async def story():
         both = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok"
