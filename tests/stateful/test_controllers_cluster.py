@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sampan.api.errors import ApiError, NotFound
@@ -263,6 +263,7 @@ SPACE_VERBS = ["namespace", "content", "held", "free", "delete", "rob", "forge"]
 
 @pytest.mark.slow
 @given(steps(*(st.tuples(st.just(verb), NUMBER) for verb in SPACE_VERBS), most=14))
+@example([("rob", 0), ("cut", True), ("rob", 0)])  # made and gone again between two lists
 @EXAMPLES
 def test_namespaces_end_when_they_are_empty_and_have_what_they_need_until_then(told):
     play(["namespace", "serviceaccount", "root-ca-cert-publisher"], Spaces, told)

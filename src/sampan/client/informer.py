@@ -40,6 +40,7 @@ class Informer:
         selection = Selection(resource, namespace, label_selector, field_selector)
         self._reflector = Reflector(client, selection, clock=clock, rng=rng or random.Random())
         self._listeners: list[Listener] = []
+        self._relisted: list[Callable[[], None]] = []
         self._synced = asyncio.Event()
 
     @property
@@ -56,6 +57,11 @@ class Informer:
         for obj in list(self.cache.all()):
             listener(None, obj)
 
+    def on_relist(self, listener: Callable[[], None]) -> None:
+        """Called when a whole new list has replaced what was known: whatever came and went in
+        between has left no change to be told of."""
+        self._relisted.append(listener)
+
     async def run(self) -> None:
         """Until cancelled."""
         await self._reflector.run(self._apply)
@@ -69,7 +75,10 @@ class Informer:
             case Replace(items):
                 # The listeners of one change must not see the cache halfway through the list.
                 self._tell(self.cache.replace(items))
+                again = self._synced.is_set()
                 self._synced.set()
+                for listener in self._relisted if again else ():
+                    listener()
             case Put(obj):
                 self._tell(self.cache.put(obj))
             case Delete(obj):

@@ -2,12 +2,15 @@
 
 Job: informers → keyed queue → plan → perform, for each controller apart; retries and expectations.
 Invariant: one key of one controller is worked on by one worker at a time.
-Invariant: a key is not planned before the caches show what its last plan wrote.
+Invariant: a key is not planned before the caches show what its last plan wrote; where they caught
+    up by a new list, which tells of no change in between, it is planned once more.
 Invariant: whatever a controller raises stops neither another controller nor another key.
 Owner: cmd/ builds one runner per process; with nothing to do it does nothing.
 """
 
+import functools
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sampan.api.errors import ApiError, Conflict
@@ -105,6 +108,7 @@ class _Loop:
         self._queue: WorkQueue[Key] = WorkQueue(RETRY)
         self._expected: dict[Key, list[Expectation]] = {}
         self._waiting: dict[Resource, set[Key]] = {}
+        self._relists: Counter[Resource] = Counter()
         self._rested_at: dict[Key, float] = {}
         self._prune_at = PRUNE_AT
         self._recorder = EventRecorder(
@@ -137,6 +141,7 @@ class _Loop:
         for resource, informer in self._informers.items():
             wake = self._controller.wakes.get(resource, _nobody)
             informer.on_change(self._listener(resource, wake))
+            informer.on_relist(functools.partial(self._look_again, resource))
         for resource, brought in self._controller.brings.items():
             self._informers[resource].on_change(self._follower(brought))
         for informer in list(self._informers.values()):
@@ -166,6 +171,13 @@ class _Loop:
 
         return heard
 
+    def _look_again(self, resource: Resource) -> None:
+        """What a plan made may be gone again before any cache saw it; then no change tells."""
+        self._relists[resource] += 1
+        for key, expected in self._expected.items():
+            if any(one.resource == resource for one in expected):
+                self._queue.add(key)
+
     def _follower(self, brought: Callable[[Obj], Mapping[Resource, Wake]]) -> Listener:
         def heard(old: Obj | None, new: Obj | None) -> None:
             wakes = brought(new) if new is not None else {}
@@ -174,6 +186,7 @@ class _Loop:
                     log.info("a further kind", controller=self.name, kind=resource.group_resource)
                     informer = self._informers[resource] = self._shared.of(resource)
                     informer.on_change(self._listener(resource, wake))
+                    informer.on_relist(functools.partial(self._look_again, resource))
             for resource in (brought(old) if old is not None else {}).keys() - wakes.keys():
                 self._informers.pop(resource, None)
                 self._shared.drop(resource)
@@ -200,7 +213,7 @@ class _Loop:
                 self._work.observe(self._clock.monotonic() - started, name)
 
     async def _reconciled(self, key: Key) -> None:
-        started = self._clock.monotonic()
+        started, relists = self._clock.monotonic(), self._relists.copy()
         view = View(self._cache, self._client, self._clock.now(), self._rng)
         plan: Plan = await self._controller.planned(view, key)
         planned = self._clock.monotonic()
@@ -209,6 +222,8 @@ class _Loop:
             outcomes += await perform(plan.then(outcomes), self._client, self._recorder)
         self._rest(key, REST_FACTOR * (planned - started) + self._clock.monotonic() - planned)
         self._expect(key, outcomes)
+        if self._relists != relists:
+            self._queue.add(key)  # what we wrote may have come and gone between two lists
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
         if errors:
             raise PlanFailed(errors)
