@@ -7,6 +7,7 @@ Invariant: nothing is written to the cluster.
 import random
 from collections.abc import Iterable, Mapping
 
+from sampan.api.errors import Forbidden, NotFound
 from sampan.api.objects import Obj, copy_of, key_of, labels_of, name_of, uid_of
 from sampan.api.resources import (
     CSI_DRIVERS,
@@ -66,8 +67,13 @@ async def fetched(client: Client) -> list[Obj]:
     """Everything of a live cluster that bears on scheduling."""
     found: list[Obj] = []
     for resource in NEEDED:
-        for one in (await client.list(resource)).items:
-            found.append({"kind": resource.kind, **one})
+        try:
+            listed = (await client.list(resource)).items
+        except (NotFound, Forbidden):
+            if resource in (NODES, PODS):
+                raise
+            continue  # an older cluster has no such kind, or the user may not see it
+        found += [{"kind": resource.kind, **one} for one in listed]
     return found
 
 

@@ -1,7 +1,13 @@
+import asyncio
 import random
 
+import pytest
+
+from sampan.api.errors import Forbidden, NotFound
+from sampan.api.resources import CSI_DRIVERS, NODES, RESOURCE_SLICES
+from sampan.client.contract import Listed
 from sampan.scheduler.decide import Chosen
-from sampan.scheduler.what_if import dry_run, explained, pods_in
+from sampan.scheduler.what_if import dry_run, explained, fetched, pods_in
 
 
 def node(name, cpu="2"):
@@ -51,3 +57,22 @@ def test_manifests_that_make_pods_are_opened():
     assert [(one["metadata"]["namespace"], one["metadata"]["name"]) for one in made] == [
         ("here", "d-0"), ("here", "d-1"), ("x", "j-0"), ("default", "p")
     ]  # fmt: skip
+
+
+def test_what_a_user_may_not_see_or_a_cluster_does_not_have_is_done_without():
+    class Client:
+        def __init__(self, missing):
+            self.missing = missing
+
+        async def list(self, resource):
+            if resource in self.missing:
+                raise self.missing[resource]
+            return Listed([{"metadata": {"name": resource.plural}}], 1)
+
+    absent = {RESOURCE_SLICES: NotFound("no such kind"), CSI_DRIVERS: Forbidden("not for you")}
+    found = asyncio.run(fetched(Client(absent)))
+    kinds = {one["kind"] for one in found}
+    assert {"Node", "Pod", "Service"} <= kinds
+    assert not kinds & {"ResourceSlice", "CSIDriver"}
+    with pytest.raises(Forbidden):
+        asyncio.run(fetched(Client({NODES: Forbidden("not for you")})))
