@@ -24,6 +24,7 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.store.memory import MemoryStore
 from sampan.testing import virtual_time
+from sampan.testing.lent_objects import spoilt_objects
 from sampan.testing.virtual_time import LoopClock
 
 
@@ -102,8 +103,10 @@ class ControlPlane:
         _trace: TracebackType | None,
     ) -> None:
         await self.stop_controllers()
+        spoilt = spoilt_objects(self.server)
         await self.server.stop()
         await self.store.close()
+        assert _error is not None or spoilt == [], spoilt
 
     async def start_controllers(self) -> None:
         client = self._around(self.as_component("system:kube-controller-manager"))
