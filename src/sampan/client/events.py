@@ -120,6 +120,8 @@ class EventRecorder:
             before = self._clock.monotonic()
             await asyncio.sleep(0)
             now = self._clock.monotonic()
+            if not self._queue:  # seen while a node stopped: nothing is left to wait for
+                return
             waiting_since, _ = self._queue[0]
             if now - before < BUSY_SECONDS or now - waiting_since >= PATIENCE_SECONDS:
                 return

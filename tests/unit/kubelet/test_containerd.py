@@ -74,6 +74,12 @@ async def eventually(holds):
             await asyncio.sleep(0.005)
 
 
+async def started(daemon, place):
+    """A program's arguments are seen a moment after it runs; a real one does not answer before."""
+    await daemon.start()
+    await eventually(lambda: find_running(layout(place / "data")) is not None)
+
+
 def told(place, tell):
     async def run():
         async with answering(place):
@@ -85,11 +91,9 @@ def told(place, tell):
 def test_it_is_started_recorded_and_stopped(place):
     async def tell():
         daemon = daemon_of(place)
-        await daemon.start()
+        await started(daemon, place)
         pid = daemon.pid
         assert is_alive(pid)
-        # Its arguments are seen a moment after it runs; a real one does not answer that early.
-        await eventually(lambda: find_running(layout(place / "data")) is not None)
         assert find_running(layout(place / "data")).pid == pid
         await daemon.stop()
         assert not is_alive(pid)
@@ -103,9 +107,9 @@ def test_one_that_was_left_over_is_taken_over(place):
 
     async def tell():
         first = daemon_of(place)
-        await first.start()
+        await started(first, place)
         second = daemon_of(place)
-        await second.start()
+        await started(second, place)
         assert second.pid == first.pid
         await second.stop()
         await first.stop()
@@ -116,10 +120,10 @@ def test_one_that_was_left_over_is_taken_over(place):
 def test_one_with_another_configuration_is_replaced(place):
     async def tell():
         first = daemon_of(place)
-        await first.start()
+        await started(first, place)
         await first._tasks.stop()  # its sampan is gone
         second = daemon_of(place, cni="elsewhere")
-        await second.start()
+        await started(second, place)
         assert second.pid != first.pid
         assert not is_alive(first.pid)
         await second.stop()
@@ -133,7 +137,7 @@ def test_one_that_dies_is_started_again_and_says_so(place):
 
     async def tell():
         daemon = daemon_of(place, came_back=lambda: came_back.append(True))
-        await daemon.start()
+        await started(daemon, place)
         first = daemon.pid
         assert not came_back
         os.kill(first, signal.SIGKILL)
@@ -150,7 +154,7 @@ def test_one_that_dies_is_started_again_and_says_so(place):
 def test_a_recorded_pid_of_somebody_else_is_not_believed(place):
     async def tell():
         daemon = daemon_of(place)
-        await daemon.start()
+        await started(daemon, place)
         await daemon.stop()
         record = layout(place / "data").record
         record.write_text(json.dumps({"pid": os.getpid(), "started": 1, "config": "x"}))
@@ -166,7 +170,7 @@ def test_a_program_that_ends_at_once_is_told_with_its_last_words(place):
     async def run():
         daemon = daemon_of(place)
         with pytest.raises(ContainerdError, match="the disk is on fire"):
-            await daemon.start()
+            await started(daemon, place)
         assert daemon.pid is None
 
     asyncio.run(run())
