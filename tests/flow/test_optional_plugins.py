@@ -263,3 +263,20 @@ def test_who_publishes_a_signers_roots_may_attest_for_it():
 
 async def _awaited(waiting):
     return await waiting
+
+
+def test_pods_of_one_account_name_their_token_alike_unless_the_name_is_taken():
+    """So that pods of one template are alike, in memory as well."""
+
+    async def main():
+        settings = ApiServerSettings(mount_service_account_tokens=True)
+        async with api_server(published_schema(), settings=settings) as api:
+            first, second = [(await api.made(PODS, pod(name)))["spec"] for name in "ab"]
+            assert first["volumes"] == second["volumes"]
+            name = first["volumes"][0]["name"]
+            assert name.startswith("kube-api-access-")
+            own = await api.made(PODS, pod("c", volumes=[{"name": name, "emptyDir": {}}]))
+            names = [one["name"] for one in own["spec"]["volumes"]]
+            assert len(set(names)) == 2
+
+    virtual_time.run(main())

@@ -5,16 +5,19 @@ Job: fill in `default`, refuse an account that is missing, copy its pull secrets
 """
 
 import random
+from functools import lru_cache
+from zlib import crc32
 
 from sampan.api.account_token import token_projection
 from sampan.api.errors import ApiError, forbidden
-from sampan.api.objects import Obj, annotations_of
+from sampan.api.objects import Obj, annotations_of, uid_of
 from sampan.api.resources import SERVICE_ACCOUNTS
 from sampan.apiserver.admission.chain import Attributes, Steps
 from sampan.apiserver.admission.parts import PluginParts
-from sampan.apiserver.registry.names import suffix
+from sampan.apiserver.registry.names import ALPHABET, SUFFIX_LENGTH, suffix
 
 MIRROR = "kubernetes.io/config.mirror"
+VOLUME = "kube-api-access-"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
@@ -41,7 +44,7 @@ def plugin(parts: PluginParts) -> Steps:
         if account.get("imagePullSecrets") and not spec.get("imagePullSecrets"):
             spec["imagePullSecrets"] = [dict(one) for one in account["imagePullSecrets"]]
         if mount_tokens and _wants_token(spec, account):
-            _mount_token(spec, rng)
+            _mount_token(spec, account, rng)
 
     return Steps(admit)
 
@@ -66,8 +69,10 @@ def _wants_token(spec: Obj, account: Obj) -> bool:
     return True
 
 
-def _mount_token(spec: Obj, rng: random.Random) -> None:
-    name = f"kube-api-access-{suffix(rng)}"
+def _mount_token(spec: Obj, account: Obj, rng: random.Random) -> None:
+    name, volumes = _volume_name(uid_of(account)), spec.get("volumes") or []
+    while any(one.get("name") == name for one in volumes):
+        name = f"{VOLUME}{suffix(rng)}"
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     without = [
         one
@@ -79,4 +84,15 @@ def _mount_token(spec: Obj, rng: random.Random) -> None:
     for container in without:
         mount = {"name": name, "readOnly": True, "mountPath": TOKEN_PATH}
         container.setdefault("volumeMounts", []).append(mount)
-    spec.setdefault("volumes", []).append({"name": name, "projected": token_projection()})
+    spec["volumes"] = [*volumes, {"name": name, "projected": token_projection()}]
+
+
+@lru_cache(maxsize=4096)
+def _volume_name(account_uid: str) -> str:
+    """The same for all pods of an account, where upstream's is random: so pods of one template
+    stay alike, and what is alike is kept once."""
+    number, letters = crc32(account_uid.encode()), ""
+    for _ in range(SUFFIX_LENGTH):
+        number, at = divmod(number, len(ALPHABET))
+        letters += ALPHABET[at]
+    return f"{VOLUME}{letters}"
