@@ -25,7 +25,8 @@ test: setup-test ## set up, then every test, with real containerd, kubectl, etcd
 	$(VENV)/bin/ruff check src tests setup.py
 	$(VENV)/bin/mypy
 	$(PYTEST) -q tests/unit tests/contract tests/stateful tests/flow tests/test_architecture.py tests/test_docs.py -n 2
-	$(PYTEST) -q tests/robustness tests/e2e
+	$(PYTEST) -q tests/robustness
+	$(PYTEST) -q tests/e2e -n 2
 
 check: setup-test ## the quick one: format, lint, types, unit and contract tests (under a minute)
 	$(VENV)/bin/ruff format --check src tests setup.py
@@ -41,7 +42,7 @@ flow: setup-test ## in-process clusters, virtual time
 	$(PYTEST) -q tests/flow tests/stateful -n 2
 
 e2e: setup-test ## kubectl and containerd as judges
-	$(PYTEST) -q tests/e2e
+	$(PYTEST) -q tests/e2e -n 2
 
 robust: setup-test ## seeded faults; SEED= and MINUTES= bound it
 	SAMPAN_SEED=$(SEED) SAMPAN_MINUTES=$(MINUTES) $(PYTEST) -q tests/robustness
