@@ -145,7 +145,7 @@ async def _spent(api: Api, requests: list[Request]) -> float:
 
 
 def over_https(count: int, rounds: int) -> dict[str, list[float]]:
-    """Per case: CPU seconds of a GET and of a create in a `sampan up` of its own, over TLS, on
+    """Per case: CPU seconds of a create and of a GET in a `sampan up` of its own, over TLS, on
     SQLite, for a plain user; in turns."""
     bare = ("--authorization-mode", "AlwaysAllow", "--enable-priority-and-fairness=false",
             "--disable-admission-plugins", ",".join(DEFAULT_ON))  # fmt: skip
@@ -236,7 +236,7 @@ def main() -> None:
     if given.in_process:
         return
     https = over_https(2 * given.count // 4, 5)
-    for what, less, more in zip(("GET", "create"), https["bare"], https["full"], strict=True):
+    for what, less, more in zip(("create", "GET"), https["bare"], https["full"], strict=True):
         _print(f"{what} over HTTPS", less, more)
     flood.main()
 
