@@ -81,7 +81,7 @@ def test_a_node_must_do_with_and_without_those_who_are_expected(cluster, pod, co
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(
     clusters(),
     pods("me"),
