@@ -263,6 +263,7 @@ def test_a_containerd_that_cannot_start_says_why(tmp_path):
         assert daemon.pid is None
 
     asyncio.run(story())
+    asyncio.run(containerd.reset(tmp_path / "d", environment={}, clock=SystemClock()))
 
 
 def test_the_network_of_a_data_directory_stays_the_same(tmp_path):
