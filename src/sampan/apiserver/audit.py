@@ -64,7 +64,10 @@ class Entry:
 
     def completed(self, request: Request, reply: Reply) -> None:
         status: Obj = {"metadata": {}, "code": reply.status}
-        body = reply.body if isinstance(reply, Response) else b""
+        body = b""
+        if isinstance(reply, Response):
+            # A large list is put together only where its content is asked for.
+            body = reply.whole() if self.wants_response else reply.body
         if reply.status >= 400:
             failure = _parsed(body)
             for key in ("status", "message", "reason"):

@@ -99,7 +99,7 @@ class HttpEdge:
                 served.seat.leave(self._clock.monotonic())
         ended, seat = self._clock.monotonic(), served.seat
         if seat is not None:
-            if seat.seats > 1 and isinstance(reply, Response) and len(reply.body) >= LARGE_BYTES:
+            if seat.seats > 1 and isinstance(reply, Response) and reply.size() >= LARGE_BYTES:
                 self._leave_when_sent(seat, reply)
             else:
                 seat.leave(ended)

@@ -5,7 +5,7 @@ Invariant: what a client does not accept is 406, what we cannot read is 415; not
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import parse_qsl
@@ -16,6 +16,7 @@ import yaml
 from sampan.api.calls import Item
 from sampan.api.errors import NotAcceptable, UnsupportedMediaType
 from sampan.api.objects import Obj
+from sampan.core.http import STEP_BYTES
 from sampan.core.records import dataclass
 
 JSON = "application/json"
@@ -133,13 +134,25 @@ def list_head(
     return {"kind": kind, "apiVersion": api_version, "metadata": metadata}
 
 
-def list_bytes(head: Obj, items: Sequence[Item]) -> bytes:
-    """The list's JSON, joined from what the cache has; nothing is serialised again, and what may be
-    megabytes is copied once."""
-    parts = [item.data for item in items] or [b""]
-    parts[0] = b"".join((orjson.dumps(head)[:-1], b',"items":[', parts[0]))
-    parts[-1] += b"]}"
-    return b",".join(parts)
+class ListPieces:
+    """The list's JSON, joined from what the cache has: nothing is serialised again, and what may be
+    megabytes is put together a step at a time."""
+
+    def __init__(self, head: Obj, items: Sequence[Item]) -> None:
+        self._parts = [item.data for item in items] or [b""]
+        self._parts[0] = b"".join((orjson.dumps(head)[:-1], b',"items":[', self._parts[0]))
+        self._parts[-1] += b"]}"
+        self._length = sum(map(len, self._parts)) + len(self._parts) - 1
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[bytes]:
+        parts = self._parts
+        at_once = max(1, len(parts) * STEP_BYTES // self._length)
+        yield b",".join(parts[:at_once])
+        for at in range(at_once, len(parts), at_once):
+            yield b"," + b",".join(parts[at : at + at_once])
 
 
 def partial(obj: Obj, version: str) -> Obj:

@@ -18,9 +18,9 @@ from sampan.apiserver.negotiate import (
     JSON,
     YAML,
     Form,
+    ListPieces,
     gzip_wanted,
     gzipped,
-    list_bytes,
     list_head,
     partial,
     yaml_bytes,
@@ -28,7 +28,7 @@ from sampan.apiserver.negotiate import (
 from sampan.apiserver.table import table_of
 from sampan.apiserver.watch_stream import WatchStream
 from sampan.core.clock import Clock
-from sampan.core.http import Response, Stream
+from sampan.core.http import STEP_BYTES, Response, Stream
 
 _JSON = ("content-type", JSON)
 _CACHE = ("cache-control", "no-cache, private")
@@ -85,7 +85,10 @@ def list_reply(answer: ListAnswer, form: Form, now: float) -> Response:
         whole = {**head, "items": [item.obj for item in items]}
         body = orjson.dumps(whole, option=orjson.OPT_INDENT_2)
     else:
-        body = list_bytes(head, items)
+        pieces = ListPieces(head, items)
+        if len(pieces) > STEP_BYTES:
+            return Response(200, _headers(JSON, answer.warnings), pieces=pieces)
+        body = b"".join(pieces)
     return Response(200, _headers(JSON, answer.warnings), body)
 
 
@@ -102,9 +105,9 @@ def error_reply(error: ApiError) -> Response:
 
 async def packed(reply: Response, accept_encoding: str) -> Response:
     """Large answers are compressed, in a thread: others need not wait for it."""
-    if not gzip_wanted(accept_encoding, len(reply.body)):
+    if not gzip_wanted(accept_encoding, reply.size()):
         return reply
-    body = await asyncio.to_thread(gzipped, reply.body)
+    body = await asyncio.to_thread(lambda: gzipped(reply.whole()))
     headers = [*reply.headers, ("content-encoding", "gzip"), ("vary", "Accept-Encoding")]
     return Response(reply.status, headers, body)
 

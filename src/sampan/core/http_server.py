@@ -11,11 +11,12 @@ import asyncio
 import math
 import socket
 import ssl
+from collections.abc import Iterable, Iterator
 from email.utils import formatdate
 from typing import cast
 
 from sampan.core.clock import Clock, SystemClock
-from sampan.core.http import Handler, Limits, Response, Stream, Upgrade
+from sampan.core.http import STEP_BYTES, Handler, Limits, Response, Stream, Upgrade
 from sampan.core.http_wire import (
     CONTINUE,
     LAST_CHUNK,
@@ -33,8 +34,6 @@ from sampan.core.tasks import Tasks
 BACKLOG = 1024
 PIPELINED = 16  # requests that may wait on one connection before reading pauses
 JOINED_BYTES = 64 * 1024  # below this a copy is cheaper than a second write
-STEP_BYTES = 256 * 1024
-_NOTHING = memoryview(b"")
 LINGER_SECONDS = 0.5  # as net/http: time for the client to read an answer to what we did not read
 TLS_SHUTDOWN_SECONDS = 2.0
 
@@ -262,8 +261,8 @@ class _Connection(asyncio.Protocol):
             rest = self._write_response(item, reply, keep_alive)
             self._answering = None
             try:
-                for start in range(0, len(rest), STEP_BYTES):
-                    self._transport.write(rest[start : start + STEP_BYTES])
+                for piece in rest:
+                    self._transport.write(piece)
                     if self._writable is not None:
                         await asyncio.shield(self._writable)
                 if self._writable is not None:
@@ -301,23 +300,24 @@ class _Connection(asyncio.Protocol):
         finally:
             self._waiter = None
 
-    def _write_response(self, item: Arrived, reply: Response, keep_alive: bool) -> memoryview:
+    def _write_response(
+        self, item: Arrived, reply: Response, keep_alive: bool
+    ) -> Iterable[bytes | memoryview]:
         """What is left to write of a large answer. It goes in steps: the client decrypts and reads
         one while we encrypt the next, and only what is under way is held twice."""
-        body = reply.body
         framing = self._server.date_line(self._loop.time())
-        if not has_no_body(reply.status):
-            framing += f"content-length: {len(body)}\r\n"
-            if item.request.method == "HEAD":
-                body = b""
-        else:
-            body = b""
+        bodyless = has_no_body(reply.status)
+        if not bodyless:
+            framing += f"content-length: {reply.size()}\r\n"
         head = render_head(reply.status, reply.headers, framing + _persistence(item, keep_alive))
-        if len(body) < JOINED_BYTES:
-            self._transport.write(head + body)
-            return _NOTHING
+        if bodyless or item.request.method == "HEAD":
+            self._transport.write(head)
+            return ()
+        if reply.pieces is None and len(reply.body) < JOINED_BYTES:
+            self._transport.write(head + reply.body)
+            return ()
         self._transport.write(head)
-        return memoryview(body)
+        return _steps(reply.body) if reply.pieces is None else reply.pieces
 
     async def _write_stream(self, item: Arrived, reply: Stream) -> bool:
         """Write until the chunks end; whether the connection can go on after that."""
@@ -460,6 +460,11 @@ class _Connection(asyncio.Protocol):
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.close)
+
+
+def _steps(body: bytes) -> Iterator[memoryview]:
+    whole = memoryview(body)
+    return (whole[at : at + STEP_BYTES] for at in range(0, len(body), STEP_BYTES))
 
 
 def _persistence(item: Arrived, keep_alive: bool) -> str:

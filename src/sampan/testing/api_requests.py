@@ -72,7 +72,7 @@ class Api:
     ) -> Reply:
         reply = await self.server.handle_http(_request(method, path, body, user, group, headers))
         assert isinstance(reply, Response), reply
-        return Reply(reply.status, dict(reply.headers), reply.body)
+        return Reply(reply.status, dict(reply.headers), reply.whole())
 
     async def get(self, path: str, accept: str = "") -> Reply:
         return await self.send("GET", path, headers={"accept": accept} if accept else {})

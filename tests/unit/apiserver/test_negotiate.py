@@ -10,16 +10,17 @@ from sampan.apiserver.negotiate import (
     PROTOBUF,
     YAML,
     Form,
+    ListPieces,
     body_media,
     form_of,
     full_form,
     gzip_wanted,
     gzipped,
-    list_bytes,
     list_head,
     patch_type,
     yaml_bytes,
 )
+from sampan.core.http import STEP_BYTES
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
@@ -71,13 +72,24 @@ def test_bodies_and_patches_by_their_content_type():
 def test_a_list_is_joined_from_its_items():
     items = [Item(name, 1, {}, orjson.dumps({"name": name})) for name in "ab"]
     head = list_head("PodList", "v1", 7, "token", 3)
-    assert orjson.loads(list_bytes(head, items)) == {
+    assert orjson.loads(b"".join(ListPieces(head, items))) == {
         "kind": "PodList",
         "apiVersion": "v1",
         "metadata": {"resourceVersion": "7", "continue": "token", "remainingItemCount": 3},
         "items": [{"name": "a"}, {"name": "b"}],
     }
-    assert orjson.loads(list_bytes(list_head("PodList", "v1", 7, "", None), []))["items"] == []
+    empty = ListPieces(list_head("PodList", "v1", 7, "", None), [])
+    assert orjson.loads(b"".join(empty))["items"] == []
+
+
+@pytest.mark.parametrize("sizes", [[10] * 5000, [400_000, 3, 400_000], [1_000_000], [], [7]])
+def test_a_long_list_comes_in_pieces_of_which_the_length_is_known(sizes):
+    items = [Item("a", 1, {}, orjson.dumps("x" * size)) for size in sizes]
+    pieces = ListPieces(list_head("PodList", "v1", 7, "", None), items)
+    whole = b"".join(pieces)
+    assert len(pieces) == len(whole)
+    assert [len(one) for one in orjson.loads(whole)["items"]] == sizes
+    assert max(map(len, pieces)) <= max([2 * STEP_BYTES, *(size + 200 for size in sizes)])
 
 
 def test_only_large_answers_are_compressed_and_come_back_whole():
