@@ -21,16 +21,21 @@ HELP = (
 
 
 def scenario_in(path: str) -> "Scenario":
-    """Raises CannotStart; no path: nothing is scripted."""
+    """Raises CannotStart; no path: nothing but the end of Jobs is scripted."""
     # Only for simulated nodes, and YAML takes its time.
-    from sampan.kubelet.simulated_scenario import NOTHING, BadScenario, scenario_of
+    from sampan.kubelet.simulated_scenario import (
+        NOTHING,
+        BadScenario,
+        scenario_of,
+        with_ends_of_jobs,
+    )
 
     if not path:
-        return NOTHING
+        return with_ends_of_jobs(NOTHING)
     import yaml
 
     try:
-        return scenario_of(yaml.safe_load(Path(path).read_text()))
+        return with_ends_of_jobs(scenario_of(yaml.safe_load(Path(path).read_text())))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CannotStart(f"{FLAG} {path}: {error}") from error
     except BadScenario as error:

@@ -86,6 +86,18 @@ class Scenario:
 
 
 NOTHING = Scenario()
+# Nobody tests a Job whose pods never end: a second, unless a rule or an annotation says otherwise.
+JOBS_END = Rule(
+    {f"{PREFIX}exit-after-seconds": "1"},
+    selectors.from_object(
+        {"matchExpressions": [{"key": "batch.kubernetes.io/job-name", "operator": "Exists"}]}
+    ),
+)
+
+
+def with_ends_of_jobs(scenario: Scenario) -> Scenario:
+    """What a user's rules say comes before it."""
+    return Scenario((JOBS_END, *scenario.rules))
 
 
 def scenario_of(written: object) -> Scenario:

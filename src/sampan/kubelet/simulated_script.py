@@ -7,7 +7,7 @@ only:
     sandbox-seconds      how long the sandbox takes (0)
     create-seconds *     how long creating a container takes (0)
     start-seconds *      how long starting it takes (0)
-    exit-after-seconds * ends by itself this long after its start (never)
+    exit-after-seconds * ends by itself this long after its start, or `never` (never)
     exit-code *          with this code; `1,1,0` counts attempts, the last one stays (0)
     stop-seconds *       how long it takes to obey its stop signal; `never` waits for the kill (0)
     stop-exit-code *     its code when it obeys (0)
@@ -29,6 +29,7 @@ _NUMBERS = (
     "sandbox-seconds", "create-seconds", "start-seconds", "exit-after-seconds", "stop-seconds",
     "stop-exit-code", "exec-exit-code",
 )  # fmt: skip
+_MAY_BE_NEVER = ("exit-after-seconds", "stop-seconds")
 _TEXTS = ("log", "exec-output")
 _PROBES = ("liveness-probe", "readiness-probe", "startup-probe")
 _WHOLE_POD = ("sandbox-seconds", "fail")
@@ -83,7 +84,7 @@ def problem_of(name: str, text: str) -> str:
         return f"{name}: unknown"
     if container and word in _WHOLE_POD:
         return f"{name}: {word} is of the whole pod"
-    if word in _NUMBERS and not (word == "stop-seconds" and text == "never"):
+    if word in _NUMBERS and not (word in _MAY_BE_NEVER and text == "never"):
         return "" if _is_number(text) else f"{name}: {text!r} is no number"
     if word == "exit-code" and not all(one.strip().isdigit() for one in text.split(",")):
         return f"{name}: {text!r} is no list of exit codes"

@@ -4,7 +4,6 @@ import pytest
 
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.scenario import scenario_in
-from sampan.kubelet.simulated_scenario import NOTHING
 
 GOOD = """
 apiVersion: simulated.sampan.dev/v1
@@ -13,13 +12,25 @@ rules: [{script: {exit-code: 1}}]
 """
 
 
-def test_no_file_is_no_scenario():
-    assert scenario_in("") is NOTHING
+OF_A_JOB = {"batch.kubernetes.io/job-name": "once"}
+ENDS = "simulated.sampan.dev/exit-after-seconds"
 
 
-def test_a_file_becomes_rules(tmp_path):
-    (tmp_path / "s.yaml").write_text(GOOD)
-    assert len(scenario_in(str(tmp_path / "s.yaml")).rules) == 1
+def test_without_a_file_only_the_pods_of_jobs_end():
+    scenario = scenario_in("")
+    assert scenario.annotations("default", "once-x", OF_A_JOB, {}, "uid") == {ENDS: "1"}
+    assert scenario.annotations("default", "web", {"app": "web"}, {}, "uid") == {}
+    own = {ENDS: "never"}
+    assert scenario.annotations("default", "once-x", OF_A_JOB, own, "uid") == own
+
+
+def test_a_file_becomes_rules_that_come_before_the_end_of_jobs(tmp_path):
+    (tmp_path / "s.yaml").write_text(GOOD.replace("exit-code", "exit-after-seconds"))
+    scenario = scenario_in(str(tmp_path / "s.yaml"))
+    assert scenario.annotations("default", "web", {}, {}, "uid") == {ENDS: "1"}
+    (tmp_path / "s.yaml").write_text(GOOD.replace("exit-code: 1", "exit-after-seconds: never"))
+    scenario = scenario_in(str(tmp_path / "s.yaml"))
+    assert scenario.annotations("default", "once-x", OF_A_JOB, {}, "uid") == {ENDS: "never"}
 
 
 @pytest.mark.parametrize(
