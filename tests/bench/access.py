@@ -235,7 +235,7 @@ def main() -> None:
     print(f"RBAC decision, 1 000 bindings: {decision_micros(1000, 20000):.1f} µs")
     if given.in_process:
         return
-    https = over_https(2 * given.count // 4, 5)
+    https = over_https(2 * given.count // 4, 9)
     for what, less, more in zip(("create", "GET"), https["bare"], https["full"], strict=True):
         _print(f"{what} over HTTPS", less, more)
     flood.main()

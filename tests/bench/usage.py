@@ -1,6 +1,6 @@
 """Memory and processor time of processes, from /proc."""
 
-import os
+import time
 from pathlib import Path
 
 
@@ -33,8 +33,10 @@ def pss_mib(pids: list[int]) -> float:
 
 
 def cpu_seconds(pids: list[int]) -> float:
-    ticks = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+    """By each process's own clock, in nanoseconds; /proc counts hundredths of a second."""
+    return sum(time.clock_gettime(_clock_of(pid)) for pid in pids)
+
+
+def _clock_of(pid: int) -> int:
+    """As clock_getcpuclockid makes it on Linux."""
+    return (~pid << 3) | 2
