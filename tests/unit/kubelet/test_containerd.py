@@ -35,6 +35,9 @@ def place():
     program.write_bytes(pause_program(architecture(platform.machine())))
     program.chmod(0o755)
     yield place
+    left = find_running(layout(place / "data"))  # of a test that failed
+    if left is not None:
+        os.kill(left.pid, signal.SIGKILL)
     shutil.rmtree(place)
 
 
