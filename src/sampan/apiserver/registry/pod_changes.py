@@ -11,11 +11,12 @@ from sampan.api.objects import Obj, copy_of, meta_of
 from sampan.api.resources import Resource
 from sampan.api.validation.pod import validate_ephemeral_containers, validate_resize
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.chain import Chain, Change, Prepare, Validate, check_names
+from sampan.apiserver.chain import Chain, Change, Prepare, Validate
 from sampan.apiserver.decoding import decoded
 from sampan.apiserver.ownership import check_options
 from sampan.apiserver.patching import patched
 from sampan.apiserver.registry.metadata import bump_generation
+from sampan.apiserver.written import check_names
 
 _OF_THIS_WRITE = ("resourceVersion", "managedFields")
 

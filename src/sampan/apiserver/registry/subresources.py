@@ -32,12 +32,13 @@ from sampan.api.scale import scale_of
 from sampan.apiserver.admission.chain import CREATE, attributes_of
 from sampan.apiserver.authn.tokens import Claims, TokenSigner
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.chain import Chain, check_names
+from sampan.apiserver.chain import Chain
 from sampan.apiserver.decoding import decoded
 from sampan.apiserver.ownership import check_options
 from sampan.apiserver.patching import patched
 from sampan.apiserver.registry import namespaces, pods
 from sampan.apiserver.registry.metadata import new_uid
+from sampan.apiserver.written import check_names
 
 SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 MIN_TOKEN_SECONDS = 600

@@ -1,0 +1,82 @@
+"""What the steps of a call do to an object that is not theirs to decide. Pure.
+
+Job: names and namespace as the URL has them; what a write leaves as it was; the version that a call
+    speaks; the Status that tells of a deletion.
+"""
+
+from collections.abc import Sequence
+
+from sampan.api import convert
+from sampan.api.calls import Call, Item
+from sampan.api.errors import BadRequest, FieldError, invalid
+from sampan.api.objects import Obj, name_of, uid_of
+from sampan.api.resources import Resource
+
+
+def shown(resource: Resource, item: Item) -> Obj:
+    """The item in the version that the call speaks; read-only."""
+    if resource.stored_in == ("", ""):
+        return item.obj
+    return convert.from_stored(resource, item.obj)
+
+
+def as_stored(resource: Resource, obj: Obj) -> Obj:
+    return obj if resource.stored_in == ("", "") else convert.to_stored(resource, obj)
+
+
+def refuse(resource: Resource, obj: Obj, causes: Sequence[FieldError]) -> None:
+    if causes:
+        raise invalid(resource.kind, resource.group, name_of(obj), causes)
+
+
+def check_namespace(call: Call, meta: Obj) -> None:
+    if not call.resource.namespaced:
+        meta.pop("namespace", None)
+        return
+    if meta.get("namespace", call.namespace) not in (call.namespace, ""):
+        raise BadRequest(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    meta["namespace"] = call.namespace
+
+
+def check_names(call: Call, obj: Obj) -> None:
+    meta = obj.setdefault("metadata", {})
+    if not meta.get("name"):
+        meta["name"] = call.name
+    elif meta["name"] != call.name:
+        raise BadRequest(
+            f"the name of the object ({meta['name']}) does not match the name on the URL "
+            f"({call.name})"
+        )
+    check_namespace(call, meta)
+
+
+def keep_status(new: Obj, old: Obj) -> None:
+    if "status" in old:
+        new["status"] = old["status"]
+    else:
+        new.pop("status", None)
+
+
+def keep_all_but_status(new: Obj, old: Obj) -> None:
+    for key in [*new]:
+        if key not in ("apiVersion", "kind", "metadata", "status") and key not in old:
+            del new[key]
+    for key, value in old.items():
+        if key not in ("metadata", "status"):
+            new[key] = value
+
+
+def deleted_status(resource: Resource, obj: Obj) -> Obj:
+    details: Obj = {"name": name_of(obj)}
+    if resource.group:
+        details["group"] = resource.group
+    details |= {"kind": resource.plural, "uid": uid_of(obj)}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": details,
+    }
