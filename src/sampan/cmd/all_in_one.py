@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sampan.api.schema import Schema
 from sampan.apiserver.authn.user import component
@@ -39,6 +40,9 @@ from sampan.store.compaction import keep_compacted
 from sampan.store.contract import StoreError
 from sampan.store.open import open_store
 
+if TYPE_CHECKING:
+    from sampan.scheduler.settings import Configuration
+
 HTTP_GRACE_SECONDS = 2.0
 FIRST_SERVICE_ADDRESS = "10.96.0.1"
 EVERYWHERE = ("0.0.0.0", "::")
@@ -57,6 +61,7 @@ class AllInOne:
         self._url = ""
         self._nodes: Nodes | None = None
         self._server: ApiServer | None = None
+        self._scheduler_configuration: Configuration | None = None  # where a file was given
         self._shared = False  # other processes use the same store
 
     async def start(self) -> None:
@@ -70,7 +75,8 @@ class AllInOne:
         if settings.scheduler_config:
             from sampan.cmd.schedulers import configuration_in
 
-            configuration_in(settings.scheduler_config)  # a mistake in it is said at once
+            # Read before anything is started: a mistake in it is said at once.
+            self._scheduler_configuration = configuration_in(settings.scheduler_config)
         self._nodes = choose_nodes(settings, self._data, identity, self._progress, self._clock)
         # A real node's runtime takes longest and needs nothing from the rest: both start at once.
         await all_of([self._nodes.prepare(), self._start_control_plane(identity)])
@@ -200,7 +206,7 @@ class AllInOne:
         from sampan.cmd.schedulers import configuration_in, lease_of, scheduler_of, why_of
 
         client = self._client_maker(server)("system:kube-scheduler")
-        configuration = configuration_in(self._settings.scheduler_config)
+        configuration = self._scheduler_configuration or configuration_in("")
         scheduler = scheduler_of(configuration, client, self._clock, self._metrics)
         server.add_document("/sampan/v1/why/", why_of(scheduler))
         if configuration.election.elects:
