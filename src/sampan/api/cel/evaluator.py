@@ -157,9 +157,9 @@ class Compiler:
     def _call(self, node: Call) -> Compiled:
         name = node.function
         if name == "_&&_":
-            return partial(_every, tuple(self.block(one) for one in node.arguments)), 0
+            return partial(_decided, False, tuple(self.block(one) for one in node.arguments)), 0
         if name == "_||_":
-            return partial(_some, tuple(self.block(one) for one in node.arguments)), 0
+            return partial(_decided, True, tuple(self.block(one) for one in node.arguments)), 0
         if name == "_?_:_":
             return self._conditional(node)
         if name in DIRECT and node.target is None:
@@ -372,8 +372,8 @@ def _has(operand: Closure, field: str, frame: Frame) -> bool:
     return field in value
 
 
-def _every(terms: tuple[Closure, ...], frame: Frame) -> bool:
-    """False if any term is, even one after an error."""
+def _decided(decisive: bool, terms: tuple[Closure, ...], frame: Frame) -> bool:
+    """`decisive` if any term is, even one after an error: False for `&&`, True for `||`."""
     trouble: EvaluationError | None = None
     for term in terms:
         try:
@@ -381,31 +381,13 @@ def _every(terms: tuple[Closure, ...], frame: Frame) -> bool:
         except EvaluationError as error:
             trouble = trouble or error
             continue
-        if value is False:
-            return False
-        if value is not True:
+        if type(value) is not bool:
             trouble = trouble or no_overload()
+        elif value is decisive:
+            return decisive
     if trouble is not None:
         raise trouble
-    return True
-
-
-def _some(terms: tuple[Closure, ...], frame: Frame) -> bool:
-    """True if any term is, even one after an error."""
-    trouble: EvaluationError | None = None
-    for term in terms:
-        try:
-            value = term(frame)
-        except EvaluationError as error:
-            trouble = trouble or error
-            continue
-        if value is True:
-            return True
-        if value is not False:
-            trouble = trouble or no_overload()
-    if trouble is not None:
-        raise trouble
-    return False
+    return not decisive
 
 
 def _sized(
