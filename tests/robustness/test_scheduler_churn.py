@@ -15,12 +15,11 @@ from sampan.api.errors import NotFound, ServiceUnavailable
 from sampan.api.objects import name_of, uid_of
 from sampan.api.quantity import value_of
 from sampan.api.resources import NODES, PODS
-from sampan.core.tasks import Tasks
 from sampan.scheduler.decide import Chosen
-from sampan.scheduler.loop import Scheduler
 from sampan.scheduler.what_if import explained
 from sampan.testing import virtual_time
 from sampan.testing.control_plane import ControlPlane
+from sampan.testing.scheduler_world import SchedulerWorld
 
 SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 BINDINGS = 10_000
@@ -57,13 +56,10 @@ class Unreliable:
                 return
 
 
-class World:
+class World(SchedulerWorld):
     def __init__(self, plane, rng):
-        self.plane, self.rng, self.client = plane, rng, plane.client
+        super().__init__(plane, rng, Unreliable)
         self.pods = self.nodes = 0
-        self.history = []
-        self.tasks = Tasks("churn")
-        self.scheduling = None
 
     async def add_node(self):
         name = f"node-{self.nodes}"
@@ -119,26 +115,6 @@ class World:
         with suppress(NotFound):
             await self.client.delete(PODS, "default", name, grace_seconds=0)
 
-    async def record(self, resource):
-        """Every change, with its revision."""
-        revision = (await self.client.list(resource)).revision
-        while True:
-            async for event in self.client.watch(resource, revision=revision):
-                found = int(event.object["metadata"]["resourceVersion"])
-                revision = max(revision, found)
-                if event.type != "BOOKMARK":
-                    self.history.append((found, event.type, resource, event.object))
-
-    async def restart(self):
-        if self.scheduling is not None:
-            await self.scheduling.stop()
-        self.scheduling = Tasks("scheduler")
-        client = Unreliable(self.plane.as_user("system:kube-scheduler"), self.rng)
-        scheduler = Scheduler(
-            client, clock=self.plane.clock, rng=self.rng, metrics=self.plane.metrics
-        )
-        self.scheduling.start("scheduler", scheduler.run())
-
     def bindings(self):
         return sum(
             1 for _, kind, resource, obj in self.history
@@ -155,15 +131,13 @@ def test_under_churn_no_node_is_exceeded_and_no_pod_is_bound_twice_or_forgotten(
     async def story():
         async with ControlPlane() as plane:
             world = World(plane, random.Random(SEED))
-            for resource in (NODES, PODS):
-                world.tasks.start("record", world.record(resource))
+            world.record(NODES, PODS)
             await plane.clock.sleep(0.1)
             try:
                 await churn(world)
                 waiting = await settled(world)
             finally:
-                await world.scheduling.stop()
-                await world.tasks.stop()
+                await world.stop()
             return world.history, waiting
 
     history, forgotten = virtual_time.run(story())

@@ -23,8 +23,6 @@ from sampan.api.resources import (
 )
 from sampan.controllers.catalog import ControllerSettings, all_controllers
 from sampan.controllers.controller import selected
-from sampan.core.tasks import Tasks
-from sampan.scheduler.loop import Scheduler
 from sampan.testing import virtual_time
 from sampan.testing.control_plane import ControlPlane
 from sampan.testing.device_objects import (
@@ -34,6 +32,7 @@ from sampan.testing.device_objects import (
     resource_slice,
     wanted,
 )
+from sampan.testing.scheduler_world import SchedulerWorld
 
 SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 WAVES, NODES_AT_ALL, DEVICES_EACH = 12, 6, 4
@@ -67,10 +66,9 @@ class Unreliable:
         return made
 
 
-class World:
+class World(SchedulerWorld):
     def __init__(self, plane, rng):
-        self.plane, self.rng, self.client = plane, rng, plane.client
-        self.history, self.tasks, self.scheduling = [], Tasks("churn"), None
+        super().__init__(plane, rng, Unreliable)
         self.pods = 0
 
     async def begin(self):
@@ -123,25 +121,6 @@ class World:
                 with suppress(NotFound):
                     await self.client.delete(PODS, "default", name_of(one), grace_seconds=0)
 
-    async def record(self, resource):
-        revision = (await self.client.list(resource)).revision
-        while True:
-            async for event in self.client.watch(resource, revision=revision):
-                found = int(event.object["metadata"]["resourceVersion"])
-                revision = max(revision, found)
-                if event.type != "BOOKMARK":
-                    self.history.append((found, event.type, resource, event.object))
-
-    async def restart(self):
-        if self.scheduling is not None:
-            await self.scheduling.stop()
-        self.scheduling = Tasks("scheduler")
-        client = Unreliable(self.plane.as_user("system:kube-scheduler"), self.rng)
-        scheduler = Scheduler(
-            client, clock=self.plane.clock, rng=self.rng, metrics=self.plane.metrics
-        )
-        self.scheduling.start("scheduler", scheduler.run())
-
     async def churn(self):
         for _ in range(WAVES):
             for _ in range(self.rng.randrange(5, 30)):
@@ -172,8 +151,7 @@ def test_under_churn_no_device_is_given_twice_and_nobody_runs_without_one():
     async def story():
         async with ControlPlane(controllers) as plane:
             world = World(plane, random.Random(SEED))
-            for resource in (RESOURCE_CLAIMS, PODS):
-                world.tasks.start("record", world.record(resource))
+            world.record(RESOURCE_CLAIMS, PODS)
             await plane.clock.sleep(0.1)
             try:
                 await world.begin()
@@ -183,8 +161,7 @@ def test_under_churn_no_device_is_given_twice_and_nobody_runs_without_one():
                 pods = (await plane.client.list(PODS)).items
                 claims = (await plane.client.list(RESOURCE_CLAIMS)).items
             finally:
-                await world.scheduling.stop()
-                await world.tasks.stop()
+                await world.stop()
             return world.history, pods, claims
 
     history, pods, claims = virtual_time.run(story())
