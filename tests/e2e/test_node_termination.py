@@ -40,10 +40,10 @@ def messages(kubectl, name, reason):
 
 
 def test_a_container_that_ignores_the_signal_is_killed_after_its_grace(kubectl):
-    create(kubectl, "stubborn", container("main", "trap '' TERM; while :; do sleep 0.1; done"),
-           terminationGracePeriodSeconds=2)  # fmt: skip
+    loop = "trap '' TERM; echo deaf; while :; do sleep 0.1; done"
+    create(kubectl, "stubborn", container("main", loop), terminationGracePeriodSeconds=2)
     kubectl.wait_phase("stubborn", "Running")
-    time.sleep(0.3)  # until its trap is set
+    eventually(lambda: "deaf" in kubectl("logs", "stubborn"))
     assert 1.9 < took(kubectl, "stubborn") < 6
 
 
@@ -79,7 +79,10 @@ def test_a_hook_over_tcp_fails_as_it_does_upstream(kubectl):
 
 def test_sidecars_end_after_the_containers_that_they_serve_in_reverse_order(kubectl, tmp_path):
     """Each writes its end into a file of the node; the last one reads them."""
-    say = "trap 'sleep 0.3; echo {0} >>/shared/ends; exit' TERM; while :; do sleep 0.05; done"
+    say = (
+        "trap 'sleep 0.3; echo {0} >>/shared/ends; exit' TERM; echo ready; "
+        "while :; do sleep 0.05; done"
+    )
     mount = {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
     sidecars = [
         container(name, say.format(name), restartPolicy="Always", **mount)
@@ -89,7 +92,8 @@ def test_sidecars_end_after_the_containers_that_they_serve_in_reverse_order(kube
     create(kubectl, "ordered", container("main", say.format("main"), **mount),
            initContainers=sidecars, volumes=[volume], terminationGracePeriodSeconds=10)  # fmt: skip
     kubectl.wait_phase("ordered", "Running")
-    time.sleep(0.3)
+    for name in ("first", "second", "main"):
+        eventually(lambda name=name: "ready" in kubectl("logs", "ordered", "-c", name))
     took(kubectl, "ordered")
     assert (tmp_path / "ends").read_text().split() == ["main", "second", "first"]
 

@@ -16,9 +16,9 @@ providers:
 
 
 def test_without_flags_there_are_only_the_usual_files(tmp_path):
-    found = image_credentials(NodeChoices(), tmp_path, {"HOME": "/home/me"})
+    found = image_credentials(NodeChoices(), tmp_path, {"HOME": f"{tmp_path}/home"})
     assert found.providers == ()
-    assert found.files[:2] == (f"{tmp_path}/config.json", "/home/me/.docker/config.json")
+    assert found.files[:2] == (f"{tmp_path}/config.json", f"{tmp_path}/home/.docker/config.json")
 
 
 def test_a_directory_of_configurations_is_read_in_order(tmp_path):

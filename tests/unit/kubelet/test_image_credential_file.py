@@ -37,8 +37,8 @@ def test_entries_whose_secret_is_kept_elsewhere_are_none(tmp_path):
 
 
 def test_both_forms_are_looked_for_in_the_nodes_own_directory_first():
-    order = search_order("/data/kubelet", "/root")
-    assert order[:2] == ("/data/kubelet/config.json", "/root/.docker/config.json")
+    order = search_order("/data/kubelet", "/data/home")
+    assert order[:2] == ("/data/kubelet/config.json", "/data/home/.docker/config.json")
     assert order.index("/data/kubelet/.dockercfg") > order.index("/.docker/config.json")
     assert Credentials(username="x").is_something
     assert not Credentials().is_something
