@@ -72,4 +72,4 @@ proto: setup-test ## generate the message classes of the container runtime's and
 	tools/generate-protos
 
 clean: ## forget the virtual environment and build products (not run/)
-	rm -rf $(VENV) build dist src/*.egg-info src/sampan/api/definitions.json.z
+	rm -rf $(VENV) build dist src/*.egg-info src/sampan/api/schema/definitions.json.z

@@ -1,7 +1,7 @@
 """The build step: the published API definitions of one Kubernetes version, compiled into one file.
 
 Job: read the definitions from the build requirement, keep what sampan uses, write
-    src/sampan/api/definitions.json.z. Runs with every build of the package and editable install;
+    src/sampan/api/schema/definitions.json.z. Runs with every build of the package and editable install;
     by hand: `python setup.py definitions`.
 Invariant: the file is two zlib streams in a row: {"index": {"apps/v1 Deployment": name},
     "definitions": {name: JSON text}}, and {name: [text, {field: text}]}, which is read only when
@@ -18,7 +18,7 @@ from setuptools import Command, setup
 from setuptools.command.build_py import build_py
 
 VERSION = "v1.35.0"
-TARGET = Path(__file__).parent / "src/sampan/api/definitions.json.z"
+TARGET = Path(__file__).parent / "src/sampan/api/schema/definitions.json.z"
 
 KEPT = (
     "format",

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import orjson
 
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.plugins import ROWS
 from sampan.apiserver.admission.settings import AdmissionSettings
 from sampan.apiserver.authn.user import User
@@ -32,8 +32,8 @@ from sampan.core.clock import SystemClock
 from sampan.core.http import Request
 from sampan.core.http_client import HttpClient
 from sampan.core.tls import client_context
-from sampan.testing.api_requests import Api, api_server, client_certificate, pod
-from sampan.testing.sampan_process import SampanProcess
+from sampan.testing.generators.api_requests import Api, api_server, client_certificate, pod
+from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench import flood, load
 from tests.bench.usage import cpu_seconds
 

@@ -20,13 +20,13 @@ from sampan.api.resources import CONFIG_MAPS, PODS
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
-from sampan.kubelet.cgroup_limits import root_of
-from sampan.kubelet.cgroups import remove_root
+from sampan.kubelet.cgroups.limits import root_of
+from sampan.kubelet.cgroups.pod_cgroups import remove_root
+from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
 from sampan.kubelet.kubelet import Kubelet
-from sampan.kubelet.pause_image import PAUSE_IMAGE
 from sampan.kubelet.settings import KubeletSettings
-from sampan.testing.private_runtime import private_runtime
-from sampan.testing.small_api import SmallApi
+from sampan.testing.parts.private_runtime import private_runtime
+from sampan.testing.worlds.small_api import SmallApi
 
 NODE = "node"
 SECONDS = 60.0

@@ -22,7 +22,7 @@ from sampan.client import kubeconfig
 from sampan.core import tls
 from sampan.core.http_client import HttpClient
 from sampan.core.tasks import all_of
-from sampan.testing.sampan_process import SampanProcess
+from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench import floors
 from tests.bench.load import Target, lines_per_second, rate, request_bytes, seconds_each
 from tests.bench.record import append, print_row

@@ -29,7 +29,7 @@ from sampan.client import kubeconfig, rest
 from sampan.client.rest import RestClient
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import all_of
-from sampan.testing.sampan_process import SampanProcess
+from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench.record import append
 from tests.bench.usage import cpu_seconds, our_processes
 

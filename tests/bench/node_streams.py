@@ -17,10 +17,10 @@ from sampan.core import tls
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.http_client import HttpClient
 from sampan.core.tasks import all_of
-from sampan.kubelet import translate
-from sampan.kubelet.cri_runtime import CriRuntime
-from sampan.kubelet.pause_image import PAUSE_IMAGE
-from sampan.testing.sampan_process import SampanProcess
+from sampan.kubelet.container_spec import generate
+from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
+from sampan.kubelet.runtime.cri_runtime import CriRuntime
+from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench.raw_cri import pause_pod
 from tests.bench.stream_client import download, exec_url, port_forward_url, run_command
 
@@ -62,7 +62,7 @@ async def many_raw(
     """The same, all at once, by nothing but the calls that it takes."""
     runtime = CriRuntime(socket_path, clock)
     await runtime.connect(30.0)
-    node = translate.NodeFacts(
+    node = generate.NodeFacts(
         "raw", root_dir=str(directory / "kubelet"), log_root=str(directory / "logs")
     )
     image = await runtime.image(PAUSE_IMAGE)
@@ -70,8 +70,8 @@ async def many_raw(
 
     async def start(number: int) -> tuple[str, str]:
         pod = pause_pod(number)
-        sandbox = translate.sandbox_spec(pod, attempt=0, node=node)
-        container = translate.container_spec(
+        sandbox = generate.sandbox_spec(pod, attempt=0, node=node)
+        container = generate.container_spec(
             pod, pod["spec"]["containers"][0], attempt=0, image_id=image.id, image=image,
             objects={}, pod_ips=(), node=node,
         )  # fmt: skip

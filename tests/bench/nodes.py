@@ -19,7 +19,7 @@ from sampan.core.clock import SystemClock
 from sampan.core.http_client import HttpClient
 from sampan.core.tasks import all_of
 from sampan.core.tls import client_context
-from sampan.testing.sampan_process import SampanProcess
+from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench.usage import cpu_seconds, our_processes, pss_mib
 
 AT_ONCE = 32

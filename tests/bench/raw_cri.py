@@ -12,9 +12,9 @@ from pathlib import Path
 
 from sampan.api.objects import Obj
 from sampan.core.clock import Clock
-from sampan.kubelet import translate
-from sampan.kubelet.cri_runtime import CriRuntime
-from sampan.kubelet.pause_image import PAUSE_IMAGE
+from sampan.kubelet.container_spec import generate
+from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
+from sampan.kubelet.runtime.cri_runtime import CriRuntime
 
 _CONNECT_SECONDS = 10.0
 
@@ -87,14 +87,14 @@ def median(lives: Iterable[PodLife]) -> PodLife:
 
 
 async def _one(runtime: CriRuntime, directory: Path, clock: Clock, number: int) -> PodLife:
-    node = translate.NodeFacts(
+    node = generate.NodeFacts(
         "raw", root_dir=str(directory / "kubelet"), log_root=str(directory / "logs")
     )
     pod = pause_pod(number)
     image = await runtime.image(PAUSE_IMAGE)
     assert image is not None, f"{PAUSE_IMAGE} is not on the node"
-    sandbox = translate.sandbox_spec(pod, attempt=0, node=node)
-    container = translate.container_spec(
+    sandbox = generate.sandbox_spec(pod, attempt=0, node=node)
+    container = generate.container_spec(
         pod,
         pod["spec"]["containers"][0],
         attempt=0,

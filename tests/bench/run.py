@@ -17,11 +17,11 @@ from pathlib import Path
 
 from sampan.client import kubeconfig, rest
 from sampan.core.clock import SystemClock
-from sampan.kubelet.containerd_config import layout
-from sampan.testing.images import busybox_archive
-from sampan.testing.private_runtime import private_runtime
-from sampan.testing.processes import eventually
-from sampan.testing.sampan_process import SampanProcess
+from sampan.kubelet.containerd.config import layout
+from sampan.testing.parts.images import busybox_archive
+from sampan.testing.parts.private_runtime import private_runtime
+from sampan.testing.parts.processes import eventually
+from sampan.testing.parts.sampan_process import SampanProcess
 from tests.bench.agent_overhead import overheads
 from tests.bench.node_streams import (
     MANY,

@@ -20,14 +20,14 @@ from pathlib import Path
 
 import uvloop
 
-from sampan.scheduler.batch import Batches
-from sampan.scheduler.cache_state import CacheState
-from sampan.scheduler.decide import Chosen, Decision, decide
-from sampan.scheduler.expected import Nominations
-from sampan.scheduler.preempt import Candidate, Preemptor, preempt
+from sampan.scheduler.cache.cache_state import CacheState
+from sampan.scheduler.decision.batch import Batches
+from sampan.scheduler.decision.decide import Chosen, Decision, decide
+from sampan.scheduler.model.pod_and_node_info import PodShape, node_row, pod_row
+from sampan.scheduler.model.pod_info import resident, resident_of
+from sampan.scheduler.preemption.nominated_pods import Nominations
+from sampan.scheduler.preemption.victims import Candidate, Preemptor, preempt
 from sampan.scheduler.profile import DEFAULT_PROFILE
-from sampan.scheduler.resident import resident, resident_of
-from sampan.scheduler.rows import PodShape, node_row, pod_row
 from tests.bench.record import append
 from tests.bench.scheduler_cases import CASES, SMALL, Case, node, pod
 from tests.bench.scheduler_end_to_end import rates

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sampan.api.objects import Obj
 from sampan.api.resources import NODES, PODS, PRIORITY_CLASSES
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.user import MASTERS, User
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings

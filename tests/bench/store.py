@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sampan.testing.endless_updates import Load, bound_bytes, endless_updates
+from sampan.testing.generators.endless_updates import Load, bound_bytes, endless_updates
 from tests.bench.record import append
 
 MIB = 1024 * 1024

@@ -10,10 +10,10 @@ from sampan.api.errors import AlreadyExists, Conflict, Expired, NotFound
 from sampan.api.resources import CONFIG_MAPS, PODS
 from sampan.client import kubeconfig, rest
 from sampan.core.clock import SystemClock
-from sampan.testing.control_plane import ControlPlane, published_schema
-from sampan.testing.faulty_client import Faults, FaultyClient
-from sampan.testing.served_api import served_api
-from sampan.testing.small_api import SmallApi
+from sampan.testing.parts.served_api import served_api
+from sampan.testing.worlds.control_plane import ControlPlane, published_schema
+from sampan.testing.worlds.faulty_client import Faults, FaultyClient
+from sampan.testing.worlds.small_api import SmallApi
 
 NUMBERS = itertools.count()
 

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from sampan.kubelet import translate
-from sampan.kubelet.runtime import (
+from sampan.kubelet.container_spec import generate
+from sampan.kubelet.contracts.runtime import (
     ContainerState,
     ImageNotFound,
     LinuxResources,
     RuntimeFailure,
 )
-from sampan.kubelet.simulated import SimulatedRuntime
-from sampan.testing.images import busybox_archive
-from sampan.testing.private_runtime import private_runtime, why_not
-from sampan.testing.simulated_node import pod_named
+from sampan.kubelet.simulated.runtime import SimulatedRuntime
+from sampan.testing.parts.images import busybox_archive
+from sampan.testing.parts.private_runtime import private_runtime, why_not
 from sampan.testing.virtual_time import LoopClock, VirtualLoop
+from sampan.testing.worlds.simulated_node import pod_named
 
 REFERENCE = "localhost/test/busybox:1"
 # What a container does: the script for those that pretend, the command for those that run.
@@ -41,7 +41,7 @@ class World:
 
     def __init__(self, runtime, directory):
         self.runtime = runtime
-        self.node = translate.NodeFacts(
+        self.node = generate.NodeFacts(
             "n", root_dir=f"{directory}/kubelet", log_root=f"{directory}/logs"
         )
         self._numbers = itertools.count()
@@ -56,7 +56,7 @@ class World:
         return pod
 
     async def sandbox(self, pod):
-        spec = translate.sandbox_spec(pod, attempt=0, node=self.node)
+        spec = generate.sandbox_spec(pod, attempt=0, node=self.node)
         sandbox_id = await self.runtime.run_sandbox(spec)
         self._sandboxes.append(sandbox_id)
         return sandbox_id
@@ -66,7 +66,7 @@ class World:
         pod = self.pod(behaviour)
         sandbox_id = await self.sandbox(pod)
         image = await self.runtime.image(REFERENCE)
-        spec = translate.container_spec(
+        spec = generate.container_spec(
             pod,
             pod["spec"]["containers"][0],
             attempt=0,
@@ -76,7 +76,7 @@ class World:
             pod_ips=(),
             node=self.node,
         )
-        sandbox = translate.sandbox_spec(pod, attempt=0, node=self.node)
+        sandbox = generate.sandbox_spec(pod, attempt=0, node=self.node)
         return pod, sandbox_id, await self.runtime.create_container(sandbox_id, spec, sandbox)
 
     async def started(self, behaviour="runs"):

@@ -20,8 +20,8 @@ from sampan.store.contract import (
     StoreClosed,
 )
 from sampan.store.open import open_store
-from sampan.testing.etcd_server import etcd_url
 from sampan.testing.manual_clock import ManualClock
+from sampan.testing.parts.etcd_server import etcd_url
 
 QUEUE_CHANGES = 700
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sampan.testing.images import busybox_archive
-from sampan.testing.kubectl import client_minor
-from sampan.testing.registry import Registry
-from sampan.testing.sampan_process import SampanProcess
+from sampan.testing.parts.images import busybox_archive
+from sampan.testing.parts.kubectl import client_minor
+from sampan.testing.parts.registry import Registry
+from sampan.testing.parts.sampan_process import SampanProcess
 
 
 def pytest_collection_modifyitems(items):

@@ -25,9 +25,9 @@ from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from lightkube.types import CascadeType, PatchType
 
-from sampan.testing.kubectl import Kubectl
-from sampan.testing.processes import eventually
-from sampan.testing.sampan_process import SampanProcess
+from sampan.testing.parts.kubectl import Kubectl
+from sampan.testing.parts.processes import eventually
+from sampan.testing.parts.sampan_process import SampanProcess
 
 pytestmark = pytest.mark.slow
 

@@ -13,27 +13,28 @@ from pathlib import Path
 import pytest
 
 from sampan.core.clock import SystemClock
-from sampan.kubelet import containerd, containerd_reset, translate
-from sampan.kubelet.containerd_config import ContainerdError, layout, search_path
-from sampan.kubelet.image_archive import (
-    ArchiveError,
-    ArchiveFile,
-    ImageSettings,
-    build_archive,
-    import_archive,
-)
-from sampan.kubelet.pause_image import PAUSE_IMAGE, architecture, pause_program
-from sampan.kubelet.runtime import (
+from sampan.kubelet.container_spec import generate
+from sampan.kubelet.containerd import process, reset
+from sampan.kubelet.containerd.config import ContainerdError, layout, search_path
+from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE, architecture, pause_program
+from sampan.kubelet.contracts.runtime import (
     ContainerState,
     Credentials,
     ImageNotFound,
     RuntimeFailure,
     RuntimeUnavailable,
 )
+from sampan.kubelet.images.archive import (
+    ArchiveError,
+    ArchiveFile,
+    ImageSettings,
+    build_archive,
+    import_archive,
+)
 from sampan.kubelet.volumes.mounts import unmount_below
 from sampan.network import cni
-from sampan.testing.leftovers import leftovers
-from sampan.testing.private_runtime import daemon_for, private_runtime, why_not
+from sampan.testing.parts.leftovers import leftovers
+from sampan.testing.parts.private_runtime import daemon_for, private_runtime, why_not
 
 pytestmark = [
     pytest.mark.containerd,
@@ -50,13 +51,13 @@ def pause_pod(name="p", **container):
 
 
 async def start_pod(node, pod):
-    place = translate.NodeFacts(
+    place = generate.NodeFacts(
         "n", root_dir=str(node.data_dir / "kubelet"), log_root=str(node.data_dir / "logs")
     )
-    sandbox = translate.sandbox_spec(pod, attempt=0, node=place)
+    sandbox = generate.sandbox_spec(pod, attempt=0, node=place)
     sandbox_id = await node.runtime.run_sandbox(sandbox)
     image = await node.runtime.image(PAUSE_IMAGE)
-    spec = translate.container_spec(
+    spec = generate.container_spec(
         pod,
         pod["spec"]["containers"][0],
         attempt=0,
@@ -172,8 +173,8 @@ def switch_off(node):
     """What a power cut does to a node: no process, mount, bridge or rule is left, but all files."""
     paths = layout(node.data_dir)
     os.kill(node.daemon.pid, signal.SIGKILL)
-    containerd_reset._delete_containers(paths, search_path({}))
-    containerd_reset._kill(containerd_reset.shims(paths))
+    reset._delete_containers(paths, search_path({}))
+    reset._kill(reset.shims(paths))
     unmount_below(str(paths.home))
     cni._delete_bridge(node.network.bridge)
 
@@ -263,7 +264,7 @@ def test_a_containerd_that_cannot_start_says_why(tmp_path):
         assert daemon.pid is None
 
     asyncio.run(story())
-    asyncio.run(containerd.reset(tmp_path / "d", environment={}, clock=SystemClock()))
+    asyncio.run(process.reset(tmp_path / "d", environment={}, clock=SystemClock()))
 
 
 def test_the_network_of_a_data_directory_stays_the_same(tmp_path):
@@ -356,5 +357,5 @@ async def _has(node, name):
 
 
 def test_reset_of_what_was_never_there_does_nothing(tmp_path):
-    asyncio.run(containerd.reset(tmp_path / "no", environment={}, clock=SystemClock()))
+    asyncio.run(process.reset(tmp_path / "no", environment={}, clock=SystemClock()))
     cni.tear_down(tmp_path / "no")

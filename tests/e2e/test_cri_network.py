@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from sampan.kubelet import translate
-from sampan.kubelet.runtime import ContainerState
+from sampan.kubelet.container_spec import generate
+from sampan.kubelet.contracts.runtime import ContainerState
 from sampan.network import cni
-from sampan.testing.images import busybox_archive
-from sampan.testing.private_runtime import private_runtime, why_not
+from sampan.testing.parts.images import busybox_archive
+from sampan.testing.parts.private_runtime import private_runtime, why_not
 
 pytestmark = [
     pytest.mark.containerd,
@@ -100,7 +100,7 @@ def test_the_network_is_set_up_once_and_let_through_where_the_machine_forwards_n
 
 
 async def run_to_its_end(node, command):
-    place = translate.NodeFacts(
+    place = generate.NodeFacts(
         "n", root_dir=str(node.data_dir / "kubelet"), log_root=str(node.data_dir / "logs")
     )
     container = {"name": "c", "image": BUSYBOX, "command": command}
@@ -108,10 +108,10 @@ async def run_to_its_end(node, command):
         "metadata": {"name": "p", "namespace": "default", "uid": "uid-p"},
         "spec": {"containers": [container]},
     }
-    sandbox = translate.sandbox_spec(pod, attempt=0, node=place)
+    sandbox = generate.sandbox_spec(pod, attempt=0, node=place)
     sandbox_id = await node.runtime.run_sandbox(sandbox)
     image = await node.runtime.image(BUSYBOX)
-    spec = translate.container_spec(
+    spec = generate.container_spec(
         pod,
         container,
         attempt=0,

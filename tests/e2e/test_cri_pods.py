@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from sampan.core.tasks import all_of
-from sampan.kubelet import translate
-from sampan.kubelet.pause_image import PAUSE_IMAGE
-from sampan.kubelet.runtime import CommandTimedOut, ContainerState, RuntimeFailure
-from sampan.testing.images import busybox_archive
-from sampan.testing.private_runtime import private_runtime, why_not
+from sampan.kubelet.container_spec import generate
+from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
+from sampan.kubelet.contracts.runtime import CommandTimedOut, ContainerState, RuntimeFailure
+from sampan.testing.parts.images import busybox_archive
+from sampan.testing.parts.private_runtime import private_runtime, why_not
 
 pytestmark = [
     pytest.mark.containerd,
@@ -44,7 +44,7 @@ def make_pod(*commands, name="p", container=None, **spec):
 
 
 def facts(node):
-    return translate.NodeFacts(
+    return generate.NodeFacts(
         "n1",
         root_dir=str(node.data_dir / "kubelet"),
         log_root=str(node.data_dir / "logs"),
@@ -64,13 +64,13 @@ async def with_busybox(node):
 
 async def start_pod(node, pod, objects=None):
     runtime = node.runtime
-    sandbox = translate.sandbox_spec(pod, attempt=0, node=facts(node))
+    sandbox = generate.sandbox_spec(pod, attempt=0, node=facts(node))
     sandbox_id = await runtime.run_sandbox(sandbox)
     seen = await runtime.pod(pod["metadata"]["uid"])
     ids = []
     for container in pod["spec"]["containers"]:
         image = await runtime.image(container["image"])
-        spec = translate.container_spec(
+        spec = generate.container_spec(
             pod,
             container,
             attempt=0,
@@ -120,7 +120,7 @@ def test_a_pod_runs_is_seen_and_goes_without_a_trace(tmp_path):
         assert (status.exit_code, status.reason) == (3, "Error")
         assert sorted(output(status)) == ["bye", "hello"]  # two streams, in any order
         assert status.finished_at >= status.started_at > status.created_at > 0
-        message = translate.termination_log(pod, "c0", attempt=0, root_dir=facts(node).root_dir)
+        message = generate.termination_log(pod, "c0", attempt=0, root_dir=facts(node).root_dir)
         assert Path(message).read_text() == "last words\n"
         seen = await node.runtime.pod("uid-p")
         assert seen.sandboxes[0].ready

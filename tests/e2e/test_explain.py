@@ -11,8 +11,8 @@ import subprocess
 import pytest
 
 from sampan.api.resources import RESOURCES
-from sampan.api.schema import Schema
-from sampan.testing.served_api import served_api
+from sampan.api.schema.published import Schema
+from sampan.testing.parts.served_api import served_api
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from sampan.api.schema import Schema
-from sampan.testing.kubectl import client_minor
-from sampan.testing.served_api import served_api
+from sampan.api.schema.published import Schema
+from sampan.testing.parts.kubectl import client_minor
+from sampan.testing.parts.served_api import served_api
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
 

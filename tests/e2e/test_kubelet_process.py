@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sampan.testing.leftovers import leftovers
-from sampan.testing.processes import Program, eventually
-from sampan.testing.sampan_process import SampanProcess, environment, sampan_command
+from sampan.testing.parts.leftovers import leftovers
+from sampan.testing.parts.processes import Program, eventually
+from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sampan.kubelet.cgroup_limits import root_of
-from sampan.kubelet.cgroups import find_hierarchies
+from sampan.kubelet.cgroups.limits import root_of
+from sampan.kubelet.cgroups.pod_cgroups import find_hierarchies
 from sampan.network.cni import PodNetwork, owner_mark
-from sampan.testing.leftovers import leftovers
+from sampan.testing.parts.leftovers import leftovers
 
 pytestmark = [pytest.mark.containerd, pytest.mark.slow]
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from sampan.kubelet.image_archive import ArchiveFile, ImageSettings, build_archive
-from sampan.kubelet.pause_image import architecture
-from sampan.testing.processes import eventually
+from sampan.kubelet.containerd.pause_image import architecture
+from sampan.kubelet.images.archive import ArchiveFile, ImageSettings, build_archive
+from sampan.testing.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sampan.api.quantity import value_of
-from sampan.kubelet.cgroup_limits import root_of
-from sampan.testing.processes import eventually
+from sampan.kubelet.cgroups.limits import root_of
+from sampan.testing.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from sampan.kubelet.image_archive import ArchiveFile, ImageSettings, build_archive
-from sampan.kubelet.pause_image import architecture
-from sampan.testing.processes import eventually
-from sampan.testing.sampan_process import SampanProcess
+from sampan.kubelet.containerd.pause_image import architecture
+from sampan.kubelet.images.archive import ArchiveFile, ImageSettings, build_archive
+from sampan.testing.parts.processes import eventually
+from sampan.testing.parts.sampan_process import SampanProcess
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

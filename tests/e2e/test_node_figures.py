@@ -7,8 +7,8 @@ import urllib.request
 
 import pytest
 
-from sampan.testing.kubectl import KubectlFailure
-from sampan.testing.processes import eventually
+from sampan.testing.parts.kubectl import KubectlFailure
+from sampan.testing.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from sampan.kubelet.image_archive import ArchiveFile, ImageSettings, build_archive
-from sampan.kubelet.image_garbage import Disk, ImageGarbage, ImageGarbageSettings
-from sampan.kubelet.pause_image import architecture
-from sampan.testing.images import busybox_archive
-from sampan.testing.private_runtime import private_runtime, why_not
-from sampan.testing.processes import eventually
-from sampan.testing.registry import ROBOT, Registry
+from sampan.kubelet.containerd.pause_image import architecture
+from sampan.kubelet.images.archive import ArchiveFile, ImageSettings, build_archive
+from sampan.kubelet.images.image_gc import Disk, ImageGarbage, ImageGarbageSettings
+from sampan.testing.parts.images import busybox_archive
+from sampan.testing.parts.private_runtime import private_runtime, why_not
+from sampan.testing.parts.processes import eventually
+from sampan.testing.parts.registry import ROBOT, Registry
 
 pytestmark = [
     pytest.mark.containerd,

@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import grpc
 import pytest
 
-from sampan.testing.certificates import Authority
-from sampan.testing.processes import eventually
+from sampan.testing.parts.certificates import Authority
+from sampan.testing.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sampan.testing.processes import eventually
+from sampan.testing.parts.processes import eventually
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.containerd, pytest.mark.slow]
 

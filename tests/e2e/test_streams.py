@@ -16,8 +16,8 @@ import urllib.request
 
 import pytest
 
-from sampan.testing.kubectl import Kubectl
-from sampan.testing.processes import eventually
+from sampan.testing.parts.kubectl import Kubectl
+from sampan.testing.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

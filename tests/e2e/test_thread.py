@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from sampan.testing.processes import eventually
+from sampan.testing.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sampan.testing.private_runtime import private_runtime
-from sampan.testing.processes import eventually
-from sampan.testing.sampan_process import environment, sampan_command
+from sampan.testing.parts.private_runtime import private_runtime
+from sampan.testing.parts.processes import eventually
+from sampan.testing.parts.sampan_process import environment, sampan_command
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
 

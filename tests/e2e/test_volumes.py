@@ -13,8 +13,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from sampan.testing.kubectl import Kubectl
-from sampan.testing.processes import eventually
+from sampan.testing.parts.kubectl import Kubectl
+from sampan.testing.parts.processes import eventually
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 

@@ -15,15 +15,15 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from sampan.apiserver.authn.jwt import encoded
 from sampan.apiserver.authn.jwt_keys import VerifyingKey
 from sampan.apiserver.authn.settings import FrontProxySettings, OidcSettings
-from sampan.apiserver.outbound import Target
+from sampan.apiserver.outside.webhook_client import Target
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
 from sampan.core.http import Request, Response
 from sampan.core.http_server import Server
 from sampan.core.tls import client_context, server_context
-from sampan.testing.api_requests import api_server
-from sampan.testing.certificates import Authority
-from sampan.testing.control_plane import published_schema
+from sampan.testing.generators.api_requests import api_server
+from sampan.testing.parts.certificates import Authority
+from sampan.testing.worlds.control_plane import published_schema
 
 ALLOWED, FORBIDDEN = "/api/v1/namespaces/default/services", "/api/v1/secrets"
 ABAC = (

@@ -23,9 +23,9 @@ from sampan.core.http_server import Server
 from sampan.core.tasks import all_of
 from sampan.core.tls import server_context
 from sampan.testing import virtual_time
-from sampan.testing.api_requests import MERGE, api_server, pod
-from sampan.testing.certificates import Authority
-from sampan.testing.control_plane import published_schema
+from sampan.testing.generators.api_requests import MERGE, api_server, pod
+from sampan.testing.parts.certificates import Authority
+from sampan.testing.worlds.control_plane import published_schema
 
 PODS = "/api/v1/namespaces/default/pods"
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"

@@ -3,11 +3,11 @@
 import orjson
 import pytest
 
-from sampan.apiserver.audit_sinks import AuditFile
+from sampan.apiserver.audit.sinks import AuditFile
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.testing import virtual_time
-from sampan.testing.api_requests import MERGE, api_server, pod
-from sampan.testing.control_plane import published_schema
+from sampan.testing.generators.api_requests import MERGE, api_server, pod
+from sampan.testing.worlds.control_plane import published_schema
 
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -5,9 +5,9 @@ from kubernetes import client as kube
 from kubernetes import config as kube_config
 from kubernetes import watch as kube_watch
 
-from sampan.api.schema import Schema
-from sampan.testing.kubectl import Kubectl
-from sampan.testing.served_api import served_api
+from sampan.api.schema.published import Schema
+from sampan.testing.parts.kubectl import Kubectl
+from sampan.testing.parts.served_api import served_api
 
 pytestmark = pytest.mark.slow
 

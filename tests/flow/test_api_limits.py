@@ -1,9 +1,9 @@
 """When there is too much, or an end: what the API server refuses, and how it stops."""
 
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.testing import virtual_time
-from sampan.testing.api_requests import api_server
+from sampan.testing.generators.api_requests import api_server
 
 PODS = "/api/v1/namespaces/default/pods"
 

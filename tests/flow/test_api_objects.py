@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.core.clock import SystemClock
 from sampan.testing import virtual_time
-from sampan.testing.api_requests import JSON_PATCH, MERGE, api_server, pod
+from sampan.testing.generators.api_requests import JSON_PATCH, MERGE, api_server, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 

@@ -4,7 +4,7 @@ import pytest
 
 from sampan.api.errors import AlreadyExists, Conflict
 from sampan.api.resources import CONFIG_MAPS, PODS, SERVICES
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.user import MASTERS, User
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
@@ -13,7 +13,7 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
 from sampan.store.memory import MemoryStore
 from sampan.testing import virtual_time
-from sampan.testing.api_requests import pod
+from sampan.testing.generators.api_requests import pod
 from sampan.testing.virtual_time import LoopClock
 
 

@@ -4,10 +4,10 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.testing import virtual_time
-from sampan.testing.api_requests import MERGE, api_server, pod
+from sampan.testing.generators.api_requests import MERGE, api_server, pod
 from sampan.testing.virtual_time import LoopClock
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -3,10 +3,10 @@
 import orjson
 import pytest
 
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.testing import virtual_time
-from sampan.testing.api_requests import api_server, pod
+from sampan.testing.generators.api_requests import api_server, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 CONFIGS = "/api/v1/namespaces/default/configmaps"

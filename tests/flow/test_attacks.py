@@ -19,9 +19,9 @@ from sampan.core.clock import SystemClock
 from sampan.core.http import Limits
 from sampan.core.http_server import Server
 from sampan.testing import virtual_time
-from sampan.testing.api_requests import api_server, pod
-from sampan.testing.control_plane import published_schema
+from sampan.testing.generators.api_requests import api_server, pod
 from sampan.testing.virtual_time import LoopClock
+from sampan.testing.worlds.control_plane import published_schema
 
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -246,7 +246,7 @@ def test_a_body_within_the_limit_but_nested_without_end_is_refused():
 
 def test_credentials_do_not_leave_the_server():
     """What was meant for us alone is gone before a request is passed on to a node or a pod."""
-    from sampan.apiserver.node_proxy import public
+    from sampan.apiserver.proxy.node_proxy import public
     from sampan.core.http import Request
 
     headers = {

@@ -10,9 +10,9 @@ from sampan.api.calls import Call
 from sampan.api.errors import Forbidden
 from sampan.api.resources import NODES, PODS
 from sampan.api.resources import SECRETS as SECRETS_ROW
-from sampan.apiserver.audit_sinks import AuditFile, FileSink
+from sampan.apiserver.audit.sinks import AuditFile, FileSink
 from sampan.apiserver.authn.user import component
-from sampan.apiserver.outbound import Target
+from sampan.apiserver.outside.webhook_client import Target
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.inprocess import InProcessClient
 from sampan.core.clock import SystemClock
@@ -20,9 +20,9 @@ from sampan.core.http import Response
 from sampan.core.http_server import Server
 from sampan.core.metrics import Metrics
 from sampan.core.tls import client_context, server_context
-from sampan.testing.api_requests import api_server, pod
-from sampan.testing.certificates import Authority
-from sampan.testing.control_plane import published_schema
+from sampan.testing.generators.api_requests import api_server, pod
+from sampan.testing.parts.certificates import Authority
+from sampan.testing.worlds.control_plane import published_schema
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 POLICY = {

@@ -15,22 +15,22 @@ from sampan.api.resources import SECRETS, SERVICE_ACCOUNTS
 from sampan.apiserver.authn.jwt import encoded
 from sampan.apiserver.authn.jwt_keys import VerifyingKey
 from sampan.apiserver.authn.settings import OidcSettings
-from sampan.apiserver.outbound import Target
+from sampan.apiserver.outside.webhook_client import Target
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.inprocess import InProcessClient
-from sampan.cmd.security import SecurityChoices
-from sampan.cmd.security_settings import server_settings
-from sampan.controllers import csr_requests
+from sampan.cmd.flags.security import SecurityChoices
+from sampan.cmd.flags.security_settings import server_settings
+from sampan.controllers.access import csr_requests
+from sampan.controllers.access.csr_signing import Ca
 from sampan.controllers.catalog import ControllerSettings, all_controllers
-from sampan.controllers.csr_signing import Ca
 from sampan.core.clock import SystemClock
 from sampan.core.http import Response
 from sampan.core.http_server import Server
 from sampan.core.tls import client_context, server_context
 from sampan.testing import virtual_time
-from sampan.testing.api_requests import api_server
-from sampan.testing.certificates import Authority
-from sampan.testing.control_plane import ControlPlane, published_schema
+from sampan.testing.generators.api_requests import api_server
+from sampan.testing.parts.certificates import Authority
+from sampan.testing.worlds.control_plane import ControlPlane, published_schema
 
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 

@@ -8,8 +8,8 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.metrics import Metrics
 from sampan.store.memory import MemoryStore
 from sampan.testing import virtual_time
-from sampan.testing.api_requests import MERGE, api_server, pod
-from sampan.testing.control_plane import published_schema, story
+from sampan.testing.generators.api_requests import MERGE, api_server, pod
+from sampan.testing.worlds.control_plane import published_schema, story
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 AUTHZ = "/apis/authorization.k8s.io/v1"

@@ -1,7 +1,7 @@
 """An autoscaler on the real API: the target's scale, conditions, events."""
 
 from sampan.api.resources import DEPLOYMENTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS, NODES, PODS
-from sampan.testing.control_plane import story
+from sampan.testing.worlds.control_plane import story
 
 with_autoscaler = story(["horizontal-pod-autoscaler-controller", "deployment", "replicaset"])
 

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from sampan.api.resources import CRON_JOBS, EVENTS, JOBS
-from sampan.testing.control_plane import story
+from sampan.testing.worlds.control_plane import story
 
 with_cron = story(["cronjob-controller", "garbage-collector-controller"])
 # Virtual time begins at 22:13:20 UTC.

@@ -1,5 +1,5 @@
 from sampan.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
-from sampan.testing.control_plane import story
+from sampan.testing.worlds.control_plane import story
 
 with_daemons = story(["daemonset-controller", "garbage-collector-controller"])
 

@@ -1,5 +1,5 @@
 from sampan.api.resources import POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS
-from sampan.testing.control_plane import story
+from sampan.testing.worlds.control_plane import story
 
 with_budgets = story(["disruption-controller", "replicaset-controller"])
 

@@ -3,10 +3,10 @@
 import asyncio
 
 from sampan.api.resources import NODES, PODS
-from sampan.kubelet.runtime import ContainerState
-from sampan.kubelet.translate import NodeFacts, sandbox_spec
+from sampan.kubelet.container_spec.generate import NodeFacts, sandbox_spec
+from sampan.kubelet.contracts.runtime import ContainerState
 from sampan.testing import virtual_time
-from sampan.testing.simulated_node import SimulatedNode
+from sampan.testing.worlds.simulated_node import SimulatedNode
 
 
 def ready_condition(node):

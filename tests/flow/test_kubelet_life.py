@@ -3,9 +3,9 @@
 import asyncio
 
 from sampan.api.resources import PODS
-from sampan.kubelet.runtime import ContainerState
+from sampan.kubelet.contracts.runtime import ContainerState
 from sampan.testing import virtual_time
-from sampan.testing.simulated_node import SimulatedNode
+from sampan.testing.worlds.simulated_node import SimulatedNode
 
 REJECTED = (
     "Pod was rejected: Node didn't have enough resource: cpu, "
@@ -502,7 +502,7 @@ def test_every_plan_is_told_at_the_level_of_debugging(caplog):
             await node.make("web")
             await node.until_phase("Running", "web")
 
-    with caplog.at_level("DEBUG", logger="sampan.kubelet.pod_sync"):
+    with caplog.at_level("DEBUG", logger="sampan.kubelet.pods.pod_sync"):
         virtual_time.run(story())
     (planned,) = [one for one in caplog.messages if one.startswith("pod planned")]
     assert "pod=default/web" in planned

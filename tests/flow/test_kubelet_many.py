@@ -11,12 +11,12 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.kubelet.kubelet import Kubelet
 from sampan.kubelet.settings import KubeletSettings
-from sampan.kubelet.simulated import SimulatedRuntime
+from sampan.kubelet.simulated.runtime import SimulatedRuntime
 from sampan.kubelet.sources.apiserver import ApiserverSource
 from sampan.testing import virtual_time
-from sampan.testing.simulated_node import pod_named
-from sampan.testing.small_api import SmallApi
 from sampan.testing.virtual_time import LoopClock
+from sampan.testing.worlds.simulated_node import pod_named
+from sampan.testing.worlds.small_api import SmallApi
 
 NODE_COUNT, PODS_PER_NODE = 20, 5
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from sampan.testing import virtual_time
-from sampan.testing.simulated_node import SimulatedNode
+from sampan.testing.worlds.simulated_node import SimulatedNode
 
 
 def probed(*kinds, **words):

@@ -11,9 +11,9 @@ from sampan.api.errors import NotFound
 from sampan.api.resources import EVENTS, LEASES, NODES, PODS
 from sampan.kubelet.kubelet import Kubelet
 from sampan.kubelet.settings import KubeletSettings
-from sampan.kubelet.simulated import SimulatedRuntime
-from sampan.testing.control_plane import story
-from sampan.testing.simulated_node import pod_named
+from sampan.kubelet.simulated.runtime import SimulatedRuntime
+from sampan.testing.worlds.control_plane import story
+from sampan.testing.worlds.simulated_node import pod_named
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ import asyncio
 from sampan.api.objects import copy_of
 from sampan.api.resources import PODS
 from sampan.testing import virtual_time
-from sampan.testing.simulated_node import SimulatedNode
+from sampan.testing.worlds.simulated_node import SimulatedNode
 
 
 def asking(cpu, **words):

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from sampan.kubelet.simulated_scenario import API_VERSION, KIND, scenario_of
+from sampan.kubelet.simulated.scenario import API_VERSION, KIND, scenario_of
 from sampan.testing import virtual_time
-from sampan.testing.simulated_node import SimulatedNode
+from sampan.testing.worlds.simulated_node import SimulatedNode
 
 SCENARIO = scenario_of({
     "apiVersion": API_VERSION, "kind": KIND, "rules": [

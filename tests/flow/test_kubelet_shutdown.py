@@ -3,9 +3,9 @@
 import asyncio
 
 from sampan.core.tasks import Tasks
-from sampan.kubelet.shutdown import steps_of
+from sampan.kubelet.node.graceful_shutdown import steps_of
 from sampan.testing import virtual_time
-from sampan.testing.simulated_node import SimulatedNode
+from sampan.testing.worlds.simulated_node import SimulatedNode
 
 MESSAGE = "Pod was terminated in response to imminent node shutdown."
 CRITICAL = 2_000_001_000

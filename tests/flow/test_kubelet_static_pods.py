@@ -9,15 +9,15 @@ import orjson
 import pytest
 
 from sampan.api.resources import PODS
-from sampan.client.absent import AbsentClient
+from sampan.client.no_api_client import AbsentClient
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.kubelet.kubelet import Kubelet
 from sampan.kubelet.settings import Capacity, KubeletSettings
-from sampan.kubelet.simulated import SimulatedRuntime
+from sampan.kubelet.simulated.runtime import SimulatedRuntime
 from sampan.testing import virtual_time
-from sampan.testing.simulated_node import SimulatedNode, pod_named
 from sampan.testing.virtual_time import LoopClock
+from sampan.testing.worlds.simulated_node import SimulatedNode, pod_named
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from sampan.api.resources import (
     SECRETS,
     SERVICE_ACCOUNTS,
 )
-from sampan.testing.control_plane import story
+from sampan.testing.worlds.control_plane import story
 
 BASIC = [
     "namespace-controller",

@@ -2,7 +2,7 @@ import asyncio
 
 from sampan.api.errors import NotFound
 from sampan.api.resources import EVENTS, LEASES, NODES, PODS
-from sampan.testing.control_plane import story
+from sampan.testing.worlds.control_plane import story
 
 with_nodes = story(
     [

@@ -7,7 +7,7 @@ import pytest
 
 from sampan.api.errors import Forbidden
 from sampan.api.resources import Resource
-from sampan.apiserver.admission import cluster_trust_bundle_attest
+from sampan.apiserver.admission.builtin.certificates import cluster_trust_bundle_attest
 from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.admission.settings import (
@@ -18,14 +18,14 @@ from sampan.apiserver.admission.settings import (
 )
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Authorization, Decision
-from sampan.apiserver.outbound import Target
+from sampan.apiserver.outside.webhook_client import Target
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
 from sampan.core.http import Response
 from sampan.core.http_server import Server
 from sampan.testing import virtual_time
-from sampan.testing.api_requests import MERGE, api_server, pod
-from sampan.testing.control_plane import published_schema
+from sampan.testing.generators.api_requests import MERGE, api_server, pod
+from sampan.testing.worlds.control_plane import published_schema
 
 PODS = "/api/v1/namespaces/default/pods"
 NAMESPACE = "/api/v1/namespaces/default"

@@ -10,8 +10,8 @@ from sampan.api.objects import seconds_of
 from sampan.apiserver.authn.jwt import parsed
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.testing import virtual_time
-from sampan.testing.api_requests import api_server, pod
-from sampan.testing.control_plane import published_schema
+from sampan.testing.generators.api_requests import api_server, pod
+from sampan.testing.worlds.control_plane import published_schema
 
 TOKEN = "/api/v1/namespaces/default/serviceaccounts/default/token"
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

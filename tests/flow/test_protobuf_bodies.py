@@ -3,9 +3,9 @@
 import orjson
 import pytest
 
-from sampan.api.schema import Schema
-from sampan.testing.kubectl import Kubectl
-from sampan.testing.served_api import served_api
+from sampan.api.schema.published import Schema
+from sampan.testing.parts.kubectl import Kubectl
+from sampan.testing.parts.served_api import served_api
 
 pytestmark = [pytest.mark.slow, pytest.mark.kubectl]
 

@@ -11,7 +11,7 @@ from sampan.api.resources import (
     SERVICES,
     VALIDATING_ADMISSION_POLICIES,
 )
-from sampan.testing.control_plane import story
+from sampan.testing.worlds.control_plane import story
 
 with_all = story(
     [

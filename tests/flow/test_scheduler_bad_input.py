@@ -17,9 +17,9 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.scheduler.loop import Scheduler
 from sampan.testing import virtual_time
-from sampan.testing.bindings_api import BindingsApi
-from sampan.testing.device_objects import device_class, resource_claim, wanted
+from sampan.testing.generators.device_objects import device_class, resource_claim, wanted
 from sampan.testing.virtual_time import LoopClock
+from sampan.testing.worlds.bindings_api import BindingsApi
 
 HOST = "kubernetes.io/hostname"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

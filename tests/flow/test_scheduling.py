@@ -19,9 +19,9 @@ from sampan.api.resources import (
     RESOURCE_SLICES,
     STORAGE_CLASSES,
 )
-from sampan.api.storage import LOCAL_PROVISIONER, LOCAL_ROOT
-from sampan.client.lease import Elector
-from sampan.cmd.schedulers import lease_of
+from sampan.api.rules.storage import LOCAL_PROVISIONER, LOCAL_ROOT
+from sampan.client.leader_election import Elector
+from sampan.cmd.cluster.schedulers import lease_of
 from sampan.controllers.catalog import ControllerSettings, all_controllers
 from sampan.controllers.controller import selected
 from sampan.core.http import Request
@@ -30,8 +30,14 @@ from sampan.core.tasks import Tasks
 from sampan.scheduler.loop import Scheduler
 from sampan.scheduler.settings import Election
 from sampan.testing import virtual_time
-from sampan.testing.control_plane import ControlPlane
-from sampan.testing.device_objects import DRIVER, device, device_class, resource_slice, wanted
+from sampan.testing.generators.device_objects import (
+    DRIVER,
+    device,
+    device_class,
+    resource_slice,
+    wanted,
+)
+from sampan.testing.worlds.control_plane import ControlPlane
 
 UNSCHEDULED = "PodScheduled"
 

@@ -4,11 +4,11 @@ import shutil
 
 import pytest
 
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.testing import virtual_time
-from sampan.testing.api_requests import MERGE, api_server, pod
-from sampan.testing.kubectl import Kubectl
-from sampan.testing.served_api import served_api
+from sampan.testing.generators.api_requests import MERGE, api_server, pod
+from sampan.testing.parts.kubectl import Kubectl
+from sampan.testing.parts.served_api import served_api
 
 APPLY = "application/apply-patch+yaml"
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -1,7 +1,7 @@
 import pytest
 
 from sampan.api.resources import ENDPOINT_SLICES, ENDPOINTS, EVENTS, NODES, PODS, SERVICES
-from sampan.testing.control_plane import story
+from sampan.testing.worlds.control_plane import story
 
 with_endpoints = story(
     ["endpointslice-controller", "endpoints-controller", "garbage-collector-controller"]

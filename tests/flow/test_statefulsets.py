@@ -1,5 +1,5 @@
 from sampan.api.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
-from sampan.testing.control_plane import story
+from sampan.testing.worlds.control_plane import story
 
 with_sets = story(
     [

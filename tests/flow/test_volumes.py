@@ -9,7 +9,7 @@ from sampan.api.resources import (
     PODS,
     STORAGE_CLASSES,
 )
-from sampan.testing.control_plane import story
+from sampan.testing.worlds.control_plane import story
 
 with_binder = story(
     [

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from sampan.api.resources import EVENTS, NODES, PODS
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.client import kubeconfig, rest
-from sampan.cmd import schedule, why
+from sampan.cmd.verbs import schedule, why
 from sampan.core.clock import SystemClock
-from sampan.testing.served_api import served_api
+from sampan.testing.parts.served_api import served_api
 
 pytestmark = pytest.mark.slow
 

@@ -14,11 +14,11 @@ import orjson
 import pytest
 import yaml
 
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.core.http import Stream
 from sampan.core.http_server import Server
-from sampan.testing.api_requests import api_server, client_certificate
-from sampan.testing.odd_requests import OddRequests
+from sampan.testing.generators.api_requests import api_server, client_certificate
+from sampan.testing.generators.odd_requests import OddRequests
 
 pytestmark = pytest.mark.slow
 

@@ -32,7 +32,7 @@ from sampan.testing.history import (
     unseen,
     whole,
 )
-from sampan.testing.sampan_process import SampanProcess
+from sampan.testing.parts.sampan_process import SampanProcess
 
 KILLS = int(os.environ.get("SAMPAN_KILLS", "5"))
 SEED = int(os.environ.get("SAMPAN_SEED", "1"))

@@ -13,11 +13,11 @@ import pytest
 
 from sampan.api.objects import copy_of, is_deleted, uid_of
 from sampan.api.resources import PODS
-from sampan.kubelet.pod_state import Phase
-from sampan.kubelet.runtime import ContainerState
-from sampan.kubelet.status import Verdict
+from sampan.kubelet.contracts.runtime import ContainerState
+from sampan.kubelet.pods.pod_state import Phase
+from sampan.kubelet.status.pod_status import Verdict
 from sampan.testing import virtual_time
-from sampan.testing.simulated_node import SimulatedNode, pod_named
+from sampan.testing.worlds.simulated_node import SimulatedNode, pod_named
 
 pytestmark = pytest.mark.slow
 

@@ -16,11 +16,11 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from sampan.api.resources import by_kind
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.core.http import Stream
-from sampan.testing.api_requests import api_server, client_certificate
-from sampan.testing.lent_objects import spoilt_objects
-from sampan.testing.openapi_requests import operations, requests
+from sampan.testing.generators.api_requests import api_server, client_certificate
+from sampan.testing.generators.openapi_requests import operations, requests
+from sampan.testing.worlds.lent_objects import spoilt_objects
 
 pytestmark = pytest.mark.slow
 

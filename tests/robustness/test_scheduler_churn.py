@@ -15,11 +15,11 @@ from sampan.api.errors import NotFound, ServiceUnavailable
 from sampan.api.objects import name_of, uid_of
 from sampan.api.quantity import value_of
 from sampan.api.resources import NODES, PODS
-from sampan.scheduler.decide import Chosen
-from sampan.scheduler.what_if import explained
+from sampan.scheduler.decision.decide import Chosen
+from sampan.scheduler.why.what_if import explained
 from sampan.testing import virtual_time
-from sampan.testing.control_plane import ControlPlane
-from sampan.testing.scheduler_world import SchedulerWorld
+from sampan.testing.worlds.control_plane import ControlPlane
+from sampan.testing.worlds.scheduler_world import SchedulerWorld
 
 SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 BINDINGS = 10_000

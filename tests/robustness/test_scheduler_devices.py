@@ -24,15 +24,15 @@ from sampan.api.resources import (
 from sampan.controllers.catalog import ControllerSettings, all_controllers
 from sampan.controllers.controller import selected
 from sampan.testing import virtual_time
-from sampan.testing.control_plane import ControlPlane
-from sampan.testing.device_objects import (
+from sampan.testing.generators.device_objects import (
     device,
     device_class,
     resource_claim,
     resource_slice,
     wanted,
 )
-from sampan.testing.scheduler_world import SchedulerWorld
+from sampan.testing.worlds.control_plane import ControlPlane
+from sampan.testing.worlds.scheduler_world import SchedulerWorld
 
 SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 WAVES, NODES_AT_ALL, DEVICES_EACH = 12, 6, 4

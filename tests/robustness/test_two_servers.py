@@ -9,9 +9,9 @@ import pytest
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import all_of
-from sampan.testing.api_requests import api_server
-from sampan.testing.control_plane import published_schema
-from sampan.testing.etcd_server import etcd_url
+from sampan.testing.generators.api_requests import api_server
+from sampan.testing.parts.etcd_server import etcd_url
+from sampan.testing.worlds.control_plane import published_schema
 
 pytestmark = [pytest.mark.etcd, pytest.mark.slow]
 

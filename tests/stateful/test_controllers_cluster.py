@@ -36,11 +36,11 @@ from sampan.api.resources import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
+from sampan.controllers.access.csr_requests import REQUESTS
+from sampan.controllers.access.csr_signing import Ca
 from sampan.controllers.catalog import ControllerSettings
-from sampan.controllers.csr_requests import REQUESTS
-from sampan.controllers.csr_signing import Ca
-from sampan.testing.certificates import Authority
-from sampan.testing.controller_worlds import (
+from sampan.testing.parts.certificates import Authority
+from sampan.testing.worlds.controller_worlds import (
     TOO_LATE,
     BaseWorld,
     absent,

@@ -20,9 +20,9 @@ from sampan.api.resources import (
     SERVICE_CIDRS,
     SERVICES,
 )
+from sampan.controllers.access.clusterrole_aggregation import CLUSTER_ROLES
 from sampan.controllers.catalog import ControllerSettings
-from sampan.controllers.clusterrole_aggregation import CLUSTER_ROLES
-from sampan.testing.controller_worlds import (
+from sampan.testing.worlds.controller_worlds import (
     TOO_LATE,
     BaseWorld,
     absent,

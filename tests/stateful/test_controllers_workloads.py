@@ -19,8 +19,8 @@ from sampan.api.resources import (
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
 )
-from sampan.testing.controller_worlds import absent, play, steps
-from sampan.testing.faulty_client import Fate
+from sampan.testing.worlds.controller_worlds import absent, play, steps
+from sampan.testing.worlds.faulty_client import Fate
 
 EXAMPLES = settings(max_examples=25, deadline=None)
 COUNT = st.integers(0, 3)

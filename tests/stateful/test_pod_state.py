@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from sampan.kubelet import pod_state
-from sampan.kubelet.pod_state import Cause, Phase, Worker
+from sampan.kubelet.pods import pod_state
+from sampan.kubelet.pods.pod_state import Cause, Phase, Worker
 
 GRACES = st.one_of(st.integers(0, 1000).map(float), st.just(math.inf))
 

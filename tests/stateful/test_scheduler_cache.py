@@ -5,13 +5,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from sampan.scheduler.cache_state import CacheState
-from sampan.scheduler.node_terms import Requirement
-from sampan.scheduler.pod_terms import Carried, Kind, PodSelector, PodTerm
-from sampan.scheduler.requests import HostPort, Usage
-from sampan.scheduler.resident import Resident
-from sampan.scheduler.rows import NodeRow
-from sampan.scheduler.tolerations import Taint
+from sampan.scheduler.cache.cache_state import CacheState
+from sampan.scheduler.model.node_terms import Requirement
+from sampan.scheduler.model.pod_and_node_info import NodeRow
+from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.pod_terms import Carried, Kind, PodSelector, PodTerm
+from sampan.scheduler.model.requests import HostPort, Usage
+from sampan.scheduler.model.tolerations import Taint
 
 NODES = st.sampled_from(["n0", "n1", "n2"])
 PODS = st.sampled_from(["a", "b", "c", "d"])

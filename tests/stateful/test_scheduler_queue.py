@@ -5,11 +5,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from sampan.scheduler.queue_state import BACKOFF, LONGEST_UNSCHEDULABLE_SECONDS, Place, QueueState
-from sampan.scheduler.requests import Usage
-from sampan.scheduler.requeue import NodeAdded, PodGone, may_help
-from sampan.scheduler.resident import Resident
-from sampan.scheduler.rows import NodeRow, pod_row
+from sampan.scheduler.model.pod_and_node_info import NodeRow, pod_row
+from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.requests import Usage
+from sampan.scheduler.queue.queue_state import (
+    BACKOFF,
+    LONGEST_UNSCHEDULABLE_SECONDS,
+    Place,
+    QueueState,
+)
+from sampan.scheduler.queue.requeue import NodeAdded, PodGone, may_help
 
 UIDS = st.sampled_from("abcde")
 RULES = st.sets(st.sampled_from(["NodeResourcesFit", "TaintToleration", "NodePorts"]), min_size=1)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sampan.api.objects import is_deleted, uid_of
-from sampan.kubelet.wanted import Kind, Wanted, merge
+from sampan.kubelet.pods.pod_config import Kind, Wanted, merge
 
 PODS = st.fixed_dictionaries(
     {

@@ -12,7 +12,7 @@ import orjson
 
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from sampan.api import quantity
 from sampan.api.objects import copy_of
-from sampan.api.schema_types import Type, short_name
+from sampan.api.schema.field_kinds import Type, short_name
 
 # Where in the object we are: (), or (path of the holder, key or index). Linked, so that a step down
 # costs one tuple; it becomes text only when something is wrong.

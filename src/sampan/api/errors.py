@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from sampan.api.objects import Obj
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 
 class ApiError(Exception):

@@ -9,7 +9,7 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_supported
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 STREAMS = ("All", "Stdout", "Stderr")
 

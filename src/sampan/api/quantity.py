@@ -9,7 +9,7 @@ import functools
 import re
 from enum import Enum
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 NANO = 10**9
 

@@ -8,7 +8,7 @@ To add a kind: add a row.
 
 from dataclasses import field
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CREATE = ("create",)

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from sampan.api.decode import Path, path_text
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 _DEEPEST_DOCUMENT = 200  # levels
 _LARGEST_DOCUMENT = 1_000_000  # values; a body of 3 MiB without aliases stays well below

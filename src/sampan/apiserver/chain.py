@@ -27,7 +27,7 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.api.resources import NAMESPACES, SERVICES, Resource
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.api.validation import validate_create, validate_status_update, validate_update
 from sampan.apiserver.admission.chain import (
     CONNECT,
@@ -38,13 +38,10 @@ from sampan.apiserver.admission.chain import (
     attributes_of,
 )
 from sampan.apiserver.admission.chain import Attributes as Admitted
-from sampan.apiserver.audit import is_noting, note
+from sampan.apiserver.audit.audit_log import is_noting, note
 from sampan.apiserver.authn.chain import Authentication
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes, Authorization
-from sampan.apiserver.decoding import decoded
-from sampan.apiserver.ownership import Ownership, check_options, settle
-from sampan.apiserver.patching import patched
 from sampan.apiserver.registry import deletion, names, namespaces
 from sampan.apiserver.registry.generic import Registry, Stale, answer_of
 from sampan.apiserver.registry.metadata import (
@@ -58,8 +55,9 @@ from sampan.apiserver.registry.selection import name_selected, selection_of
 from sampan.apiserver.registry.services import Allocator
 from sampan.apiserver.registry.strategies import Strategies
 from sampan.apiserver.settings import ApiServerSettings
-from sampan.apiserver.watch_stream import WatchStream, open_watch
-from sampan.apiserver.written import (
+from sampan.apiserver.watch.watch_stream import WatchStream, open_watch
+from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.object_rules import (
     as_stored,
     check_names,
     check_namespace,
@@ -69,8 +67,10 @@ from sampan.apiserver.written import (
     refuse,
     shown,
 )
+from sampan.apiserver.write.ownership import Ownership, check_options, settle
+from sampan.apiserver.write.patching import patched
 from sampan.core.clock import Clock
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.tasks import all_of
 
 # How often a write that lost a race is tried again, where the caller set no condition. Each loss is

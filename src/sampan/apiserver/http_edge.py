@@ -18,22 +18,29 @@ from sampan.api.errors import (
     Unauthorized,
 )
 from sampan.api.objects import copy_of
-from sampan.api.protobuf import ProtobufReader
-from sampan.apiserver import bodies, connect_options, replies
-from sampan.apiserver.audit import Audit, Entry, audited
+from sampan.api.protobuf.codec import ProtobufReader
+from sampan.apiserver.audit.audit_log import Audit, Entry, audited
 from sampan.apiserver.authn import impersonation
 from sampan.apiserver.authn.chain import ALWAYS_ALLOWED_PATHS
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes
 from sampan.apiserver.chain import CONNECTED, Chain
-from sampan.apiserver.documents import Documents
 from sampan.apiserver.flow.control import FlowControl
+from sampan.apiserver.flow.in_flight import InFlight
 from sampan.apiserver.flow.levels import Seat
-from sampan.apiserver.in_flight import InFlight
-from sampan.apiserver.measure import Measure
-from sampan.apiserver.negotiate import full_form, patch_type
-from sampan.apiserver.node_proxy import NodeProxy
-from sampan.apiserver.request import RequestInfo, is_watch, options_of, request_info, unknown_path
+from sampan.apiserver.http import bodies, replies
+from sampan.apiserver.http.metrics import Measure
+from sampan.apiserver.http.negotiate import full_form, patch_type
+from sampan.apiserver.http.nonresource_paths import Documents
+from sampan.apiserver.http.request import (
+    RequestInfo,
+    is_watch,
+    options_of,
+    request_info,
+    unknown_path,
+)
+from sampan.apiserver.proxy import connect_options
+from sampan.apiserver.proxy.node_proxy import NodeProxy
 from sampan.core.clock import Clock
 from sampan.core.http import Reply, Request, Response
 

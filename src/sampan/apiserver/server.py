@@ -23,50 +23,50 @@ from sampan.api.resources import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.chain import Admission
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.admission.plugins import chosen
-from sampan.apiserver.audit import Audit, Sink
-from sampan.apiserver.audit_policy import AuditPolicy
-from sampan.apiserver.audit_sinks import FileSink, WebhookSink
+from sampan.apiserver.audit.audit_log import Audit, Sink
+from sampan.apiserver.audit.policy import AuditPolicy
+from sampan.apiserver.audit.sinks import FileSink, WebhookSink
 from sampan.apiserver.authn.chain import Authentication
 from sampan.apiserver.authn.options import authenticators, token_signer
 from sampan.apiserver.authn.user import MASTERS, User, authenticated
 from sampan.apiserver.authz.bootstrap.objects import rbac_objects, reconciled
 from sampan.apiserver.authz.chain import Authorization
-from sampan.apiserver.authz.followed import follow
 from sampan.apiserver.authz.modes import Modes, followed_rbac
 from sampan.apiserver.authz.settings import AuthorizerSettings
 from sampan.apiserver.chain import Chain, Parts
-from sampan.apiserver.discovery import Discovery
-from sampan.apiserver.documents import Documents
 from sampan.apiserver.flow.control import FlowControl
+from sampan.apiserver.flow.in_flight import InFlight
 from sampan.apiserver.flow.objects import LEVELS, SCHEMAS, flow_objects
 from sampan.apiserver.flow.objects import reconciled as flow_reconciled
-from sampan.apiserver.health import Health
+from sampan.apiserver.http.discovery import Discovery
+from sampan.apiserver.http.health import Health
+from sampan.apiserver.http.metrics import Measure
+from sampan.apiserver.http.nonresource_paths import Documents
+from sampan.apiserver.http.request import RequestInfo
 from sampan.apiserver.http_edge import HttpEdge
-from sampan.apiserver.in_flight import InFlight
-from sampan.apiserver.measure import Measure
-from sampan.apiserver.metrics_api import MetricsApi
-from sampan.apiserver.node_proxy import NodeProxy
-from sampan.apiserver.openapi import OpenApi
-from sampan.apiserver.outbound import Caller
+from sampan.apiserver.openapi.endpoints import OpenApi
+from sampan.apiserver.outside.followed_files import Followed
+from sampan.apiserver.outside.webhook_client import Caller
+from sampan.apiserver.proxy.metrics_api import MetricsApi
+from sampan.apiserver.proxy.node_proxy import NodeProxy
+from sampan.apiserver.proxy.service_proxy import SERVICE_NAME, service_url
 from sampan.apiserver.registry.bootstrap import brought_up_to_date, wanted
+from sampan.apiserver.registry.endpoint_reconciler import Masters
 from sampan.apiserver.registry.generic import Registry
-from sampan.apiserver.registry.handlers import handlers
-from sampan.apiserver.registry.masters import Masters
 from sampan.apiserver.registry.metadata import new_uid
 from sampan.apiserver.registry.service_claims import Claims
 from sampan.apiserver.registry.service_repair import Repair
 from sampan.apiserver.registry.services import Allocator
 from sampan.apiserver.registry.strategies import Strategies
-from sampan.apiserver.reload import Followed
-from sampan.apiserver.request import RequestInfo
-from sampan.apiserver.service_proxy import SERVICE_NAME, service_url
 from sampan.apiserver.settings import ApiServerSettings
-from sampan.apiserver.watch_cache import WatchCache
-from sampan.apiserver.watch_stream import WatchStream
+from sampan.apiserver.subresources.handlers import handlers
+from sampan.apiserver.watch.followed import follow
+from sampan.apiserver.watch.watch_cache import WatchCache
+from sampan.apiserver.watch.watch_stream import WatchStream
 from sampan.core.clock import Clock
 from sampan.core.http import Reply, Request
 from sampan.core.http_client import HttpClient
@@ -75,9 +75,9 @@ from sampan.core.tasks import all_of
 from sampan.store.contract import Store
 
 if TYPE_CHECKING:
-    from sampan.apiserver.audit_calls import AuditedUser
+    from sampan.apiserver.audit.inprocess_calls import AuditedUser
     from sampan.apiserver.authn.configuration import AuthenticationRules
-    from sampan.apiserver.encryption import EncryptedStore
+    from sampan.apiserver.write.encryption import EncryptedStore
 
 _BOUND = {one.plural: one for one in (NODES, PODS, SECRETS, SERVICE_ACCOUNTS)}
 
@@ -97,7 +97,7 @@ class ApiServer:
         self._encrypted: EncryptedStore | None = None
         if settings.encryption is not None:
             # Who stores in plain text does not wait for cryptography.
-            from sampan.apiserver import encryption
+            from sampan.apiserver.write import encryption
 
             keys = encryption.transformers(settings.encryption)
             store = self._encrypted = encryption.EncryptedStore(store, keys)
@@ -209,7 +209,7 @@ class ApiServer:
         """The server as one user sees it from inside this process."""
         if self._audit is None:
             return AsUser(self._chain, authenticated(user))
-        from sampan.apiserver.audit_calls import AuditedUser
+        from sampan.apiserver.audit.inprocess_calls import AuditedUser
 
         return AuditedUser(self._chain, authenticated(user), self._audit)
 

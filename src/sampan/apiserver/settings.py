@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from sampan.api.objects import Obj
 from sampan.apiserver.admission.settings import AdmissionSettings
-from sampan.apiserver.audit_sinks import AuditFile
+from sampan.apiserver.audit.sinks import AuditFile
 from sampan.apiserver.authn.settings import PUBLIC_PATHS, FrontProxySettings, OidcSettings
 from sampan.apiserver.authz.settings import AuthorizerSettings, WebhookAuthorizerSettings
-from sampan.apiserver.outbound import Target
-from sampan.apiserver.reload import Source
-from sampan.core.records import dataclass
+from sampan.apiserver.outside.followed_files import Source
+from sampan.apiserver.outside.webhook_client import Target
+from sampan.core.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from sampan.apiserver.authn.configuration import AuthenticationRules

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 PatchType = Literal["json", "merge", "strategic", "apply"]
 Patch = Obj | list[Obj]

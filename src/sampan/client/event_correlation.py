@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from sampan.api.objects import Obj
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 REMEMBERED = 4096
 BURST = 25

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
-from sampan.client.cache import Cache, Difference, IndexFunction
 from sampan.client.contract import Client
+from sampan.client.indexer import Cache, Difference, IndexFunction
 from sampan.client.reflector import Change, Delete, Put, Reflector, Replace, Selection
 from sampan.core.clock import Clock
 from sampan.core.tasks import Tasks

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from sampan.api.objects import Obj
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 _SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 # Fields that name files, by section.

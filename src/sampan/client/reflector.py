@@ -24,8 +24,8 @@ from sampan.api.resources import Resource
 from sampan.client.contract import Client, WatchEvent
 from sampan.core.backoff import Backoff, jittered
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.core.records import dataclass
 
 log = get_logger(__name__)
 

@@ -8,7 +8,7 @@ import gc
 import sys
 from collections.abc import Sequence
 
-from sampan.cmd import node_flags, security
+from sampan.cmd.flags import node_flags, security
 from sampan.cmd.settings import (
     DEFAULT_DATA_DIR,
     DEFAULT_PORT,
@@ -56,35 +56,35 @@ def _dispatch(given: argparse.Namespace) -> int:
         gc.disable()
     match given.verb:
         case "up":
-            from sampan.cmd import up
+            from sampan.cmd.verbs import up
 
             return up.run(_up_settings(given), detach=given.detach, ready_fd=given.ready_fd)
         case "kubelet":
-            from sampan.cmd import kubelet
+            from sampan.cmd.verbs import kubelet
 
             return kubelet.run(_node_settings(given))
         case "controllers":
-            from sampan.cmd import controllers
+            from sampan.cmd.verbs import controllers
 
             return controllers.run(_controllers_settings(given))
         case "down":
-            from sampan.cmd import down
+            from sampan.cmd.verbs import down
 
             return down.run(given.data_dir)
         case "reset":
-            from sampan.cmd import reset
+            from sampan.cmd.verbs import reset
 
             return reset.run(given.data_dir, confirmed=given.yes)
         case "image":
-            from sampan.cmd import image
+            from sampan.cmd.verbs import image
 
             return image.run(given.action, given.data_dir, getattr(given, "file", ""))
         case "why":
-            from sampan.cmd import why
+            from sampan.cmd.verbs import why
 
             return why.run(given.what, given.namespace, given.kubeconfig)
         case "schedule":
-            from sampan.cmd import schedule
+            from sampan.cmd.verbs import schedule
 
             return schedule.run(
                 given.file,

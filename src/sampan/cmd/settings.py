@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
-from sampan.cmd.security import SecurityChoices
-from sampan.core.records import dataclass
+from sampan.cmd.flags.security import SecurityChoices
+from sampan.core.fast_dataclass import dataclass
 
 RuntimeChoice = Literal["auto", "cri", "simulated", "none"]
 DEFAULT_DATA_DIR = "./sampan-data"

@@ -7,12 +7,12 @@ Invariant: values only; whoever performs them is controllers/perform.py.
 from collections.abc import Callable, Sequence
 
 from sampan.api.errors import ApiError
-from sampan.api.merge_patch import merge_patch_between
 from sampan.api.objects import Obj, name_of, namespace_of, revision_of, uid_of
+from sampan.api.patch.merge_patch import merge_patch_between
 from sampan.api.resources import Resource
 from sampan.client import contract
 from sampan.client.contract import PatchType, Propagation
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 # Errors that mean: it is already as it should be.
 Settled = tuple[type[ApiError], ...]

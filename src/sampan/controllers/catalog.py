@@ -5,47 +5,49 @@ Job: build them from the settings that some of them need. To add one: add a line
 
 from collections.abc import Iterable
 
-from sampan.controllers.account_tokens import Sign, account_tokens_controller
-from sampan.controllers.clusterrole_aggregation import clusterrole_aggregation_controller
-from sampan.controllers.controller import Controller, selected
-from sampan.controllers.cronjob import cronjob_controller
-from sampan.controllers.csr_approving import csr_approving_controller
-from sampan.controllers.csr_cleaner import csr_cleaner_controller
-from sampan.controllers.csr_signing import Ca, csr_signing_controller
-from sampan.controllers.daemonset import daemonset_controller
-from sampan.controllers.deployment import deployment_controller
-from sampan.controllers.disruption import disruption_controller
-from sampan.controllers.endpoints import endpoints_controller
-from sampan.controllers.endpointslice import endpointslice_controller
-from sampan.controllers.endpointslice_mirroring import endpointslice_mirroring_controller
-from sampan.controllers.ephemeral_volumes import ephemeral_volume_controller
-from sampan.controllers.garbage_collector import garbage_collector
-from sampan.controllers.horizontal_pod_autoscaler import horizontal_pod_autoscaler_controller
-from sampan.controllers.job import job_controller
-from sampan.controllers.local_provisioner import local_provisioner
-from sampan.controllers.namespace import namespace_controller
-from sampan.controllers.node_ipam import node_ipam_controller
-from sampan.controllers.node_lifecycle import node_lifecycle_controller
-from sampan.controllers.persistent_volumes import persistent_volume_binder
-from sampan.controllers.pod_gc import pod_gc_controller
-from sampan.controllers.replicaset import replicaset_controller, replication_controller
-from sampan.controllers.resource_claims import resource_claim_controller
-from sampan.controllers.resource_quota import resource_quota_controller
-from sampan.controllers.root_ca import root_ca_controller
-from sampan.controllers.serviceaccount import serviceaccount_controller
-from sampan.controllers.small_statuses import (
+from sampan.controllers.access.account_tokens import Sign, account_tokens_controller
+from sampan.controllers.access.clusterrole_aggregation import clusterrole_aggregation_controller
+from sampan.controllers.access.csr_approving import csr_approving_controller
+from sampan.controllers.access.csr_cleaner import csr_cleaner_controller
+from sampan.controllers.access.csr_signing import Ca, csr_signing_controller
+from sampan.controllers.access.root_ca import root_ca_controller
+from sampan.controllers.access.serviceaccount import serviceaccount_controller
+from sampan.controllers.autoscaling.horizontal_pod_autoscaler import (
+    horizontal_pod_autoscaler_controller,
+)
+from sampan.controllers.cluster.garbage_collector import garbage_collector
+from sampan.controllers.cluster.namespace import namespace_controller
+from sampan.controllers.cluster.resource_quota import resource_quota_controller
+from sampan.controllers.cluster.small_statuses import (
     service_cidr_controller,
     validating_admission_policy_status_controller,
 )
-from sampan.controllers.statefulset import statefulset_controller
-from sampan.controllers.taint_eviction import taint_eviction_controller
-from sampan.controllers.ttl_after_finished import ttl_after_finished_controller
-from sampan.controllers.volume_expansion import volume_expansion_controller
-from sampan.controllers.volume_protection import (
+from sampan.controllers.controller import Controller, selected
+from sampan.controllers.jobs.cronjob import cronjob_controller
+from sampan.controllers.jobs.job import job_controller
+from sampan.controllers.jobs.ttl_after_finished import ttl_after_finished_controller
+from sampan.controllers.nodes.node_ipam import node_ipam_controller
+from sampan.controllers.nodes.node_lifecycle import node_lifecycle_controller
+from sampan.controllers.nodes.pod_gc import pod_gc_controller
+from sampan.controllers.nodes.taint_eviction import taint_eviction_controller
+from sampan.controllers.services.endpoints import endpoints_controller
+from sampan.controllers.services.endpointslice import endpointslice_controller
+from sampan.controllers.services.endpointslice_mirroring import endpointslice_mirroring_controller
+from sampan.controllers.storage.ephemeral_volumes import ephemeral_volume_controller
+from sampan.controllers.storage.local_provisioner import local_provisioner
+from sampan.controllers.storage.persistent_volumes import persistent_volume_binder
+from sampan.controllers.storage.resource_claims import resource_claim_controller
+from sampan.controllers.storage.volume_expansion import volume_expansion_controller
+from sampan.controllers.storage.volume_protection import (
     claim_protection_controller,
     volume_protection_controller,
 )
-from sampan.core.records import dataclass
+from sampan.controllers.workloads.daemonset import daemonset_controller
+from sampan.controllers.workloads.deployment import deployment_controller
+from sampan.controllers.workloads.disruption import disruption_controller
+from sampan.controllers.workloads.replicaset import replicaset_controller, replication_controller
+from sampan.controllers.workloads.statefulset import statefulset_controller
+from sampan.core.fast_dataclass import dataclass
 
 # Those that are left out where nobody can sign.
 NEED_A_KEY = (

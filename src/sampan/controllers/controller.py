@@ -11,10 +11,10 @@ from typing import Any
 
 from sampan.api.objects import Obj, key_of
 from sampan.api.resources import Resource
-from sampan.client.cache import Cache, IndexFunction
 from sampan.client.contract import Client
+from sampan.client.indexer import Cache, IndexFunction
 from sampan.controllers.actions import Plan
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 Key = Any  # hashable; each controller has its own kind of key
 Caches = Callable[[Resource], Cache]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from sampan.api.objects import Obj, is_deleted, revision_of, uid_of
 from sampan.api.resources import Resource
 from sampan.controllers.actions import Action, Create, Delete, Outcome, Patch, Update
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 TIMEOUT_SECONDS = 300.0  # as upstream's ExpectationsTimeout
 

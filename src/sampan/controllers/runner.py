@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from sampan.api.errors import ApiError, Conflict
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
-from sampan.client.cache import Cache
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
+from sampan.client.indexer import Cache
 from sampan.client.informer import Informer, Informers, Listener
 from sampan.controllers.actions import Outcome, Plan
 from sampan.controllers.controller import Caches, Controller, Key, View, Wake

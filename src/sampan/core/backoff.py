@@ -6,7 +6,7 @@ Invariant: the delay never falls as failures grow, and never exceeds `cap_second
 
 import random
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

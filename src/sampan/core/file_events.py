@@ -13,7 +13,7 @@ import os
 import struct
 from pathlib import Path
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 POLL_SECONDS = 0.2
 

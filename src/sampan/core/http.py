@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import field
 from typing import Protocol
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 Headers = Sequence[tuple[str, str]]
 

@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 import httptools
 
 from sampan.core import tls
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import Headers
 from sampan.core.http_wire import has_no_body, name_of_header
 from sampan.core.raw_connection import READ_AHEAD, RawConnection, probe_silent_peers
-from sampan.core.records import dataclass
 
 IDLE_PER_ORIGIN = 25  # as client-go's transport
 ANSWER_BYTES = 256 * 1024 * 1024  # a whole answer that is larger must be asked for as a stream

@@ -12,8 +12,8 @@ from http import HTTPStatus
 
 import httptools
 
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import Headers, Limits, Request
-from sampan.core.records import dataclass
 
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _STATUS_LINES = {code: f"HTTP/1.1 {code} {text}\r\n" for code, text in _REASONS.items()}

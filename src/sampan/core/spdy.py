@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Mapping
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 MAX_DATA_BYTES = 32 * 1024  # per data frame that we send
 MAX_FRAME_BYTES = 1 << 24  # the length field's own bound

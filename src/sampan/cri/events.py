@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from enum import StrEnum
 from typing import Any
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 from sampan.cri.client import CriClient, CriUnavailable
 from sampan.cri.gen import containerd_tasks_pb2 as tasks
 from sampan.cri.gen import runtime_pb2 as cri

@@ -11,10 +11,10 @@ from typing import Any
 
 from sampan.api.objects import Obj
 from sampan.api.quantity import QuantityError, value_of
-from sampan.kubelet import eviction
-from sampan.kubelet.eviction import EvictionSettings, Threshold
+from sampan.kubelet.eviction import eviction_rules
+from sampan.kubelet.eviction.eviction_rules import EvictionSettings, Threshold
+from sampan.kubelet.node.graceful_shutdown import ShutdownStep, steps_of
 from sampan.kubelet.settings import KubeletSettings, Reserved
-from sampan.kubelet.shutdown import ShutdownStep, steps_of
 
 API_VERSION, KIND = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -221,7 +221,7 @@ def _grace(signal: str, grace: Obj) -> float:
 
 
 def _threshold(signal: str, written: object, reclaim: Obj) -> Threshold:
-    if signal not in eviction.CONDITIONS:
+    if signal not in eviction_rules.CONDITIONS:
         raise BadConfiguration([f"unknown eviction signal {signal}"])
     amount, percent = _read(signal, {signal: written}, _amount)
     more, more_percent = _read(signal, reclaim, _amount) if signal in reclaim else (0, 0.0)

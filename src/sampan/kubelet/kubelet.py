@@ -12,55 +12,55 @@ from functools import partial
 
 from sampan.api.objects import Obj, uid_of
 from sampan.api.resources import SERVICES
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
 from sampan.client.informer import Informer
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
-from sampan.kubelet.allocation import Allocations
-from sampan.kubelet.heartbeat import Heartbeat
-from sampan.kubelet.hooks import Hooks
-from sampan.kubelet.image_access import ImageAccess
-from sampan.kubelet.image_credentials import ImageCredentials
-from sampan.kubelet.image_garbage import ImageGarbage
-from sampan.kubelet.images import ImagePuller
-from sampan.kubelet.kill import Killer
-from sampan.kubelet.log_rotation import LogRotation
-from sampan.kubelet.mirror import Mirrors
-from sampan.kubelet.node_machine import Machine
+from sampan.kubelet.container_spec.generate import NodeFacts
+from sampan.kubelet.contracts.runtime import ObservedPod, Runtime
+from sampan.kubelet.contracts.volumes_hook import Volumes
+from sampan.kubelet.eviction.eviction_manager import PressureWatch
+from sampan.kubelet.eviction.system_oom import SystemOom
+from sampan.kubelet.images.access import ImageAccess
+from sampan.kubelet.images.credentials import ImageCredentials
+from sampan.kubelet.images.image_gc import ImageGarbage
+from sampan.kubelet.images.image_manager import ImagePuller
+from sampan.kubelet.node.graceful_shutdown import NodeShutdown
+from sampan.kubelet.node.machine import Machine
+from sampan.kubelet.node.node_status_and_lease import Heartbeat
 from sampan.kubelet.node_parts import API, facts_of, machine_of, made_cgroups, sources_of
-from sampan.kubelet.node_stats import NodeStats
-from sampan.kubelet.observed import Observations
-from sampan.kubelet.perform import Performer
-from sampan.kubelet.pod_state import Cause, Phase
-from sampan.kubelet.pod_sync import PodSync
-from sampan.kubelet.pod_workers import PodWorkers
-from sampan.kubelet.pressure import PressureWatch
+from sampan.kubelet.pods.allocation import Allocations
+from sampan.kubelet.pods.hooks import Hooks
+from sampan.kubelet.pods.kill import Killer
+from sampan.kubelet.pods.mirror import Mirrors
+from sampan.kubelet.pods.perform import Performer
+from sampan.kubelet.pods.pod_state import Cause, Phase
+from sampan.kubelet.pods.pod_sync import PodSync
+from sampan.kubelet.pods.pod_workers import PodWorkers
+from sampan.kubelet.pods.sync_loop import SyncLoop
 from sampan.kubelet.probes.check import NodeCheck
 from sampan.kubelet.probes.node_probes import NodeProbes
 from sampan.kubelet.probes.scripted import ScriptedCheck
-from sampan.kubelet.recorder import ROUTINE, EventLog, PodEvents
-from sampan.kubelet.relist import Relist, RuntimeHealth
-from sampan.kubelet.report import StatusReporter
-from sampan.kubelet.runtime import ObservedPod, Runtime
+from sampan.kubelet.runtime.observed import Observations
+from sampan.kubelet.runtime.pleg import Relist, RuntimeHealth
+from sampan.kubelet.runtime.timed import timed
+from sampan.kubelet.server.log_rotation import LogRotation
 from sampan.kubelet.settings import KubeletSettings
-from sampan.kubelet.shutdown import NodeShutdown
 from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
 from sampan.kubelet.sources.files import FileSource
 from sampan.kubelet.sources.http import HttpSource
 from sampan.kubelet.sources.manifests import FILE, HTTP, all_pods, one_pod
-from sampan.kubelet.stats_summary import StatsSummary
-from sampan.kubelet.status import Verdict
-from sampan.kubelet.sync_loop import SyncLoop
-from sampan.kubelet.system_oom import SystemOom
-from sampan.kubelet.timed import timed
-from sampan.kubelet.translate import NodeFacts
+from sampan.kubelet.stats.node_stats import NodeStats
+from sampan.kubelet.stats.summary import StatsSummary
+from sampan.kubelet.status.pod_status import Verdict
+from sampan.kubelet.status.recorder import ROUTINE, EventLog, PodEvents
+from sampan.kubelet.status.status_manager import StatusReporter
 from sampan.kubelet.volumes.node_volumes import NodeVolumes
 from sampan.kubelet.volumes.simulated_volumes import SimulatedVolumes
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
-from sampan.kubelet.volumes_hook import Volumes
 
 
 class Kubelet:
@@ -312,7 +312,7 @@ class Kubelet:
         return await self._summary.summary()
 
     async def cadvisor(self) -> str:
-        from sampan.kubelet import cadvisor  # nobody may ever ask
+        from sampan.kubelet.stats import cadvisor  # nobody may ever ask
 
         layers = await self._summary.layers()
         return cadvisor.render(self._machine, self._stats.usages(), layers, self._clock.now())

@@ -5,13 +5,13 @@ Job: settings (and the machine) → the values and parts that Kubelet is built f
 
 from dataclasses import replace
 
-from sampan.kubelet.cgroup_limits import Limits, shares_of
-from sampan.kubelet.cgroups import CgroupFailure, Cgroups, find_hierarchies
-from sampan.kubelet.node_machine import SIMULATED, Machine, less_reserved, read_machine
-from sampan.kubelet.node_status import allocatable_of
+from sampan.kubelet.cgroups.limits import Limits, shares_of
+from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups, find_hierarchies
+from sampan.kubelet.container_spec.generate import Dns, NodeFacts
+from sampan.kubelet.node.machine import SIMULATED, Machine, less_reserved, read_machine
+from sampan.kubelet.node.node_status import allocatable_of
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.sources.manifests import FILE, HTTP
-from sampan.kubelet.translate import Dns, NodeFacts
 
 API = "api"
 

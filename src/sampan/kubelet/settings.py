@@ -6,13 +6,13 @@ Job: names, addresses, directories, capacity and timing of one node.
 from collections.abc import Mapping
 from dataclasses import field
 
-from sampan.core.records import dataclass
-from sampan.kubelet.cgroup_names import CGROUPFS
-from sampan.kubelet.eviction import EvictionSettings
-from sampan.kubelet.image_credentials import NodeCredentialSettings
-from sampan.kubelet.image_garbage import ImageGarbageSettings
-from sampan.kubelet.shutdown import ShutdownStep
-from sampan.kubelet.simulated_scenario import NOTHING, Scenario
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.cgroups.names import CGROUPFS
+from sampan.kubelet.eviction.eviction_rules import EvictionSettings
+from sampan.kubelet.images.credentials import NodeCredentialSettings
+from sampan.kubelet.images.image_gc import ImageGarbageSettings
+from sampan.kubelet.node.graceful_shutdown import ShutdownStep
+from sampan.kubelet.simulated.scenario import NOTHING, Scenario
 from sampan.version import GIT_VERSION
 
 

@@ -22,8 +22,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from sampan.api.objects import Obj
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.core.records import dataclass
 from sampan.network.netlink import alias_of, set_alias
 
 log = get_logger(__name__)

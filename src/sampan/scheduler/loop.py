@@ -41,31 +41,20 @@ from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
-from sampan.scheduler.alarm import Alarm
-from sampan.scheduler.batch import Batches
-from sampan.scheduler.bind import GATED, GATED_MESSAGE, UNSCHEDULABLE
-from sampan.scheduler.bind_devices import elsewhere
-from sampan.scheduler.binding import Bindings
-from sampan.scheduler.cache_state import CacheState
-from sampan.scheduler.calls import Calls
-from sampan.scheduler.changes import changes
-from sampan.scheduler.decide import Chosen, Decision, Refused
-from sampan.scheduler.expected import Nominations
-from sampan.scheduler.explain import CLAIM_DEALLOCATED, NO_CLAIMS, STILL_NOT, message
-from sampan.scheduler.extenders import Extenders
-from sampan.scheduler.extra import Answer, ExtenderFailed, Extra
-from sampan.scheduler.hints import Hints
-from sampan.scheduler.measures import ERROR, UNSCHEDULED, Measures
-from sampan.scheduler.pending import Pending
-from sampan.scheduler.permits import Permits
-from sampan.scheduler.preemption import Preemption
-from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
-from sampan.scheduler.queue_state import BACKOFF, Place, QueueState, Waiting, all_or_none
-from sampan.scheduler.records import Record, Records, best_of, refusing, written
-from sampan.scheduler.reports import Reports
-from sampan.scheduler.requeue import DevicesChanged, StorageChanged
-from sampan.scheduler.resident import resident_after, resident_of
-from sampan.scheduler.rows import (
+from sampan.scheduler.binding.api_call_limiter import Calls
+from sampan.scheduler.binding.bind import GATED, GATED_MESSAGE, UNSCHEDULABLE
+from sampan.scheduler.binding.bind_devices import elsewhere
+from sampan.scheduler.binding.binding_cycle import Bindings
+from sampan.scheduler.binding.permits import Permits
+from sampan.scheduler.binding.reports import Reports
+from sampan.scheduler.cache.cache_state import CacheState
+from sampan.scheduler.decision.batch import Batches
+from sampan.scheduler.decision.decide import Chosen, Decision, Refused
+from sampan.scheduler.decision.decision_records import Record, Records, best_of, refusing, written
+from sampan.scheduler.decision.plugin_verdicts import Answer, ExtenderFailed, Extra
+from sampan.scheduler.extenders.extender_chain import Extenders
+from sampan.scheduler.metrics import ERROR, UNSCHEDULED, Measures
+from sampan.scheduler.model.pod_and_node_info import (
     PodRow,
     is_finished,
     node_of,
@@ -74,9 +63,20 @@ from sampan.scheduler.rows import (
     scheduler_of,
     without,
 )
+from sampan.scheduler.model.pod_info import resident_after, resident_of
+from sampan.scheduler.preemption.nominated_pods import Nominations
+from sampan.scheduler.preemption.preemption import Preemption
+from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
+from sampan.scheduler.queue.alarm import Alarm
+from sampan.scheduler.queue.pending import Pending
+from sampan.scheduler.queue.queue_state import BACKOFF, Place, QueueState, Waiting, all_or_none
+from sampan.scheduler.queue.queueing_hints import Hints
+from sampan.scheduler.queue.requeue import DevicesChanged, StorageChanged
+from sampan.scheduler.why.changes import changes
+from sampan.scheduler.why.explain import CLAIM_DEALLOCATED, NO_CLAIMS, STILL_NOT, message
 
 if TYPE_CHECKING:  # loaded where a configuration asks for one
-    from sampan.scheduler.extender import Extender
+    from sampan.scheduler.extenders.extender import Extender
 
 CROWD = 8  # more pods than these wait: only the first get a full record
 MOST_EVENTS = 20_000  # that wait to be written; a burst of pods is bound faster than told of

@@ -11,10 +11,10 @@ from typing import Protocol
 import numpy as np
 
 from sampan.api.objects import Obj
-from sampan.core.records import dataclass
-from sampan.scheduler.rows import NodeRow
+from sampan.core.fast_dataclass import dataclass
+from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.model.pod_and_node_info import NodeRow
 from sampan.scheduler.scores.rule import MOST_POINTS
-from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Invariant: the order of the filters is upstream's: the first that refuses a node
 
 from collections.abc import Mapping
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.filters.dynamic_resources import DYNAMIC_RESOURCES
 from sampan.scheduler.filters.inter_pod_affinity import INTER_POD_AFFINITY
 from sampan.scheduler.filters.node_affinity import NODE_AFFINITY
@@ -22,8 +22,8 @@ from sampan.scheduler.filters.taint_toleration import TAINT_TOLERATION
 from sampan.scheduler.filters.volume_binding import VOLUME_BINDING
 from sampan.scheduler.filters.volume_restrictions import VOLUME_RESTRICTIONS
 from sampan.scheduler.filters.volume_zone import VOLUME_ZONE
+from sampan.scheduler.model.pod_and_node_info import DEFAULT_SCHEDULER
 from sampan.scheduler.plugin import Plugin
-from sampan.scheduler.rows import DEFAULT_SCHEDULER
 from sampan.scheduler.scores.balanced_allocation import BALANCED_ALLOCATION
 from sampan.scheduler.scores.dynamic_resources import PREFERRED_DEVICES
 from sampan.scheduler.scores.image_locality import IMAGE_LOCALITY

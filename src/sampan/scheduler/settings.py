@@ -4,9 +4,9 @@ Job: the values; configuration.py reads them from a file, and is loaded only whe
 """
 
 from sampan.core.backoff import Backoff
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
-from sampan.scheduler.queue_state import BACKOFF
+from sampan.scheduler.queue.queue_state import BACKOFF
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ Invariant: a watch delivers every change after its revision exactly once, in ord
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

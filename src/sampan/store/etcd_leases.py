@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from sampan.core.clock import Clock
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 # As upstream's lease manager: a cluster writes events by the thousand, and each lease costs etcd.
 SHARE_SECONDS = 60  # a key may outlive its time by so much …

@@ -7,7 +7,7 @@ Job: `etcd://host:port,host:port/prefix?cacert=…&cert=…&key=…` → an Etcd
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 from sampan.store.contract import StoreError
 
 DEFAULT_PORT = 2379

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.core.records import dataclass
 from sampan.core.tasks import Tasks
 from sampan.store.contract import (
     Change,

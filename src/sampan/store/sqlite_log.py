@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 from sampan.store.contract import Change, Compacted, Entry, Page
 from sampan.store.keys import prefix_end
 from sampan.store.sqlite_file import SqliteFile

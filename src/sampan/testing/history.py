@@ -8,7 +8,7 @@ the last one that is stored, so that a value missing from a watch leaves a gap.
 import hashlib
 from collections.abc import Iterable, Mapping
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

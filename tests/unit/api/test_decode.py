@@ -3,7 +3,7 @@
 import pytest
 
 from sampan.api.decode import go_type, json_word, path_text, zero_of
-from sampan.api.schema_types import STRING, Type
+from sampan.api.schema.field_kinds import STRING, Type
 
 
 def test_paths_print_keys_with_dots_and_indices_in_brackets():

@@ -2,10 +2,10 @@ import asyncio
 
 from sampan.api.errors import Expired
 from sampan.api.resources import NODES, PODS
-from sampan.client.cache import by_namespace
+from sampan.client.indexer import by_namespace
 from sampan.client.informer import Informers
 from sampan.testing import virtual_time
-from sampan.testing.unreliable_client import UnreliableClient
+from sampan.testing.worlds.unreliable_client import UnreliableClient
 
 
 def pod(name, uid=""):

@@ -4,11 +4,11 @@ import pytest
 
 from sampan.api.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from sampan.api.resources import CONFIG_MAPS, EVENTS, EVENTS_V1, NAMESPACES, PODS
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.user import MASTERS, User
 from sampan.client.inprocess import InProcessClient
 from sampan.testing import virtual_time
-from sampan.testing.api_requests import api_server, pod
+from sampan.testing.generators.api_requests import api_server, pod
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from sampan.api.resources import PODS
 from sampan.client.reflector import Delete, Put, Reflector, Replace, Selection
 from sampan.core.tasks import Tasks
 from sampan.testing import virtual_time
-from sampan.testing.unreliable_client import UnreliableClient
+from sampan.testing.worlds.unreliable_client import UnreliableClient
 
 
 def pod(name):

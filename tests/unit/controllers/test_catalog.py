@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from sampan.controllers.access.csr_signing import Ca
 from sampan.controllers.catalog import (
     NEED_A_KEY,
     ControllerSettings,
@@ -9,7 +10,6 @@ from sampan.controllers.catalog import (
     chosen_controllers,
 )
 from sampan.controllers.controller import UnknownController
-from sampan.controllers.csr_signing import Ca
 from sampan.controllers.identities import user_name
 
 EVERYTHING = ControllerSettings("", Ca(b"", b""), lambda *_: "")

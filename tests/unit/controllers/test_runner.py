@@ -10,7 +10,7 @@ from sampan.controllers.runner import ControllerRunner
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.testing import virtual_time
-from sampan.testing.unreliable_client import UnreliableClient
+from sampan.testing.worlds.unreliable_client import UnreliableClient
 
 
 def obj(name):

@@ -14,7 +14,7 @@ from sampan.core.http import Connection, Handler, Request, Response, Stream, Upg
 from sampan.core.http_client import HttpClient, HttpError, HttpTimeout
 from sampan.core.http_server import Server
 from sampan.core.tls import client_context
-from sampan.testing.certificates import Authority
+from sampan.testing.parts.certificates import Authority
 
 PLAIN = (("content-type", "text/plain"),)
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])

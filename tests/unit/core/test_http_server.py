@@ -11,7 +11,7 @@ import uvloop
 from sampan.core import tls
 from sampan.core.http import Connection, Handler, Limits, Request, Response, Stream, Upgrade
 from sampan.core.http_server import Server
-from sampan.testing.certificates import Authority
+from sampan.testing.parts.certificates import Authority
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 PLAIN = (("content-type", "text/plain"),)

@@ -10,7 +10,7 @@ from sampan.core import tls
 from sampan.core.http import Request, Response
 from sampan.core.http_client import HttpClient, HttpError
 from sampan.core.http_server import Server
-from sampan.testing.certificates import Authority
+from sampan.testing.parts.certificates import Authority
 
 
 @pytest.fixture(scope="module")

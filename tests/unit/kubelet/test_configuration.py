@@ -12,7 +12,7 @@ from sampan.kubelet.configuration import (
     heeded,
     seconds,
 )
-from sampan.kubelet.eviction import MEMORY, NODEFS, Threshold
+from sampan.kubelet.eviction.eviction_rules import MEMORY, NODEFS, Threshold
 from sampan.kubelet.settings import KubeletSettings, Reserved
 
 BEFORE = KubeletSettings("n")

@@ -15,11 +15,11 @@ from sampan.api.resources import (
 )
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
-from sampan.scheduler.calls import MOST_CALLS
+from sampan.scheduler.binding.api_call_limiter import MOST_CALLS
 from sampan.scheduler.loop import Scheduler
 from sampan.testing import virtual_time
-from sampan.testing.small_api import SmallApi
 from sampan.testing.virtual_time import LoopClock
+from sampan.testing.worlds.small_api import SmallApi
 
 
 class Api(SmallApi):

@@ -11,8 +11,8 @@ from sampan.scheduler.loop import Scheduler
 from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.testing import virtual_time
-from sampan.testing.bindings_api import BindingsApi
 from sampan.testing.virtual_time import LoopClock
+from sampan.testing.worlds.bindings_api import BindingsApi
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "scheduler.md"
 

@@ -3,10 +3,10 @@
 What others use, and what stays as it is:
 
     from sampan.api.cel.catalog import KUBERNETES      # also STANDARD, KUBERNETES_DEVICES, …
-    from sampan.api.cel.environment import Environment
+    from sampan.api.cel.language.environment import Environment
     from sampan.api.cel.program import compile_expression
-    from sampan.api.cel.errors import CompileError, EvaluationError, CostExceeded
-    from sampan.api.cel.types import BOOL, DYN, STRING, Type, list_of, map_of
+    from sampan.api.cel.language.errors import CompileError, EvaluationError, CostExceeded
+    from sampan.api.cel.language.types import BOOL, DYN, STRING, Type, list_of, map_of
 
     environment = Environment({"claims": DYN}, KUBERNETES)
     program = compile_expression("claims.sub.startsWith('x')", environment)   # CompileError

@@ -7,10 +7,9 @@ Invariant: environments are made once for each combination, when the first expre
 import functools
 from collections.abc import Mapping
 
-from sampan.api.cel.authorizer import AUTHORIZER, RESOURCE
 from sampan.api.cel.catalog import KUBERNETES, KUBERNETES_PATCHES
-from sampan.api.cel.environment import Environment, Objects
-from sampan.api.cel.types import (
+from sampan.api.cel.language.environment import Environment, Objects
+from sampan.api.cel.language.types import (
     BOOL,
     DYN,
     INT,
@@ -21,6 +20,7 @@ from sampan.api.cel.types import (
     map_of,
     object_type,
 )
+from sampan.api.cel.libraries.authorizer import AUTHORIZER, RESOURCE
 
 _KIND, _RESOURCE, _USER, _REQUEST = (
     object_type(f"kubernetes.{one}")

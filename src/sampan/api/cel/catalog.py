@@ -3,17 +3,17 @@
 Job: the sets of libraries that environments are made of, as v1.35 has them.
 """
 
-from sampan.api.cel.addresses import ADDRESSES, URLS
-from sampan.api.cel.authorizer import AUTHORIZERS
-from sampan.api.cel.extensions import BINDINGS, ENCODERS, MATH, SETS, TWO_VARIABLES
-from sampan.api.cel.formats import FORMATS
-from sampan.api.cel.kubernetes import JSON_PATCH, LISTS, QUANTITIES, REGEX
-from sampan.api.cel.operators import OPERATORS
-from sampan.api.cel.optionals import OPTIONALS
-from sampan.api.cel.standard import FUNCTIONS
-from sampan.api.cel.strings import STRINGS
-from sampan.api.cel.times import TIMES
-from sampan.api.cel.versions import VERSIONS
+from sampan.api.cel.language.operators import OPERATORS
+from sampan.api.cel.language.optionals import OPTIONALS
+from sampan.api.cel.language.times import TIMES
+from sampan.api.cel.libraries.addresses import ADDRESSES, URLS
+from sampan.api.cel.libraries.authorizer import AUTHORIZERS
+from sampan.api.cel.libraries.extensions import BINDINGS, ENCODERS, MATH, SETS, TWO_VARIABLES
+from sampan.api.cel.libraries.formats import FORMATS
+from sampan.api.cel.libraries.kubernetes import JSON_PATCH, LISTS, QUANTITIES, REGEX
+from sampan.api.cel.libraries.standard import FUNCTIONS
+from sampan.api.cel.libraries.strings import STRINGS
+from sampan.api.cel.libraries.versions import VERSIONS
 
 _CEL = (OPERATORS, FUNCTIONS, TIMES)
 # CEL with its own extensions; Kubernetes enables only some of them.

@@ -7,11 +7,11 @@ import functools
 from collections.abc import Mapping
 
 from sampan.api.cel.catalog import KUBERNETES_DEVICES
-from sampan.api.cel.environment import Environment
-from sampan.api.cel.errors import CompileError
+from sampan.api.cel.language.environment import Environment
+from sampan.api.cel.language.errors import CompileError
+from sampan.api.cel.language.types import BOOL, DYN, STRING, Type, map_of, object_type
+from sampan.api.cel.language.values import QUANTITY
 from sampan.api.cel.program import compile_expression
-from sampan.api.cel.types import BOOL, DYN, STRING, Type, map_of, object_type
-from sampan.api.cel.values import QUANTITY
 
 DEVICE = object_type("DRADevice")
 _FIELDS: dict[str, Type] = {

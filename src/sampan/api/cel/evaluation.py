@@ -7,11 +7,11 @@ Invariant: a variable is worked out at most once for a request.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sampan.api.cel.cost import Budget
-from sampan.api.cel.errors import CostExceeded, EvaluationError
+from sampan.api.cel.language.cost import Budget
+from sampan.api.cel.language.errors import CostExceeded, EvaluationError
+from sampan.api.cel.language.values import Value
 from sampan.api.cel.policies import Expression
-from sampan.api.cel.values import Value
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 OUT_OF_BUDGET = (
     "validation failed due to running out of cost budget, no further validation rules will be run"

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from sampan.api.cel import admission
-from sampan.api.cel.environment import Environment, Objects
-from sampan.api.cel.errors import CompileError
+from sampan.api.cel.language.environment import Environment, Objects
+from sampan.api.cel.language.errors import CompileError
+from sampan.api.cel.language.types import BOOL, DYN, NULL, STRING, Type, list_of
 from sampan.api.cel.program import Program, compile_expression
-from sampan.api.cel.types import BOOL, DYN, NULL, STRING, Type, list_of
 from sampan.api.objects import Obj
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,17 @@ Invariant: a program has no state: two evaluations do not see each other.
 
 from collections.abc import Mapping
 
-from sampan.api.cel.checker import check
-from sampan.api.cel.cost import PER_CALL, Budget
-from sampan.api.cel.environment import Environment
-from sampan.api.cel.errors import CompileError, EvaluationError, Issue
-from sampan.api.cel.evaluator import Closure, Compiler, Frame
-from sampan.api.cel.field_names import unescaped
-from sampan.api.cel.literals import literal_issues
-from sampan.api.cel.parser import parse
-from sampan.api.cel.types import Type
-from sampan.api.cel.values import Value
-from sampan.core.records import dataclass
+from sampan.api.cel.language.checker import check
+from sampan.api.cel.language.cost import PER_CALL, Budget
+from sampan.api.cel.language.environment import Environment
+from sampan.api.cel.language.errors import CompileError, EvaluationError, Issue
+from sampan.api.cel.language.evaluator import Closure, Compiler, Frame
+from sampan.api.cel.language.field_names import unescaped
+from sampan.api.cel.language.literals import literal_issues
+from sampan.api.cel.language.parser import parse
+from sampan.api.cel.language.types import Type
+from sampan.api.cel.language.values import Value
+from sampan.core.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

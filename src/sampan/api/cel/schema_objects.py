@@ -6,8 +6,8 @@ Invariant: where nothing is known of a field it may be anything.
 
 from collections.abc import Mapping
 
-from sampan.api.cel.field_names import escaped
-from sampan.api.cel.types import (
+from sampan.api.cel.language.field_names import escaped
+from sampan.api.cel.language.types import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -20,8 +20,8 @@ from sampan.api.cel.types import (
     map_of,
     object_type,
 )
-from sampan.api.schema import Schema
-from sampan.api.schema_types import Type as Published
+from sampan.api.schema.field_kinds import Type as Published
+from sampan.api.schema.published import Schema
 
 _SCALARS = {"integer": INT, "number": DOUBLE, "boolean": BOOL}
 _TEXTS = {"date-time": TIMESTAMP, "micro-time": TIMESTAMP, "byte": BYTES, "int-or-string": DYN}

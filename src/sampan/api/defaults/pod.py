@@ -4,10 +4,10 @@ Job: fill in a Pod or a pod template, as v1.35 does.
 Invariant: requests come from limits in pods only; a template keeps what its author wrote.
 """
 
-from sampan.api import pods
 from sampan.api.defaults.containers import default_container
 from sampan.api.defaults.volumes import default_volume
 from sampan.api.objects import Obj
+from sampan.api.rules import pods
 
 
 def default_pod(pod: Obj) -> None:

@@ -5,47 +5,54 @@ Invariant: the versions of a kind share their rules; a kind without a row has no
 To add a kind: a file beside this one with a `RULES`, and a line here.
 """
 
-from sampan.api.validation import (
-    api_service,
+from sampan.api.validation import miscellany, pod
+from sampan.api.validation.access import (
     certificate_signing_request,
     config_map,
-    cron_job,
+    rbac,
+    reviews,
+    secret,
+)
+from sampan.api.validation.cluster import (
+    api_service,
     custom_resource_definition,
-    daemon_set,
-    deployment,
-    dynamic_resources,
-    endpoint_slice,
-    endpoints,
     event,
     flow_control,
-    horizontal_pod_autoscaler,
-    ingress,
-    job,
     lease,
     limit_range,
-    miscellany,
     namespace,
-    network_policy,
     node,
-    persistent_volume,
-    persistent_volume_claim,
-    pod,
-    pod_disruption_budget,
     policies,
     priority_class,
-    rbac,
-    replica_set,
-    replication_controller,
     resource_quota,
-    reviews,
     runtime_class,
-    secret,
-    service,
-    stateful_set,
-    storage,
     webhooks,
 )
+from sampan.api.validation.network import (
+    endpoint_slice,
+    endpoints,
+    ingress,
+    network_policy,
+    service,
+)
 from sampan.api.validation.rules import Rules
+from sampan.api.validation.storage import (
+    dynamic_resources,
+    persistent_volume,
+    persistent_volume_claim,
+    storage,
+)
+from sampan.api.validation.workloads import (
+    cron_job,
+    daemon_set,
+    deployment,
+    horizontal_pod_autoscaler,
+    job,
+    pod_disruption_budget,
+    replica_set,
+    replication_controller,
+    stateful_set,
+)
 
 _APPS, _BATCH, _STORAGE = "apps", "batch", "storage.k8s.io"
 _NETWORK, _RBAC = "networking.k8s.io", "rbac.authorization.k8s.io"

@@ -12,9 +12,8 @@ from sampan.api.errors import (
     required,
 )
 from sampan.api.objects import Obj, annotations_of, copy_of, meta_of
-from sampan.api.pods import MIRROR_ANNOTATION, qos_class
+from sampan.api.rules.pods import MIRROR_ANNOTATION, qos_class
 from sampan.api.validation import names
-from sampan.api.validation.addresses import address_of, validate_address
 from sampan.api.validation.difference import difference
 from sampan.api.validation.fields import (
     IMMUTABLE,
@@ -24,6 +23,7 @@ from sampan.api.validation.fields import (
     validate_with,
 )
 from sampan.api.validation.metadata import validate_metadata
+from sampan.api.validation.network.addresses import address_of, validate_address
 from sampan.api.validation.pod_placement import put, validate_narrowing
 from sampan.api.validation.pod_spec import validate_pod_annotations, validate_pod_spec
 from sampan.api.validation.rules import Rules

@@ -4,7 +4,7 @@ Job: run the mutating plugins in order, and later the validating ones; any of th
 Invariant: plugins see the object after defaults; validating ones never change it.
 Invariant: a plugin's module is loaded by the first write that concerns it, not by the start.
 Invariant: a plugin that acts on objects of some kind costs nothing while there are none.
-To add a plugin: a file beside this one, and a line in plugins.py.
+To add a plugin: a file in builtin/, a function in loaders.py, a line in plugins.py.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,11 +14,11 @@ from sampan.api.calls import Call, Item
 from sampan.api.errors import Forbidden, forbidden
 from sampan.api.objects import Obj, name_of
 from sampan.api.resources import Resource
-from sampan.apiserver.audit import note
+from sampan.apiserver.audit.audit_log import note
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.authz.followed import follow
-from sampan.apiserver.watch_cache import KindCache
-from sampan.core.records import dataclass
+from sampan.apiserver.watch.followed import follow
+from sampan.apiserver.watch.watch_cache import KindCache
+from sampan.core.fast_dataclass import dataclass
 
 MOST_KINDS = 1024  # that are remembered; custom ones come and go
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"

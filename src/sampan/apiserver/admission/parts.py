@@ -7,14 +7,14 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import field
 
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.settings import AdmissionSettings
 from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.rbac import Rbac
 from sampan.apiserver.registry.generic import Registry
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.metrics import Metrics
-from sampan.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

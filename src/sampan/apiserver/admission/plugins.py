@@ -1,11 +1,11 @@
 """Which plugins run, in which order. As upstream's recommended order.
 
-Job: one row per plugin: what it is about, and which module beside this one holds it; choose by name
-    what runs. A module's `plugin(parts)` gives the steps.
+Job: one row per plugin: what it is about, and who loads it (loaders.py); choose by name what runs.
+    A module's `plugin(parts)` gives the steps.
 Invariant: what is not to be switched off (OWN) is not in the list of names.
 """
 
-from importlib import import_module
+from collections.abc import Callable
 
 from sampan.api.resources import (
     NAMESPACES,
@@ -18,9 +18,18 @@ from sampan.api.resources import (
     RESOURCE_CLAIMS,
     SERVICES,
 )
-from sampan.apiserver.admission.chain import CONNECT, CREATE, DELETE, UPDATE, Plugin, kinds_of
+from sampan.apiserver.admission import loaders
+from sampan.apiserver.admission.chain import (
+    CONNECT,
+    CREATE,
+    DELETE,
+    UPDATE,
+    Plugin,
+    Steps,
+    kinds_of,
+)
 from sampan.apiserver.admission.parts import PluginParts
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 _EVERY = frozenset({CREATE, UPDATE, DELETE, CONNECT})
 _CHANGES = frozenset({CREATE, UPDATE, DELETE})
@@ -50,7 +59,7 @@ class UnknownPlugin(ValueError):
 @dataclass(frozen=True, slots=True)
 class Row:
     name: str
-    module: str
+    load: Callable[[PluginParts], Steps]
     operations: frozenset[str]
     kinds: frozenset[tuple[str, str]] | None = None  # None: every kind
     main_only: bool = False
@@ -59,58 +68,59 @@ class Row:
 
 # Part of the kinds themselves.
 OWN = (
-    Row("CertificateRequester", "certificate_request", _NEW, _REQUEST, main_only=True),
-    Row("RoleEscalation", "role_escalation", _WRITES, _ROLES),
-    Row("DeviceAdminAccess", "device_admin_access", _NEW, _DEVICE_CLAIMS, main_only=True),
+    Row("CertificateRequester", loaders.certificate_request, _NEW, _REQUEST, main_only=True),
+    Row("RoleEscalation", loaders.role_escalation, _WRITES, _ROLES),
+    Row("DeviceAdminAccess", loaders.device_admin_access, _NEW, _DEVICE_CLAIMS, main_only=True),
 )
 ROWS = (
-    Row("AlwaysAdmit", "always_admit", _EVERY, is_on=False),
-    Row("NamespaceAutoProvision", "namespace_auto_provision", _NEW, is_on=False),
-    Row("NamespaceLifecycle", "namespace_lifecycle", _CHANGES),
-    Row("NamespaceExists", "namespace_exists", _CHANGES, is_on=False),
-    Row("LimitPodHardAntiAffinityTopology", "limit_hard_anti_affinity", _WRITES, _POD,
+    Row("AlwaysAdmit", loaders.always_admit, _EVERY, is_on=False),
+    Row("NamespaceAutoProvision", loaders.namespace_auto_provision, _NEW, is_on=False),
+    Row("NamespaceLifecycle", loaders.namespace_lifecycle, _CHANGES),
+    Row("NamespaceExists", loaders.namespace_exists, _CHANGES, is_on=False),
+    Row("LimitPodHardAntiAffinityTopology", loaders.limit_hard_anti_affinity, _WRITES, _POD,
         main_only=True, is_on=False),
-    Row("LimitRanger", "limit_ranger", _WRITES, _POD | _CLAIM),
-    Row("ServiceAccount", "service_account", _NEW, _POD, main_only=True),
-    Row("NodeRestriction", "node_restriction", _CHANGES),
-    Row("TaintNodesByCondition", "taint_nodes_by_condition", _NEW, kinds_of(NODES),
+    Row("LimitRanger", loaders.limit_ranger, _WRITES, _POD | _CLAIM),
+    Row("ServiceAccount", loaders.service_account, _NEW, _POD, main_only=True),
+    Row("NodeRestriction", loaders.node_restriction, _CHANGES),
+    Row("TaintNodesByCondition", loaders.taint_nodes_by_condition, _NEW, kinds_of(NODES),
         main_only=True),
-    Row("AlwaysPullImages", "always_pull_images", _WRITES, _POD, is_on=False),
-    Row("ImagePolicyWebhook", "image_policy_webhook", _WRITES, _POD, is_on=False),
-    Row("PodSecurity", "pod_security", _WRITES, _POD | kinds_of(NAMESPACES) | _TEMPLATES),
-    Row("PodNodeSelector", "pod_node_selector", _NEW, _POD, main_only=True, is_on=False),
-    Row("Priority", "priority", _WRITES, _POD | kinds_of(PRIORITY_CLASSES), main_only=True),
-    Row("DefaultTolerationSeconds", "default_toleration_seconds", _WRITES, _POD, main_only=True),
-    Row("PodTolerationRestriction", "pod_toleration_restriction", _WRITES, _POD, main_only=True,
-        is_on=False),
-    Row("EventRateLimit", "event_rate_limit", _WRITES,
+    Row("AlwaysPullImages", loaders.always_pull_images, _WRITES, _POD, is_on=False),
+    Row("ImagePolicyWebhook", loaders.image_policy_webhook, _WRITES, _POD, is_on=False),
+    Row("PodSecurity", loaders.pod_security, _WRITES, _POD | kinds_of(NAMESPACES) | _TEMPLATES),
+    Row("PodNodeSelector", loaders.pod_node_selector, _NEW, _POD, main_only=True, is_on=False),
+    Row("Priority", loaders.priority, _WRITES, _POD | kinds_of(PRIORITY_CLASSES), main_only=True),
+    Row("DefaultTolerationSeconds", loaders.default_toleration_seconds, _WRITES, _POD,
+        main_only=True),
+    Row("PodTolerationRestriction", loaders.pod_toleration_restriction, _WRITES, _POD,
+        main_only=True, is_on=False),
+    Row("EventRateLimit", loaders.event_rate_limit, _WRITES,
         frozenset({("", "Event"), ("events.k8s.io", "Event")}), is_on=False),
-    Row("ExtendedResourceToleration", "extended_resource_toleration", _WRITES, _POD,
+    Row("ExtendedResourceToleration", loaders.extended_resource_toleration, _WRITES, _POD,
         main_only=True, is_on=False),
-    Row("DefaultStorageClass", "default_storage_class", _NEW, _CLAIM, main_only=True),
-    Row("StorageObjectInUseProtection", "storage_in_use_protection", _NEW,
+    Row("DefaultStorageClass", loaders.default_storage_class, _NEW, _CLAIM, main_only=True),
+    Row("StorageObjectInUseProtection", loaders.storage_in_use_protection, _NEW,
         _CLAIM | kinds_of(PERSISTENT_VOLUMES), main_only=True),
-    Row("OwnerReferencesPermissionEnforcement", "owner_references", _WRITES, is_on=False),
-    Row("PersistentVolumeClaimResize", "claim_resize", frozenset({UPDATE}), _CLAIM,
+    Row("OwnerReferencesPermissionEnforcement", loaders.owner_references, _WRITES, is_on=False),
+    Row("PersistentVolumeClaimResize", loaders.claim_resize, frozenset({UPDATE}), _CLAIM,
         main_only=True),
-    Row("RuntimeClass", "runtime_class", _NEW, _POD, main_only=True),
-    Row("CertificateApproval", "certificate_approval", frozenset({UPDATE}), _REQUEST),
-    Row("CertificateSigning", "certificate_signing", frozenset({UPDATE}), _REQUEST),
-    Row("ClusterTrustBundleAttest", "cluster_trust_bundle_attest", _WRITES,
+    Row("RuntimeClass", loaders.runtime_class, _NEW, _POD, main_only=True),
+    Row("CertificateApproval", loaders.certificate_approval, frozenset({UPDATE}), _REQUEST),
+    Row("CertificateSigning", loaders.certificate_signing, frozenset({UPDATE}), _REQUEST),
+    Row("ClusterTrustBundleAttest", loaders.cluster_trust_bundle_attest, _WRITES,
         frozenset({("certificates.k8s.io", "ClusterTrustBundle")}), main_only=True),
-    Row("CertificateSubjectRestriction", "certificate_subject_restriction", _NEW, _REQUEST,
+    Row("CertificateSubjectRestriction", loaders.certificate_subject_restriction, _NEW, _REQUEST,
         main_only=True),
-    Row("DefaultIngressClass", "default_ingress_class", _NEW,
+    Row("DefaultIngressClass", loaders.default_ingress_class, _NEW,
         frozenset({("networking.k8s.io", "Ingress")}), main_only=True),
-    Row("DenyServiceExternalIPs", "deny_external_ips", _WRITES, kinds_of(SERVICES),
+    Row("DenyServiceExternalIPs", loaders.deny_external_ips, _WRITES, kinds_of(SERVICES),
         main_only=True, is_on=False),
-    Row("PodTopologyLabels", "pod_topology_labels", _WRITES, _POD),
-    Row("MutatingAdmissionPolicy", "mutating_policies", _EVERY),
-    Row("MutatingAdmissionWebhook", "mutating_webhooks", _EVERY),
-    Row("ValidatingAdmissionPolicy", "validating_policies", _EVERY),
-    Row("ValidatingAdmissionWebhook", "validating_webhooks", _EVERY),
-    Row("ResourceQuota", "resource_quota", _WRITES),
-    Row("AlwaysDeny", "always_deny", _EVERY, is_on=False),
+    Row("PodTopologyLabels", loaders.pod_topology_labels, _WRITES, _POD),
+    Row("MutatingAdmissionPolicy", loaders.mutating_policies, _EVERY),
+    Row("MutatingAdmissionWebhook", loaders.mutating_webhooks, _EVERY),
+    Row("ValidatingAdmissionPolicy", loaders.validating_policies, _EVERY),
+    Row("ValidatingAdmissionWebhook", loaders.validating_webhooks, _EVERY),
+    Row("ResourceQuota", loaders.resource_quota, _WRITES),
+    Row("AlwaysDeny", loaders.always_deny, _EVERY, is_on=False),
 )  # fmt: skip
 
 
@@ -129,8 +139,6 @@ def chosen(parts: PluginParts) -> list[Plugin]:
 
 
 def _plugin(row: Row, parts: PluginParts) -> Plugin:
-    where = f"{__package__}.{row.module}"
     return Plugin(
-        row.name, row.operations, lambda: import_module(where).plugin(parts), row.kinds,
-        row.main_only,
+        row.name, row.operations, lambda: row.load(parts), row.kinds, row.main_only
     )  # fmt: skip

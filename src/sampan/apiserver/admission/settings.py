@@ -6,8 +6,8 @@ Job: the settings of admission, with upstream's defaults; no plugin is needed to
 from dataclasses import field
 
 from sampan.api.objects import Obj
-from sampan.apiserver.outbound import Target
-from sampan.core.records import dataclass
+from sampan.apiserver.outside.webhook_client import Target
+from sampan.core.fast_dataclass import dataclass
 
 PRIVILEGED, BASELINE, RESTRICTED = LEVELS = ("privileged", "baseline", "restricted")
 Version = tuple[int, int]

@@ -16,10 +16,10 @@ from sampan.apiserver.authn.token_use import TokenUse
 from sampan.apiserver.authn.tokens import BadToken, Lookup, TokenSigner, checked_user
 from sampan.apiserver.authn.user import ANONYMOUS, User, authenticated
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import Request
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
-from sampan.core.records import dataclass
 
 if TYPE_CHECKING:  # options.py loads what the settings ask for
     from sampan.apiserver.authn.front_proxy import FrontProxy

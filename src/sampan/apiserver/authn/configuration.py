@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from sampan.api.cel.errors import CompileError
+from sampan.api.cel.language.errors import CompileError
 from sampan.api.cel.program import Program
 from sampan.api.objects import Obj
 from sampan.apiserver.authn import expressions
 from sampan.apiserver.authn.settings import EVERY_ALGORITHM, Checked, OidcSettings
-from sampan.apiserver.config_document import Complaints
-from sampan.core.records import dataclass
+from sampan.apiserver.outside.config_document import Complaints
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.tls import client_context
 
 _KEY = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[a-z0-9._~/-]+")

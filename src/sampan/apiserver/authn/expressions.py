@@ -10,10 +10,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from sampan.api.cel.catalog import KUBERNETES
-from sampan.api.cel.environment import Environment
-from sampan.api.cel.errors import CompileError, CostExceeded, EvaluationError
+from sampan.api.cel.language.environment import Environment
+from sampan.api.cel.language.errors import CompileError, CostExceeded, EvaluationError
+from sampan.api.cel.language.types import (
+    BOOL,
+    DYN,
+    STRING,
+    Type,
+    is_dynamic,
+    list_of,
+    map_of,
+    object_type,
+)
 from sampan.api.cel.program import Program, compile_expression
-from sampan.api.cel.types import BOOL, DYN, STRING, Type, is_dynamic, list_of, map_of, object_type
 from sampan.apiserver.authn.jwt import BadToken
 from sampan.apiserver.authn.settings import Checked, OidcSettings
 from sampan.apiserver.authn.user import User

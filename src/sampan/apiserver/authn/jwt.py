@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 LONGEST = 64 * 1024
 

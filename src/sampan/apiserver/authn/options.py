@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sampan.apiserver.authn.chain import Authenticators
 from sampan.apiserver.authn.tokens import TokenSigner
-from sampan.apiserver.outbound import Caller
+from sampan.apiserver.outside.webhook_client import Caller
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import Clock
 

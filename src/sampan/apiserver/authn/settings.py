@@ -6,7 +6,7 @@ Job: the settings of authenticators; none of them is needed to write these down.
 import ssl
 from collections.abc import Callable
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 # Anonymous callers may ask for these and for nothing else.
 PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})

@@ -3,7 +3,7 @@
 Job: count tokens that are used before and after they should have been replaced; note the latter.
 """
 
-from sampan.apiserver.audit import note
+from sampan.apiserver.audit.audit_log import note
 from sampan.apiserver.authn.tokens import Claims
 from sampan.apiserver.authn.user import User
 from sampan.core.metrics import Metrics

@@ -19,7 +19,7 @@ import orjson
 from sampan.api.objects import Obj, meta_of, seconds_of, uid_of
 from sampan.apiserver.authn.jwt import BadToken, Parsed, encoded, parsed
 from sampan.apiserver.authn.user import ACCOUNT_PREFIX, ACCOUNTS_GROUP, User
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from sampan.apiserver.authn.jwt_keys import SigningKey, VerifyingKey

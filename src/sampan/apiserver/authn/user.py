@@ -6,7 +6,7 @@ Job: the user that authentication found, and that authorization and admission lo
 from collections.abc import Mapping
 from dataclasses import field
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"

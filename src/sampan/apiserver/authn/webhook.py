@@ -10,7 +10,7 @@ import hashlib
 from sampan.api.objects import Obj
 from sampan.apiserver.authn.jwt import BadToken
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.outbound import Caller, CallFailed
+from sampan.apiserver.outside.webhook_client import Caller, CallFailed
 from sampan.core.clock import Clock
 
 MOST = 4096

@@ -9,7 +9,7 @@ import orjson
 from sampan.api.objects import Obj
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes, Decision, UserRules
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 _READS = frozenset({"get", "list", "watch"})
 _VERSION = "abac.authorization.kubernetes.io/v1beta1"

@@ -12,7 +12,7 @@ from enum import Enum
 from sampan.api.errors import Forbidden, qualified
 from sampan.api.objects import Obj
 from sampan.apiserver.authn.user import MASTERS, User
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 MOST_KNOWN = 8192
 

@@ -7,10 +7,18 @@ import functools
 from collections.abc import Mapping, Sequence
 
 from sampan.api.cel.catalog import KUBERNETES
-from sampan.api.cel.environment import Environment
-from sampan.api.cel.errors import CostExceeded, EvaluationError
+from sampan.api.cel.language.environment import Environment
+from sampan.api.cel.language.errors import CostExceeded, EvaluationError
+from sampan.api.cel.language.types import (
+    BOOL,
+    STRING,
+    Type,
+    is_dynamic,
+    list_of,
+    map_of,
+    object_type,
+)
 from sampan.api.cel.program import Program, compile_expression
-from sampan.api.cel.types import BOOL, STRING, Type, is_dynamic, list_of, map_of, object_type
 from sampan.api.objects import Obj
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics

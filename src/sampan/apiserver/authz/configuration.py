@@ -17,8 +17,8 @@ from sampan.apiserver.authz.settings import (
     AuthorizerSettings,
     WebhookAuthorizerSettings,
 )
-from sampan.apiserver.config_document import Complaints
-from sampan.apiserver.outbound import Target
+from sampan.apiserver.outside.config_document import Complaints
+from sampan.apiserver.outside.webhook_client import Target
 
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?")
 _FIELDS = {

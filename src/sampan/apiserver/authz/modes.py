@@ -19,12 +19,12 @@ from sampan.apiserver.authz.chain import (
     UserRules,
     masters,
 )
-from sampan.apiserver.authz.followed import follow
 from sampan.apiserver.authz.node import NodeAuthorizer, NodeGraph, node_of
 from sampan.apiserver.authz.rbac import RBAC_KINDS, Rbac
 from sampan.apiserver.authz.settings import AuthorizerSettings
-from sampan.apiserver.outbound import Caller
+from sampan.apiserver.outside.webhook_client import Caller
 from sampan.apiserver.registry.generic import Registry
+from sampan.apiserver.watch.followed import follow
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
 

@@ -8,7 +8,6 @@ Owner: the API server's loop; `changed` is called by the watch cache in the step
 
 from collections.abc import Callable, Iterator
 
-from sampan.api import pods, selectors
 from sampan.api.calls import Item
 from sampan.api.objects import Obj, namespace_of, uid_of
 from sampan.api.resources import (
@@ -17,6 +16,7 @@ from sampan.api.resources import (
     Resource,
     by_plural,
 )
+from sampan.api.rules import pods, selectors
 from sampan.apiserver.authn.user import NODE_PREFIX, NODES_GROUP, User
 from sampan.apiserver.authz.bootstrap.cluster_roles import node_rules
 from sampan.apiserver.authz.chain import Attributes, Decision, UserRules

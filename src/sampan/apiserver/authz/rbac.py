@@ -21,7 +21,7 @@ from sampan.apiserver.authz.bootstrap.objects import (
 )
 from sampan.apiserver.authz.chain import Attributes, Decision, UserRules
 from sampan.apiserver.authz.grants import Grants
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 MOST = 4096
 RBAC_KINDS = (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS)

@@ -5,8 +5,8 @@ Job: the settings of authorizers.
 
 from dataclasses import field
 
-from sampan.apiserver.outbound import Target
-from sampan.core.records import dataclass
+from sampan.apiserver.outside.webhook_client import Target
+from sampan.core.fast_dataclass import dataclass
 
 MODES = ("AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node")
 

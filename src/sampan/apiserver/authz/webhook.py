@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from sampan.api import selectors
 from sampan.api.objects import Obj
+from sampan.api.rules import selectors
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes, Decision, UserRules
 from sampan.apiserver.authz.settings import WebhookAuthorizerSettings
-from sampan.apiserver.outbound import Caller, CallFailed
+from sampan.apiserver.outside.webhook_client import Caller, CallFailed
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger

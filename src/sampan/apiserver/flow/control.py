@@ -16,10 +16,10 @@ from sampan.api.objects import Obj, name_of, uid_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.flow.levels import Hand, Level, LevelSettings, Queue, Seat, Turns
 from sampan.apiserver.flow.schemas import Flow, Schemas
-from sampan.apiserver.request import RequestInfo
+from sampan.apiserver.http.request import RequestInfo
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.metrics import Labels, Metrics
-from sampan.core.records import dataclass
 
 MOST = 4096  # classifications that are remembered
 WAIT_SECONDS = 15.0

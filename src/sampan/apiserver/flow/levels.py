@@ -16,7 +16,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 _ESTIMATE_SECONDS = 0.003  # what a request is charged until it is known what it took
 

@@ -5,8 +5,8 @@ Job: match flow schemas in their order of precedence; the flow's distinguisher.
 
 from sampan.api.objects import Obj, name_of, uid_of
 from sampan.apiserver.authn.user import ACCOUNT_PREFIX, User
-from sampan.apiserver.request import RequestInfo
-from sampan.core.records import dataclass
+from sampan.apiserver.http.request import RequestInfo
+from sampan.core.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

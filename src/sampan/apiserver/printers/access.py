@@ -5,9 +5,9 @@ Job: cells of the rbac, certificates, admission, flow control and aggregation ki
 
 from typing import Any
 
-from sampan.api.conditions import condition_of
-from sampan.api.durations import human_duration
 from sampan.api.objects import Obj, name_of
+from sampan.api.rules.conditions import condition_of
+from sampan.api.rules.durations import human_duration
 from sampan.apiserver.printers.layout import (
     AGE,
     NAME,

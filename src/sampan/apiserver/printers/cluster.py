@@ -5,8 +5,8 @@ Job: cells of the core, coordination, scheduling and node kinds. Pure.
 
 from typing import Any
 
-from sampan.api.conditions import condition_of
 from sampan.api.objects import Obj, labels_of, name_of
+from sampan.api.rules.conditions import condition_of
 from sampan.apiserver.printers.layout import (
     AGE,
     NAME,

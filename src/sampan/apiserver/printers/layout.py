@@ -7,10 +7,10 @@ Invariant: a printer gives one cell per column.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from sampan.api import selectors
-from sampan.api.durations import human_duration
 from sampan.api.objects import Obj, meta_of, name_of, seconds_of
-from sampan.core.records import dataclass
+from sampan.api.rules import selectors
+from sampan.api.rules.durations import human_duration
+from sampan.core.fast_dataclass import dataclass
 
 NONE, UNSET, UNKNOWN = "<none>", "<unset>", "<unknown>"
 _MOST_SHOWN = 3

@@ -7,8 +7,8 @@ As upstream's printers: the word is the pod's own, unless a container has a more
 from dataclasses import field
 from typing import Any
 
-from sampan.api.conditions import condition_of, is_true
 from sampan.api.objects import Obj, is_deleted, name_of
+from sampan.api.rules.conditions import condition_of, is_true
 from sampan.apiserver.printers.layout import (
     AGE,
     NAME,
@@ -23,7 +23,7 @@ from sampan.apiserver.printers.layout import (
     status_of,
     wide,
 )
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 _COMPLETED = {
     "Succeeded": "The pod has completed successfully.",

@@ -5,9 +5,9 @@ Job: cells of the apps, batch, autoscaling and policy kinds. Pure.
 
 from typing import Any
 
-from sampan.api.conditions import is_true
-from sampan.api.durations import human_duration
 from sampan.api.objects import Obj, controller_of, is_deleted, name_of, seconds_of
+from sampan.api.rules.conditions import is_true
+from sampan.api.rules.durations import human_duration
 from sampan.apiserver.printers.layout import (
     AGE,
     NAME,

@@ -9,7 +9,7 @@ from sampan.api.errors import conflict
 from sampan.api.objects import Obj, meta_of, seconds_of, time_text, uid_of
 from sampan.api.resources import Resource
 from sampan.apiserver.registry.strategy import Strategy
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 _FINALIZERS = {"Orphan": ORPHAN, "Foreground": FOREGROUND}

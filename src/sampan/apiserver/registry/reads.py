@@ -13,11 +13,11 @@ import orjson
 from sampan.api.calls import Call, Item, ListAnswer
 from sampan.api.errors import BadRequest, Expired, Timeout
 from sampan.api.objects import Obj
+from sampan.apiserver.http.request import check_list_options, revision_number
 from sampan.apiserver.registry.generic import Registry, translated
 from sampan.apiserver.registry.selection import Selection
-from sampan.apiserver.request import check_list_options, revision_number
-from sampan.apiserver.stored import item_from
-from sampan.core.records import dataclass
+from sampan.apiserver.write.stored_form import item_from
+from sampan.core.fast_dataclass import dataclass
 from sampan.store.contract import Compacted, FutureRevision, StoreError
 
 FUTURE_WAIT_SECONDS = 3.0  # as upstream's cacher

@@ -6,14 +6,14 @@ Job: parse, refuse fields that the kind does not offer, find what narrows a watc
 from collections.abc import Callable
 from functools import lru_cache
 
-from sampan.api import selectors
 from sampan.api.calls import Item, Options
 from sampan.api.errors import BadRequest
 from sampan.api.objects import Obj, labels_of
 from sampan.api.resources import Resource
+from sampan.api.rules import selectors
 from sampan.apiserver.registry.strategy import Getter, Strategy, path_getter
-from sampan.apiserver.watch_cache import Matches, Trigger
-from sampan.core.records import dataclass
+from sampan.apiserver.watch.watch_cache import Matches, Trigger
+from sampan.core.fast_dataclass import dataclass
 
 _NAME = path_getter("metadata", "name")
 _NAMESPACE = path_getter("metadata", "namespace")

@@ -17,8 +17,8 @@ from sampan.apiserver.registry.service_claims import (
 )
 from sampan.apiserver.registry.services import holdings
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.core.records import dataclass
 
 INTERVAL_SECONDS = 180.0
 ADDRESS_GRACE_SECONDS = 60.0

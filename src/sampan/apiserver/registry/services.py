@@ -26,7 +26,7 @@ from sampan.api.objects import Obj, key_of, name_of
 from sampan.apiserver.registry.generic import Stale
 from sampan.apiserver.registry.service_claims import Claims
 from sampan.apiserver.registry.strategy import Strategy, path_getter
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 NODE_PORT_TYPES = ("NodePort", "LoadBalancer")
 

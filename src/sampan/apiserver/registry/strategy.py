@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from sampan.api.objects import Obj
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 Getter = Callable[[Obj], str]
 

@@ -10,11 +10,11 @@ import ssl
 
 from sampan.api.objects import Obj
 from sampan.core.tls import client_context
-from sampan.kubelet.images import duration
+from sampan.kubelet.contracts.runtime import CommandTimedOut, Runtime, RuntimeFailure
+from sampan.kubelet.images.image_manager import duration
 from sampan.kubelet.probes import http_check
 from sampan.kubelet.probes.finding import OUTPUT_BYTES, Finding, Probed, ProbeError
 from sampan.kubelet.probes.tally import Probe
-from sampan.kubelet.runtime import CommandTimedOut, Runtime, RuntimeFailure
 
 
 class NodeCheck:

@@ -6,7 +6,7 @@ Job: the words that the checks and the probes share.
 from typing import Protocol
 
 from sampan.api.objects import Obj
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.probes.tally import Probe
 
 OUTPUT_BYTES = 10 * 1024  # as upstream: what is kept of an answer or of a command's output

@@ -8,7 +8,7 @@ import asyncio
 import grpc
 import grpc.aio
 
-from sampan.kubelet.images import duration
+from sampan.kubelet.images.image_manager import duration
 from sampan.kubelet.probes.finding import Finding
 
 METHOD = "/grpc.health.v1.Health/Check"

@@ -10,9 +10,9 @@ from dataclasses import replace
 from urllib.parse import urljoin, urlsplit
 
 from sampan.api.objects import Obj
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import Headers
 from sampan.core.http_client import HttpClient, HttpError, HttpTimeout
-from sampan.core.records import dataclass
 from sampan.kubelet.probes.finding import OUTPUT_BYTES, Finding, Probed, ProbeError
 from sampan.version import GIT_VERSION
 

@@ -15,10 +15,12 @@ from dataclasses import field
 
 from sampan.api.objects import Obj, is_deleted, uid_of
 from sampan.core.clock import Clock
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.tasks import Tasks
-from sampan.kubelet.kill import address_of
-from sampan.kubelet.plan import NO_CHECKS, Checks
+from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
+from sampan.kubelet.contracts.spec import Role, latest, with_roles
+from sampan.kubelet.pods.kill import address_of
+from sampan.kubelet.pods.plan import NO_CHECKS, Checks
 from sampan.kubelet.probes.finding import Check, Finding, Probed, ProbeError
 from sampan.kubelet.probes.results import FAILED, SUCCESSFUL, UNKNOWN, ProbeResults
 from sampan.kubelet.probes.tally import (
@@ -31,9 +33,7 @@ from sampan.kubelet.probes.tally import (
     is_settled,
     probes_of,
 )
-from sampan.kubelet.recorder import PodEvents
-from sampan.kubelet.runtime import ContainerState, ContainerStatus, ObservedPod
-from sampan.kubelet.spec import Role, latest, with_roles
+from sampan.kubelet.status.recorder import PodEvents
 
 TRIES = 3  # as upstream: of a look that found nothing out
 Key = tuple[str, Kind]  # container id, which probe

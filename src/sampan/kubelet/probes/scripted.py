@@ -8,11 +8,11 @@ Invariant: looks are counted per container id, so that a restarted container beg
 """
 
 from sampan.api.objects import annotations_of, labels_of, name_of, namespace_of, uid_of
+from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure
 from sampan.kubelet.probes.finding import Finding, Probed, ProbeError
 from sampan.kubelet.probes.tally import Probe
-from sampan.kubelet.runtime import Runtime, RuntimeFailure
-from sampan.kubelet.simulated_scenario import NOTHING, Scenario
-from sampan.kubelet.simulated_script import Script
+from sampan.kubelet.simulated.scenario import NOTHING, Scenario
+from sampan.kubelet.simulated.script import Script
 
 REMEMBERED = 100_000
 

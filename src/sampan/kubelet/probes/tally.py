@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from sampan.api.objects import Obj, annotations_of
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 # Opt-in, on the pod: seconds between the probes of its containers; may end in `.CONTAINER`.
 PERIOD_ANNOTATION = "probes.sampan.dev/period-seconds"

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from sampan.api.objects import Obj
 from sampan.api.resources import PODS
-from sampan.client.cache import by_node_name
 from sampan.client.contract import Client
+from sampan.client.indexer import by_node_name
 from sampan.client.informer import Informer
 from sampan.core.clock import Clock
 

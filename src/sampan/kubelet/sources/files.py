@@ -17,9 +17,9 @@ from pathlib import Path
 
 from sampan.api.objects import Obj
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.file_events import Change, Changes, FileEvents
 from sampan.core.log import get_logger
-from sampan.core.records import dataclass
 from sampan.kubelet.sources.manifests import BadManifest
 
 log = get_logger(__name__)

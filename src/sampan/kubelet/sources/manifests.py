@@ -11,14 +11,15 @@ from typing import Any
 
 import orjson
 
-from sampan.api import pods, strict_json
+from sampan.api import strict_json
 from sampan.api.defaults import apply_defaults
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, copy_of, meta_of
 from sampan.api.resources import PODS
-from sampan.api.schema import Schema
+from sampan.api.rules import pods
+from sampan.api.schema.published import Schema
 from sampan.api.validation import validate_create
-from sampan.kubelet.wanted import HASH_ANNOTATION, SOURCE_ANNOTATION
+from sampan.kubelet.pods.pod_config import HASH_ANNOTATION, SOURCE_ANNOTATION
 
 FILE = "file"
 HTTP = "http"

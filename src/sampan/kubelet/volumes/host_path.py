@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Callable
 
-from sampan.kubelet.volumes_hook import VolumeFailure
+from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 
 _DIRECTORY_MODE, _FILE_MODE = 0o755, 0o644
 _CHECKS: dict[str, tuple[Callable[[int], bool], str]] = {

@@ -23,7 +23,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.resources import NODES, PERSISTENT_VOLUMES
-from sampan.api.storage import LOCAL_FINALIZER, LOCAL_PROVISIONER, LOCAL_ROOT, PROVISIONED_BY
+from sampan.api.rules.storage import LOCAL_FINALIZER, LOCAL_PROVISIONER, LOCAL_ROOT, PROVISIONED_BY
 from sampan.client.contract import Client
 from sampan.client.informer import Informer
 from sampan.core.backoff import Backoff

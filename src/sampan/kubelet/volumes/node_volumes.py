@@ -20,11 +20,17 @@ from sampan.api.objects import Obj, annotations_of, key_of, labels_of, meta_of, 
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.core.records import dataclass
-from sampan.kubelet.environment import Surroundings
-from sampan.kubelet.runtime import Mount
-from sampan.kubelet.translate import NodeFacts
+from sampan.kubelet.container_spec.environment import Surroundings
+from sampan.kubelet.container_spec.generate import NodeFacts
+from sampan.kubelet.contracts.runtime import Mount
+from sampan.kubelet.contracts.volumes_hook import (
+    MountedVolume,
+    Objects,
+    SubPathFailure,
+    VolumeFailure,
+)
 from sampan.kubelet.volumes.plan import Node, bound_volume_name, plan_volumes
 from sampan.kubelet.volumes.references import (
     CLAIM,
@@ -37,7 +43,6 @@ from sampan.kubelet.volumes.set_up import set_up, tear_down
 from sampan.kubelet.volumes.sub_path import bind_sub_path
 from sampan.kubelet.volumes.tokens import RETRY_SECONDS, Tokens, wanted_of
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
-from sampan.kubelet.volumes_hook import MountedVolume, Objects, SubPathFailure, VolumeFailure
 
 T = TypeVar("T")
 log = get_logger(__name__)

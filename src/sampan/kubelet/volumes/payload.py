@@ -10,12 +10,17 @@ import binascii
 from collections.abc import Callable, Iterable, Mapping
 
 from sampan.api.objects import Obj, name_of
-from sampan.core.records import dataclass
-from sampan.kubelet.environment import ConfigError, Surroundings, field_value, resource_value
-from sampan.kubelet.security import effective
-from sampan.kubelet.spec import find_container, spec_of, with_roles
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.container_spec.environment import (
+    ConfigError,
+    Surroundings,
+    field_value,
+    resource_value,
+)
+from sampan.kubelet.container_spec.security_context import effective
+from sampan.kubelet.contracts.spec import find_container, spec_of, with_roles
+from sampan.kubelet.contracts.volumes_hook import Objects, VolumeFailure
 from sampan.kubelet.volumes.references import CONFIG_MAP, SECRET, kind_of
-from sampan.kubelet.volumes_hook import Objects, VolumeFailure
 
 DEFAULT_MODE = 0o644
 TOKEN_MODE = 0o600  # only its owner, where one is known; a fsGroup adds to it

@@ -9,12 +9,12 @@ from dataclasses import field
 
 from sampan.api.objects import Obj, is_deleted, key_of, meta_of, namespace_of, uid_of
 from sampan.api.quantity import value_of
-from sampan.core.records import dataclass
-from sampan.kubelet.environment import Surroundings
-from sampan.kubelet.spec import init_containers, is_sidecar, spec_of
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.container_spec.environment import Surroundings
+from sampan.kubelet.contracts.spec import init_containers, is_sidecar, spec_of
+from sampan.kubelet.contracts.volumes_hook import Objects, VolumeFailure
 from sampan.kubelet.volumes.payload import API_DATA, Payload, Token, group_of, payload_of
 from sampan.kubelet.volumes.references import CLAIM, ephemeral_claim, kind_of, volumes_of
-from sampan.kubelet.volumes_hook import Objects, VolumeFailure
 
 # As upstream's layout: pods/<uid>/volumes/<plugin>/<volume>.
 _PLUGINS = {

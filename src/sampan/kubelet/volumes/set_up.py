@@ -12,6 +12,7 @@ import stat
 from dataclasses import replace
 from typing import assert_never
 
+from sampan.kubelet.contracts.volumes_hook import MountedVolume, VolumeFailure
 from sampan.kubelet.volumes import mounts
 from sampan.kubelet.volumes.atomic_writer import write_payload
 from sampan.kubelet.volumes.host_path import check_host_path
@@ -24,7 +25,6 @@ from sampan.kubelet.volumes.plan import (
     LocalPath,
     Step,
 )
-from sampan.kubelet.volumes_hook import MountedVolume, VolumeFailure
 
 _VOLUME_MODE, _PRIVATE_MODE = 0o777, 0o750
 

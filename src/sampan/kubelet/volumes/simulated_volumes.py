@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from sampan.api.objects import Obj, uid_of
-from sampan.kubelet.environment import Surroundings
-from sampan.kubelet.runtime import Mount
-from sampan.kubelet.translate import NodeFacts
+from sampan.kubelet.container_spec.environment import Surroundings
+from sampan.kubelet.container_spec.generate import NodeFacts
+from sampan.kubelet.contracts.runtime import Mount
+from sampan.kubelet.contracts.volumes_hook import MountedVolume, Objects, VolumeFailure
 from sampan.kubelet.volumes.payload import API_DATA, payload_of
 from sampan.kubelet.volumes.plan import set_up_failed
 from sampan.kubelet.volumes.references import kind_of, volumes_of
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
-from sampan.kubelet.volumes_hook import MountedVolume, Objects, VolumeFailure
 
 
 class SimulatedVolumes:

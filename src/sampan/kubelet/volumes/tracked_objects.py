@@ -18,11 +18,11 @@ from sampan.api.resources import CONFIG_MAPS, SECRETS
 from sampan.client.contract import Client
 from sampan.client.informer import Informer
 from sampan.core.clock import Clock
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.tasks import Tasks, all_of
-from sampan.kubelet.translate import references
+from sampan.kubelet.container_spec.generate import references
+from sampan.kubelet.contracts.volumes_hook import Objects, VolumeFailure
 from sampan.kubelet.volumes.references import CONFIG_MAP, SECRET, volume_references
-from sampan.kubelet.volumes_hook import Objects, VolumeFailure
 
 # As upstream's watch-based manager: who asks waits that long for the first answer.
 SYNC_SECONDS = 1.0

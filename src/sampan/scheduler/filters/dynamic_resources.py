@@ -1,9 +1,9 @@
 """DynamicResources: the devices that a pod claims must be within reach, and free."""
 
-from sampan.scheduler.device_allocation import NOT_ALL, NOT_HERE
+from sampan.scheduler.cache.snapshot import BoolArray, Snapshot
+from sampan.scheduler.devices.device_allocation import NOT_ALL, NOT_HERE
 from sampan.scheduler.filters.rule import Filter, never_resolvable
-from sampan.scheduler.rows import PodShape
-from sampan.scheduler.snapshot import BoolArray, Snapshot
+from sampan.scheduler.model.pod_and_node_info import PodShape
 
 
 def beforehand(pod: PodShape, nodes: Snapshot) -> str | None:

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from sampan.scheduler.cache.snapshot import BoolArray, Snapshot
 from sampan.scheduler.filters.rule import Filter
-from sampan.scheduler.pod_terms import Kind, PodTerm
-from sampan.scheduler.rows import PodShape
-from sampan.scheduler.snapshot import BoolArray, Snapshot
-from sampan.scheduler.topology import domain_sums, in_domain
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_terms import Kind, PodTerm
+from sampan.scheduler.model.topology import domain_sums, in_domain
 
 AFFINITY = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from sampan.scheduler.depends import Depends
+from sampan.scheduler.cache.node_masks import any_term, label_mask
+from sampan.scheduler.cache.snapshot import BoolArray, Snapshot
 from sampan.scheduler.filters.rule import Filter, never_resolvable
-from sampan.scheduler.node_masks import any_term, label_mask
-from sampan.scheduler.node_terms import Term
-from sampan.scheduler.rows import PodShape
-from sampan.scheduler.snapshot import BoolArray, Snapshot
+from sampan.scheduler.model.node_terms import Term
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.rule_scope import Depends
 
 NOT_MATCHED = "node(s) didn't match Pod's node affinity/selector"
 NOT_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from sampan.scheduler.depends import Depends
+from sampan.scheduler.cache.snapshot import BoolArray, Snapshot
 from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
-from sampan.scheduler.rows import PodShape
-from sampan.scheduler.snapshot import BoolArray, Snapshot
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.rule_scope import Depends
 
 
 def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:

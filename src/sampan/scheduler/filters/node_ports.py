@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sampan.scheduler.depends import Depends
+from sampan.scheduler.cache.snapshot import BoolArray, Snapshot
 from sampan.scheduler.filters.rule import Filter, always_resolvable, one_reason
-from sampan.scheduler.requests import ANY_ADDRESS
-from sampan.scheduler.rows import PodShape
-from sampan.scheduler.snapshot import BoolArray, Snapshot
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.requests import ANY_ADDRESS
+from sampan.scheduler.model.rule_scope import Depends
 
 
 def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:

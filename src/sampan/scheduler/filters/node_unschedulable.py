@@ -1,10 +1,10 @@
 """NodeUnschedulable: cordoned nodes take only pods that tolerate the cordon's taint."""
 
-from sampan.scheduler.depends import Depends
+from sampan.scheduler.cache.snapshot import BoolArray, Snapshot, any_set
 from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
-from sampan.scheduler.rows import PodShape
-from sampan.scheduler.snapshot import BoolArray, Snapshot, any_set
-from sampan.scheduler.tolerations import UNSCHEDULABLE, tolerated
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.rule_scope import Depends
+from sampan.scheduler.model.tolerations import UNSCHEDULABLE, tolerated
 
 
 def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:

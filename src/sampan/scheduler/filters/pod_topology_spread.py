@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from sampan.scheduler.default_spread import SYSTEM_DEFAULTS, Defaults
+from sampan.scheduler.cache.snapshot import BoolArray, Snapshot, any_set
 from sampan.scheduler.filters import node_affinity, taint_toleration
 from sampan.scheduler.filters.rule import Filter
-from sampan.scheduler.pod_terms import Kind, Spread
-from sampan.scheduler.rows import PodShape
-from sampan.scheduler.snapshot import BoolArray, Snapshot, any_set
-from sampan.scheduler.topology import domain_count, domain_sums, in_domain
+from sampan.scheduler.model.default_spread import SYSTEM_DEFAULTS, Defaults
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_terms import Kind, Spread
+from sampan.scheduler.model.topology import domain_count, domain_sums, in_domain
 
 SKEWED = "node(s) didn't match pod topology spread constraints"
 NO_LABEL = f"{SKEWED} (missing required label)"

@@ -5,10 +5,10 @@ Job: the interface that the files beside this one fill, one rule each.
 
 from collections.abc import Callable
 
-from sampan.core.records import dataclass
-from sampan.scheduler.depends import Depends
-from sampan.scheduler.rows import PodShape
-from sampan.scheduler.snapshot import BoolArray, Snapshot, any_set
+from sampan.core.fast_dataclass import dataclass
+from sampan.scheduler.cache.snapshot import BoolArray, Snapshot, any_set
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.rule_scope import Depends
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from sampan.scheduler.cache.node_masks import any_term, label_mask
+from sampan.scheduler.cache.snapshot import BoolArray, Snapshot
 from sampan.scheduler.filters.rule import Filter
-from sampan.scheduler.node_masks import any_term, label_mask
-from sampan.scheduler.node_terms import Term
-from sampan.scheduler.rows import PodShape
-from sampan.scheduler.snapshot import BoolArray, Snapshot
-from sampan.scheduler.volumes import Claim, Volume
+from sampan.scheduler.model.node_terms import Term
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.volumes import Claim, Volume
 
 NOT_REACHED = "node(s) didn't match PersistentVolume's node affinity"
 NOTHING_TO_BIND = "node(s) didn't find available persistent volumes to bind"

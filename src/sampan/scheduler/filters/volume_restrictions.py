@@ -6,11 +6,11 @@ pod in the whole cluster.
 
 import numpy as np
 
-from sampan.scheduler.disks import conflict
+from sampan.scheduler.cache.snapshot import BoolArray, Snapshot
 from sampan.scheduler.filters.rule import Filter, always_resolvable
-from sampan.scheduler.rows import PodShape
-from sampan.scheduler.snapshot import BoolArray, Snapshot
-from sampan.scheduler.volumes import ONLY_ONE_POD
+from sampan.scheduler.model.disks import conflict
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.volumes import ONLY_ONE_POD
 
 NO_DISK = "node(s) had no available disk"
 IN_USE = (

@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from sampan.scheduler.cache.node_masks import label_mask
+from sampan.scheduler.cache.snapshot import BoolArray, Snapshot
 from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
-from sampan.scheduler.node_masks import label_mask
-from sampan.scheduler.node_terms import Requirement
-from sampan.scheduler.rows import PodShape
-from sampan.scheduler.snapshot import BoolArray, Snapshot
-from sampan.scheduler.topology import in_domain
-from sampan.scheduler.volumes import ZONE_LABELS
+from sampan.scheduler.model.node_terms import Requirement
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.topology import in_domain
+from sampan.scheduler.model.volumes import ZONE_LABELS
 
 _BETWEEN = "__"  # several zones in one label
 _BETA = "failure-domain.beta.kubernetes.io/"

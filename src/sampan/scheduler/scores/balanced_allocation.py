@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sampan.scheduler.depends import Depends
-from sampan.scheduler.requests import CPU, MEMORY
-from sampan.scheduler.rows import PodShape
+from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.requests import CPU, MEMORY
+from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.scores.node_resources_fit import is_left_out
 from sampan.scheduler.scores.rule import MOST_POINTS, Score
-from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
 
 
 def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:

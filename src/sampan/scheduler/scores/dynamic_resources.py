@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from sampan.scheduler.rows import PodShape
+from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.scores.rule import Score, normalized
-from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
 
 
 def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:

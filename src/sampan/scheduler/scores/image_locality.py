@@ -6,10 +6,10 @@ Scaling by the share of nodes that have an image keeps one node from drawing all
 
 import numpy as np
 
-from sampan.scheduler.depends import Depends
-from sampan.scheduler.rows import PodShape
+from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.scores.rule import MOST_POINTS, Score
-from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
 
 _MEBIBYTE = 1024 * 1024
 LEAST_BYTES = 23 * _MEBIBYTE

@@ -6,11 +6,11 @@ those of the pods that are there.
 
 import numpy as np
 
-from sampan.scheduler.pod_terms import Kind
-from sampan.scheduler.rows import PodShape
+from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_terms import Kind
+from sampan.scheduler.model.topology import domain_sums
 from sampan.scheduler.scores.rule import MOST_POINTS, Score
-from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
-from sampan.scheduler.topology import domain_sums
 
 
 def nearness(hard_weight: int = 1, *, ignores_others_wishes: bool = False) -> Score:

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from sampan.scheduler.depends import Depends
-from sampan.scheduler.node_masks import term_mask
-from sampan.scheduler.node_terms import Term
-from sampan.scheduler.rows import PodShape
+from sampan.scheduler.cache.node_masks import term_mask
+from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.model.node_terms import Term
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.scores.rule import Score, normalized
-from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
 
 
 def liking(added: tuple[tuple[int, Term], ...] = ()) -> Score:

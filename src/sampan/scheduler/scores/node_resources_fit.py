@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from sampan.scheduler.depends import Depends
-from sampan.scheduler.requests import CPU, MEMORY, STORAGE
-from sampan.scheduler.rows import PodShape
+from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.requests import CPU, MEMORY, STORAGE
+from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.scores.rule import MOST_POINTS, Score
-from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
 
 
 def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:

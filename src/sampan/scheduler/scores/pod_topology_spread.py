@@ -5,13 +5,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sampan.scheduler.default_spread import HOSTNAME, SYSTEM_DEFAULTS, Defaults
+from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
 from sampan.scheduler.filters.pod_topology_spread import counts, with_every_label
-from sampan.scheduler.pod_terms import Kind, Spread
-from sampan.scheduler.rows import PodShape
+from sampan.scheduler.model.default_spread import HOSTNAME, SYSTEM_DEFAULTS, Defaults
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_terms import Kind, Spread
+from sampan.scheduler.model.topology import domain_count, domain_sums, in_domain
 from sampan.scheduler.scores.rule import MOST_POINTS, Score
-from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
-from sampan.scheduler.topology import domain_count, domain_sums, in_domain
 
 
 def levelling(defaults: Defaults) -> Score:

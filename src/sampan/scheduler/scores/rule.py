@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sampan.core.records import dataclass
-from sampan.scheduler.depends import Depends
-from sampan.scheduler.rows import PodShape
-from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
+from sampan.core.fast_dataclass import dataclass
+from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.rule_scope import Depends
 
 MOST_POINTS = 100
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from sampan.scheduler.depends import Depends
-from sampan.scheduler.rows import PodShape
+from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.rule_scope import Depends
+from sampan.scheduler.model.tolerations import PREFER_NO_SCHEDULE, Taint, tolerated
 from sampan.scheduler.scores.rule import Score, normalized
-from sampan.scheduler.snapshot import BoolArray, IntArray, Snapshot
-from sampan.scheduler.tolerations import PREFER_NO_SCHEDULE, Taint, tolerated
 
 
 def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sampan.api.cel.authorizer import AUTHORIZER, Answer, Authorizer
 from sampan.api.cel.catalog import BINDINGS, ENCODERS, KUBERNETES_PATCHES, MATH
-from sampan.api.cel.environment import Environment
-from sampan.api.cel.errors import CostExceeded, EvaluationError
+from sampan.api.cel.language.environment import Environment
+from sampan.api.cel.language.errors import CostExceeded, EvaluationError
+from sampan.api.cel.libraries.authorizer import AUTHORIZER, Answer, Authorizer
 from sampan.api.cel.program import compile_expression
 
 ENVIRONMENT = Environment(

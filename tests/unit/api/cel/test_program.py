@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.api.cel.catalog import KUBERNETES_PATCHES, STANDARD
-from sampan.api.cel.cost import Budget
-from sampan.api.cel.environment import Environment
-from sampan.api.cel.errors import CompileError, CostExceeded, EvaluationError
+from sampan.api.cel.language.cost import Budget
+from sampan.api.cel.language.environment import Environment
+from sampan.api.cel.language.errors import CompileError, CostExceeded, EvaluationError
+from sampan.api.cel.language.types import DYN, INT, STRING, list_of, map_of
+from sampan.api.cel.language.values import Uint
 from sampan.api.cel.program import compile_expression
-from sampan.api.cel.types import DYN, INT, STRING, list_of, map_of
-from sampan.api.cel.values import Uint
 
 VARIABLES = {
     "x": DYN, "i": INT, "s": STRING, "l": list_of(INT), "m": map_of(STRING, INT), "object": DYN,

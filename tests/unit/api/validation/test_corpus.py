@@ -14,7 +14,7 @@ import yaml
 from sampan.api.defaults import apply_defaults
 from sampan.api.objects import copy_of
 from sampan.api.resources import by_kind
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.api.validation import validate_create, validate_status_update, validate_update
 
 CORPUS = Path(__file__).parent.parent / "corpus"

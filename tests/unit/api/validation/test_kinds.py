@@ -11,7 +11,7 @@ from sampan.api.convert import from_stored, to_stored
 from sampan.api.defaults import apply_defaults, defaults_of
 from sampan.api.objects import copy_of
 from sampan.api.resources import RESOURCES
-from sampan.api.schema import Schema
+from sampan.api.schema.published import Schema
 from sampan.api.validation import (
     rules_of,
     validate_create,

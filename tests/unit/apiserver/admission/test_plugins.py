@@ -15,11 +15,11 @@ from sampan.apiserver.admission.settings import AdmissionSettings
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.rbac import Rbac
-from sampan.apiserver.watch_cache import KindCache
+from sampan.apiserver.watch.watch_cache import KindCache
 from sampan.core.metrics import Metrics
 from sampan.testing import virtual_time
-from sampan.testing.control_plane import published_schema
 from sampan.testing.virtual_time import LoopClock
+from sampan.testing.worlds.control_plane import published_schema
 
 USER = User("jane", ("dev",), "u1", {"scope": ("a",)})
 NAMESPACE = {"metadata": {"name": "team"}, "status": {"phase": "Active"}}

@@ -8,7 +8,7 @@ from sampan.apiserver.authn.configuration import rules_of
 from sampan.apiserver.authn.expressions import Expressions
 from sampan.apiserver.authn.jwt import BadToken
 from sampan.apiserver.authn.oidc import user_of
-from sampan.apiserver.config_document import BadConfiguration
+from sampan.apiserver.outside.config_document import BadConfiguration
 
 ISSUER = {
     "issuer": {"url": "https://id.example.com", "audiences": ["a", "b"],

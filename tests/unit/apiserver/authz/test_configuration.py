@@ -9,8 +9,8 @@ from sampan.apiserver.authz.chain import Attributes
 from sampan.apiserver.authz.conditions import Conditions
 from sampan.apiserver.authz.configuration import authorizers_of
 from sampan.apiserver.authz.webhook import review_of
-from sampan.apiserver.config_document import BadConfiguration
-from sampan.apiserver.outbound import Target
+from sampan.apiserver.outside.config_document import BadConfiguration
+from sampan.apiserver.outside.webhook_client import Target
 from sampan.core.metrics import Metrics
 
 WEBHOOK = {

@@ -10,7 +10,7 @@ from sampan.api.resources import LEASES, NODES, PODS
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.flow.control import FlowControl, level_settings
 from sampan.apiserver.flow.objects import LEVELS, SCHEMAS, flow_objects, reconciled
-from sampan.apiserver.request import RequestInfo
+from sampan.apiserver.http.request import RequestInfo
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
 from sampan.testing import virtual_time

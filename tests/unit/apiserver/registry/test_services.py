@@ -8,7 +8,7 @@ from sampan.api.objects import name_of
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.service_claims import IP_ADDRESSES, Claims
 from sampan.apiserver.registry.services import Allocator, prepare_update
-from sampan.apiserver.watch_cache import WatchCache
+from sampan.apiserver.watch.watch_cache import WatchCache
 from sampan.store.memory import MemoryStore
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock

@@ -6,10 +6,10 @@ from concurrent import futures
 import grpc
 import pytest
 
+from sampan.kubelet.contracts.runtime import CommandTimedOut, ExecResult, RuntimeFailure
 from sampan.kubelet.probes.check import NodeCheck
 from sampan.kubelet.probes.finding import Probed, ProbeError
 from sampan.kubelet.probes.tally import Kind, Probe
-from sampan.kubelet.runtime import CommandTimedOut, ExecResult, RuntimeFailure
 
 CONTAINER = {"name": "main", "ports": [{"name": "web", "containerPort": 1}]}
 ABOUT = Probed({"metadata": {}}, CONTAINER, "id", "127.0.0.1")

@@ -7,9 +7,9 @@ from sampan.client.informer import Informer
 from sampan.core.tasks import Tasks
 from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
 from sampan.testing import virtual_time
-from sampan.testing.simulated_node import pod_named
-from sampan.testing.small_api import SmallApi
 from sampan.testing.virtual_time import LoopClock
+from sampan.testing.worlds.simulated_node import pod_named
+from sampan.testing.worlds.small_api import SmallApi
 
 
 def told(story, node_name=""):

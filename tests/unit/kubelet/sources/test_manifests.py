@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from sampan.kubelet.sources.manifests import FILE, HTTP, BadManifest, all_pods, one_pod
-from sampan.testing.control_plane import published_schema
+from sampan.testing.worlds.control_plane import published_schema
 
 WEB = b"""
 apiVersion: v1

@@ -4,8 +4,8 @@ import stat
 
 import pytest
 
+from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 from sampan.kubelet.volumes.host_path import check_host_path
-from sampan.kubelet.volumes_hook import VolumeFailure
 
 WORDS = {
     "Directory": "a directory",

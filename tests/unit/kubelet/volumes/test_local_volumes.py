@@ -4,11 +4,11 @@ import os
 import pytest
 
 from sampan.api.resources import NODES, PERSISTENT_VOLUMES
-from sampan.controllers.volume_protection import volume_protection_controller
+from sampan.controllers.storage.volume_protection import volume_protection_controller
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import Tasks
 from sampan.kubelet.volumes.local_volumes import LocalVolumes, step_for
-from sampan.testing.control_plane import ControlPlane
+from sampan.testing.worlds.control_plane import ControlPlane
 
 
 def volume(

@@ -6,13 +6,13 @@ import pytest
 
 from sampan.api.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from sampan.core.clock import SystemClock
-from sampan.kubelet.runtime import Mount
-from sampan.kubelet.translate import NodeFacts
+from sampan.kubelet.container_spec.generate import NodeFacts
+from sampan.kubelet.contracts.runtime import Mount
+from sampan.kubelet.contracts.volumes_hook import MountedVolume, SubPathFailure, VolumeFailure
 from sampan.kubelet.volumes.mounts import mounts_below
 from sampan.kubelet.volumes.node_volumes import NodeVolumes
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
-from sampan.kubelet.volumes_hook import MountedVolume, SubPathFailure, VolumeFailure
-from sampan.testing.small_api import SmallApi
+from sampan.testing.worlds.small_api import SmallApi
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
 

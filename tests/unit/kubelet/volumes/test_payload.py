@@ -2,9 +2,9 @@ import base64
 
 import pytest
 
-from sampan.kubelet.environment import Surroundings
+from sampan.kubelet.container_spec.environment import Surroundings
+from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 from sampan.kubelet.volumes.payload import File, only_user, payload_of
-from sampan.kubelet.volumes_hook import VolumeFailure
 
 OBJECTS = {
     ("ConfigMap", "c"): {

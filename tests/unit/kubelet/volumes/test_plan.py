@@ -1,6 +1,7 @@
 import pytest
 
-from sampan.kubelet.environment import Surroundings
+from sampan.kubelet.container_spec.environment import Surroundings
+from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 from sampan.kubelet.volumes.payload import File
 from sampan.kubelet.volumes.plan import (
     Directory,
@@ -11,7 +12,6 @@ from sampan.kubelet.volumes.plan import (
     plan_volumes,
     pod_memory_limit,
 )
-from sampan.kubelet.volumes_hook import VolumeFailure
 
 NODE = Node("/k/pods", 1024**3, Surroundings("node-1"))
 CLAIM = {

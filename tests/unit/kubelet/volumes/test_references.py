@@ -1,4 +1,4 @@
-from sampan.kubelet.translate import Reference
+from sampan.kubelet.container_spec.generate import Reference
 from sampan.kubelet.volumes.references import claims_of, kind_of, volume_references
 
 

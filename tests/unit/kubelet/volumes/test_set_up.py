@@ -3,12 +3,12 @@ import stat
 
 import pytest
 
+from sampan.kubelet.contracts.volumes_hook import MountedVolume, VolumeFailure
 from sampan.kubelet.volumes.mounts import mounts_below, unmount_below
 from sampan.kubelet.volumes.payload import File
 from sampan.kubelet.volumes.plan import Directory, Files, HostPath, LocalPath
 from sampan.kubelet.volumes.set_up import set_up, tear_down
 from sampan.kubelet.volumes.sub_path import bind_sub_path
-from sampan.kubelet.volumes_hook import MountedVolume, VolumeFailure
 
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
 

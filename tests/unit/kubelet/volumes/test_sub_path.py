@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
+from sampan.kubelet.contracts.volumes_hook import SubPathFailure
 from sampan.kubelet.volumes.mounts import mounts_below, unmount_all
 from sampan.kubelet.volumes.sub_path import bind_sub_path, opened_beneath
-from sampan.kubelet.volumes_hook import SubPathFailure
 
 RENAME_EXCHANGE = 2
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")

@@ -3,11 +3,11 @@ import random
 
 import pytest
 
+from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 from sampan.kubelet.volumes.tokens import Tokens
-from sampan.kubelet.volumes_hook import VolumeFailure
 from sampan.testing import virtual_time
-from sampan.testing.small_api import SmallApi
 from sampan.testing.virtual_time import LoopClock
+from sampan.testing.worlds.small_api import SmallApi
 
 POD = {"metadata": {"name": "web", "namespace": "shop", "uid": "u1"}, "spec": {}}
 HOUR = 3600

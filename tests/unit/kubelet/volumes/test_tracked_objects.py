@@ -4,11 +4,11 @@ import random
 import pytest
 
 from sampan.api.resources import CONFIG_MAPS, SECRETS
+from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 from sampan.kubelet.volumes.tracked_objects import IDLE_SECONDS, TrackedObjects
-from sampan.kubelet.volumes_hook import VolumeFailure
 from sampan.testing import virtual_time
-from sampan.testing.small_api import SmallApi
 from sampan.testing.virtual_time import LoopClock
+from sampan.testing.worlds.small_api import SmallApi
 
 WORD = ("ConfigMap", "words")
 

@@ -7,9 +7,9 @@ from sampan.scheduler.filters.inter_pod_affinity import (
     INTER_POD_AFFINITY,
     OTHERS_ANTI_AFFINITY,
 )
-from sampan.scheduler.pod_terms import selector_of, selects
-from sampan.scheduler.rows import pod_row
-from sampan.testing.random_clusters import NAMESPACES, crowds, neighbours, snapshot_of
+from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_terms import selector_of, selects
+from sampan.testing.generators.random_clusters import NAMESPACES, crowds, neighbours, snapshot_of
 
 
 def labels(obj):

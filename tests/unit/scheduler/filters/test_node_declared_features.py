@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.scheduler.configuration import API_VERSION, KIND, read
+from sampan.scheduler.config.configuration import API_VERSION, KIND, read
 from sampan.scheduler.filters.node_declared_features import NODE_DECLARED_FEATURES
+from sampan.scheduler.model.pod_and_node_info import pod_row
 from sampan.scheduler.profile import DEFAULT_PROFILE
-from sampan.scheduler.rows import pod_row
-from sampan.testing.random_clusters import snapshot_of
+from sampan.testing.generators.random_clusters import snapshot_of
 
 RESTART, HOST = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"
 

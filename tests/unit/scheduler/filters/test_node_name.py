@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.scheduler.filters.node_name import NODE_NAME
-from sampan.scheduler.rows import pod_row
-from sampan.testing.random_clusters import clusters, pods, snapshot_of
+from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
 
 @pytest.mark.slow

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, settings
 
 from sampan.scheduler.filters.node_ports import NODE_PORTS
-from sampan.scheduler.rows import pod_row
-from sampan.testing.random_clusters import clusters, pods, snapshot_of
+from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
 ANY = "0.0.0.0"
 

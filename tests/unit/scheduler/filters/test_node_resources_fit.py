@@ -3,8 +3,8 @@ from hypothesis import given, settings
 
 from sampan.api.quantity import value_of
 from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT
-from sampan.scheduler.rows import pod_row
-from sampan.testing.random_clusters import clusters, pods, snapshot_of
+from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
 RESOURCES = ("cpu", "memory", "example.com/gpu")
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, settings
 
 from sampan.scheduler.filters.node_unschedulable import NODE_UNSCHEDULABLE
-from sampan.scheduler.rows import pod_row
-from sampan.testing.random_clusters import clusters, pods, snapshot_of
+from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
 
 def tolerates_the_cordon(toleration):

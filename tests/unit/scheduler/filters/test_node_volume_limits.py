@@ -3,8 +3,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.scheduler.filters.node_volume_limits import NODE_VOLUME_LIMITS
-from sampan.scheduler.rows import pod_row
-from sampan.testing.storage_objects import claim, node, pod, storage_class, volume, world
+from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.testing.generators.storage_objects import claim, node, pod, storage_class, volume, world
 
 NODES = [node(0, "a"), node(1, "b"), node(2, "")]
 

@@ -5,10 +5,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.scheduler.filters.volume_binding import VOLUME_BINDING, bindings
-from sampan.scheduler.resident import resident_of
-from sampan.scheduler.rows import pod_row
-from sampan.testing.random_clusters import cache_of
-from sampan.testing.storage_objects import ZONE, claim, node, pod, storage_class, volume, world
+from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import resident_of
+from sampan.testing.generators.random_clusters import cache_of
+from sampan.testing.generators.storage_objects import (
+    ZONE,
+    claim,
+    node,
+    pod,
+    storage_class,
+    volume,
+    world,
+)
 
 NODES = [node(0, "a"), node(1, "b"), node(2, "")]
 _zones = st.sampled_from((None, ("a",), ("b",), ("a", "b")))

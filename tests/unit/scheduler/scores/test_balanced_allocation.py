@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 
 from sampan.api.quantity import value_of
-from sampan.scheduler.rows import pod_row
+from sampan.scheduler.model.pod_and_node_info import pod_row
 from sampan.scheduler.scores.balanced_allocation import BALANCED_ALLOCATION
-from sampan.testing.random_clusters import clusters, pods, snapshot_of
+from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
 
 def amount(text, name):

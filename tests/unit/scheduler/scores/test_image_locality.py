@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from sampan.scheduler.rows import pod_row
+from sampan.scheduler.model.pod_and_node_info import pod_row
 from sampan.scheduler.scores.image_locality import IMAGE_LOCALITY
-from sampan.testing.random_clusters import clusters, pods, snapshot_of
+from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
 MIB = 1024 * 1024
 

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sampan.scheduler.pod_terms import Carried, carried_by, demands_of
-from sampan.scheduler.rows import pod_row
+from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_terms import Carried, carried_by, demands_of
 from sampan.scheduler.scores.inter_pod_affinity import nearness
-from sampan.testing.random_clusters import NAMESPACES, crowds, neighbours, snapshot_of
+from sampan.testing.generators.random_clusters import NAMESPACES, crowds, neighbours, snapshot_of
 
 
 def worth(term, weight, pod, node, other):

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sampan.scheduler.node_terms import matches, term_of
-from sampan.scheduler.rows import pod_row
+from sampan.scheduler.model.node_terms import matches, term_of
+from sampan.scheduler.model.pod_and_node_info import pod_row
 from sampan.scheduler.scores.node_affinity import PREFERRED_NODE_AFFINITY
-from sampan.testing.random_clusters import clusters, pods, snapshot_of
+from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
 
 @pytest.mark.slow

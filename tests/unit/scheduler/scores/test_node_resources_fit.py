@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 
 from sampan.api.quantity import value_of
-from sampan.scheduler.rows import pod_row
+from sampan.scheduler.model.pod_and_node_info import pod_row
 from sampan.scheduler.scores.node_resources_fit import LEAST_ALLOCATED
-from sampan.testing.random_clusters import clusters, pods, snapshot_of
+from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
 DEFAULTS = {"cpu": 100, "memory": 200 * 1024 * 1024}
 

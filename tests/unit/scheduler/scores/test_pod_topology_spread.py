@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sampan.scheduler.pod_terms import demands_of
-from sampan.scheduler.requeue import could_take
-from sampan.scheduler.rows import node_row, pod_row
+from sampan.scheduler.model.pod_and_node_info import node_row, pod_row
+from sampan.scheduler.model.pod_terms import demands_of
+from sampan.scheduler.model.tolerations import keeps_away
+from sampan.scheduler.queue.requeue import could_take
 from sampan.scheduler.scores.pod_topology_spread import PREFERRED_SPREAD
-from sampan.scheduler.tolerations import keeps_away
-from sampan.testing.random_clusters import crowds, neighbours, snapshot_of
+from sampan.testing.generators.random_clusters import crowds, neighbours, snapshot_of
 
 HOSTNAME = "kubernetes.io/hostname"
 

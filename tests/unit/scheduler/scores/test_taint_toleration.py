@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from sampan.scheduler.rows import pod_row
+from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.tolerations import Taint, tolerated, tolerations_of
 from sampan.scheduler.scores.taint_toleration import PREFERRED_TAINTS
-from sampan.scheduler.tolerations import Taint, tolerated, tolerations_of
-from sampan.testing.random_clusters import clusters, pods, snapshot_of
+from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
 
 @pytest.mark.slow

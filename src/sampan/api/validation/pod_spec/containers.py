@@ -26,7 +26,7 @@ from sampan.api.validation.pod_spec.probes import forbid_probes, validate_probes
 from sampan.api.validation.pod_spec.resources import validate_container_resources
 from sampan.api.validation.pod_spec.security import validate_container_security
 from sampan.api.validation.pod_spec.volumes import PULL_POLICIES
-from sampan.core.records import dataclass
+from sampan.core.fast_dataclass import dataclass
 
 Errors = list[FieldError]
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")

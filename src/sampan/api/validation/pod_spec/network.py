@@ -16,8 +16,8 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj
 from sampan.api.validation import names
-from sampan.api.validation.addresses import validate_address
 from sampan.api.validation.fields import validate_choice, validate_with
+from sampan.api.validation.network.addresses import validate_address
 
 Errors = list[FieldError]
 _PROTOCOLS = ("SCTP", "TCP", "UDP")

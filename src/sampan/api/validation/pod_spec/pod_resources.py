@@ -4,10 +4,10 @@ Job: spec.resources and spec.resourceClaims → causes.
 Invariant: the pod as a whole asks for at least what its containers ask for.
 """
 
-from sampan.api import pods
 from sampan.api.errors import FieldError, duplicate, invalid_value, required
 from sampan.api.objects import Obj
 from sampan.api.quantity import ZERO
+from sampan.api.rules import pods
 from sampan.api.validation import names
 from sampan.api.validation.fields import validate_with
 from sampan.api.validation.pod_spec.resources import amount_of, validate_pod_resources

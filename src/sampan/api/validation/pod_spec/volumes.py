@@ -6,7 +6,6 @@ Invariant: a volume with a fault of its own is not among those returned, as upst
 
 from collections.abc import Callable, Sequence
 
-from sampan.api.account_token import token_projection
 from sampan.api.errors import (
     FieldError,
     duplicate,
@@ -15,6 +14,7 @@ from sampan.api.errors import (
     required,
 )
 from sampan.api.objects import Obj
+from sampan.api.rules.account_token import token_projection
 from sampan.api.validation import names
 from sampan.api.validation.fields import (
     validate_choice,

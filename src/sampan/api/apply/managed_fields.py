@@ -1,0 +1,248 @@
+"""Who has written what: managedFields through every write that is no apply.
+
+Job: the entries after a write, from the object before and after it. Pure.
+Invariant: a field has at most one owner by Update; whoever changes a field owns it from then on.
+Invariant: entries are never changed in place, and stay as they are where a write changes nothing.
+"""
+
+from functools import lru_cache
+
+from sampan.api import convert
+from sampan.api.apply.field_schema import FieldSchema
+from sampan.api.apply.field_sets import (
+    FieldSet,
+    Patterns,
+    difference,
+    normalised,
+    recursive_difference,
+    union,
+    within,
+)
+from sampan.api.apply.field_types import Sets, compare
+from sampan.api.objects import Obj, meta_of
+from sampan.api.resources import by_kind
+from sampan.core.fast_dataclass import dataclass
+
+APPLY, UPDATE = "Apply", "Update"
+MAX_UPDATERS = 10  # more than that are put together, the oldest first
+OLD_CHANGES = "ancient-changes"
+MANAGER_LENGTH = 128
+
+# What everybody writes and nobody owns.
+UNOWNED_METADATA = frozenset({
+    "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
+    "managedFields", "resourceVersion",
+})  # fmt: skip
+_STRIPPED: FieldSet = {
+    "f:apiVersion": {},
+    "f:kind": {},
+    "f:metadata": {".": {}, **{f"f:{key}": {} for key in sorted(UNOWNED_METADATA)}},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes, through which door, and when."""
+
+    manager: str
+    api_version: str
+    time: str
+    subresource: str = ""
+    ignored: FieldSet | None = None  # fields that this door does not change, whatever is sent
+    included: Patterns | None = None  # where it is easier said: all that it may change
+
+    def writes(self, fields: FieldSet) -> FieldSet:
+        """Those that can be written through this door."""
+        if self.ignored:
+            fields = recursive_difference(fields, self.ignored)
+        return fields if self.included is None else within(fields, self.included)
+
+
+@lru_cache(maxsize=256)
+def manager_from_user_agent(agent: str) -> str:
+    """`kubectl`, from `kubectl/v1.32.0 (linux/amd64)`."""
+    printable = "".join(one for one in agent.partition("/")[0] if one.isprintable())
+    return printable.encode()[:MANAGER_LENGTH].decode(errors="ignore")
+
+
+def entries_of(obj: Obj) -> list[Obj]:
+    found: list[Obj] = meta_of(obj).get("managedFields") or []
+    return found
+
+
+def chosen_entries(new: Obj, live: Obj) -> list[Obj]:
+    """The entries that a write starts from: those that the caller has sent, where they can be read;
+    those of the live object where it sent none (it may not know of them)."""
+    given, own = entries_of(new), entries_of(live)
+    if not given or given == own:
+        return own
+    if given == [{}]:
+        return []  # how a caller says that it wants none
+    try:
+        return [_normalised(entry) for entry in given]
+    except ValueError:
+        return own
+
+
+def after_write(fields: FieldSchema, live: Obj, new: Obj, writer: Writer) -> list[Obj]:
+    """The entries of `new`, which a create, update or patch has made of `live` ({} for a create).
+    `new` itself may still have the entries that its caller sent."""
+    entries = chosen_entries(new, live)
+    if live and not entries:
+        return []  # nobody kept track before: only an apply starts that
+    return _after(fields, live, new, entries, writer)
+
+
+def first_entries(fields: FieldSchema, live: Obj, writer: Writer) -> list[Obj]:
+    """All of an object that nobody kept track of, as one writer's."""
+    return _after(fields, {}, live, [], writer)
+
+
+def _after(
+    fields: FieldSchema, live: Obj, new: Obj, entries: list[Obj], writer: Writer
+) -> list[Obj]:
+    changes = Changes(fields, live, new, writer)
+    changed, removed = changes.at(writer.api_version)
+    if not changed and not removed:
+        return entries
+    left = [kept for entry in entries if (kept := changes.left_of(entry)) is not None]
+    if changed:
+        left = with_entry(left, new_entry(writer, UPDATE, changed))
+    return capped(left)
+
+
+class Changes:
+    """What a write changes, seen in each version that somebody has written in."""
+
+    def __init__(self, fields: FieldSchema, live: Obj, new: Obj, writer: Writer) -> None:
+        self._fields = fields
+        self._live, self._new = live, new
+        self._writer = writer
+        self._found: dict[str, Sets | None] = {}
+
+    def at(self, api_version: str) -> Sets:
+        """(changed, removed); nothing in a version that is not served."""
+        return self._at(api_version) or ({}, {})
+
+    def left_of(self, entry: Obj) -> Obj | None:
+        """The entry without what the write has taken from it; None when nothing is left."""
+        sets = self._at(str(entry.get("apiVersion") or ""))
+        if sets is None:
+            return None
+        before: FieldSet = entry.get("fieldsV1") or {}
+        after = difference(difference(before, sets[0]), sets[1])
+        if not after:
+            return None
+        return entry if after == before else {**entry, "fieldsV1": after}
+
+    def _at(self, api_version: str) -> Sets | None:
+        if api_version not in self._found:
+            self._found[api_version] = self._compared(api_version)
+        return self._found[api_version]
+
+    def _compared(self, api_version: str) -> Sets | None:
+        new = in_version(self._new, api_version)
+        live = in_version(self._live, api_version) if self._live else {}
+        root = None if new is None else self._fields.root(api_version, str(new.get("kind")))
+        if new is None or live is None or root is None:
+            return None
+        changed, removed = (stripped(one) for one in compare(root, live, new))
+        if api_version == self._writer.api_version:
+            changed, removed = self._writer.writes(changed), self._writer.writes(removed)
+        return changed, removed
+
+
+def in_version(obj: Obj, api_version: str) -> Obj | None:
+    """The object as another version shows it; None where there is no such version."""
+    if obj.get("apiVersion") == api_version:
+        return obj
+    own = by_kind(str(obj.get("apiVersion")), str(obj.get("kind")))
+    other = by_kind(api_version, str(obj.get("kind")))
+    if own is None or other is None or own.storage_prefix != other.storage_prefix:
+        return None
+    return convert.from_stored(other, convert.to_stored(own, obj))
+
+
+def new_entry(writer: Writer, operation: str, fields: FieldSet) -> Obj:
+    entry: Obj = {
+        "manager": writer.manager,
+        "operation": operation,
+        "apiVersion": writer.api_version,
+        "time": writer.time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+    if writer.subresource:
+        entry["subresource"] = writer.subresource
+    return entry
+
+
+def with_entry(entries: list[Obj], entry: Obj) -> list[Obj]:
+    """The entries with one more, or with what the same writer had before made larger."""
+    others = []
+    for one in entries:
+        if identity(one) == identity(entry):
+            entry = {**entry, "fieldsV1": union(one.get("fieldsV1") or {}, entry["fieldsV1"])}
+        else:
+            others.append(one)
+    return in_order([*others, entry])
+
+
+def stripped(fields: FieldSet) -> FieldSet:
+    return difference(fields, _STRIPPED)
+
+
+def identity(entry: Obj) -> tuple[str, str, str, str]:
+    """Who an entry belongs to. An applier has one entry, whatever version it speaks."""
+    operation = entry.get("operation") or ""
+    version = "" if operation == APPLY else entry.get("apiVersion") or ""
+    return entry.get("manager") or "", operation, version, entry.get("subresource") or ""
+
+
+def in_order(entries: list[Obj]) -> list[Obj]:
+    return sorted(
+        entries,
+        key=lambda one: (
+            one.get("operation") or "", one.get("time") or "", one.get("manager") or "",
+            one.get("apiVersion") or "", one.get("subresource") or "",
+        ),
+    )  # fmt: skip
+
+
+def capped(entries: list[Obj]) -> list[Obj]:
+    """The oldest updaters put together, where there are too many; one bucket per version."""
+    updaters = [one for one in in_order(entries) if one.get("operation") == UPDATE]
+    excess = len(updaters) - MAX_UPDATERS
+    if excess <= 0:
+        return entries
+    buckets: dict[str, list[Obj]] = {}
+    for one in updaters:  # oldest first
+        bucket = buckets.setdefault(str(one.get("apiVersion")), [])
+        if excess <= 0:
+            break
+        excess -= bool(bucket)
+        bucket.append(one)
+    merged = [group for group in buckets.values() if len(group) > 1]
+    gone = {id(one) for group in merged for one in group}
+    kept = [one for one in entries if id(one) not in gone]
+    for group in merged:
+        together: FieldSet = {}
+        for one in group:
+            together = union(together, one.get("fieldsV1") or {})
+        bucket_entry = {**group[-1], "manager": OLD_CHANGES, "fieldsV1": together}
+        bucket_entry.pop("subresource", None)
+        kept = with_entry(kept, bucket_entry)
+    return in_order(kept)
+
+
+def same_but_times(one: list[Obj], two: list[Obj]) -> bool:
+    return len(one) == len(two) and all(
+        {**a, "time": ""} == {**b, "time": ""} for a, b in zip(one, two, strict=True)
+    )
+
+
+def _normalised(entry: Obj) -> Obj:
+    """Raises ValueError."""
+    if entry.get("fieldsType") != "FieldsV1" or entry.get("operation") not in (APPLY, UPDATE):
+        raise ValueError("not an entry of managedFields")
+    return {**entry, "fieldsV1": normalised(entry.get("fieldsV1") or {})}

@@ -1,0 +1,265 @@
+"""Server-side apply: a configuration put over an object, with regard for who owns what.
+
+Job: live object and configuration → new object with its managedFields, or the conflicts. Pure.
+Invariant: without force, no field that another writer owns is changed.
+Invariant: a field that the applier leaves out, having owned it alone, is gone.
+Invariant: applying the same configuration again changes nothing.
+"""
+
+from dataclasses import replace
+
+import orjson
+
+from sampan.api.apply.field_schema import FieldSchema
+from sampan.api.apply.field_sets import (
+    FieldSet,
+    Path,
+    difference,
+    intersection,
+    path_text,
+    paths,
+    union,
+)
+from sampan.api.apply.field_types import Node, compare, less, set_of, whole
+from sampan.api.apply.managed_fields import (
+    APPLY,
+    UPDATE,
+    Changes,
+    Writer,
+    capped,
+    entries_of,
+    first_entries,
+    identity,
+    in_order,
+    in_version,
+    new_entry,
+    stripped,
+)
+from sampan.api.errors import BadRequest, Conflict
+from sampan.api.objects import Obj, annotations_of, meta_of, name_of, namespace_of
+from sampan.core.fast_dataclass import dataclass
+
+KUBECTL = "kubectl"  # its applies take over what its client-side applies have written
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+BEFORE_FIRST_APPLY = "before-first-apply"
+ANNOTATIONS_LIMIT = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Disputed:
+    """A field that the configuration would take from somebody."""
+
+    owner: Obj  # its entry
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    obj: Obj  # shares parts with the live object and the configuration
+    entries: list[Obj]
+
+
+def apply(fields: FieldSchema, live: Obj, config: Obj, writer: Writer, force: bool) -> Applied:
+    """`live` is {} where the object does not exist yet. Raises BadRequest, Conflict."""
+    root = _checked_root(fields, config, writer)
+    entries = entries_of(live)
+    if live and not entries:
+        before = replace(writer, manager=BEFORE_FIRST_APPLY)
+        entries = first_entries(fields, live, before)
+    attempt = _Attempt(fields, root, _without_entries(live), config, writer, entries)
+    disputed = [] if force else attempt.disputed()
+    if disputed and writer.manager == KUBECTL:
+        allowed = _written_by_client_side_apply(fields, live, writer)
+        disputed = [one for one in disputed if not _has(allowed, one.path)]
+    if disputed:
+        raise conflict_of(disputed)
+    result = attempt.result()
+    if writer.manager == KUBECTL and annotations_of(result.obj).get(LAST_APPLIED):
+        return Applied(_with_last_applied(result.obj, config), result.entries)
+    return result
+
+
+class _Attempt:
+    """One configuration over one object."""
+
+    def __init__(
+        self, fields: FieldSchema, root: Node, live: Obj, config: Obj, writer: Writer,
+        entries: list[Obj],
+    ) -> None:  # fmt: skip
+        self._live, self._writer = live, writer
+        mine = new_entry(writer, APPLY, writer.writes(set_of(root, config)))
+        self._last = next((one for one in entries if identity(one) == identity(mine)), None)
+        self._others = [one for one in entries if one is not self._last]
+        self._mine = mine
+        merged: Obj = root.merged(live, config)
+        pruned = _pruned(fields, merged, self._last, [*self._others, mine])
+        # What pruning has emptied may have been asked for empty.
+        self._new = merged if pruned is merged else root.merged(whole(pruned), config)
+        self._changes = Changes(fields, live, self._new, writer)
+
+    def disputed(self) -> list[Disputed]:
+        found = []
+        for entry in self._others:
+            changed, _ = self._changes.at(str(entry.get("apiVersion") or ""))
+            both = intersection(entry.get("fieldsV1") or {}, changed)
+            found += [Disputed(entry, path) for path in paths(both)]
+        return found
+
+    def result(self) -> Applied:
+        kept = [one for entry in self._others if (one := self._changes.left_of(entry)) is not None]
+        mine = {**self._mine, "fieldsV1": stripped(self._mine["fieldsV1"])}
+        if self._last is not None and self._unchanged(mine):
+            mine = self._last
+        if mine["fieldsV1"]:
+            kept.append(mine)
+        return Applied(self._new, capped(in_order(kept)))
+
+    def _unchanged(self, mine: Obj) -> bool:
+        """An apply that changes nothing does not even change its time."""
+        last = self._last or {}
+        changed, removed = self._changes.at(self._writer.api_version)
+        return not changed and not removed and {**mine, "time": ""} == {**last, "time": ""}
+
+
+def _pruned(fields: FieldSchema, merged: Obj, last: Obj | None, managed: list[Obj]) -> Obj:
+    """Without what the applier owned before, does not ask for now, and nobody else owns."""
+    if last is None or not last.get("fieldsV1"):
+        return merged
+    version, wanted_version = str(last.get("apiVersion")), str(merged.get("apiVersion"))
+    full = in_version(merged, version)
+    root = None if full is None else fields.root(version, str(merged.get("kind")))
+    if full is None or root is None:
+        return merged
+    before = root.named(last["fieldsV1"])
+    pruned = less(root, full, before)
+    pruned = _with_owned(fields, full, pruned, managed, version)
+    gone = difference(root.named(set_of(root, full)), root.named(set_of(root, pruned)))
+    pruned = less(root, full, intersection(gone, before))
+    found = in_version(pruned, wanted_version)
+    assert found is not None, wanted_version
+    return found
+
+
+def _with_owned(
+    fields: FieldSchema, full: Obj, pruned: Obj, managed: list[Obj], version: str
+) -> Obj:
+    """What was pruned, but is somebody's: the other writers', or the applier's of now."""
+    owned: dict[str, FieldSet] = {version: {}}  # this one first: conversions may need its fields
+    for entry in managed:
+        own_version = str(entry.get("apiVersion"))
+        owned[own_version] = union(owned.get(own_version, {}), entry.get("fieldsV1") or {})
+    for own_version, fields_owned in owned.items():
+        there = in_version(full, own_version)
+        left = in_version(pruned, own_version)
+        root = fields.root(own_version, str(full.get("kind")))
+        if there is None or left is None or root is None:
+            continue
+        kept = union(root.named(set_of(root, left)), root.named(fields_owned))
+        shown = less(root, there, difference(root.named(set_of(root, there)), kept))
+        back = in_version(shown, version)
+        pruned = pruned if back is None else back
+    return pruned
+
+
+def _checked_root(fields: FieldSchema, config: Obj, writer: Writer) -> Node:
+    kind = str(config.get("kind") or "")
+    if meta_of(config).get("managedFields") is not None:
+        raise BadRequest("metadata.managedFields must be nil")
+    root = fields.root(writer.api_version, kind)
+    if root is None:
+        raise BadRequest(f'no kind "{kind}" is registered for version "{writer.api_version}"')
+    problems = list(root.problems(config, ""))
+    if problems:
+        raise not_mergeable(config, problems)
+    return root
+
+
+def not_mergeable(config: Obj, problems: list[str]) -> BadRequest:
+    where = f"{namespace_of(config)}/{name_of(config)}"
+    what = f"{config.get('apiVersion')}, Kind={config.get('kind')}"
+    text = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
+    return BadRequest(f"failed to create typed patch object ({where}; {what}): {text}")
+
+
+def conflict_of(disputed: list[Disputed]) -> Conflict:
+    causes = [
+        {
+            "reason": "FieldManagerConflict",
+            "message": f"conflict with {_owner_text(one.owner)}",
+            "field": path_text(one.path),
+        }
+        for one in disputed
+    ]
+    if len(disputed) == 1:
+        message = f"1 conflict: {causes[0]['message']}: {causes[0]['field']}"
+    else:
+        message = f"{len(disputed)} conflicts: {_conflicts_text(disputed)}"
+    return Conflict(f"Apply failed with {message}", details={"causes": causes})
+
+
+def _conflicts_text(disputed: list[Disputed]) -> str:
+    by_owner: dict[tuple[str, str, str, str], list[Disputed]] = {}
+    for one in disputed:
+        by_owner.setdefault(identity(one.owner), []).append(one)
+    lines = []
+    for _, group in sorted(by_owner.items()):
+        lines.append(f"conflicts with {_owner_text(group[0].owner)}:")
+        lines += [f"- {path_text(one.path)}" for one in group]
+    return "\n".join(lines)
+
+
+def _owner_text(owner: Obj) -> str:
+    text = orjson.dumps(owner.get("manager") or "").decode()
+    if owner.get("subresource"):
+        text += f" with subresource {orjson.dumps(owner['subresource']).decode()}"
+    if owner.get("operation") == UPDATE:
+        text += f" using {owner.get('apiVersion')}"
+    return text
+
+
+def _written_by_client_side_apply(fields: FieldSchema, live: Obj, writer: Writer) -> FieldSet:
+    """What the annotation of a client-side apply says and the object still has."""
+    try:
+        last = orjson.loads(annotations_of(live).get(LAST_APPLIED) or "null")
+    except orjson.JSONDecodeError:
+        return {}
+    if not isinstance(last, dict) or last.get("apiVersion") != writer.api_version:
+        return {}
+    root = fields.root(writer.api_version, str(live.get("kind")))
+    if root is None:
+        return {}
+    try:
+        changed, removed = compare(root, last, live)
+        spoken_for = set_of(root, last)
+    except (AttributeError, TypeError):
+        return {}  # the annotation is anybody's to write: it need not be an object of the kind
+    return difference(difference(spoken_for, changed), removed)
+
+
+def _with_last_applied(obj: Obj, config: Obj) -> Obj:
+    """kubectl's next client-side apply must see what has been applied on the server."""
+    meta = dict(config.get("metadata") or {})
+    annotations = {k: v for k, v in annotations_of(config).items() if k != LAST_APPLIED}
+    if annotations or "annotations" in meta:
+        meta["annotations"] = annotations
+    text = orjson.dumps({**config, "metadata": meta}, option=orjson.OPT_SORT_KEYS).decode() + "\n"
+    own = {**annotations_of(obj), LAST_APPLIED: text}
+    if sum(len(key.encode()) + len(value.encode()) for key, value in own.items()) > (
+        ANNOTATIONS_LIMIT
+    ):
+        own[LAST_APPLIED] = ""
+    return {**obj, "metadata": {**obj["metadata"], "annotations": own}}
+
+
+def _without_entries(obj: Obj) -> Obj:
+    if "managedFields" not in meta_of(obj):
+        return obj
+    meta = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
+    return {**obj, "metadata": meta}
+
+
+def _has(fields: FieldSet, path: Path) -> bool:
+    node: FieldSet | None = fields
+    for element in path:
+        node = None if node is None else node.get(element)
+    return node is not None and (not node or "." in node)

@@ -1,0 +1,47 @@
+"""What can be wrong with an expression: before it runs, and while it runs.
+
+Job: the failures of CEL and their texts, which are those of cel-go.
+"""
+
+from sampan.core.fast_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One complaint about the text of an expression."""
+
+    at: int  # which character
+    message: str
+
+    def shown(self, source: str) -> str:
+        """`ERROR: <input>:1:5: …`, with the line and a caret under the place."""
+        before = source[: self.at]
+        line = before.count("\n")
+        column = self.at - (before.rfind("\n") + 1)
+        lines = source.split("\n")
+        text = lines[line].replace("\t", " ") if line < len(lines) else ""
+        head = f"ERROR: <input>:{line + 1}:{column + 1}: {self.message}"
+        return f"{head}\n | {text}\n | {'.' * column}^"
+
+
+class CompileError(ValueError):
+    """The expression cannot be run at all."""
+
+    def __init__(self, source: str, issues: list[Issue]) -> None:
+        super().__init__("\n".join(one.shown(source) for one in issues))
+        self.issues = issues
+
+
+class EvaluationError(Exception):
+    """It ran, and one of its steps had no answer; `||` and `&&` may still do without it."""
+
+
+class CostExceeded(Exception):
+    """It ran for too long. No operator absorbs this."""
+
+    def __init__(self) -> None:
+        super().__init__("operation cancelled: actual cost limit exceeded")
+
+
+def no_overload() -> EvaluationError:
+    return EvaluationError("no such overload")

@@ -1,0 +1,99 @@
+"""Do a policy's expressions name fields that its kinds have?
+
+Job: the warnings of a ValidatingAdmissionPolicy's status, one for each expression. Pure.
+Invariant: a warning changes nothing of how the policy works.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from sampan.api.cel import admission
+from sampan.api.cel.language.environment import Environment
+from sampan.api.cel.language.errors import CompileError
+from sampan.api.cel.language.types import DYN, Type
+from sampan.api.cel.policies import with_variables
+from sampan.api.cel.program import compile_expression
+from sampan.api.cel.schema_objects import SchemaObjects
+from sampan.api.objects import Obj
+from sampan.api.resources import RESOURCES, Resource
+
+MOST_TYPES = 10
+
+
+def expression_warnings(policy: Obj, objects: SchemaObjects) -> list[Obj]:
+    spec = policy.get("spec") or {}
+    environments = [
+        (kind, _environment(spec, kind, objects)) for kind in kinds_to_check(spec, RESOURCES)
+    ]
+    found = []
+    for path, text in _expressions(spec):
+        said = "\n".join(
+            f"{_gvk(kind)}: {trouble}\n"
+            for kind, one in environments
+            if (trouble := _trouble(text, one))
+        )
+        if said:
+            found.append({"fieldRef": path, "warning": said})
+    return found
+
+
+def kinds_to_check(spec: Obj, resources: Sequence[Resource]) -> list[Resource]:
+    """Those that rules name without wildcards, by group, version and kind."""
+    found: list[Resource] = []
+    for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():
+        groups, versions = rule.get("apiGroups") or (), rule.get("apiVersions") or ()
+        if any("*" in one for one in (*groups, *versions)):
+            continue
+        plurals = [one for one in rule.get("resources") or () if not set("*/") & set(one)]
+        found += [
+            one
+            for one in resources
+            if one.group in groups
+            and one.version in versions
+            and one.plural in plurals
+            and one not in found
+        ]
+    return sorted(found[:MOST_TYPES], key=lambda one: (one.group, one.version, one.kind))
+
+
+def _expressions(spec: Obj) -> Iterator[tuple[str, str]]:
+    for index, one in enumerate(spec.get("validations") or ()):
+        for key in ("expression", "messageExpression"):
+            if (one.get(key) or "").strip():
+                yield f"spec.validations[{index}].{key}", one[key]
+
+
+def _environment(spec: Obj, kind: Resource, objects: SchemaObjects) -> Environment:
+    shown = objects.type_of(_api_version(kind), kind.kind) or DYN
+    param = spec.get("paramKind") or {}
+    given = objects.type_of(param.get("apiVersion") or "", param.get("kind") or "") or DYN
+    variables: dict[str, Type] = {}
+    base = admission.environment(bool(param), True)
+    declared = admission.variables_of(bool(param), True, shown, given)
+    made = base.extended(declared, admission.Shapes(others=objects))
+    for one in spec.get("variables") or ():
+        variables[one.get("name") or ""] = _type_of(one.get("expression") or "", made)
+        made = with_variables(base.extended(declared), variables, objects)
+    return made
+
+
+def _type_of(text: str, environment: Environment) -> Type:
+    try:
+        return compile_expression(text, environment).result_type
+    except CompileError:
+        return DYN
+
+
+def _trouble(text: str, environment: Environment) -> str:
+    try:
+        compile_expression(text, environment)
+    except CompileError as error:
+        return str(error)
+    return ""
+
+
+def _api_version(kind: Resource) -> str:
+    return f"{kind.group}/{kind.version}" if kind.group else kind.version
+
+
+def _gvk(kind: Resource) -> str:
+    return f"{kind.group}/{kind.version}, Kind={kind.kind}"

@@ -1,0 +1,136 @@
+"""`'%s has %d'.format([…])`: values put into texts.
+
+Job: the clauses %s %d %f %e %b %o %x %X and %%.
+Invariant: a clause takes only values that it can show.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+
+from sampan.api.cel.language.errors import EvaluationError
+from sampan.api.cel.language.times import text_of
+from sampan.api.cel.language.types import Type
+from sampan.api.cel.language.values import Duration, Timestamp, Uint, Value, shown_key, type_of
+from sampan.api.cel.libraries.standard import double_text
+
+_CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.))", re.DOTALL)
+_QUOTED = {
+    "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
+    "\\": "\\\\", '"': '\\"',
+}  # fmt: skip
+
+
+def quoted(text: str) -> str:
+    return '"' + "".join(_QUOTED.get(one, one) for one in text) + '"'
+
+
+def formatted(template: str, values: list[Value]) -> str:
+    given = iter(values)
+    missing = object()
+    used = 0
+
+    def clause(match: re.Match[str]) -> str:
+        nonlocal used
+        if match.group() == "%%":
+            return "%"
+        value = next(given, missing)
+        if value is missing:
+            raise EvaluationError(f"index {used} out of range")
+        used += 1
+        return _shown(match[2], match[1], value)
+
+    made = _CLAUSE.sub(clause, template)
+    if re.search(r"(?<!%)(?:%%)*%$", template):
+        raise EvaluationError("unexpected end of string")
+    return made
+
+
+def _shown(verb: str, precision: str | None, value: Value) -> str:
+    if verb == "s":
+        return text_form(value)
+    if verb == "d":
+        return _decimal(value)
+    if verb in "fe":
+        return _real(verb, int(precision or 6), value)
+    if verb == "b":
+        return _based("b", value, (int, Uint, bool))
+    if verb == "o":
+        return _based("o", value, (int, Uint))
+    if verb in "xX":
+        return _hexadecimal(verb, value)
+    raise EvaluationError(
+        f'could not parse formatting clause: unrecognized formatting clause "{verb}"'
+    )
+
+
+def text_form(value: Value) -> str:
+    kind = type(value)
+    if kind is str:
+        return str(value)
+    if kind is bool:
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if kind is float:
+        return _special(value) or double_text(value)
+    if kind is int or kind is Uint:
+        return str(int(value))
+    if kind is bytes:
+        return str(value.decode(errors="replace"))
+    if kind is Timestamp or kind is Duration:
+        return text_of(value)
+    if kind is Type:
+        return str(value.name)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(text_form(one) for one in value)}]"
+    if isinstance(value, Mapping):
+        pairs = sorted((text_form(shown_key(key)), text_form(one)) for key, one in value.items())
+        return "{" + ", ".join(f"{key}: {one}" for key, one in pairs) + "}"
+    raise _unsuitable("string clause can only be used on strings, bools, bytes, ints, doubles, "
+                      "maps, lists, types, durations, and timestamps", value)  # fmt: skip
+
+
+def _special(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return ""
+
+
+def _decimal(value: Value) -> str:
+    if type(value) is int or type(value) is Uint:
+        return str(int(value))
+    if type(value) is float and _special(value):
+        return _special(value)
+    raise _unsuitable("decimal clause can only be used on integers", value)
+
+
+def _real(verb: str, precision: int, value: Value) -> str:
+    if type(value) is not float:
+        name = "fixed-point" if verb == "f" else "scientific"
+        raise _unsuitable(f"{name} clause can only be used on doubles", value)
+    return _special(value) or f"{value:.{precision}{verb}}"
+
+
+def _based(form: str, value: Value, kinds: tuple[type, ...]) -> str:
+    if type(value) not in kinds:
+        name = "only integers and bools can be formatted as binary"
+        if form == "o":
+            name = "octal clause can only be used on integers"
+        raise _unsuitable(name, value)
+    return format(int(value), form)
+
+
+def _hexadecimal(verb: str, value: Value) -> str:
+    if type(value) is int or type(value) is Uint:
+        return format(int(value), verb)
+    if type(value) is str or type(value) is bytes:
+        made = (value.encode() if isinstance(value, str) else value).hex()
+        return made.upper() if verb == "X" else made
+    raise _unsuitable("only integers, byte buffers, and strings can be formatted as hex", value)
+
+
+def _unsuitable(rule: str, value: Value) -> EvaluationError:
+    return EvaluationError(f"error during formatting: {rule}, was given {type_of(value).name}")

@@ -1,0 +1,283 @@
+"""Strategic merge patch: a merge patch that knows which lists are maps in disguise.
+
+Job: apply a patch with its directives, led by the schema's merge keys and strategies. Pure.
+Invariant: no directive ($patch, $retainKeys, $setElementOrder/…, $deleteFromPrimitiveList/…) and no
+    null of the patch is left in the result.
+As apimachinery's strategicpatch: items that the patch brings stand before the server's own, unless
+an order is given.
+"""
+
+from typing import Any
+
+import orjson
+
+from sampan.api.errors import BadRequest
+from sampan.api.objects import Obj, copy_of
+from sampan.api.schema.field_kinds import ANY, Type
+from sampan.api.schema.published import Schema
+
+_MARKER = "$patch"
+_RETAIN = "$retainKeys"
+_ORDER = "$setElementOrder"
+_DELETE = "$deleteFromPrimitiveList"
+
+
+def strategic_patch(schema: Schema, api_version: str, kind: str, current: Obj, patch: Any) -> Obj:
+    """The patched object; BadRequest where the patch is malformed."""
+    if not isinstance(patch, dict):
+        raise BadRequest("strategic merge patch format is not supported")
+    holder = schema.type_of(api_version, kind) or ANY
+    own: Obj = copy_of(patch)
+    return _Merge(schema, _is_plain(own)).maps(copy_of(current), own, holder)
+
+
+class _Merge:
+    """One merge; may change what it is given, because the caller handed copies. `is_plain`: the
+    patch has no directives and no nulls, so what meets nothing to merge with is taken whole."""
+
+    def __init__(self, schema: Schema, is_plain: bool) -> None:
+        self._schema = schema
+        self._is_plain = is_plain
+
+    def maps(self, original: Obj, patch: Obj, kind: Type) -> Obj:
+        if _MARKER in patch:
+            return _directed(patch)
+        _retain_keys(original, patch)
+        self._in_given_order(original, patch, kind)
+        self._delete_from_primitive_lists(original, patch)
+        for key, value in patch.items():
+            if value is None:
+                original.pop(key, None)
+            elif key not in original or type(original[key]) is not type(value):
+                cleaned = value if self._is_plain else _without_directives(value)
+                if cleaned is not None:
+                    original[key] = cleaned
+            else:
+                original[key] = self._value(original[key], value, self._field(kind, key))
+        return original
+
+    def _field(self, holder: Type, key: str) -> Type:
+        return self._schema.field(holder, key) or ANY
+
+    def _value(self, original: Any, patch: Any, kind: Type) -> Any:
+        if isinstance(patch, dict):
+            if "replace" in kind.strategies:
+                return patch if self._is_plain else _without_directives(patch)
+            return self.maps(original, patch, kind)
+        if isinstance(patch, list):
+            return self._list(original, patch, kind)
+        return patch
+
+    def _list(self, original: list[Any], patch: list[Any], kind: Type) -> list[Any]:
+        if "merge" not in kind.strategies:
+            return patch if self._is_plain else [_without_directives(item) for item in patch]
+        if not original and not patch:
+            return original
+        if not _holds_maps(original, patch):
+            both = list(dict.fromkeys([*original, *patch]))
+            return _ordered(both, patch, original, "")
+        key = kind.merge_key
+        if not key:
+            raise BadRequest(f"cannot merge lists without merge key for {kind.name or 'list'}")
+        kept, items, replaced = _special_items(original, patch, key)
+        if replaced:
+            return items
+        merged = self._items(list(kept), items, key, kind.element or ANY)
+        return _ordered(merged, items, kept, key)
+
+    def _items(self, kept: list[Obj], items: list[Obj], key: str, element: Type) -> list[Obj]:
+        for item in items:
+            wanted = _merge_value(item, key)
+            at = next((i for i, one in enumerate(kept) if one.get(key) == wanted), None)
+            if at is None:
+                kept.append(_without_directives(item))
+            else:
+                kept[at] = self.maps(kept[at], item, element)
+        return kept
+
+    def _in_given_order(self, original: Obj, patch: Obj, holder: Type) -> None:
+        """$setElementOrder/<list>: the list is merged here, then put into the order given."""
+        for directive in [key for key in patch if key.startswith(_ORDER)]:
+            order = patch.pop(directive)
+            field = _target(directive, _ORDER, "setElementOrder list")
+            if not isinstance(order, list):
+                raise BadRequest("invalid patch format of setElementOrder list")
+            items = patch.pop(field, None)
+            before = original.get(field)
+            kind = self._field(holder, field)
+            if isinstance(items, list):
+                _check_order(items, order, kind.merge_key)
+            if before is None and items is None:
+                continue
+            if items is None:
+                merged = before
+            elif before is None:
+                merged = _without_directives(items)
+            else:
+                merged = self._list(copy_of(before), items, kind)
+            original[field] = _ordered(merged or [], order, before or [], kind.merge_key)
+
+    def _delete_from_primitive_lists(self, original: Obj, patch: Obj) -> None:
+        for directive in [key for key in patch if key.startswith(_DELETE)]:
+            values = patch.pop(directive)
+            field = _target(directive, _DELETE, "primitive list")
+            if not isinstance(values, list):
+                raise BadRequest("invalid patch format of primitive list")
+            if isinstance(original.get(field), list):
+                original[field] = [one for one in original[field] if one not in values]
+
+
+def _directed(patch: Obj) -> Obj:
+    directive = patch[_MARKER]
+    if directive == "replace":
+        del patch[_MARKER]
+        replacement: Obj = _without_directives(patch)
+        return replacement
+    if directive == "delete":
+        return {}
+    raise _unknown_directive(patch)
+
+
+def _unknown_directive(patch: Obj) -> BadRequest:
+    return BadRequest(f"unknown patch type: {patch[_MARKER]} in map: {go_text(patch)}")
+
+
+def _retain_keys(original: Obj, patch: Obj) -> None:
+    if _RETAIN not in patch:
+        return
+    keys = patch.pop(_RETAIN)
+    if not isinstance(keys, list):
+        raise BadRequest("invalid patch format of retainKeys")
+    for key, value in patch.items():
+        if value is not None and not key.startswith((_DELETE, _ORDER)) and key not in keys:
+            raise BadRequest("patch content doesn't match retainKeys list")
+    for key in [key for key in original if key not in keys]:
+        del original[key]
+
+
+def _target(directive: str, prefix: str, what: str) -> str:
+    """`containers`, from `$setElementOrder/containers`."""
+    head, _, field = directive.partition("/")
+    if head != prefix or not field:
+        raise BadRequest(f"invalid patch format of {what}")
+    return field
+
+
+def _holds_maps(original: list[Any], patch: list[Any]) -> bool:
+    kinds = {type(item) for item in (*original, *patch)}
+    if list in kinds:
+        raise BadRequest("lists of lists are not supported")
+    if dict in kinds and len(kinds) > 1:
+        raise BadRequest("list element types are not identical")
+    return dict in kinds
+
+
+def _special_items(
+    original: list[Obj], patch: list[Obj], key: str
+) -> tuple[list[Obj], list[Obj], bool]:
+    """(what is left of the original, the patch's plain items, whether they replace everything)."""
+    items: list[Obj] = []
+    replaced = False
+    for item in patch:
+        match item.get(_MARKER):
+            case None:
+                items.append(item)
+            case "delete":
+                gone = _merge_value(item, key)
+                original = [one for one in original if one.get(key) != gone]
+            case "replace":
+                replaced = True
+            case "merge":
+                raise BadRequest("merging lists cannot yet be specified in the patch")
+            case _:
+                raise _unknown_directive(item)
+    return original, items, replaced
+
+
+def _merge_value(item: Any, key: str) -> Any:
+    if not isinstance(item, dict) or key not in item:
+        raise BadRequest(f"map: {go_text(item)} does not contain declared merge key: {key}")
+    return item[key]
+
+
+def _identity(item: Any, key: str) -> Any:
+    return item.get(key) if key and isinstance(item, dict) else item
+
+
+def _ordered(merged: list[Any], order: list[Any], before: list[Any], key: str) -> list[Any]:
+    """The items that `order` names stand in that order; the others keep the place that they had in
+    `before` relative to them, where both were there, else they follow."""
+    wanted = [_identity(item, key) for item in order]
+    server = [_identity(item, key) for item in before]
+    named = [item for item in merged if _identity(item, key) in wanted]
+    others = [item for item in merged if _identity(item, key) not in wanted]
+    named.sort(key=lambda item: wanted.index(_identity(item, key)))
+    out: list[Any] = []
+    while named and others:
+        left, right = _identity(others[0], key), _identity(named[0], key)
+        both_known = left in server and right in server
+        first = others if both_known and server.index(left) < server.index(right) else named
+        out.append(first.pop(0))
+    return [*out, *named, *others]
+
+
+def _check_order(items: list[Any], order: list[Any], key: str) -> None:
+    """The patch's own items must all be in the order list, in the same sequence."""
+    plain = [item for item in items if not (isinstance(item, dict) and _MARKER in item)]
+    named = [_merge_value(item, key) if key else item for item in plain]
+    wanted = [_identity(item, key) for item in order]
+    rest = iter(wanted)
+    if not all(any(one == other for other in rest) for one in named):
+        raise BadRequest(
+            f"The order in patch list:\n{go_text(items)}\n doesn't match {_ORDER} list:\n"
+            f"{go_text(order)}\n"
+        )
+
+
+def _is_plain(patch: Obj) -> bool:
+    """A cheap look at its text. What merely looks like a directive makes it no plain one."""
+    try:
+        text = orjson.dumps(patch)
+    except (TypeError, ValueError):
+        return False
+    return b'"$' not in text and b"null" not in text
+
+
+def _without_directives(value: Any) -> Any:
+    """A patch value that meets nothing to merge with; None where it only says `delete`."""
+    if type(value) is dict:
+        return _fields_without_directives(value)
+    if type(value) is not list:
+        return value
+    cleaned = [_without_directives(item) for item in value]
+    return [item for item in cleaned if item is not None]
+
+
+def _fields_without_directives(value: Obj) -> Obj | None:
+    if value.get(_MARKER) == "delete":
+        return None
+    out = {}
+    for key, item in value.items():
+        if item is None or (key.startswith("$") and _is_directive(key)):
+            continue
+        if type(item) is dict or type(item) is list:  # most are neither: spare them the call
+            item = _without_directives(item)
+            if item is None:
+                continue
+        out[key] = item
+    return out
+
+
+def _is_directive(key: str) -> bool:
+    return key in (_MARKER, _RETAIN) or key.startswith((_ORDER, _DELETE))
+
+
+def go_text(value: Any) -> str:
+    """A value as Go's %v prints it, for messages."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(go_text, value))}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "<nil>" if value is None else str(value)

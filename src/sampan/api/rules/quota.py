@@ -1,0 +1,155 @@
+"""What an object takes of its namespace's quota, and which quotas it counts for.
+
+Job: one measure for admission, which refuses, and for the controller, which counts. Pure.
+Invariant: a quota with scopes counts pods only (and claims, by their attributes class).
+"""
+
+from collections.abc import Iterable
+
+from sampan.api import quantity
+from sampan.api.objects import Obj
+from sampan.api.quantity import ZERO, Quantity, value_of
+from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES, Resource
+from sampan.api.rules import pods
+from sampan.api.rules.pods import Amounts
+from sampan.api.rules.storage import class_name_of
+
+_ONE = quantity.from_value(1)
+_OF_CLASS = ".storageclass.storage.k8s.io/"
+# Kinds that have a name of their own in quotas, beside count/<resource>.<group>.
+_NAMED = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
+
+
+def usage_of(resource: Resource, obj: Obj) -> Amounts:
+    """By the names that quotas use."""
+    if resource == PODS:
+        return pods.quota_usage(obj)
+    usage: Amounts = {f"count/{resource.group_resource}": _ONE}
+    if resource == SERVICES:
+        usage |= _service_usage(obj)
+    elif resource == PERSISTENT_VOLUME_CLAIMS:
+        usage |= _claim_usage(obj)
+    elif not resource.group and resource.plural in _NAMED:
+        usage[resource.plural] = _ONE
+    return usage
+
+
+def total(usages: Iterable[Amounts]) -> Amounts:
+    found: Amounts = {}
+    for usage in usages:
+        for name, amount in usage.items():
+            found[name] = found.get(name, ZERO) + amount
+    return found
+
+
+def counts(quota: Obj, resource: Resource, obj: Obj) -> bool:
+    """Does the quota's scope take this object in?"""
+    scopes = _scopes(quota)
+    if not scopes:
+        return True
+    if resource == PODS:
+        return all(_pod_matches(obj, *one) for one in scopes)
+    if resource == PERSISTENT_VOLUME_CLAIMS:
+        named = (obj.get("spec") or {}).get("volumeAttributesClassName") or ""
+        return all(
+            scope == "VolumeAttributesClass" and _selects(operator, values, named)
+            for scope, operator, values in scopes
+        )
+    return False
+
+
+def hard_of(quota: Obj) -> dict[str, Quantity]:
+    written = (quota.get("spec") or {}).get("hard") or {}
+    return {name: value_of(amount) for name, amount in written.items()}
+
+
+def counted_resource(name: str) -> tuple[str, str] | None:
+    """`count/deployments.apps` → (plural, group); None where the name counts no kind."""
+    if not name.startswith("count/"):
+        return None
+    plural, _, group = name.removeprefix("count/").partition(".")
+    return plural, group
+
+
+def _service_usage(service: Obj) -> Amounts:
+    spec = service.get("spec") or {}
+    ports = spec.get("ports") or []
+    usage = {"services": _ONE}
+    node_ports = 0
+    if spec.get("type") == "NodePort":
+        node_ports = len(ports)
+    elif spec.get("type") == "LoadBalancer":
+        usage["services.loadbalancers"] = _ONE
+        if spec.get("allocateLoadBalancerNodePorts") is False:
+            node_ports = sum(1 for one in ports if one.get("nodePort"))
+        else:
+            node_ports = len(ports)
+    if node_ports:
+        usage["services.nodeports"] = quantity.from_value(node_ports)
+    return usage
+
+
+def _claim_usage(claim: Obj) -> Amounts:
+    usage = {"persistentvolumeclaims": _ONE}
+    named = class_name_of(claim)
+    if named:
+        usage[f"{named}{_OF_CLASS}persistentvolumeclaims"] = _ONE
+    written = (((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}).get(
+        "storage"
+    )
+    if written is not None:
+        usage["requests.storage"] = value_of(written)
+        if named:
+            usage[f"{named}{_OF_CLASS}requests.storage"] = value_of(written)
+    return usage
+
+
+def _scopes(quota: Obj) -> list[tuple[str, str, tuple[str, ...]]]:
+    spec = quota.get("spec") or {}
+    plain: list[tuple[str, str, tuple[str, ...]]] = [
+        (scope, "Exists", ()) for scope in spec.get("scopes") or ()
+    ]
+    chosen = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    return plain + [
+        (one.get("scopeName", ""), one.get("operator", ""), tuple(one.get("values") or ()))
+        for one in chosen
+    ]
+
+
+def _pod_matches(pod: Obj, scope: str, operator: str, values: tuple[str, ...]) -> bool:
+    spec = pod.get("spec") or {}
+    match scope:
+        case "Terminating":
+            return spec.get("activeDeadlineSeconds") is not None
+        case "NotTerminating":
+            return spec.get("activeDeadlineSeconds") is None
+        case "BestEffort":
+            return pods.qos_class(pod) == "BestEffort"
+        case "NotBestEffort":
+            return pods.qos_class(pod) != "BestEffort"
+        case "PriorityClass":
+            return _selects(operator, values, spec.get("priorityClassName") or "")
+        case "CrossNamespacePodAffinity":
+            return _crosses_namespaces(spec.get("affinity") or {})
+    return False
+
+
+def _selects(operator: str, values: tuple[str, ...], named: str) -> bool:
+    match operator:
+        case "In":
+            return named in values
+        case "NotIn":
+            return named not in values
+        case "DoesNotExist":
+            return not named
+    return bool(named)
+
+
+def _crosses_namespaces(affinity: Obj) -> bool:
+    terms: list[Obj] = []
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules = affinity.get(kind) or {}
+        terms += rules.get("requiredDuringSchedulingIgnoredDuringExecution") or []
+        for one in rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            terms.append(one.get("podAffinityTerm") or {})
+    return any(term.get("namespaces") or term.get("namespaceSelector") for term in terms)

@@ -1,0 +1,397 @@
+"""Selectors: which objects a text or a LabelSelector means.
+
+Job: parse label, field and node selectors, and compile them into questions about labels. Pure.
+Invariant: a selector printed and parsed again asks the same question.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from typing import Literal
+
+from sampan.api.errors import shown
+from sampan.api.objects import Obj, labels_of, name_of
+from sampan.api.validation import names
+from sampan.core.fast_dataclass import dataclass
+
+Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
+Labels = Mapping[str, str]
+Question = Callable[[Labels], bool]
+
+_OBJECT_OPERATORS: dict[str, Operator] = {
+    "In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!", "Gt": "gt", "Lt": "lt",
+}  # fmt: skip
+_LABEL_SELECTOR_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+_SIGNS: dict[str, Operator] = {
+    "=": "=", "==": "==", "!=": "!=", ">": "gt", "<": "lt", "in": "in", "notin": "notin",
+}  # fmt: skip
+_PUNCTUATION = ("!", "=", "==", "!=", ">", "<", "(", ")", ",")
+
+
+class SelectorError(ValueError):
+    """The text or object is no selector; the message is upstream's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        match self.operator:
+            case "exists":
+                return self.key
+            case "!":
+                return f"!{self.key}"
+            case "in" | "notin":
+                return f"{self.key} {self.operator} ({','.join(sorted(self.values))})"
+            case "gt" | "lt":
+                return f"{self.key}{'>' if self.operator == 'gt' else '<'}{self.values[0]}"
+            case _:
+                return f"{self.key}{self.operator}{self.values[0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """Every requirement must hold; none at all holds for everything."""
+
+    requirements: tuple[Requirement, ...] = ()
+    matches: Question = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matches", _all([_compiled(one) for one in self.requirements]))
+
+    def __str__(self) -> str:
+        return ",".join(str(one) for one in sorted(self.requirements, key=lambda one: one.key))
+
+
+@dataclass(frozen=True, slots=True)
+class _Nothing(LabelSelector):
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matches", lambda labels: False)
+
+
+def parse_label_selector(text: str) -> LabelSelector:
+    """`a=b,c!=d,e in (f,g),!h,i notin (j),k,l>5`; SelectorError where it is none."""
+    return LabelSelector(tuple(_Parser(_words(text)).requirements()))
+
+
+def from_object(selector: Obj | None) -> LabelSelector:
+    """A metav1.LabelSelector: absent means nothing, empty means everything."""
+    if selector is None:
+        return NOTHING
+    requirements = from_labels(selector.get("matchLabels") or {})
+    for expression in selector.get("matchExpressions") or ():
+        if expression.get("operator") not in _LABEL_SELECTOR_OPERATORS:
+            raise SelectorError(
+                f"{shown(expression.get('operator') or '')} is not a valid label selector operator"
+            )
+        requirements.append(_expression(expression))
+    return LabelSelector(tuple(requirements))
+
+
+def from_labels(labels: Labels) -> list[Requirement]:
+    """Equality with each label, in the order of their keys."""
+    return [Requirement(key, "=", (labels[key],)) for key in sorted(labels)]
+
+
+def match_labels(labels: Labels | None) -> LabelSelector:
+    """The bare map of labels that Services and ReplicationControllers select by."""
+    return LabelSelector(tuple(from_labels(labels or {})))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """matchExpressions and matchFields of one term, all of which must hold."""
+
+    labels: LabelSelector
+    names: LabelSelector  # over {"metadata.name": …}, the only field that there is
+
+    def matches(self, node: Obj) -> bool:
+        return self.labels.matches(labels_of(node)) and self.names.matches(
+            {"metadata.name": name_of(node)}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelector:
+    """Any term will do; no term at all matches no node."""
+
+    terms: tuple[NodeTerm, ...]
+
+    def matches(self, node: Obj) -> bool:
+        return any(term.matches(node) for term in self.terms)
+
+
+def node_selector(selector: Obj) -> NodeSelector:
+    """A v1.NodeSelector. A term without any requirement matches nothing and is left out."""
+    terms = selector.get("nodeSelectorTerms") or ()
+    return NodeSelector(tuple(node_term(term) for term in terms if not _is_empty(term)))
+
+
+def node_term(term: Obj) -> NodeTerm:
+    """A v1.NodeSelectorTerm, as a term of a selector or as a preference."""
+    expressions = [_expression(one) for one in term.get("matchExpressions") or ()]
+    fields = [_expression(one) for one in term.get("matchFields") or ()]
+    return NodeTerm(LabelSelector(tuple(expressions)), LabelSelector(tuple(fields)))
+
+
+def _is_empty(term: Obj) -> bool:
+    return not term.get("matchExpressions") and not term.get("matchFields")
+
+
+def _expression(expression: Obj) -> Requirement:
+    operator = _OBJECT_OPERATORS.get(expression.get("operator") or "")
+    if operator is None:
+        raise SelectorError(
+            f"{shown(expression.get('operator') or '')} is not a valid node selector operator"
+        )
+    values = tuple(expression.get("values") or ())
+    return _checked(Requirement(expression.get("key") or "", operator, values))
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRequirement:
+    field: str
+    equal: bool
+    value: str
+
+
+def parse_field_selector(text: str) -> list[FieldRequirement]:
+    """`metadata.name=x,status.phase!=Running`; a backslash escapes , = and itself in values."""
+    return [_field_term(term, text) for term in _field_terms(text) if term]
+
+
+def fields_match(requirements: Sequence[FieldRequirement], get: Callable[[str], str]) -> bool:
+    return all((get(one.field) == one.value) == one.equal for one in requirements)
+
+
+def _field_terms(text: str) -> list[str]:
+    terms, start, escaped = [], 0, False
+    for at, character in enumerate(text):
+        if character == "," and not escaped:
+            terms.append(text[start:at])
+            start = at + 1
+        escaped = character == "\\" and not escaped
+    return [*terms, text[start:]]
+
+
+def _field_term(term: str, text: str) -> FieldRequirement:
+    for at in range(len(term)):
+        for sign in ("!=", "==", "="):
+            if term.startswith(sign, at):
+                value = _unescaped(term[at + len(sign) :])
+                return FieldRequirement(term[:at], sign != "!=", value)
+    raise SelectorError(f"invalid selector: '{text}'; can't understand '{term}'")
+
+
+def _unescaped(value: str) -> str:
+    if not any(character in value for character in "\\,="):
+        return value
+    out, escaped = "", False
+    for character in value:
+        if escaped:
+            if character not in "\\,=":
+                raise SelectorError(
+                    f"invalid field selector: invalid escape sequence: \\{character}"
+                )
+            out += character
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif character in ",=":
+            raise SelectorError(
+                f"invalid field selector: unescaped character in value: {character}"
+            )
+        else:
+            out += character
+    if escaped:
+        raise SelectorError("invalid field selector: invalid escape sequence: \\")
+    return out
+
+
+def _all(questions: list[Question]) -> Question:
+    if not questions:
+        return lambda labels: True
+    if len(questions) == 1:
+        return questions[0]
+    return lambda labels: all(question(labels) for question in questions)
+
+
+def _compiled(one: Requirement) -> Question:
+    key, values = one.key, frozenset(one.values)
+    match one.operator:
+        case "=" | "==":
+            (value,) = values
+            return lambda labels: labels.get(key) == value
+        case "!=":
+            (value,) = values
+            return lambda labels: labels.get(key) != value
+        case "in":
+            return lambda labels: labels.get(key) in values
+        case "notin":
+            return lambda labels: labels.get(key) not in values
+        case "exists":
+            return lambda labels: key in labels
+        case "!":
+            return lambda labels: key not in labels
+        case "gt" | "lt":
+            limit, greater = int(one.values[0]), one.operator == "gt"
+            return lambda labels: _beyond(labels.get(key), limit, greater)
+
+
+def _beyond(text: str | None, limit: int, greater: bool) -> bool:
+    number = _integer(text)
+    if number is None:
+        return False
+    return number > limit if greater else number < limit
+
+
+def _integer(text: str | None) -> int | None:
+    """As Go's ParseInt: an optional sign and digits that fit in 64 bits."""
+    if not text or not text.isascii() or not text.lstrip("+-").isdecimal() or len(text) > 20:
+        return None
+    if len(text) - len(text.lstrip("+-")) > 1:
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def _checked(one: Requirement) -> Requirement:
+    problems = [f"key: Invalid value: {shown(one.key)}: {why}" for why in _key_complaints(one.key)]
+    problems += _count_complaints(one)
+    for index, value in enumerate(one.values):
+        where = f"values[{index}][{one.key}]: Invalid value: {shown(value)}"
+        problems += [f"{where}: {why}" for why in names.label_value(value)]
+    if problems:
+        raise SelectorError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+    return one
+
+
+def _count_complaints(one: Requirement) -> list[str]:
+    """How many values an operator takes, and of which kind."""
+    listed = f"values: Invalid value: [{','.join(shown(value) for value in one.values)}]"
+    match one.operator:
+        case "in" | "notin" if not one.values:
+            return [f"{listed}: for 'in', 'notin' operators, values set can't be empty"]
+        case "exists" | "!" if one.values:
+            return [f"{listed}: values set must be empty for exists and does not exist"]
+        case "gt" | "lt" if len(one.values) != 1:
+            return [f"{listed}: for 'Gt', 'Lt' operators, exactly one value is required"]
+        case "gt" | "lt" if _integer(one.values[0]) is None:
+            first = f"values[0]: Invalid value: {shown(one.values[0])}"
+            return [f"{first}: for 'Gt', 'Lt' operators, the value must be an integer"]
+    return []
+
+
+def _key_complaints(key: str) -> tuple[str, ...]:
+    return () if key == "metadata.name" else names.qualified_name(key)
+
+
+def _words(text: str) -> list[str]:
+    """Signs and everything between them; the end is the empty word."""
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        end = at + 1
+        if text[at] in "=!(),<>":
+            if text[at : at + 2] in _PUNCTUATION:
+                end = at + 2
+        else:
+            while end < len(text) and text[end] not in "=!(),<>" and not text[end].isspace():
+                end += 1
+        found.append(text[at:end])
+        at = end
+    return [*found, ""]
+
+
+class _Parser:
+    """Upstream's grammar, word by word."""
+
+    def __init__(self, words: list[str]) -> None:
+        self._words = words
+        self._at = 0
+
+    def requirements(self) -> list[Requirement]:
+        found: list[Requirement] = []
+        if self._peek() == "":
+            return found
+        if not self._at_key():
+            raise SelectorError(
+                f"found '{self._peek()}', expected: !, identifier, or 'end of string'"
+            )
+        while True:
+            found.append(self._requirement())
+            word = self._take()
+            if word == "":
+                return found
+            if word != ",":
+                raise SelectorError(f"found '{word}', expected: ',' or 'end of string'")
+            if not self._at_key():
+                raise SelectorError(f"found '{self._peek()}', expected: identifier after ','")
+
+    def _requirement(self) -> Requirement:
+        absent = self._peek() == "!"
+        if absent:
+            self._take()
+        key = self._take()
+        if not _is_value(key):
+            raise SelectorError(f"found '{key}', expected: identifier")
+        if absent or self._peek() in ("", ","):
+            return _checked(Requirement(key, "!" if absent else "exists"))
+        sign = self._take()
+        operator = _SIGNS.get(sign)
+        if operator is None:
+            raise SelectorError(f"found '{sign}', expected: in, notin, =, ==, !=, gt, lt")
+        values = self._values() if operator in ("in", "notin") else (self._value(),)
+        return _checked(Requirement(key, operator, values))
+
+    def _value(self) -> str:
+        if self._peek() in ("", ","):
+            return ""
+        word = self._take()
+        if not _is_value(word):
+            raise SelectorError(f"found '{word}', expected: identifier")
+        return word
+
+    def _values(self) -> tuple[str, ...]:
+        opening = self._take()
+        if opening != "(":
+            raise SelectorError(f"found '{opening}' expected: '('")
+        if self._peek() not in (",", ")") and not _is_value(self._peek()):
+            raise SelectorError(f"found '{self._peek()}', expected: ',', ')' or identifier")
+        values: list[str] = []
+        while True:
+            word = self._take()
+            if _is_value(word):
+                values.append(word)
+                word = self._take()
+            elif word in (",", ")"):
+                values.append("")
+            if word == ")":
+                return tuple(dict.fromkeys(values))
+            if word != ",":
+                raise SelectorError(f"found '{word}', expected: ',' or ')'")
+
+    def _at_key(self) -> bool:
+        return self._peek() == "!" or _is_value(self._peek())
+
+    def _peek(self) -> str:
+        return self._words[self._at]
+
+    def _take(self) -> str:
+        word = self._words[self._at]
+        self._at = min(self._at + 1, len(self._words) - 1)
+        return word
+
+
+def _is_value(word: str) -> bool:
+    return bool(word) and word not in _PUNCTUATION
+
+
+# Last, because making a selector compiles it.
+EVERYTHING = LabelSelector()
+NOTHING = _Nothing()

@@ -1,0 +1,132 @@
+"""The types of the API, from the published definitions of one Kubernetes version.
+
+Job: find a kind's type and its fields; check an object against it.
+Invariant: a definition is parsed when it is first asked for, and once.
+"""
+
+import hashlib
+import zlib
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from sampan.api.decode import Decoder, Malformed, Mismatch, path_text
+from sampan.api.errors import BadRequest
+from sampan.api.objects import Obj
+from sampan.api.schema.field_kinds import Type, fields_from
+from sampan.core.fast_dataclass import dataclass
+
+_FILE = Path(__file__).with_name("definitions.json.z")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    obj: Obj  # a fresh object: nothing of it is shared with what was checked
+    unknown: list[str]  # 'unknown field "spec.foo"', for warnings and strict decoding
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    text: str
+    fields: dict[str, str]
+
+
+class Schema:
+    """All definitions, most of them as unread text."""
+
+    def __init__(
+        self, version: str, index: dict[str, str], texts: dict[str, str], prose: bytes = b""
+    ) -> None:
+        self.version = version
+        self._index = index
+        self._texts = texts
+        self._prose = prose  # still compressed
+        self._fields: dict[str, dict[str, Type]] = {}
+        self._decoder = Decoder(self.fields_of)
+
+    @classmethod
+    def load(cls) -> "Schema":
+        """From the file inside the package, which the build has put there."""
+        if not _FILE.exists():
+            raise FileNotFoundError(f"{_FILE.name} is missing: run `python setup.py definitions`")
+        stream = zlib.decompressobj()
+        structure = orjson.loads(stream.decompress(_FILE.read_bytes()))
+        return cls(
+            structure["version"], structure["index"], structure["definitions"], stream.unused_data
+        )
+
+    def digest(self) -> str:
+        """Names the content: two schemas with one digest say the same."""
+        told = hashlib.sha256(self._prose)
+        for name, text in self._texts.items():
+            told.update(f"{name} {text}".encode())
+        return told.hexdigest()
+
+    def name_of(self, api_version: str, kind: str) -> str | None:
+        """`io.k8s.api.core.v1.Pod`: under which name the definitions know a kind."""
+        return self._index.get(f"{api_version} {kind}")
+
+    def names(self) -> list[str]:
+        return list(self._texts)
+
+    def definition(self, name: str) -> Obj:
+        """The definition as published, without prose; references are plain names. Parsed anew each
+        time: what is needed often is kept as types."""
+        found: Obj = orjson.loads(self._texts[name])
+        return found
+
+    def type_of(self, api_version: str, kind: str) -> Type | None:
+        name = self.name_of(api_version, kind)
+        return None if name is None else Type("object", name=name)
+
+    def fields_of(self, name: str) -> dict[str, Type]:
+        """The fields of a named object type."""
+        fields = self._fields.get(name)
+        if fields is None:
+            fields = self._fields[name] = fields_from(self.definition(name))
+        return fields
+
+    def field(self, holder: Type, key: str) -> Type | None:
+        """What `holder[key]` is; None where nothing is known of it."""
+        if holder.shape == "object":
+            return self.fields_of(holder.name).get(key)
+        return holder.element if holder.shape == "map" else None
+
+    def check(self, api_version: str, kind: str, obj: Any) -> Checked:
+        """The object as the original would have decoded it: unknown fields and nulls dropped,
+        quantities and times in their one spelling. BadRequest where a type does not fit."""
+        name = self._index[f"{api_version} {kind}"]
+        found: list[Any] = []
+        try:
+            out = self._decoder.struct(name)(obj, (), found)
+        except Mismatch as problem:
+            why = self._decoder.mismatch_text(name, problem)
+            raise not_handled(api_version, kind, why) from problem
+        except Malformed as problem:
+            raise not_handled(api_version, kind, str(problem)) from problem
+        except RecursionError as problem:
+            # Hundreds of levels: nobody writes that, but somebody may send it.
+            raise not_handled(api_version, kind, "exceeded max depth") from problem
+        return Checked(out, [f'unknown field "{path_text(path)}"' for path in found])
+
+    def explanation(self, name: str) -> Explanation:
+        """The published prose; unpacked for each question, because it is large and rarely asked."""
+        text, fields = self.explanations().get(name, ("", {}))
+        return Explanation(text, fields)
+
+    def explanations(self) -> dict[str, Any]:
+        """Every definition's [text, {field: text}]. The caller keeps it as long as it needs it."""
+        found: dict[str, Any] = orjson.loads(zlib.decompress(self._prose)) if self._prose else {}
+        return found
+
+
+def not_handled(api_version: str, kind: str, why: str) -> BadRequest:
+    """400, as upstream's decoder words it."""
+    version = api_version.rpartition("/")[2]
+    return BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
+
+
+def strict_error(api_version: str, kind: str, problems: list[str]) -> BadRequest:
+    """fieldValidation=Strict: every unknown and duplicate field in one refusal."""
+    return not_handled(api_version, kind, f"strict decoding error: {', '.join(problems)}")

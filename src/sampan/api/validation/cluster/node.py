@@ -1,0 +1,92 @@
+"""Nodes: taints, pod networks, amounts; and what a node keeps for life.
+
+Job: what must hold of a Node.
+Invariant: pod networks and the provider's id are set once.
+"""
+
+from sampan.api.errors import (
+    FieldError,
+    duplicate,
+    field_forbidden,
+    invalid_value,
+    not_supported,
+    required,
+)
+from sampan.api.objects import Obj
+from sampan.api.validation import names
+from sampan.api.validation.fields import spec_of, status_of, validate_with
+from sampan.api.validation.network.addresses import network_of, validate_network
+from sampan.api.validation.pod_spec.resources import validate_amount
+from sampan.api.validation.pod_spec.scheduling import EFFECTS
+from sampan.api.validation.rules import Rules
+
+Errors = list[FieldError]
+
+
+def validate_node(node: Obj, errors: Errors) -> None:
+    spec = spec_of(node)
+    if spec.get("taints"):
+        _validate_taints(spec["taints"], "spec.taints", errors)
+    networks = spec.get("podCIDRs") or ([spec["podCIDR"]] if spec.get("podCIDR") else [])
+    if networks:
+        _validate_networks(networks, "spec.podCIDRs", errors)
+    _validate_amounts(node, errors)
+
+
+def validate_node_update(new: Obj, old: Obj, errors: Errors) -> None:
+    validate_node(new, errors)
+    validate_node_addresses(new, old, errors)
+    spec, was = spec_of(new), spec_of(old)
+    for key, shown in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
+        if was.get(key) and spec.get(key) != was[key]:
+            why = f'node updates may not change {shown} except from "" to valid'
+            errors.append(field_forbidden(f"spec.{key}", why))
+
+
+def validate_node_addresses(new: Obj, old: Obj, errors: Errors) -> None:
+    _validate_amounts(new, errors)
+    seen: list[Obj] = []
+    for index, address in enumerate(status_of(new).get("addresses") or ()):
+        if address in seen:
+            errors.append(duplicate(f"status.addresses[{index}]", address))
+        seen.append(address)
+
+
+def _validate_taints(taints: list[Obj], path: str, errors: Errors) -> None:
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(taints):
+        here = f"{path}[{index}]"
+        key, value, effect = (taint.get(one) or "" for one in ("key", "value", "effect"))
+        validate_with(names.qualified_name, key, f"{here}.key", errors)
+        wrong = names.label_value(value)
+        if wrong:
+            errors.append(invalid_value(f"{here}.value", value, ";".join(wrong)))
+        if not effect:
+            errors.append(required(f"{here}.effect"))
+        elif effect not in EFFECTS:
+            errors.append(not_supported(f"{here}.effect", effect, EFFECTS))
+        if (key, effect) in seen:
+            twice = duplicate(here, taint)
+            why = f"{twice.message}: taints must be unique by key and effect pair"
+            errors.append(FieldError(twice.reason, here, why))
+        seen.add((key, effect))
+
+
+def _validate_networks(networks: list[str], path: str, errors: Errors) -> None:
+    for index, network in enumerate(networks):
+        validate_network(network, f"{path}[{index}]", errors)
+        if network in networks[:index]:
+            errors.append(duplicate(f"{path}[{index}]", network))
+    families = [found.version for one in networks if (found := network_of(one))]
+    if len(networks) > 2 or len(families) != len(set(families)):
+        why = "may specify no more than one CIDR for each IP family"
+        errors.append(invalid_value(path, networks, why))
+
+
+def _validate_amounts(node: Obj, errors: Errors) -> None:
+    for kind in ("capacity", "allocatable"):
+        for name, amount in (status_of(node).get(kind) or {}).items():
+            validate_amount(name, amount, f"status.{kind}[{name}]", errors)
+
+
+RULES = Rules(names.dns_subdomain, validate_node, validate_node_update, validate_node_addresses)

@@ -1,0 +1,74 @@
+"""Endpoint slices: addresses of a service's pods.
+
+Job: what must hold of an EndpointSlice.
+Invariant: all addresses of a slice are of one type, which never changes.
+"""
+
+from sampan.api.errors import FieldError, duplicate, invalid_value, required, too_many
+from sampan.api.objects import Obj
+from sampan.api.validation import names
+from sampan.api.validation.fields import validate_choice, validate_immutable, validate_with
+from sampan.api.validation.network.addresses import address_of
+from sampan.api.validation.network.service import validate_ordinary_address
+from sampan.api.validation.rules import Rules
+
+Errors = list[FieldError]
+_MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS = 1000, 100, 20000
+
+
+def validate_endpoint_slice(slice_: Obj, errors: Errors) -> None:
+    kind = slice_.get("addressType") or ""
+    validate_choice(kind, ("FQDN", "IPv4", "IPv6"), "addressType", errors)
+    endpoints, ports = slice_.get("endpoints") or [], slice_.get("ports") or []
+    if len(endpoints) > _MOST_ENDPOINTS:
+        errors.append(too_many("endpoints", len(endpoints), _MOST_ENDPOINTS))
+    for index, endpoint in enumerate(endpoints):
+        _validate_endpoint(endpoint, kind, f"endpoints[{index}]", errors)
+    if len(ports) > _MOST_PORTS:
+        errors.append(too_many("ports", len(ports), _MOST_PORTS))
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        name = port.get("name") or ""
+        if name in seen:
+            errors.append(duplicate(f"ports[{index}].name", name))
+        seen.add(name)
+        if name:
+            validate_with(names.dns_label, name, f"ports[{index}].name", errors)
+        choices = ("SCTP", "TCP", "UDP")
+        validate_choice(port.get("protocol"), choices, f"ports[{index}].protocol", errors)
+
+
+def validate_endpoint_slice_update(new: Obj, old: Obj, errors: Errors) -> None:
+    validate_endpoint_slice(new, errors)
+    validate_immutable(new.get("addressType"), old.get("addressType"), "addressType", errors)
+
+
+def _validate_endpoint(endpoint: Obj, kind: str, path: str, errors: Errors) -> None:
+    addresses = endpoint.get("addresses") or []
+    if not addresses:
+        errors.append(required(f"{path}.addresses", "must contain at least 1 address"))
+    elif len(addresses) > _MOST_ADDRESSES:
+        errors.append(too_many(f"{path}.addresses", len(addresses), _MOST_ADDRESSES))
+    for index, address in enumerate(addresses):
+        _validate_address(address, kind, f"{path}.addresses[{index}]", errors)
+    if endpoint.get("hostname") is not None:
+        validate_with(names.dns_label, endpoint["hostname"], f"{path}.hostname", errors)
+    if endpoint.get("nodeName") is not None:
+        validate_with(names.dns_subdomain, endpoint["nodeName"], f"{path}.nodeName", errors)
+
+
+def _validate_address(address: str, kind: str, path: str, errors: Errors) -> None:
+    if kind == "FQDN":
+        validate_with(names.dns_subdomain, address, path, errors)
+        return
+    found = address_of(address)
+    if found is None:
+        why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+        errors.append(invalid_value(path, address, why))
+    elif kind in ("IPv4", "IPv6") and f"IPv{found.version}" != kind:
+        errors.append(invalid_value(path, address, f"must be an {kind} address"))
+    else:
+        validate_ordinary_address(address, path, errors)
+
+
+RULES = Rules(names.dns_subdomain, validate_endpoint_slice, validate_endpoint_slice_update)

@@ -1,0 +1,169 @@
+"""Ingresses and their classes: hosts, paths, backends.
+
+Job: what must hold of an Ingress and of an IngressClass.
+Invariant: an ingress leads somewhere: it has rules or a default backend.
+"""
+
+from sampan.api.errors import (
+    FieldError,
+    invalid_value,
+    not_supported,
+    required,
+    too_long,
+)
+from sampan.api.objects import Obj
+from sampan.api.validation import names
+from sampan.api.validation.fields import spec_of, status_of, validate_immutable, validate_with
+from sampan.api.validation.network.addresses import address_of
+from sampan.api.validation.network.service import validate_load_balancer
+from sampan.api.validation.rules import Rules, same_rules
+
+Errors = list[FieldError]
+_PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
+_BAD_PARTS = ("//", "/./", "/../", "%2f", "%2F")
+_BAD_ENDS = ("/..", "/.")
+
+
+def validate_ingress(ingress: Obj, errors: Errors) -> None:
+    spec = spec_of(ingress)
+    rules, backend = spec.get("rules") or [], spec.get("defaultBackend")
+    if not rules and backend is None:
+        why = "either `defaultBackend` or `rules` must be specified"
+        errors.append(invalid_value("spec", rules, why))
+    if backend is not None:
+        _validate_backend(backend, "spec.defaultBackend", errors)
+    for index, rule in enumerate(rules):
+        _validate_rule(rule, f"spec.rules[{index}]", errors)
+    for index, tls in enumerate(spec.get("tls") or ()):
+        for number, host in enumerate(tls.get("hosts") or ()):
+            rule_ = names.wildcard_subdomain if "*" in host else names.dns_subdomain
+            validate_with(rule_, host, f"spec.tls[{index}].hosts[{number}]", errors)
+    if spec.get("ingressClassName") is not None:
+        path = "spec.ingressClassName"
+        validate_with(names.dns_subdomain, spec["ingressClassName"], path, errors)
+
+
+def validate_ingress_status(new: Obj, old: Obj, errors: Errors) -> None:
+    balancer = status_of(new).get("loadBalancer") or {}
+    validate_load_balancer(balancer, "status.loadBalancer", errors)
+
+
+def validate_ingress_class(ingress_class: Obj, errors: Errors) -> None:
+    spec = spec_of(ingress_class)
+    controller = spec.get("controller") or ""
+    if len(controller) > 250:
+        errors.append(too_long("spec.controller", 250))
+    _validate_domain_path(controller, "spec.controller", errors)
+    parameters = spec.get("parameters")
+    if parameters is None:
+        return
+    for key in ("kind", "name"):
+        if not parameters.get(key):
+            errors.append(required(f"spec.parameters.{key}"))
+    scope, path = parameters.get("scope"), "spec.parameters.scope"
+    if scope is None:
+        errors.append(required(path))
+    elif scope not in ("Cluster", "Namespace"):
+        errors.append(not_supported(path, scope, ("Cluster", "Namespace")))
+    elif scope == "Namespace" and not parameters.get("namespace"):
+        why = "`parameters.scope` is set to 'Namespace'"
+        errors.append(required("spec.parameters.namespace", why))
+
+
+def validate_ingress_class_update(new: Obj, old: Obj, errors: Errors) -> None:
+    now, had = spec_of(new).get("controller"), spec_of(old).get("controller")
+    validate_immutable(now, had, "spec.controller", errors)
+
+
+def _validate_rule(rule: Obj, path: str, errors: Errors) -> None:
+    host = rule.get("host") or ""
+    if host:
+        if address_of(host) is not None:
+            why = "must be a DNS name, not an IP address"
+            errors.append(invalid_value(f"{path}.host", host, why))
+        rule_ = names.wildcard_subdomain if "*" in host else names.dns_subdomain
+        validate_with(rule_, host, f"{path}.host", errors)
+    http = rule.get("http")
+    if http is None:
+        return
+    paths = http.get("paths") or []
+    if not paths:
+        errors.append(required(f"{path}.http.paths"))
+    for index, one in enumerate(paths):
+        here = f"{path}.http.paths[{index}]"
+        _validate_path(one, here, errors)
+        _validate_backend(one.get("backend") or {}, f"{here}.backend", errors)
+
+
+def _validate_path(one: Obj, path: str, errors: Errors) -> None:
+    kind, target = one.get("pathType"), one.get("path") or ""
+    if not kind:
+        errors.append(required(f"{path}.pathType", "pathType must be specified"))
+        return
+    if kind not in _PATH_TYPES:
+        errors.append(not_supported(f"{path}.pathType", kind, _PATH_TYPES))
+        return
+    if kind == "ImplementationSpecific":
+        if target and not target.startswith("/"):
+            errors.append(invalid_value(f"{path}.path", target, "must be an absolute path"))
+        return
+    if not target.startswith("/"):
+        errors.append(invalid_value(f"{path}.path", target, "must be an absolute path"))
+    for part in _BAD_PARTS:
+        if part in target:
+            errors.append(invalid_value(f"{path}.path", target, f"must not contain '{part}'"))
+    for end in _BAD_ENDS:
+        if target.endswith(end):
+            errors.append(invalid_value(f"{path}.path", target, f"cannot end with '{end}'"))
+
+
+def _validate_backend(backend: Obj, path: str, errors: Errors) -> None:
+    resource, service = backend.get("resource"), backend.get("service")
+    if resource is not None and service is not None:
+        why = "cannot set both resource and service backends"
+        errors.append(invalid_value(path, "", why))
+    elif resource is not None:
+        for key in ("kind", "name"):
+            if not resource.get(key):
+                errors.append(required(f"{path}.resource.{key}"))
+    elif service is not None:
+        _validate_service(service, f"{path}.service", errors)
+    else:
+        errors.append(required(path, "must specify one of resource or service backends"))
+
+
+def _validate_service(service: Obj, path: str, errors: Errors) -> None:
+    name = service.get("name") or ""
+    if not name:
+        errors.append(required(f"{path}.name"))
+    else:
+        validate_with(names.dns_1035_label, name, f"{path}.name", errors)
+    port = service.get("port") or {}
+    port_name, number = port.get("name") or "", port.get("number") or 0
+    if port_name and number:
+        why = "cannot set both port name & port number"
+        errors.append(invalid_value(path, port, why))
+    elif port_name:
+        validate_with(names.port_name, port_name, f"{path}.port.name", errors)
+    elif number:
+        validate_with(names.port_number, number, f"{path}.port.number", errors)
+    else:
+        errors.append(required(path, "port name or number is required"))
+
+
+def _validate_domain_path(text: str, path: str, errors: Errors) -> None:
+    host, _, rest = text.partition("/")
+    if not text:
+        errors.append(required(path))
+    elif not host or not rest:
+        why = 'must be a domain-prefixed path (such as "acme.io/foo")'
+        errors.append(invalid_value(path, text, why))
+    else:
+        validate_with(names.dns_subdomain, host, path, errors)
+        validate_with(names.http_path, rest, path, errors)
+
+
+INGRESS = Rules(
+    names.dns_subdomain, validate_ingress, same_rules(validate_ingress), validate_ingress_status
+)
+INGRESS_CLASS = Rules(names.dns_subdomain, validate_ingress_class, validate_ingress_class_update)

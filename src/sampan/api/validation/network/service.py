@@ -1,0 +1,290 @@
+"""Services: ports, type, addresses and families, affinity and traffic policies.
+
+Job: what must hold of a Service.
+Invariant: a cluster IP, once given, stays while the service has one.
+"""
+
+from collections.abc import Sequence
+
+from sampan.api.errors import (
+    FieldError,
+    duplicate,
+    field_forbidden,
+    invalid_value,
+    not_supported,
+    required,
+)
+from sampan.api.objects import Obj
+from sampan.api.validation import names
+from sampan.api.validation.fields import (
+    spec_of,
+    validate_choice,
+    validate_optional_choice,
+    validate_port,
+    validate_with,
+)
+from sampan.api.validation.metadata import validate_labels
+from sampan.api.validation.network.addresses import address_of, validate_address, validate_network
+from sampan.api.validation.rules import Rules
+
+Errors = list[FieldError]
+_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_LONGEST_AFFINITY_SECONDS = 86400
+_NOT_FOR_NAMES = ("clusterIPs", "ipFamilies", "ipFamilyPolicy")
+
+
+def validate_service(service: Obj, errors: Errors) -> None:
+    spec = spec_of(service)
+    kind = spec.get("type") or ""
+    headless = _is_headless(spec)
+    ports = spec.get("ports") or []
+    if not ports and not headless and kind != "ExternalName":
+        errors.append(required("spec.ports"))
+    _validate_type(spec, kind, headless, errors)
+    for index, port in enumerate(ports):
+        here = f"spec.ports[{index}]"
+        _validate_port(port, len(ports) > 1, here, errors)
+        if kind == "ClusterIP" and port.get("nodePort"):
+            why = "may not be used when `type` is 'ClusterIP'"
+            errors.append(field_forbidden(f"{here}.nodePort", why))
+    _validate_ports_differ(ports, errors)
+    validate_labels(spec.get("selector") or {}, "spec.selector", errors)
+    _validate_affinity(spec, errors)
+    _validate_families(spec, kind, errors)
+    for index, address in enumerate(spec.get("externalIPs") or ()):
+        validate_address(address, f"spec.externalIPs[{index}]", errors)
+        validate_ordinary_address(address, f"spec.externalIPs[{index}]", errors)
+    _validate_policies(spec, kind, errors)
+
+
+def validate_service_update(new: Obj, old: Obj, errors: Errors) -> None:
+    spec, was = spec_of(new), spec_of(old)
+    both_have_addresses = "ExternalName" not in (spec.get("type"), was.get("type"))
+    if both_have_addresses and was.get("clusterIP") and spec.get("clusterIP") != was["clusterIP"]:
+        shown = spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else [])
+        errors.append(invalid_value("spec.clusterIPs[0]", shown, "may not change once set"))
+    families, had = spec.get("ipFamilies") or [], was.get("ipFamilies") or []
+    if both_have_addresses and had and families and families[0] != had[0]:
+        errors.append(invalid_value("spec.ipFamilies[0]", families, "may not change once set"))
+    loaded = spec.get("type") == was.get("type") == "LoadBalancer"
+    if loaded and spec.get("loadBalancerClass") != was.get("loadBalancerClass"):
+        shown = spec.get("loadBalancerClass")
+        errors.append(invalid_value("spec.loadBalancerClass", shown, "may not change once set"))
+    checked = all(
+        one.get("type") == "LoadBalancer" and one.get("externalTrafficPolicy") == "Local"
+        for one in (spec, was)
+    )
+    if checked and spec.get("healthCheckNodePort") != was.get("healthCheckNodePort"):
+        errors.append(field_forbidden("spec.healthCheckNodePort", "field is immutable"))
+    validate_service(new, errors)
+
+
+def validate_service_status(new: Obj, old: Obj, errors: Errors) -> None:
+    balancer = (new.get("status") or {}).get("loadBalancer") or {}
+    validate_load_balancer(balancer, "status.loadBalancer", errors)
+
+
+def validate_load_balancer(balancer: Obj, path: str, errors: Errors) -> None:
+    """Of services and of ingresses."""
+    for index, ingress in enumerate(balancer.get("ingress") or ()):
+        here = f"{path}.ingress[{index}]"
+        if ingress.get("ip"):
+            validate_address(ingress["ip"], f"{here}.ip", errors)
+        name = ingress.get("hostname")
+        if name:
+            validate_with(names.dns_subdomain, name, f"{here}.hostname", errors)
+            if address_of(name) is not None:
+                why = "must be a DNS name, not an IP address"
+                errors.append(invalid_value(f"{here}.hostname", name, why))
+
+
+def validate_ordinary_address(text: str, path: str, errors: Errors) -> None:
+    """Not one of those that mean the machine itself or its own wire."""
+    address = address_of(text)
+    if address is None:
+        return
+    if address.is_unspecified:
+        why = f"may not be unspecified ({address})"
+        errors.append(invalid_value(path, text, why))
+    if address.is_loopback:
+        why = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
+        errors.append(invalid_value(path, text, why))
+    if address.is_link_local:
+        why = "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
+        errors.append(invalid_value(path, text, why))
+    if text.startswith(("224.0.0.", "ff02:")):
+        why = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+        errors.append(invalid_value(path, text, why))
+
+
+def is_reachable_from_outside(spec: Obj) -> bool:
+    kind = spec.get("type")
+    return kind in ("NodePort", "LoadBalancer") or (
+        kind == "ClusterIP" and bool(spec.get("externalIPs"))
+    )
+
+
+def _is_headless(spec: Obj) -> bool:
+    return spec.get("clusterIP") == "None" or (spec.get("clusterIPs") or [""])[0] == "None"
+
+
+def _validate_type(spec: Obj, kind: str, headless: bool, errors: Errors) -> None:
+    validate_choice(kind, _TYPES, "spec.type", errors)
+    if headless and kind in ("LoadBalancer", "NodePort"):
+        why = f"may not be set to 'None' for {kind} services"
+        errors.append(invalid_value("spec.clusterIPs[0]", "None", why))
+    if kind == "LoadBalancer":
+        for index, port in enumerate(spec.get("ports") or ()):
+            if port.get("port") == 10250:
+                why = "may not expose port 10250 externally since it is used by kubelet"
+                errors.append(invalid_value(f"spec.ports[{index}]", 10250, why))
+    if kind != "ExternalName":
+        return
+    for key in _NOT_FOR_NAMES:
+        if spec.get(key):
+            why = "may not be set for ExternalName services"
+            errors.append(field_forbidden(f"spec.{key}", why))
+    name = (spec.get("externalName") or "").removesuffix(".")
+    if name:
+        validate_with(names.dns_subdomain, name, "spec.externalName", errors)
+    else:
+        errors.append(required("spec.externalName"))
+
+
+def _validate_port(port: Obj, needs_name: bool, path: str, errors: Errors) -> None:
+    name = port.get("name") or ""
+    if name:
+        validate_with(names.dns_label, name, f"{path}.name", errors)
+    elif needs_name:
+        errors.append(required(f"{path}.name"))
+    validate_with(names.port_number, port.get("port") or 0, f"{path}.port", errors)
+    validate_choice(port.get("protocol"), _PROTOCOLS, f"{path}.protocol", errors)
+    validate_port(port.get("targetPort"), f"{path}.targetPort", errors)
+    if port.get("appProtocol"):
+        validate_with(names.qualified_name, port["appProtocol"], f"{path}.appProtocol", errors)
+
+
+def _validate_ports_differ(ports: Sequence[Obj], errors: Errors) -> None:
+    seen_names: set[str] = set()
+    seen: set[tuple[str, int]] = set()
+    seen_nodes: set[tuple[str, int]] = set()
+    for index, port in enumerate(ports):
+        here = f"spec.ports[{index}]"
+        name, protocol = port.get("name") or "", port.get("protocol") or ""
+        if name and name in seen_names:
+            errors.append(duplicate(f"{here}.name", name))
+        seen_names.add(name)
+        key = (protocol, port.get("port") or 0)
+        if key in seen:
+            shown = {
+                "Name": "", "Protocol": protocol, "AppProtocol": None, "Port": key[1],
+                "TargetPort": 0, "NodePort": 0,
+            }  # fmt: skip
+            errors.append(duplicate(here, shown))
+        seen.add(key)
+        node_port = port.get("nodePort") or 0
+        if node_port and (protocol, node_port) in seen_nodes:
+            errors.append(duplicate(f"{here}.nodePort", node_port))
+        seen_nodes.add((protocol, node_port))
+
+
+def _validate_affinity(spec: Obj, errors: Errors) -> None:
+    affinity, config = spec.get("sessionAffinity"), spec.get("sessionAffinityConfig")
+    validate_choice(affinity, ("ClientIP", "None"), "spec.sessionAffinity", errors)
+    path = "spec.sessionAffinityConfig"
+    if affinity == "None" and config is not None:
+        why = "must not be set when session affinity is None"
+        errors.append(field_forbidden(path, why))
+    if affinity != "ClientIP":
+        return
+    why = "when session affinity type is ClientIP"
+    for step in ("", ".clientIP", ".clientIP.timeoutSeconds"):
+        value = config
+        for key in step.split(".")[1:]:
+            value = (value or {}).get(key)
+        if value is None:
+            errors.append(required(f"{path}{step}", why))
+            return
+    seconds = (config or {})["clientIP"]["timeoutSeconds"]
+    if not 0 < seconds <= _LONGEST_AFFINITY_SECONDS:
+        why = f"must be greater than 0 and less than {_LONGEST_AFFINITY_SECONDS}"
+        errors.append(invalid_value(f"{path}.clientIP.timeoutSeconds", seconds, why))
+
+
+def _validate_families(spec: Obj, kind: str, errors: Errors) -> None:
+    if kind == "ExternalName":
+        return
+    families, addresses = spec.get("ipFamilies") or [], spec.get("clusterIPs") or []
+    for index, family in enumerate(families):
+        validate_optional_choice(family, ("IPv4", "IPv6"), f"spec.ipFamilies[{index}]", errors)
+        if family in families[:index]:
+            errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
+    if len(families) > 2:
+        why = "may only hold up to 2 values"
+        errors.append(invalid_value("spec.ipFamilies", families, why))
+    policies = ("SingleStack", "PreferDualStack", "RequireDualStack")
+    validate_optional_choice(spec.get("ipFamilyPolicy"), policies, "spec.ipFamilyPolicy", errors)
+    single = spec.get("clusterIP")
+    if addresses and single and addresses[0] != single:
+        why = "first value must match `clusterIP`"
+        errors.append(invalid_value("spec.clusterIPs", addresses, why))
+    for index, address in enumerate(addresses or ([single] if single else [])):
+        path = f"spec.clusterIPs[{index}]"
+        if address == "None" and index == 0:
+            if len(addresses) > 1:
+                why = "'None' must be the first and only value"
+                errors.append(invalid_value("spec.clusterIPs", addresses, why))
+            continue
+        _validate_cluster_ip(address, families[index : index + 1], path, errors)
+    if len(addresses) > 2:
+        why = "may only hold up to 2 values"
+        errors.append(invalid_value("spec.clusterIPs", addresses, why))
+
+
+def _validate_cluster_ip(address: str, family: Sequence[str], path: str, errors: Errors) -> None:
+    found = address_of(address)
+    if found is None:
+        why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+        errors.append(invalid_value(path, address, why))
+    elif family and family[0] != f"IPv{found.version}":
+        why = f"expected an {family[0]} value as indicated by `ipFamilies[{path[-2]}]`"
+        errors.append(invalid_value(path, address, why))
+
+
+def _validate_policies(spec: Obj, kind: str, errors: Errors) -> None:
+    inside, outside = spec.get("internalTrafficPolicy"), spec.get("externalTrafficPolicy")
+    if kind in ("NodePort", "LoadBalancer", "ClusterIP"):
+        validate_choice(inside, ("Cluster", "Local"), "spec.internalTrafficPolicy", errors)
+    reachable = is_reachable_from_outside(spec)
+    if outside:
+        if not reachable:
+            why = "may only be set for externally-accessible services"
+            errors.append(invalid_value("spec.externalTrafficPolicy", outside, why))
+        elif outside not in ("Cluster", "Local"):
+            path = "spec.externalTrafficPolicy"
+            errors.append(not_supported(path, outside, ("Cluster", "Local")))
+    elif reachable:
+        errors.append(required("spec.externalTrafficPolicy"))
+    if spec.get("healthCheckNodePort") and not (kind == "LoadBalancer" and outside == "Local"):
+        why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        port = spec["healthCheckNodePort"]
+        errors.append(invalid_value("spec.healthCheckNodePort", port, why))
+    if kind != "LoadBalancer":
+        for key in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
+            if spec.get(key) is not None:
+                why = "may only be used when `type` is 'LoadBalancer'"
+                errors.append(field_forbidden(f"spec.{key}", why))
+    for index, source in enumerate(spec.get("loadBalancerSourceRanges") or ()):
+        validate_network(source, f"spec.LoadBalancerSourceRanges[{index}]", errors)
+    validate_optional_choice(
+        spec.get("trafficDistribution"),
+        ("PreferClose", "PreferSameNode", "PreferSameZone"),
+        "spec.trafficDistribution",
+        errors,
+    )
+
+
+RULES = Rules(
+    names.dns_1035_label, validate_service, validate_service_update, validate_service_status
+)

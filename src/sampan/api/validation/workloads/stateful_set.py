@@ -1,0 +1,119 @@
+"""Stateful sets: selector, template, claims, and how they are changed.
+
+Job: what must hold of a StatefulSet.
+Invariant: what gives a pod its identity never changes.
+"""
+
+from sampan.api.errors import FieldError, field_forbidden, invalid_value, required
+from sampan.api.objects import Obj
+from sampan.api.validation import names
+from sampan.api.validation.fields import spec_of, validate_choice
+from sampan.api.validation.rules import Rules
+from sampan.api.validation.storage.persistent_volume_claim import validate_claim_spec
+from sampan.api.validation.workloads.workloads import (
+    validate_at_most_all,
+    validate_count_or_percent,
+    validate_counts,
+    validate_replica_status,
+    validate_selector,
+    validate_template,
+)
+
+Errors = list[FieldError]
+_MAY_CHANGE = (
+    "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
+)  # fmt: skip
+
+
+def validate_stateful_set(stateful_set: Obj, errors: Errors) -> None:
+    spec = spec_of(stateful_set)
+    _validate_policy(spec, errors)
+    _validate_strategy(spec.get("updateStrategy") or {}, errors)
+    _validate_retention(spec.get("persistentVolumeClaimRetentionPolicy"), errors)
+    validate_counts(spec, "spec", ("replicas", "minReadySeconds", "revisionHistoryLimit"), errors)
+    validate_counts(spec.get("ordinals") or {}, "spec.ordinals", ("start",), errors)
+    validate_selector(spec, "statefulset", errors)
+    validate_template(_with_claims(spec), "StatefulSet", errors)
+    for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        path = f"spec.volumeClaimTemplates[{index}]"
+        name = (claim.get("metadata") or {}).get("name") or ""
+        for wrong in names.dns_label(name):
+            errors.append(invalid_value(f"{path}.metadata.name", name, wrong))
+        validate_claim_spec(claim.get("spec") or {}, f"{path}.spec", errors)
+
+
+def validate_stateful_set_update(new: Obj, old: Obj, errors: Errors) -> None:
+    validate_stateful_set(new, errors)
+    spec, was = spec_of(new), spec_of(old)
+    keys = {*spec, *was} - set(_MAY_CHANGE)
+    if any(spec.get(key) != was.get(key) for key in keys):
+        why = (
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template',"
+            " 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and"
+            " 'minReadySeconds' are forbidden"
+        )
+        errors.append(field_forbidden("spec", why))
+
+
+def _with_claims(spec: Obj) -> Obj:
+    """As its pods will be: each claim is a volume of that name, in place of one of the template."""
+    template = spec.get("template") or {}
+    claims = [
+        (one.get("metadata") or {}).get("name") for one in spec.get("volumeClaimTemplates") or ()
+    ]
+    if not claims or not template.get("spec"):
+        return spec
+    own = template["spec"].get("volumes") or []
+    # Behind the template's own, whose paths in messages must stay as they are.
+    made = [
+        {"name": name, "emptyDir": {}}
+        for name in claims
+        if name and name not in [one.get("name") for one in own]
+    ]
+    pod = {**template["spec"], "volumes": [*own, *made]}
+    return {**spec, "template": {**template, "spec": pod}}
+
+
+def _validate_policy(spec: Obj, errors: Errors) -> None:
+    policy = spec.get("podManagementPolicy") or ""
+    if not policy:
+        errors.append(required("spec.podManagementPolicy"))
+    elif policy not in ("OrderedReady", "Parallel"):
+        why = "must be 'OrderedReady' or 'Parallel'"
+        errors.append(invalid_value("spec.podManagementPolicy", policy, why))
+
+
+def _validate_strategy(strategy: Obj, errors: Errors) -> None:
+    kind, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
+    path = "spec.updateStrategy"
+    if not kind:
+        errors.append(required(path))
+    elif kind == "OnDelete":
+        if rolling is not None:
+            why = "only allowed for updateStrategy 'RollingUpdate'"
+            errors.append(invalid_value(f"{path}.rollingUpdate", rolling, why))
+    elif kind == "RollingUpdate":
+        here = f"{path}.rollingUpdate"
+        validate_counts(rolling or {}, here, ("partition",), errors)
+        missing = (rolling or {}).get("maxUnavailable")
+        validate_count_or_percent(missing, f"{here}.maxUnavailable", errors)
+        validate_at_most_all(missing, f"{here}.maxUnavailable", errors)
+        if missing == 0:
+            errors.append(invalid_value(f"{here}.maxUnavailable", missing, "cannot be 0"))
+    else:
+        why = "must be 'RollingUpdate' or 'OnDelete'"
+        errors.append(invalid_value(path, strategy, why))
+
+
+def _validate_retention(policy: Obj | None, errors: Errors) -> None:
+    if policy is None:
+        return
+    for key in ("whenDeleted", "whenScaled"):
+        path = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
+        validate_choice(policy.get(key), ("Delete", "Retain"), path, errors)
+
+
+RULES = Rules(
+    names.dns_label, validate_stateful_set, validate_stateful_set_update, validate_replica_status
+)

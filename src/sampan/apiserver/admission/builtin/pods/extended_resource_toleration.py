@@ -1,0 +1,29 @@
+"""ExtendedResourceToleration: who asks for an extended resource tolerates its nodes' taint.
+
+Job: add a toleration per extended resource that the pod asks for.
+"""
+
+from sampan.api.rules.pods import all_containers
+from sampan.apiserver.admission.chain import Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
+
+
+def plugin(_parts: PluginParts) -> Steps:
+    return Steps(_tolerate)
+
+
+def _tolerate(attributes: Attributes) -> None:
+    pod = attributes.obj
+    if pod is None:
+        return
+    names = {
+        name
+        for one in all_containers(pod)
+        for name in ((one.get("resources") or {}).get("requests") or {})
+        if "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+    }
+    spec = pod.setdefault("spec", {})
+    for name in sorted(names):
+        wanted = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
+        if wanted not in (spec.get("tolerations") or ()):
+            spec["tolerations"] = [*(spec.get("tolerations") or ()), wanted]

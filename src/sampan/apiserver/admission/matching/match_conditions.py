@@ -1,0 +1,119 @@
+"""Match conditions of webhooks and policies: expressions that say whether it is about this write.
+
+Job: all of them true → it is; one false → it is not; else what went wrong. And how often.
+Invariant: one false condition decides, whatever the others' errors.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sampan.api.cel.evaluation import OutOfBudget, evaluated
+from sampan.api.cel.language.cost import PER_MATCH_CONDITIONS, Budget
+from sampan.api.cel.language.values import Value
+from sampan.api.cel.policies import Expression, compile_conditions
+from sampan.api.objects import Obj
+from sampan.apiserver.admission.chain import Attributes, Find
+from sampan.apiserver.admission.matching.rules import Matched
+from sampan.apiserver.admission.policies.policy_request import PolicyRequest
+from sampan.apiserver.authz.chain import Authorization
+from sampan.core.clock import Clock
+from sampan.core.metrics import Metrics
+
+_START = "apiserver_admission_match_condition_"
+_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25)
+_LABELS = ("kind", "name", "operation", "type")
+MOST_KEPT = 256
+
+
+class ConditionsFailed(Exception):
+    """None is false, but not all are true: some could not be evaluated."""
+
+
+def met(conditions: Sequence[Expression], variables: Mapping[str, Value]) -> bool:
+    """Raises ConditionsFailed, and Undecided."""
+    budget = Budget(PER_MATCH_CONDITIONS)
+    errors: list[str] = []
+    for one in conditions:
+        try:
+            result = evaluated(one, variables, budget)
+        except OutOfBudget as error:
+            raise ConditionsFailed(str(error)) from error
+        if result.error:
+            errors.append(result.error)
+        elif result.value is False:
+            return False
+    if errors:
+        raise ConditionsFailed(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+    return True
+
+
+class ConditionMetrics:
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+        self._clock = clock
+        about = (
+            "identified by name of resource containing the match condition and broken out for each "
+            "kind containing matchConditions (webhook or policy), operation and admission type "
+            "(validate or admit)."
+        )
+        self._errors = metrics.counter(
+            f"{_START}evaluation_errors_total",
+            f"Admission match condition evaluation errors count, {about}",
+            _LABELS,
+        )
+        self._exclusions = metrics.counter(
+            f"{_START}exclusions_total",
+            f"Admission match condition evaluation exclusions count, {about}",
+            _LABELS,
+        )
+        self._seconds = metrics.histogram(
+            f"{_START}evaluation_seconds",
+            f"Admission match condition evaluation time in seconds, {about}",
+            _LABELS,
+            _SECONDS,
+        )
+
+    async def measured(
+        self,
+        labels: tuple[str, str, str, str],
+        conditions: Sequence[Expression],
+        asked: PolicyRequest,
+        variables: Mapping[str, Value],
+    ) -> bool:
+        """Raises ConditionsFailed."""
+        began = self._clock.monotonic()
+        try:
+            found = await asked.decided(lambda: met(conditions, variables))
+        except ConditionsFailed:
+            self._errors.add(*labels)
+            raise
+        finally:
+            self._seconds.observe(self._clock.monotonic() - began, *labels)
+        if not found:
+            self._exclusions.add(*labels)
+        return found
+
+
+class HookConditions:
+    """Conditions of webhooks, compiled when they are first met with."""
+
+    def __init__(
+        self, find: Find, authorization: Authorization, metrics: Metrics, clock: Clock
+    ) -> None:
+        self._find, self._authorization = find, authorization
+        self._metrics = ConditionMetrics(metrics, clock)
+        self._compiled: dict[tuple[str, ...], tuple[Expression, ...]] = {}
+
+    async def met(self, kind: str, hook: Obj, attributes: Attributes, matched: Matched) -> bool:
+        """Raises ConditionsFailed."""
+        asked = PolicyRequest(attributes, self._find, self._authorization)
+        labels = ("webhook", str(hook.get("name") or ""), attributes.operation, kind)
+        conditions = self._of(hook.get("matchConditions") or [])
+        return await self._metrics.measured(labels, conditions, asked, asked.variables(matched))
+
+    def _of(self, conditions: list[Obj]) -> tuple[Expression, ...]:
+        key = tuple(str(one.get("expression")) for one in conditions)
+        found = self._compiled.get(key)
+        if found is None:
+            if len(self._compiled) >= MOST_KEPT:
+                self._compiled.clear()
+            found = self._compiled[key] = compile_conditions(conditions, "matchConditions")
+        return found

@@ -1,0 +1,109 @@
+"""Which writes a webhook or a policy is about. Pure.
+
+Job: rules (operations, groups, versions, resources, scope), namespace and object selectors.
+Invariant: configurations of admission itself are never matched: nobody can lock themselves out.
+"""
+
+from collections.abc import Iterable
+
+from sampan.api import convert
+from sampan.api.objects import Obj, labels_of
+from sampan.api.resources import NAMESPACES, RESOURCES, Resource
+from sampan.api.rules import selectors
+from sampan.apiserver.admission.chain import Attributes, Find
+from sampan.core.fast_dataclass import dataclass
+
+_OWN = "admissionregistration.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The resource under which a rule found the write: its own, or another version of it."""
+
+    resource: Resource
+
+
+def is_exempt(attributes: Attributes) -> bool:
+    return attributes.resource.group == _OWN
+
+
+def matched(rules: Iterable[Obj], attributes: Attributes, equivalent: bool) -> Matched | None:
+    rules = list(rules)
+    if any(_rule_matches(rule, attributes, attributes.resource) for rule in rules):
+        return Matched(attributes.resource)
+    if not equivalent:
+        return None
+    for other in _equivalents(attributes.resource):
+        if any(_rule_matches(rule, attributes, other) for rule in rules):
+            return Matched(other)
+    return None
+
+
+def excluded(rules: Iterable[Obj], attributes: Attributes, equivalent: bool) -> bool:
+    return matched(rules, attributes, equivalent) is not None
+
+
+def as_matched(found: Matched, attributes: Attributes, obj: Obj | None) -> Obj | None:
+    """The object in the version of the rule."""
+    if obj is None or found.resource is attributes.resource:
+        return obj
+    return convert.from_stored(found.resource, convert.to_stored(attributes.resource, obj))
+
+
+def namespace_matches(selector: Obj | None, attributes: Attributes, find: Find) -> bool:
+    if not selector:
+        return True
+    if attributes.resource is NAMESPACES:
+        shown = attributes.obj if attributes.obj is not None else attributes.old
+        return selectors.from_object(selector).matches(labels_of(shown or {}))
+    if not attributes.namespace:
+        return True
+    namespace = find(NAMESPACES, "", attributes.namespace)
+    return selectors.from_object(selector).matches(labels_of(namespace or {}))
+
+
+def object_matches(selector: Obj | None, attributes: Attributes) -> bool:
+    if not selector:
+        return True
+    compiled = selectors.from_object(selector)
+    return any(
+        one is not None and compiled.matches(labels_of(one))
+        for one in (attributes.obj, attributes.old)
+    )
+
+
+def _equivalents(resource: Resource) -> list[Resource]:
+    prefix = resource.storage_prefix
+    return [one for one in RESOURCES if one is not resource and one.storage_prefix == prefix]
+
+
+def _rule_matches(rule: Obj, attributes: Attributes, resource: Resource) -> bool:
+    scope = rule.get("scope") or "*"
+    # A namespace counts as cluster-scoped, though its requests carry its name as the namespace.
+    namespaced = resource.namespaced
+    if scope != "*" and (scope == "Namespaced") != namespaced:
+        return False
+    names = rule.get("resourceNames") or ()
+    return (
+        _in(attributes.operation, rule.get("operations"))
+        and _in(resource.group, rule.get("apiGroups"))
+        and _in(resource.version, rule.get("apiVersions"))
+        and any(
+            _resource_matches(one, resource.plural, attributes.subresource)
+            for one in rule.get("resources") or ()
+        )
+        and (not names or attributes.name in names)
+    )
+
+
+def _in(value: str, words: list[str] | None) -> bool:
+    return bool(words) and (value in (words or ()) or "*" in (words or ()))
+
+
+def _resource_matches(pattern: str, plural: str, subresource: str) -> bool:
+    of, slash, sub = pattern.partition("/")
+    if of not in ("*", plural):
+        return False
+    if not slash:
+        return not subresource
+    return sub == "*" or sub == subresource

@@ -1,0 +1,215 @@
+"""Mutating policies at work on one write: one after the other, each on what the last one left.
+
+Job: evaluate the mutations of every policy and binding that a write concerns; put them into it.
+Invariant: a policy that fails counts by its failure policy, and leaves the object as it was.
+Invariant: when others have changed the object, only policies that asked for it are run again.
+"""
+
+from collections.abc import Awaitable, Mapping
+
+from sampan.api import convert
+from sampan.api.apply.field_schema import FieldSchema
+from sampan.api.cel.evaluation import OutOfBudget, Result, bound, evaluated
+from sampan.api.cel.language.cost import Budget
+from sampan.api.cel.language.errors import EvaluationError
+from sampan.api.cel.language.values import Value
+from sampan.api.cel.policies import Expression, compile_mutating
+from sampan.api.defaults import apply_defaults
+from sampan.api.errors import ApiError
+from sampan.api.objects import Obj, name_of
+from sampan.api.resources import MUTATING_ADMISSION_POLICIES, MUTATING_POLICY_BINDINGS
+from sampan.apiserver.admission.chain import CONNECT, Attributes, refused
+from sampan.apiserver.admission.matching.match_conditions import ConditionMetrics, ConditionsFailed
+from sampan.apiserver.admission.matching.rules import Matched, as_matched
+from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.policies.policies import (
+    Misconfigured,
+    Policies,
+    Policy,
+    unknown_kind,
+)
+from sampan.apiserver.admission.policies.policy_metrics import MutationMetrics
+from sampan.apiserver.admission.policies.policy_patches import Unpatchable, applied, patched
+from sampan.apiserver.admission.policies.policy_request import PolicyRequest
+from sampan.apiserver.admission.policies.policy_steps import Judge
+from sampan.apiserver.watch.followed import follow
+
+
+class Failed(Exception):
+    """A mutation that could not be made."""
+
+    def __init__(self, message: str, kind: str = "invalid_error") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def judge(parts: PluginParts) -> Judge:
+    policies = Policies(
+        parts.registry, MUTATING_ADMISSION_POLICIES, MUTATING_POLICY_BINDINGS, compile_mutating
+    )
+    for resource in (MUTATING_ADMISSION_POLICIES, MUTATING_POLICY_BINDINGS):
+        kind = parts.registry.kind(resource)
+        follow(kind, lambda _before, _now: policies.changed(), policies.changed)
+    enforcement = Enforcement(parts, policies)
+
+    def judged(attributes: Attributes) -> Awaitable[None] | None:
+        if attributes.obj is None:
+            return None  # nothing to change
+        concerned = list(policies.matched(attributes))
+        return enforcement.enforced(attributes, concerned) if concerned else None
+
+    return judged
+
+
+class Enforcement:
+    def __init__(self, parts: PluginParts, policies: Policies) -> None:
+        self._find, self._authorization = parts.registry.find, parts.authorization
+        self._policies, self._clock = policies, parts.clock
+        self._fields = FieldSchema(parts.schema)
+        self._metrics = MutationMetrics(parts.metrics)
+        self._conditions = ConditionMetrics(parts.metrics, parts.clock)
+
+    async def enforced(
+        self, attributes: Attributes, concerned: list[tuple[Policy, Matched]]
+    ) -> None:
+        again = attributes.reinvoke  # the first look comes before anybody could ask for another
+        asked = PolicyRequest(attributes, self._find, self._authorization)
+        refusals: list[str] = []
+        changed_at = -1
+        for index, (policy, matched) in enumerate(concerned):
+            if again and policy.spec.get("reinvocationPolicy") != "IfNeeded":
+                continue
+            if await self._mutated(policy, matched, asked, refusals):
+                changed_at = index
+        if changed_at >= 0 and not again:
+            attributes.reinvoke = True
+        if refusals:
+            raise refusal(attributes, refusals)
+
+    async def _mutated(
+        self, policy: Policy, matched: Matched, asked: PolicyRequest, refusals: list[str]
+    ) -> bool:
+        """Whether it changed the object."""
+        trouble = unknown_kind(policy.spec)
+        if trouble:
+            _note(policy, None, f"failed to configure policy: {trouble}", refusals)
+            return False
+        changed = False
+        for binding in policy.bindings:
+            if not self._policies.binding_matches(binding, asked.attributes):
+                continue
+            try:
+                namespace = asked.attributes.namespace
+                parameters = self._policies.parameters(policy, binding, namespace)
+            except Misconfigured as error:
+                _note(policy, binding, f"failed to configure binding: {error}", refusals)
+                continue
+            for one in parameters:
+                changed |= await self._run(policy, binding, one, matched, asked, refusals)
+        return changed
+
+    async def _run(
+        self,
+        policy: Policy,
+        binding: Obj,
+        params: Obj | None,
+        matched: Matched,
+        asked: PolicyRequest,
+        refusals: list[str],
+    ) -> bool:
+        if not await self._is_meant(policy, binding, params, matched, asked, refusals):
+            return False
+        changed = False
+        for expression in policy.compiled.mutations:
+            began, kind = self._clock.monotonic(), "no_error"
+            try:
+                changed |= await self._changed(policy, expression, params, matched, asked)
+            except Failed as error:
+                kind = error.kind
+                _note(policy, binding, str(error), refusals)
+            took = self._clock.monotonic() - began
+            self._metrics.count(policy.name, name_of(binding), kind, took)
+        return changed
+
+    async def _is_meant(
+        self,
+        policy: Policy,
+        binding: Obj,
+        params: Obj | None,
+        matched: Matched,
+        asked: PolicyRequest,
+        refusals: list[str],
+    ) -> bool:
+        conditions = policy.compiled.conditions
+        if not conditions:
+            return True
+        labels = ("MutatingAdmissionPolicy", policy.name, asked.attributes.operation, "admit")
+        given = {**asked.variables(matched), "params": params}
+        try:
+            return await self._conditions.measured(labels, conditions, asked, given)
+        except ConditionsFailed as error:
+            _note(policy, binding, str(error), refusals)
+            return False
+
+    async def _changed(
+        self,
+        policy: Policy,
+        expression: Expression,
+        params: Obj | None,
+        matched: Matched,
+        asked: PolicyRequest,
+    ) -> bool:
+        """Raises Failed. Changes the object in place: the chain holds the same one."""
+        attributes = asked.attributes
+        given = {**asked.variables(matched), "params": params}
+        result = await asked.decided(lambda: _evaluated(policy, expression, given))
+        if result.error:
+            raise Failed(result.error, "invalid_error" if result.compiles else "compile_error")
+        before = as_matched(matched, attributes, attributes.obj)
+        assert before is not None
+        assert attributes.obj is not None
+        try:
+            if expression.path.endswith("applyConfiguration.expression"):
+                new = applied(self._fields, before, result.value)
+            else:
+                new = patched(before, result.value)
+        except (Unpatchable, EvaluationError) as error:
+            raise Failed(str(error)) from error
+        if new == before:
+            return False
+        if matched.resource is not attributes.resource:
+            new = convert.from_stored(attributes.resource, convert.to_stored(matched.resource, new))
+        attributes.obj.clear()
+        attributes.obj.update(new)
+        if attributes.operation != CONNECT:  # options have no defaults
+            apply_defaults(attributes.resource, attributes.obj)
+        return True
+
+
+def _evaluated(policy: Policy, expression: Expression, given: Mapping[str, Value]) -> Result:
+    budget = Budget()
+    try:
+        return evaluated(expression, bound(policy.compiled.variables, given, budget), budget)
+    except OutOfBudget as error:
+        raise Failed(str(error), "out_of_budget") from error
+
+
+def _note(policy: Policy, binding: Obj | None, message: str, refusals: list[str]) -> None:
+    if policy.ignores_failure:
+        return
+    if binding is None:
+        refusals.append(f'policy "{policy.name}" denied request: {message}')
+    else:
+        bound_by = name_of(binding)
+        refusals.append(
+            f"policy '{policy.name}' with binding '{bound_by}' denied request: {message}"
+        )
+
+
+def refusal(attributes: Attributes, refusals: list[str]) -> ApiError:
+    """As upstream: 403, though the reason is that the object is invalid."""
+    error = refused(attributes, "admission request denied by policy")
+    error.message, error.reason = refusals[0], "Invalid"
+    error.args = (refusals[0],)
+    error.details = {**error.details, "causes": [{"message": one} for one in refusals]}
+    return error

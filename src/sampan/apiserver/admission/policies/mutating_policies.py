@@ -1,0 +1,19 @@
+"""MutatingAdmissionPolicy: expressions that change writes.
+
+Job: the plugin; what it does is mutating_enforcement.py's.
+"""
+
+from sampan.api.resources import MUTATING_ADMISSION_POLICIES
+from sampan.apiserver.admission.chain import Steps
+from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.policies.policy_steps import Judge, step
+
+
+def plugin(parts: PluginParts) -> Steps:
+    def load() -> Judge:
+        # The language and all that belongs to it come with the first policy.
+        from sampan.apiserver.admission.policies.mutating_enforcement import judge
+
+        return judge(parts)
+
+    return Steps(mutate=step(parts, MUTATING_ADMISSION_POLICIES, load))

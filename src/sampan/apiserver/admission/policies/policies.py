@@ -1,0 +1,158 @@
+"""The policies that are in force: each with its bindings, compiled once.
+
+Job: which policies, bindings and parameters a write concerns.
+Invariant: a policy is compiled when it is first needed after a change, and not again before the
+    next one.
+Invariant: policies and their bindings are never judged by policies: nobody can lock themselves out.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from sampan.api import convert
+from sampan.api.cel.policies import CompiledPolicy
+from sampan.api.objects import Obj, labels_of, name_of
+from sampan.api.resources import Resource, by_kind
+from sampan.api.rules import selectors
+from sampan.apiserver.admission.chain import Attributes
+from sampan.apiserver.admission.matching import rules as matching
+from sampan.apiserver.registry.generic import Registry
+from sampan.core.fast_dataclass import dataclass
+
+Compile = Callable[[Obj], CompiledPolicy]
+
+
+class Misconfigured(Exception):
+    """The policy or binding cannot be used as it is; the failure policy decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    obj: Obj
+    compiled: CompiledPolicy
+    bindings: tuple[Obj, ...]
+
+    @property
+    def name(self) -> str:
+        return name_of(self.obj)
+
+    @property
+    def spec(self) -> Obj:
+        spec: Obj = self.obj.get("spec") or {}
+        return spec
+
+    @property
+    def ignores_failure(self) -> bool:
+        return self.spec.get("failurePolicy") == "Ignore"
+
+
+class Policies:
+    """Those of one mode; to be told by `changed` when a policy or binding is another one."""
+
+    def __init__(
+        self, registry: Registry, policies: Resource, bindings: Resource, compile_: Compile
+    ) -> None:
+        self._registry, self._compile = registry, compile_
+        self._policies, self._bindings = policies, bindings
+        self._compiled: dict[str, tuple[Obj, CompiledPolicy]] = {}
+        self._bound: list[Policy] | None = None
+
+    def changed(self) -> None:
+        self._bound = None
+
+    def bound(self) -> list[Policy]:
+        """By name. A policy that nothing binds does nothing."""
+        if self._bound is None:
+            bindings: dict[str, list[Obj]] = {}
+            for one in sorted(self._registry.find_all(self._bindings), key=name_of):
+                bindings.setdefault((one.get("spec") or {}).get("policyName") or "", []).append(one)
+            policies = [
+                one for one in self._registry.find_all(self._policies) if name_of(one) in bindings
+            ]
+            self._compiled = {name_of(one): (one, self._compiled_of(one)) for one in policies}
+            self._bound = [
+                Policy(one, self._compiled[name_of(one)][1], tuple(bindings[name_of(one)]))
+                for one in sorted(policies, key=name_of)
+            ]
+        return self._bound
+
+    def _compiled_of(self, policy: Obj) -> CompiledPolicy:
+        before = self._compiled.get(name_of(policy))
+        if before is not None and before[0] is policy:
+            return before[1]
+        return self._compile(policy.get("spec") or {})
+
+    def matched(self, attributes: Attributes) -> Iterator[tuple[Policy, matching.Matched]]:
+        for policy in self.bound():
+            found = self._matches(policy.spec.get("matchConstraints") or {}, attributes)
+            if found is not None:
+                yield policy, found
+
+    def binding_matches(self, binding: Obj, attributes: Attributes) -> bool:
+        wanted = (binding.get("spec") or {}).get("matchResources")
+        return wanted is None or self._matches(wanted, attributes) is not None
+
+    def _matches(self, wanted: Obj, attributes: Attributes) -> matching.Matched | None:
+        """As upstream's matcher: selectors, then what is excluded, then what is included."""
+        equivalent = wanted.get("matchPolicy") != "Exact"
+        rules = wanted.get("resourceRules")
+        found: matching.Matched | None = matching.Matched(attributes.resource)
+        if rules:
+            found = matching.matched(rules, attributes, equivalent)
+        excluded = wanted.get("excludeResourceRules")
+        if found is None or (excluded and matching.excluded(excluded, attributes, equivalent)):
+            return None
+        if not matching.object_matches(wanted.get("objectSelector"), attributes):
+            return None
+        selector = wanted.get("namespaceSelector")
+        if not matching.namespace_matches(selector, attributes, self._registry.find):
+            return None
+        return found
+
+    def parameters(self, policy: Policy, binding: Obj, namespace: str) -> list[Obj | None]:
+        """One for each evaluation; None: without any. Raises Misconfigured."""
+        kind, reference = policy.spec.get("paramKind"), (binding.get("spec") or {}).get("paramRef")
+        if kind is None or reference is None:
+            return [None]
+        resource = by_kind(kind.get("apiVersion") or "", kind.get("kind") or "")
+        assert resource is not None, "looked at before: unknown_kind"
+        found: list[Obj | None] = list(self._found(resource, reference, namespace))
+        if not found and reference.get("parameterNotFoundAction") == "Deny":
+            raise Misconfigured(
+                "no params found for policy binding with `Deny` parameterNotFoundAction"
+            )
+        return found
+
+    def _found(self, resource: Resource, reference: Obj, namespace: str) -> Iterable[Obj]:
+        where = reference.get("namespace") or ""
+        if where and not resource.namespaced:
+            raise Misconfigured(
+                "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
+            )
+        if resource.namespaced and not where:
+            where = namespace
+            if not where:
+                raise Misconfigured(
+                    "cannot use namespaced paramRef in policy binding that matches "
+                    "cluster-scoped resources"
+                )
+        if reference.get("name"):
+            one = self._registry.find(resource, where, reference["name"])
+            return [] if one is None else [convert.from_stored(resource, one)]
+        wanted = selectors.from_object(reference.get("selector") or {})
+        kind = self._registry.kind(resource)
+        keys = kind.keys(where) if where else list(kind.items)
+        items = [kind.items[key].obj for key in sorted(keys)]
+        return [
+            convert.from_stored(resource, one) for one in items if wanted.matches(labels_of(one))
+        ]
+
+
+def unknown_kind(spec: Obj) -> str:
+    """What is wrong with a policy's paramKind; nothing where there is such a kind, or none is asked
+    for."""
+    kind = spec.get("paramKind")
+    if kind is None or by_kind(kind.get("apiVersion") or "", kind.get("kind") or "") is not None:
+        return ""
+    group, _, version = (kind.get("apiVersion") or "").rpartition("/")
+    shown = f"{group}/{version}, Kind={kind.get('kind')}"
+    return f"failed to find resource referenced by paramKind: '{shown}'"

@@ -1,0 +1,119 @@
+"""What the expressions of a policy see of one write.
+
+Job: the values of object, oldObject, request, namespaceObject and authorizer; and asking the
+    authorization chain what an expression wants to know.
+Invariant: an evaluation never waits: it stops at a question, which is answered, and runs again.
+Invariant: one question is asked once for a write.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from sampan.api.cel.language.values import Value
+from sampan.api.cel.libraries.authorizer import (
+    Answer,
+    Authorizer,
+    Question,
+    ResourceCheck,
+    Undecided,
+    known,
+)
+from sampan.api.objects import Obj
+from sampan.api.resources import NAMESPACES
+from sampan.apiserver.admission.chain import Attributes, Find
+from sampan.apiserver.admission.matching.rules import Matched
+from sampan.apiserver.admission.webhooks.webhooks import request_of
+from sampan.apiserver.authn.user import ACCOUNT_PREFIX, User, authenticated, component
+from sampan.apiserver.authz.chain import Attributes as Access
+from sampan.apiserver.authz.chain import Authorization
+
+T = TypeVar("T")
+MOST_QUESTIONS = 64  # of one write: what an expression may cost ends long before
+_META = (
+    "name", "generateName", "namespace", "labels", "annotations", "creationTimestamp",
+    "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "resourceVersion",
+    "finalizers",
+)  # fmt: skip
+
+
+class PolicyRequest:
+    """One write, as policies look at it."""
+
+    def __init__(self, attributes: Attributes, find: Find, authorization: Authorization) -> None:
+        self.attributes = attributes
+        self._find, self._authorization = find, authorization
+        self._answers: dict[Question, Answer] = {}
+
+    def variables(self, matched: Matched) -> dict[str, Value]:
+        """With the objects in the version of the rule that matched; as they are at this moment."""
+        request = request_of(self.attributes, matched, "")
+        del request["uid"]
+        obj, old = request.pop("object"), request.pop("oldObject")
+        authorizer = Authorizer(known(self._answers))
+        return {
+            "object": obj,
+            "oldObject": old,
+            "request": request,
+            "namespaceObject": self._namespace(),
+            "authorizer": authorizer,
+            "authorizer.requestResource": ResourceCheck(authorizer.decide, self._own_question()),
+        }
+
+    async def decided(self, evaluate: Callable[[], T]) -> T:
+        """What `evaluate` gives once everything that it wants to know is known."""
+        for _ in range(MOST_QUESTIONS):
+            try:
+                return evaluate()
+            except Undecided as stopped:
+                self._answers[stopped.question] = await self._ask(stopped.question)
+        return evaluate()
+
+    async def _ask(self, question: Question) -> Answer:
+        access = Access(
+            user=self._user(question),
+            verb=question.verb,
+            group=question.group,
+            resource=question.resource,
+            subresource=question.subresource,
+            namespace=question.namespace,
+            name=question.name,
+            path=question.path,
+            field_selector=question.field_selector,
+        )
+        allowed, reason = await self._authorization.decide(access)
+        return Answer(allowed, reason)
+
+    def _user(self, question: Question) -> User:
+        if question.account is None:
+            return self.attributes.user
+        namespace, name = question.account
+        return authenticated(component(f"{ACCOUNT_PREFIX}{namespace}:{name}"))
+
+    def _own_question(self) -> Question:
+        attributes = self.attributes
+        return Question(
+            group=attributes.resource.group,
+            resource=attributes.resource.plural,
+            subresource=attributes.subresource,
+            namespace=attributes.namespace,
+            name=attributes.name,
+        )
+
+    def _namespace(self) -> Obj | None:
+        attributes = self.attributes
+        if attributes.resource is NAMESPACES or not attributes.namespace:
+            return None
+        found = self._find(NAMESPACES, "", attributes.namespace)
+        return None if found is None else shown_namespace(found)
+
+
+def shown_namespace(namespace: Obj) -> Obj:
+    """The fields of a namespace that expressions may read."""
+    meta, spec = namespace.get("metadata") or {}, namespace.get("spec") or {}
+    status = namespace.get("status") or {}
+    shown = {key: meta[key] for key in _META if key in meta}
+    return {
+        "metadata": {**shown, "UID": meta.get("uid") or ""},
+        "spec": {"finalizers": spec.get("finalizers") or []},
+        "status": {"conditions": status.get("conditions") or [], "phase": status.get("phase")},
+    }

@@ -1,0 +1,257 @@
+"""What quotas are charged, counted in one place.
+
+Job: charge every write that takes more; refuse what a quota does not allow.
+Invariant: `status.used` is raised by compare-and-swap before the object is written: whatever is
+    written at the same time, no quota is exceeded.
+Invariant: a charge whose write failed is given back; whoever recounts counts what is under way.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+from sampan.api.errors import ApiError, forbidden
+from sampan.api.objects import Obj, copy_of, key_of, name_of, namespace_of, uid_of
+from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_QUOTAS, SERVICES, Resource
+from sampan.api.rules.pods import Amounts as Usage
+from sampan.api.rules.quota import counts, usage_of
+from sampan.apiserver.admission.chain import UPDATE, Attributes, refused
+from sampan.apiserver.admission.quota import quota_usage as quotas
+from sampan.apiserver.registry.generic import Registry, Stale
+from sampan.apiserver.registry.strategy import Strategy
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.log import get_logger
+
+log = get_logger(__name__)
+
+ATTEMPTS = 100  # a lost race is somebody else's success
+_CHANGING = (PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES)  # updates of these may take more
+Key = tuple[str, str]  # (namespace, name) of a quota
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Charge:
+    """What a write takes, while it is not known to be over."""
+
+    resource: Resource
+    obj: Obj
+    more: Usage
+
+
+class Quotas:
+    def __init__(self, registry: Registry, limited: Sequence[Obj]) -> None:
+        """`limited`: what may be made only where a quota covers it (LimitedResource)."""
+        self._registry, self._limited = registry, limited
+        self._kind = registry.kind(RESOURCE_QUOTAS)
+        self._under_way: dict[Key, list[_Charge]] = {}
+
+    def mutate(self, attributes: Attributes) -> None:
+        """Whatever somebody writes into a quota's usage, the server's own count is what is kept."""
+        new = attributes.obj
+        if new is None or attributes.resource is not RESOURCE_QUOTAS:
+            return
+        if attributes.subresource == "status":
+            hard = (new.get("spec") or {}).get("hard") or {}
+            new["status"] = {"hard": copy_of(hard), "used": quotas.written(self._count(new))}
+
+    def validate(self, attributes: Attributes) -> Awaitable[None] | None:
+        if not attributes.namespace or attributes.obj is None:
+            return None
+        resource, update = attributes.resource, attributes.operation == UPDATE
+        if attributes.subresource not in ("", "resize") or (update and resource not in _CHANGING):
+            return None
+        found = [
+            quota
+            for key in self._kind.keys(attributes.namespace)
+            if (quota := self._kind.items[key].obj)
+        ]
+        limited = [one for one in self._limited if _concerns(one, resource)]
+        if limited:
+            _refuse_uncovered(attributes, limited, found)
+        return self._charge(attributes, found) if found else None
+
+    async def _charge(self, attributes: Attributes, found: list[Obj]) -> None:
+        obj, old, resource = attributes.obj, attributes.old, attributes.resource
+        assert obj is not None
+        charged: list[tuple[Key, _Charge]] = []
+        try:
+            for quota in found:
+                more = _more(quota, resource, obj, old)
+                if resource is PODS and old is None:
+                    _refuse_unstated(attributes, quota, obj)
+                if not more:
+                    continue
+                if attributes.dry_run:
+                    _refuse_beyond(attributes, quota, self._used(quota), more)
+                    continue
+                charge = _Charge(resource, obj, more)
+                charged.append((await self._raised(attributes, quota, charge), charge))
+        except ApiError:
+            await self._given_back(charged)
+            raise
+        if charged:
+            attributes.releases.append(self._release(charged))
+
+    async def _raised(self, attributes: Attributes, quota: Obj, charge: _Charge) -> Key:
+        key = (namespace_of(quota), name_of(quota))
+        for _ in range(ATTEMPTS):
+            item = await self._registry.current(RESOURCE_QUOTAS, *key)
+            used = self._used(item.obj)
+            _refuse_beyond(attributes, item.obj, used, charge.more)
+            raised = quotas.added(used, charge.more)
+            status = {
+                "hard": copy_of((item.obj.get("spec") or {}).get("hard") or {}),
+                "used": quotas.written(raised),
+            }
+            meta = dict(item.obj["metadata"])
+            self._under_way.setdefault(key, []).append(charge)
+            try:
+                new = {**item.obj, "metadata": meta, "status": status}
+                await self._registry.replace(RESOURCE_QUOTAS, item, new, Strategy(), dry_run=False)
+            except Stale:
+                self._settle(key, charge)
+                continue
+            except ApiError:
+                self._settle(key, charge)
+                raise
+            return key
+        raise forbidden(
+            attributes.resource.plural, attributes.resource.group, attributes.name,
+            f"quota {key[1]} is written too often; please try again",
+        )  # fmt: skip
+
+    def _release(self, charged: list[tuple[Key, _Charge]]) -> Callable[[bool], Awaitable[None]]:
+        async def release(stored: bool) -> None:
+            if not stored:
+                await self._given_back(charged)
+                return
+            for key, charge in charged:
+                self._settle(key, charge)
+
+        return release
+
+    async def _given_back(self, charged: list[tuple[Key, _Charge]]) -> None:
+        for key, charge in charged:
+            self._settle(key, charge)
+            try:
+                await self._recounted(key)
+            except ApiError as error:  # the controller will; the caller's own failure is told
+                log.info("a quota was not given back", quota=key, error=error)
+
+    async def _recounted(self, key: Key) -> None:
+        for _ in range(ATTEMPTS):
+            item = await self._registry.current(RESOURCE_QUOTAS, *key)
+            status = {**(item.obj.get("status") or {})}
+            status["used"] = quotas.written(self._count(item.obj))
+            new = {**item.obj, "metadata": dict(item.obj["metadata"]), "status": status}
+            try:
+                await self._registry.replace(RESOURCE_QUOTAS, item, new, Strategy(), dry_run=False)
+            except Stale:
+                continue
+            return
+
+    def _settle(self, key: Key, charge: _Charge) -> None:
+        waiting = self._under_way.get(key, [])
+        for index, one in enumerate(waiting):
+            if one is charge:
+                del waiting[index]
+                break
+        if not waiting:
+            self._under_way.pop(key, None)
+
+    def _used(self, quota: Obj) -> Usage:
+        """As recorded, where everything that is limited has been counted; else as it is now."""
+        hard = (quota.get("spec") or {}).get("hard") or {}
+        recorded = (quota.get("status") or {}).get("used") or {}
+        if all(name in recorded for name in hard):
+            return {name: quotas.amounts({name: recorded[name]})[name] for name in hard}
+        return self._count(quota)
+
+    def _count(self, quota: Obj) -> Usage:
+        namespace = namespace_of(quota)
+        used = quotas.all_used(quota, self._objects(quota, namespace))
+        for charge in self._under_way.get((namespace, name_of(quota)), ()):
+            if not self._is_there(quota, charge):
+                used = quotas.added(used, charge.more)
+        return used
+
+    def _is_there(self, quota: Obj, charge: _Charge) -> bool:
+        """The write is in the cache already, and so counted: its caller just has not heard yet."""
+        item = self._registry.kind(charge.resource).items.get(key_of(charge.obj))
+        if item is None or uid_of(item.obj) != uid_of(charge.obj):
+            return False
+        now, then = (quotas.counted(quota, charge.resource, one) for one in (item.obj, charge.obj))
+        return now == then
+
+    def _objects(self, quota: Obj, namespace: str) -> Iterator[tuple[Resource, Obj]]:
+        for resource in quotas.resources_of(quota):
+            kind = self._registry.kind(resource)
+            for key in kind.keys(namespace):
+                yield resource, kind.items[key].obj
+
+
+def _more(quota: Obj, resource: Resource, obj: Obj, old: Obj | None) -> Usage:
+    """What the write takes that was not taken before."""
+    now = quotas.counted(quota, resource, obj)
+    if old is not None:
+        now = quotas.less(now, quotas.counted(quota, resource, old))
+    return {name: amount for name, amount in now.items() if amount.nanos > 0}
+
+
+def _concerns(limited: Obj, resource: Resource) -> bool:
+    named = (limited.get("apiGroup") or "", limited.get("resource"))
+    return named == (resource.group, resource.plural)
+
+
+def _refuse_uncovered(attributes: Attributes, limited: list[Obj], found: list[Obj]) -> None:
+    """What is limited by default needs a quota that speaks of it."""
+    resource, obj, old = attributes.resource, attributes.obj or {}, attributes.old
+    takes = usage_of(resource, obj)
+    if old is not None:
+        takes = quotas.less(takes, usage_of(resource, old))
+    covering = [one for one in found if counts(one, resource, obj)]
+    hard = {name for one in covering for name in (one.get("spec") or {}).get("hard") or {}}
+    parts = [text for one in limited for text in one.get("matchContains") or ()]
+    names = {n for n, much in takes.items() if much.nanos > 0 and any(one in n for one in parts)}
+    if names - hard:
+        why = f"insufficient quota to consume: {','.join(sorted(names - hard))}"
+        raise refused(attributes, why)
+    scopes = {_scope(scope) for one in covering for scope in _scopes(one)}
+    for scope in (scope for one in limited for scope in one.get("matchScopes") or ()):
+        meant: Obj = {"spec": {"scopeSelector": {"matchExpressions": [scope]}}}
+        if counts(meant, resource, obj) and scope.get("scopeName") not in scopes:
+            values = " ".join(scope.get("values") or ())
+            shown = f"[{{{scope.get('scopeName')} {scope.get('operator')} [{values}]}}]"
+            raise refused(attributes, f"insufficient quota to match these scopes: {shown}")
+
+
+def _scopes(quota: Obj) -> list[str | Obj]:
+    spec = quota.get("spec") or {}
+    selected = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    return [*(spec.get("scopes") or ()), *selected]
+
+
+def _scope(named: str | Obj) -> str:
+    return named if isinstance(named, str) else str(named.get("scopeName"))
+
+
+def _refuse_unstated(attributes: Attributes, quota: Obj, pod: Obj) -> None:
+    if not counts(quota, PODS, pod):
+        return
+    missing = quotas.unstated(quota, pod)
+    if missing:
+        what = "; ".join(f"{name} for: {','.join(sorted(of))}" for name, of in missing.items())
+        raise refused(attributes, f"failed quota: {name_of(quota)}: must specify {what}")
+
+
+def _refuse_beyond(attributes: Attributes, quota: Obj, used: Usage, more: Usage) -> None:
+    hard = quotas.amounts((quota.get("spec") or {}).get("hard"))
+    beyond = [name for name, amount in sorted(more.items()) if used[name] + amount > hard[name]]
+    if beyond:
+        raise refused(
+            attributes,
+            f"exceeded quota: {name_of(quota)}, requested: {_shown(more, beyond)}, "
+            f"used: {_shown(used, beyond)}, limited: {_shown(hard, beyond)}",
+        )
+
+
+def _shown(usage: Usage, names: list[str]) -> str:
+    return ",".join(f"{name}={usage[name]}" for name in names)

@@ -1,0 +1,107 @@
+"""The arithmetic of quotas: what a write takes, what is left, how it is written. Pure.
+
+Job: amounts as dictionaries of quantities, on top of api/rules/quota.py, which says what counts.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from sampan.api import quantity
+from sampan.api.objects import Obj
+from sampan.api.quantity import ZERO, Quantity
+from sampan.api.resources import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    RESOURCES,
+    SERVICES,
+    Resource,
+)
+from sampan.api.rules.pods import Amounts
+from sampan.api.rules.quota import counted_resource, counts, usage_of
+
+_NAMED = frozenset({"configmaps", "replicationcontrollers", "resourcequotas", "secrets"})
+_BY_CLASS = ".storageclass.storage.k8s.io/"
+_COMPUTE = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory",
+            "ephemeral-storage", "requests.ephemeral-storage",
+            "limits.ephemeral-storage")  # fmt: skip
+
+
+def counted(quota: Obj, resource: Resource, obj: Obj) -> Amounts:
+    """What this quota counts of the object; empty: nothing."""
+    hard = (quota.get("spec") or {}).get("hard") or {}
+    usage = {name: amount for name, amount in usage_of(resource, obj).items() if name in hard}
+    return usage if usage and counts(quota, resource, obj) else {}
+
+
+def resources_of(quota: Obj) -> list[Resource]:
+    """The kinds of which the quota may count something."""
+    found: dict[str, Resource] = {}
+    for name in (quota.get("spec") or {}).get("hard") or {}:
+        one = _resource_of(name)
+        found[one.storage_prefix] = one
+    return list(found.values())
+
+
+def all_used(quota: Obj, objects: Iterable[tuple[Resource, Obj]]) -> Amounts:
+    """Every name of `hard`, zero where nothing is."""
+    used: Amounts = dict.fromkeys((quota.get("spec") or {}).get("hard") or {}, ZERO)
+    for resource, obj in objects:
+        used = added(used, counted(quota, resource, obj))
+    return used
+
+
+def unstated(quota: Obj, pod: Obj) -> dict[str, list[str]]:
+    """Compute resources that the quota limits and containers say nothing about: → their names."""
+    spec = pod.get("spec") or {}
+    own = spec.get("resources") or {}
+    missing: dict[str, list[str]] = {}
+    for name in sorted((quota.get("spec") or {}).get("hard") or {}):
+        if name not in _COMPUTE:
+            continue
+        kind, _, plain = name.rpartition(".")
+        kind = kind or "requests"
+        if plain in (own.get(kind) or {}):
+            continue
+        for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+            if plain not in ((container.get("resources") or {}).get(kind) or {}):
+                missing.setdefault(name, []).append(container.get("name") or "")
+    return missing
+
+
+def added(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Amounts:
+    result = dict(one)
+    for name, amount in other.items():
+        result[name] = result.get(name, ZERO) + amount
+    return result
+
+
+def less(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Amounts:
+    """What is left of `one` after `other` is taken; negative where it grew smaller."""
+    result = dict(one)
+    for name, amount in other.items():
+        left = result.get(name, ZERO).nanos - amount.nanos
+        result[name] = Quantity(left, amount.format)
+    return result
+
+
+def amounts(text: Mapping[str, str] | None) -> Amounts:
+    return {name: quantity.value_of(one) for name, one in (text or {}).items()}
+
+
+def written(usage: Mapping[str, Quantity]) -> dict[str, str]:
+    return {name: str(amount) for name, amount in sorted(usage.items())}
+
+
+def _resource_of(name: str) -> Resource:
+    wanted = counted_resource(name)
+    if wanted is None and name in _NAMED:
+        wanted = (name, "")
+    if wanted is not None:
+        for one in RESOURCES:
+            if (one.plural, one.group) == wanted and one.stored_in == ("", ""):
+                return one
+        return Resource(wanted[1], "v1", "", wanted[0])  # a kind that somebody has defined
+    if name.startswith("services"):
+        return SERVICES
+    if name in ("persistentvolumeclaims", "requests.storage") or _BY_CLASS in name:
+        return PERSISTENT_VOLUME_CLAIMS
+    return PODS

@@ -1,0 +1,35 @@
+"""ResourceQuota: what a namespace may have of everything.
+
+Job: the way to quota_charges.py, which is loaded by the first quota that there is.
+"""
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from sampan.api.resources import RESOURCE_QUOTAS
+from sampan.apiserver.admission.chain import Attributes, Steps
+from sampan.apiserver.admission.parts import PluginParts
+
+if TYPE_CHECKING:
+    from sampan.apiserver.admission.quota.quota_charges import Quotas
+
+
+def plugin(parts: PluginParts) -> Steps:
+    kind, limited = parts.registry.kind(RESOURCE_QUOTAS), parts.settings.limited_resources
+    made: list[Quotas] = []
+
+    def quotas() -> "Quotas":
+        if not made:
+            from sampan.apiserver.admission.quota.quota_charges import Quotas
+
+            made.append(Quotas(parts.registry, limited))
+        return made[0]
+
+    def mutate(attributes: Attributes) -> None:
+        if attributes.resource is RESOURCE_QUOTAS:
+            quotas().mutate(attributes)
+
+    def validate(attributes: Attributes) -> Awaitable[None] | None:
+        return quotas().validate(attributes)
+
+    return Steps(mutate, validate, None if limited else kind)

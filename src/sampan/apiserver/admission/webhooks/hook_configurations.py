@@ -1,0 +1,86 @@
+"""The way to the webhooks: loaded with the first configuration that there is.
+
+Job: one step for mutating and one for validating hooks.
+Invariant: configurations of admission itself are never shown to hooks: nobody can lock themselves
+    out.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from sampan.api.objects import Obj
+from sampan.api.resources import ENDPOINT_SLICES, SERVICES, Resource, by_kind
+from sampan.apiserver.admission.chain import Attributes, Step
+from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.registry.metadata import new_uid
+
+if TYPE_CHECKING:
+    from sampan.apiserver.admission.matching.match_conditions import HookConditions
+    from sampan.apiserver.admission.matching.rules import Matched
+    from sampan.apiserver.admission.webhooks.webhooks import Conditions, Webhooks
+
+OWN_GROUP = "admissionregistration.k8s.io"
+
+
+def _row(kind: str) -> Resource:
+    found = by_kind(f"{OWN_GROUP}/v1", kind)
+    assert found is not None, kind
+    return found
+
+
+MUTATING, VALIDATING = _row("MutatingWebhookConfiguration"), _row("ValidatingWebhookConfiguration")
+Call = Callable[["Webhooks", Attributes], Awaitable[None]]
+
+
+def step(parts: PluginParts, resource: Resource) -> Step:
+    made: list[Webhooks] = []
+
+    def asked(attributes: Attributes) -> Awaitable[None] | None:
+        if attributes.resource.group == OWN_GROUP:
+            return None
+        from sampan.apiserver.admission.webhooks import webhooks
+
+        if not made:
+            made.append(_webhooks(parts, resource))
+        call = webhooks.mutate if resource is MUTATING else webhooks.validate
+        return call(made[0], attributes)
+
+    return asked
+
+
+def _webhooks(parts: PluginParts, resource: Resource) -> "Webhooks":
+    from sampan.apiserver.admission.webhooks.hook_metrics import HookMetrics
+    from sampan.apiserver.admission.webhooks.service_reference import endpoint_of
+    from sampan.apiserver.admission.webhooks.webhooks import Webhooks
+    from sampan.apiserver.watch.followed import follow
+
+    registry = parts.registry
+
+    def resolve(namespace: str, name: str, port: int) -> tuple[str, int]:
+        service = registry.find(SERVICES, namespace, name)
+        kind = registry.kind(ENDPOINT_SLICES)
+        slices = [kind.items[key].obj for key in kind.keys(namespace)]
+        return endpoint_of(namespace, name, port, service, slices)
+
+    hooks = Webhooks(
+        resource, registry.find, registry.find_all, resolve, _conditions(parts),
+        HookMetrics(parts.metrics, parts.clock), lambda: new_uid(parts.rng),
+    )  # fmt: skip
+    follow(registry.kind(resource), lambda _before, _now: hooks.changed(), hooks.changed)
+    parts.at_stop.append(hooks.close)
+    return hooks
+
+
+def _conditions(parts: PluginParts) -> "Conditions":
+    made: list[HookConditions] = []
+
+    def met(kind: str, hook: Obj, attributes: Attributes, matched: "Matched") -> Awaitable[bool]:
+        # The language comes with the first webhook that has conditions.
+        from sampan.apiserver.admission.matching.match_conditions import HookConditions
+
+        if not made:
+            find, may = parts.registry.find, parts.authorization
+            made.append(HookConditions(find, may, parts.metrics, parts.clock))
+        return made[0].met(kind, hook, attributes, matched)
+
+    return met

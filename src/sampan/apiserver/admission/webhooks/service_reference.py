@@ -1,0 +1,41 @@
+"""Where a service can be reached from the API server. Pure.
+
+Job: a service and its endpoint slices → one address and port.
+"""
+
+from collections.abc import Iterable
+
+from sampan.api.objects import Obj, labels_of
+from sampan.apiserver.outside.webhook_client import CallFailed
+
+_OF_SERVICE = "kubernetes.io/service-name"
+
+
+def endpoint_of(
+    namespace: str, name: str, port: int, service: Obj | None, slices: Iterable[Obj]
+) -> tuple[str, int]:
+    """A ready endpoint behind the service's port. Raises CallFailed."""
+    if service is None:
+        raise CallFailed(f'service "{name}" not found')
+    spec = service.get("spec") or {}
+    found = next((one for one in spec.get("ports") or () if one.get("port") == port), None)
+    if spec.get("type") == "ExternalName":
+        return str(spec.get("externalName") or ""), port
+    if found is None:
+        raise CallFailed(f'no service port {port} found for service "{name}"')
+    for one in slices:
+        if labels_of(one).get(_OF_SERVICE) != name:
+            continue
+        target = _port(one, found)
+        for endpoint in one.get("endpoints") or ():
+            ready = (endpoint.get("conditions") or {}).get("ready", True)
+            if ready is not False and target and endpoint.get("addresses"):
+                return str(endpoint["addresses"][0]), target
+    raise CallFailed(f'no endpoints available for service "{name}"')
+
+
+def _port(endpoint_slice: Obj, wanted: Obj) -> int:
+    """By name, as endpoints carry it; a service with one port needs none."""
+    ports = endpoint_slice.get("ports") or ()
+    name = wanted.get("name") or ""
+    return next((int(one["port"]) for one in ports if (one.get("name") or "") == name), 0)

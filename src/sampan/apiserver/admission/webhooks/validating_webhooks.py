@@ -1,0 +1,12 @@
+"""ValidatingAdmissionWebhook: other servers refuse writes.
+
+Job: the plugin; what it does is webhooks.py's.
+"""
+
+from sampan.apiserver.admission.chain import Steps
+from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.webhooks.hook_configurations import VALIDATING, step
+
+
+def plugin(parts: PluginParts) -> Steps:
+    return Steps(validate=step(parts, VALIDATING), idle_without=parts.registry.kind(VALIDATING))

@@ -1,0 +1,331 @@
+"""Admission webhooks: other servers change or refuse writes.
+
+Job: find the hooks that a write concerns, ask them, and do what they answer.
+Invariant: a hook that fails counts by its failure policy; it never hangs a request beyond its
+    timeout, and a redirect counts as a failure.
+"""
+
+import ssl
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Awaitable, Callable
+
+import orjson
+
+from sampan.api.defaults import apply_defaults
+from sampan.api.errors import ApiError, BadRequest, InternalError, from_status
+from sampan.api.objects import Obj, name_of
+from sampan.api.patch.json_patch import json_patch
+from sampan.api.resources import Resource
+from sampan.apiserver.admission.chain import CONNECT, Attributes, Find, refused
+from sampan.apiserver.admission.matching import rules
+from sampan.apiserver.admission.webhooks.hook_configurations import MUTATING
+from sampan.apiserver.admission.webhooks.hook_metrics import HookMetrics
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.outside.webhook_client import Caller, CallFailed, Target
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.log import get_logger
+from sampan.core.tasks import all_of
+from sampan.core.tls import client_context
+
+log = get_logger(__name__)
+
+_DRY = ("None", "NoneOnDryRun")
+_VERSIONS = ("v1", "v1beta1")
+# (service namespace, service name, port) → host and port to connect to.
+Resolve = Callable[[str, str, int], tuple[str, int]]
+# (admit or validate, hook, write, rule) → whether it is meant; raises ConditionsFailed.
+Conditions = Callable[[str, Obj, Attributes, rules.Matched], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    configuration: str
+    spec: Obj
+
+    @property
+    def name(self) -> str:
+        return str(self.spec.get("name") or "")
+
+    @property
+    def ignores_failure(self) -> bool:
+        return self.spec.get("failurePolicy") == "Ignore"
+
+
+class Webhooks:
+    """The hooks of one kind of configuration; forgotten whenever one of them changes."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        find: Find,
+        find_all: Callable[[Resource], list[Obj]],
+        resolve: Resolve,
+        conditions: Conditions,
+        metrics: HookMetrics,
+        new_uid: Callable[[], str],
+    ) -> None:
+        """To be told by `changed` when a configuration is another one."""
+        self._resource, self._find, self._find_all = resource, find, find_all
+        self._resolve, self._conditions = resolve, conditions
+        self._metrics, self._new_uid = metrics, new_uid
+        self._hooks: list[Hook] | None = None
+        self._callers: dict[str, Caller] = {}
+
+    def changed(self) -> None:
+        self._hooks = None
+
+    def hooks(self) -> list[Hook]:
+        """By the configurations' names, each in its own order."""
+        if self._hooks is None:
+            self._hooks = [
+                Hook(name_of(one), spec)
+                for one in sorted(self._find_all(self._resource), key=name_of)
+                for spec in one.get("webhooks") or ()
+            ]
+        return self._hooks
+
+    async def concerned(self, attributes: Attributes) -> list[tuple[Hook, rules.Matched]]:
+        found = []
+        for hook in self.hooks():
+            matched = self._match(hook, attributes)
+            if matched is None:
+                continue
+            if await self._meets_conditions(hook, attributes, matched):
+                found.append((hook, matched))
+        return found
+
+    async def ask(self, hook: Hook, matched: rules.Matched, attributes: Attributes) -> Obj | None:
+        """The response, if it allows the write; None: it failed, and that is to be ignored."""
+        if attributes.dry_run and hook.spec.get("sideEffects") not in _DRY:
+            raise BadRequest(f'admission webhook "{hook.name}" does not support dry run')
+        with self._metrics.measured(hook.name, self._kind, attributes.operation) as said:
+            try:
+                response = await self._response(hook, matched, attributes)
+            except CallFailed as error:
+                said.failed(hook.ignores_failure)
+                self._failed(hook, attributes, error)
+                return None
+            self._note(hook, response, attributes)
+            if response.get("allowed") is not True:
+                refusal = denied(hook.name, response.get("status"))
+                said.refused(refusal.code)
+                raise refusal
+        return response
+
+    async def close(self) -> None:
+        for caller in self._callers.values():
+            await caller.close()
+
+    @property
+    def _kind(self) -> str:
+        return "admit" if self._resource is MUTATING else "validating"
+
+    def _match(self, hook: Hook, attributes: Attributes) -> rules.Matched | None:
+        spec = hook.spec
+        equivalent = spec.get("matchPolicy") != "Exact"
+        matched = rules.matched(spec.get("rules") or (), attributes, equivalent)
+        if matched is None or not rules.object_matches(spec.get("objectSelector"), attributes):
+            return None
+        if not rules.namespace_matches(spec.get("namespaceSelector"), attributes, self._find):
+            return None
+        return matched
+
+    async def _meets_conditions(
+        self, hook: Hook, attributes: Attributes, matched: rules.Matched
+    ) -> bool:
+        if not hook.spec.get("matchConditions"):
+            return True
+        from sampan.apiserver.admission.matching.match_conditions import ConditionsFailed
+
+        try:
+            kind = "admit" if self._resource is MUTATING else "validate"
+            return await self._conditions(kind, hook.spec, attributes, matched)
+        except ConditionsFailed as error:
+            # As upstream: the hook is not asked, whatever its failure policy.
+            if hook.ignores_failure:
+                return False
+            raise refused(attributes, str(error)) from error
+
+    def _failed(self, hook: Hook, attributes: Attributes, error: CallFailed) -> None:
+        text = f'failed calling webhook "{hook.name}": failed to call webhook: {error}'
+        if not hook.ignores_failure:
+            raise InternalError(f"Internal error occurred: {text}") from error
+        log.warning("a webhook failed, and its policy ignores that", hook=hook.name, error=error)
+        word = "mutation" if self._resource is MUTATING else "validating"
+        key = f"failed-open.{word}.webhook.admission.k8s.io/{hook.configuration}"
+        attributes.audit[key] = hook.name
+
+    async def _response(self, hook: Hook, matched: rules.Matched, attributes: Attributes) -> Obj:
+        uid = self._new_uid()
+        offered = hook.spec.get("admissionReviewVersions") or ["v1"]
+        version = next((one for one in offered if one in _VERSIONS), None)
+        if version is None:
+            raise CallFailed(f"webhook does not accept known AdmissionReview versions: {offered}")
+        review = {
+            "kind": "AdmissionReview",
+            "apiVersion": f"admission.k8s.io/{version}",
+            "request": request_of(attributes, matched, uid),
+        }
+        timeout = float(hook.spec.get("timeoutSeconds") or 10)
+        answer = await self._caller(hook).post(review, timeout)
+        response = answer.get("response")
+        if not isinstance(response, dict):
+            raise CallFailed("webhook response is absent")
+        if response.get("uid") != uid:
+            raise CallFailed(f"expected response.uid={uid!r}, got {response.get('uid')!r}")
+        if answer.get("apiVersion") != review["apiVersion"]:
+            raise CallFailed(
+                f"expected webhook response of admission.k8s.io/{version}, "
+                f"got {answer.get('apiVersion')!r}"
+            )
+        return response
+
+    def _note(self, hook: Hook, response: Obj, attributes: Attributes) -> None:
+        attributes.warnings += [str(one) for one in response.get("warnings") or ()]
+        for key, value in (response.get("auditAnnotations") or {}).items():
+            attributes.audit[f"{hook.name}/{key}"] = str(value)
+
+    def _caller(self, hook: Hook) -> Caller:
+        config = hook.spec.get("clientConfig") or {}
+        key = orjson.dumps(config, option=orjson.OPT_SORT_KEYS).decode()
+        target = self._target(config)
+        key += target.url
+        caller = self._callers.get(key)
+        if caller is None:
+            caller = self._callers[key] = Caller(target)
+        return caller
+
+    def _target(self, config: Obj) -> Target:
+        try:
+            bundle = b64decode(config.get("caBundle") or "").decode()
+        except (NotBase64, UnicodeDecodeError) as error:
+            raise CallFailed("the caBundle cannot be read") from error
+
+        def tls() -> ssl.SSLContext:
+            return client_context(ca_data=bundle) if bundle else ssl.create_default_context()
+
+        if config.get("url"):
+            return Target(config["url"], tls)
+        service = config.get("service") or {}
+        namespace, name = service.get("namespace") or "", service.get("name") or ""
+        host, port = self._resolve(namespace, name, int(service.get("port") or 443))
+        path = (service.get("path") or "/").lstrip("/")
+        shown = f"[{host}]" if ":" in host else host
+        return Target(f"https://{shown}:{port}/{path}", tls, f"{name}.{namespace}.svc")
+
+
+async def mutate(hooks: Webhooks, attributes: Attributes) -> None:
+    changed_at = await _round(hooks, attributes, await hooks.concerned(attributes), [])
+    again = [
+        (index, one)
+        for index, one in enumerate(await hooks.concerned(attributes))
+        if one[0].spec.get("reinvocationPolicy") == "IfNeeded"
+        and any(at > index for at in changed_at)
+    ]
+    if again:
+        await _round(hooks, attributes, [one for _, one in again], [])
+    attributes.reinvoke = attributes.reinvoke or bool(changed_at)
+
+
+async def validate(hooks: Webhooks, attributes: Attributes) -> None:
+    found = await hooks.concerned(attributes)
+    await all_of(hooks.ask(hook, matched, attributes) for hook, matched in found)
+
+
+async def _round(
+    hooks: Webhooks,
+    attributes: Attributes,
+    concerned: list[tuple[Hook, rules.Matched]],
+    changed_at: list[int],
+) -> list[int]:
+    """One after the other, each seeing what the one before has made of the object."""
+    for index, (hook, matched) in enumerate(concerned):
+        response = await hooks.ask(hook, matched, attributes)
+        patched = response is not None and response.get("patch") and attributes.obj is not None
+        if patched and response is not None and _patch(hook, matched, attributes, response):
+            changed_at.append(index)
+    return changed_at
+
+
+def _patch(hook: Hook, matched: rules.Matched, attributes: Attributes, response: Obj) -> bool:
+    """Changes the object in place: the chain holds the same one. True where it did."""
+    obj = attributes.obj
+    assert obj is not None
+    if response.get("patchType") not in (None, "JSONPatch"):
+        raise InternalError(f"unsupported patch type {response.get('patchType')!r}")
+    if matched.resource is not attributes.resource:
+        raise InternalError(
+            f'admission webhook "{hook.name}" patched another version of the object'
+        )
+    try:
+        patch = orjson.loads(b64decode(response["patch"]))
+        new = json_patch(obj, patch)
+    except (NotBase64, ValueError, ApiError) as error:
+        raise InternalError(
+            f'admission webhook "{hook.name}" attempted an invalid patch: {error}'
+        ) from error
+    if not isinstance(new, dict) or new == obj:
+        return False
+    obj.clear()
+    obj.update(new)
+    if attributes.operation != CONNECT:  # options have no defaults
+        apply_defaults(attributes.resource, obj)
+    return True
+
+
+def request_of(attributes: Attributes, matched: rules.Matched, uid: str) -> Obj:
+    asked, shown = attributes.resource, matched.resource
+    request: Obj = {
+        "uid": uid,
+        "kind": _kind(shown, attributes),
+        "resource": _resource(shown),
+        "requestKind": _kind(asked, attributes),
+        "requestResource": _resource(asked),
+        "operation": attributes.operation,
+        "userInfo": user_info(attributes.user),
+        "object": rules.as_matched(matched, attributes, attributes.obj),
+        "oldObject": rules.as_matched(matched, attributes, attributes.old),
+        "dryRun": attributes.dry_run,
+        "options": attributes.options or None,
+    }
+    if attributes.name:
+        request["name"] = attributes.name
+    if attributes.namespace:
+        request["namespace"] = attributes.namespace
+    if attributes.subresource:
+        request["subResource"] = request["requestSubResource"] = attributes.subresource
+    return request
+
+
+def user_info(user: User) -> Obj:
+    shown: Obj = {"username": user.name, "groups": list(user.groups)}
+    if user.uid:
+        shown["uid"] = user.uid
+    if user.extra:
+        shown["extra"] = {key: list(values) for key, values in user.extra.items()}
+    return shown
+
+
+def denied(name: str, status: Obj | None) -> ApiError:
+    """As upstream's ToStatusErr."""
+    given = dict(status or {})
+    start = f'admission webhook "{name}" denied the request'
+    said = given.get("message") or given.get("reason")
+    given["message"] = f"{start}: {said}" if said else f"{start} without explanation"
+    code = given.get("code")
+    given["code"] = code if isinstance(code, int) and 400 <= code < 600 else 400
+    given["status"] = "Failure"
+    return from_status(given, given["code"])
+
+
+def _kind(resource: Resource, attributes: Attributes) -> Obj:
+    """Of the object that is sent: a subresource may take one of another kind."""
+    row = resource.subresource(attributes.subresource) if attributes.subresource else None
+    if row is not None and row.kind and (attributes.obj or {}).get("kind") == row.kind:
+        return {"group": row.group, "version": row.version, "kind": row.kind}
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+
+
+def _resource(resource: Resource) -> Obj:
+    return {"group": resource.group, "version": resource.version, "resource": resource.plural}

@@ -1,0 +1,263 @@
+"""Discovery: which groups, versions and resources this server has, in the forms clients ask for.
+
+Job: from the table of resources to the bytes of /api, /apis and what is below them. Pure.
+Invariant: every form is derived from the aggregated one, so that they cannot disagree.
+A changed list of resources (a CustomResourceDefinition came or went) means a new Discovery.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+
+import orjson
+
+from sampan.api.objects import Obj
+from sampan.api.resources import Resource, Subresource
+from sampan.core.fast_dataclass import dataclass
+
+_AGGREGATED = "APIGroupDiscoveryList"
+_DISCOVERY_GROUP = "apidiscovery.k8s.io"
+_DISCOVERY_VERSIONS = ("v2", "v2beta1")
+_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+_MATURITY = {None: 2, "beta": 1, "alpha": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A body that is the same for everybody, with what HTTP needs to cache it."""
+
+    body: bytes
+    etag: str  # with its quotes
+    content_type: str = "application/json"
+
+
+class Discovery:
+    """The documents of one list of resources; each is made when it is first asked for."""
+
+    def __init__(
+        self,
+        resources: Iterable[Resource],
+        *,
+        server_address: str = "",
+        foreign_groups: Sequence[Obj] = (),
+    ) -> None:
+        """`foreign_groups`: aggregated entries (APIGroupDiscovery) of other servers."""
+        rows = list(resources)
+        self._rows = {(one.group, one.version, one.plural): one for one in rows}
+        self._groups = [*_groups(rows), *foreign_groups]
+        self._server_address = server_address
+        self._made: dict[tuple[str, str], Document | None] = {}
+
+    def document(self, path: str, accept: str = "") -> Document | None:
+        """The answer to a GET of a discovery path; None where there is no such group or version."""
+        path = path.rstrip("/")
+        version = aggregated_version(accept) if path in ("/api", "/apis") else ""
+        key = (path, version)
+        if key not in self._made:
+            data = self._aggregated(path, version) if version else self._legacy(path)
+            if data is None:
+                return None  # not kept: anybody may ask for any path
+            self._made[key] = _document(data, version)
+        return self._made[key]
+
+    def _aggregated(self, path: str, version: str) -> Obj:
+        core = path == "/api"
+        return {
+            "kind": _AGGREGATED,
+            "apiVersion": f"{_DISCOVERY_GROUP}/{version}",
+            "metadata": {},
+            "items": [group for group in self._groups if _is_core(group) is core],
+        }
+
+    def _legacy(self, path: str) -> Obj | None:
+        parts = path.strip("/").split("/")
+        match parts:
+            case ["api"]:
+                return self._core_versions()
+            case ["apis"]:
+                groups = [_group_entry(one) for one in self._groups if not _is_core(one)]
+                return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+            case ["api", version]:
+                return self._resource_list("", version)
+            case ["apis", name] if name:
+                group = self._group(name)
+                head = {"kind": "APIGroup", "apiVersion": "v1"}
+                return None if group is None else head | _group_entry(group)
+            case ["apis", name, version] if name:
+                return self._resource_list(name, version)
+        return None
+
+    def _core_versions(self) -> Obj:
+        core = self._group("")
+        versions = [one["version"] for one in core["versions"]] if core else []
+        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": self._server_address}
+        return {
+            "kind": "APIVersions",
+            "versions": versions,
+            "serverAddressByClientCIDRs": [address],
+        }
+
+    def _group(self, name: str) -> Obj | None:
+        return next((one for one in self._groups if one["metadata"].get("name", "") == name), None)
+
+    def _resource_list(self, name: str, version: str) -> Obj | None:
+        group = self._group(name)
+        found = (
+            next((one for one in group["versions"] if one["version"] == version), None)
+            if group
+            else None
+        )
+        if found is None:
+            return None
+        rows: list[Obj] = []
+        for resource in found["resources"]:
+            row = self._rows.get((name, version, resource["resource"]))
+            stored = {} if row is None else _storage_version(row)
+            rows.append(_legacy_resource(resource, name, version) | stored)
+            rows += (
+                _legacy_subresource(resource, sub, name, version)
+                for sub in resource.get("subresources", ())
+            )
+        head = {"kind": "APIResourceList", "apiVersion": "v1"}
+        return head | {
+            "groupVersion": f"{name}/{version}" if name else version,
+            "resources": sorted(rows, key=lambda row: str(row["name"])),
+        }
+
+
+def aggregated_version(accept: str) -> str:
+    """Which version of the aggregated form the client prefers to the legacy one; empty: none."""
+    for clause in accept.split(","):
+        media, *parameters = (part.strip() for part in clause.split(";"))
+        given = dict(part.partition("=")[::2] for part in parameters)
+        if media != "application/json":
+            continue
+        if not given.get("as"):
+            return ""
+        version = given.get("v", "")
+        offered = given.get("g") == _DISCOVERY_GROUP and version in _DISCOVERY_VERSIONS
+        if offered and given["as"] == _AGGREGATED:
+            return version
+    return ""
+
+
+def version_rank(version: str) -> tuple[int, int, int, str]:
+    """Sorts versions as Kubernetes prefers them, the best one last: v1alpha1, v1beta2, v1, v2."""
+    form = _VERSION.fullmatch(version)
+    if form is None:
+        return (-1, 0, 0, version)
+    return (_MATURITY[form[2]], int(form[1]), int(form[3] or 0), "")
+
+
+def _document(data: Obj, version: str) -> Document:
+    body = orjson.dumps(data) + b"\n"
+    etag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
+    if not version:
+        return Document(body, etag)
+    kind = f"application/json;g={_DISCOVERY_GROUP};v={version};as={_AGGREGATED}"
+    return Document(body, etag, kind)
+
+
+def _is_core(group: Obj) -> bool:
+    return not group["metadata"].get("name")
+
+
+def _groups(resources: list[Resource]) -> list[Obj]:
+    """Groups in the order of the table, versions with the preferred one first."""
+    by_group: dict[str, dict[str, list[Resource]]] = {}
+    for row in resources:
+        by_group.setdefault(row.group, {}).setdefault(row.version, []).append(row)
+    return [_group(name, versions) for name, versions in by_group.items()]
+
+
+def _group(name: str, versions: dict[str, list[Resource]]) -> Obj:
+    metadata: Obj = {"name": name} if name else {}
+    metadata["creationTimestamp"] = None
+    ordered = sorted(versions, key=version_rank, reverse=True)
+    return {
+        "metadata": metadata,
+        "versions": [
+            {
+                "version": version,
+                "resources": [
+                    _resource(row) for row in sorted(versions[version], key=lambda row: row.plural)
+                ],
+                "freshness": "Current",
+            }
+            for version in ordered
+        ],
+    }
+
+
+def _resource(row: Resource) -> Obj:
+    out: Obj = {
+        "resource": row.plural,
+        "responseKind": {"group": row.group, "version": row.version, "kind": row.kind},
+        "scope": "Namespaced" if row.namespaced else "Cluster",
+        "singularResource": row.singular,
+        "verbs": list(row.verbs),
+    }
+    if row.short_names:
+        out["shortNames"] = list(row.short_names)
+    if row.categories:
+        out["categories"] = list(row.categories)
+    if row.subresources:
+        ordered = sorted(row.subresources, key=lambda one: one.name)
+        out["subresources"] = [_subresource(row, one) for one in ordered]
+    return out
+
+
+def _subresource(row: Resource, sub: Subresource) -> Obj:
+    kind = {"group": row.group, "version": row.version, "kind": row.kind}
+    if sub.kind:
+        kind = {"group": sub.group, "version": sub.version or row.version, "kind": sub.kind}
+    return {"subresource": sub.name, "responseKind": kind, "verbs": list(sub.verbs)}
+
+
+def _group_entry(group: Obj) -> Obj:
+    name = group["metadata"]["name"]
+    versions = [
+        {"groupVersion": f"{name}/{one['version']}", "version": one["version"]}
+        for one in group["versions"]
+    ]
+    return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+
+
+def _legacy_resource(resource: Obj, group: str, version: str) -> Obj:
+    out: Obj = {
+        "name": resource["resource"],
+        "singularName": resource["singularResource"],
+        "namespaced": resource["scope"] == "Namespaced",
+    }
+    out |= _foreign_kind(resource["responseKind"], group, version)
+    out["verbs"] = resource["verbs"]
+    out |= {key: resource[key] for key in ("shortNames", "categories") if key in resource}
+    return out
+
+
+def _storage_version(row: Resource) -> Obj:
+    """As upstream: eight bytes of a hash of the kind in the version that is stored; nothing for
+    what is answered and not stored. Migrations compare it."""
+    if not {"create", "get"} <= set(row.verbs):
+        return {}
+    group, version = (row.group, row.version) if row.stored_in == ("", "") else row.stored_in
+    digest = hashlib.sha256(f"{group}/{version}/{row.kind}".encode()).digest()
+    return {"storageVersionHash": base64.b64encode(digest[:8]).decode()}
+
+
+def _legacy_subresource(resource: Obj, sub: Obj, group: str, version: str) -> Obj:
+    out: Obj = {
+        "name": f"{resource['resource']}/{sub['subresource']}",
+        "singularName": "",
+        "namespaced": resource["scope"] == "Namespaced",
+    }
+    return out | _foreign_kind(sub["responseKind"], group, version) | {"verbs": sub["verbs"]}
+
+
+def _foreign_kind(kind: Obj, group: str, version: str) -> Obj:
+    """Group and version are said only where they are not those of the list."""
+    out: Obj = {}
+    if (kind["group"], kind["version"]) != (group, version):
+        out = {"group": kind["group"], "version": kind["version"]}
+    return out | {"kind": kind["kind"]}

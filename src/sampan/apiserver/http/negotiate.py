@@ -1,0 +1,173 @@
+"""What the client can read and what it has sent: media types, bodies in and out.
+
+Job: Accept → Form, Content-Type and bytes → JSON data, objects and lists → bytes.
+Invariant: what a client does not accept is 406, what we cannot read is 415; nothing is guessed.
+"""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from urllib.parse import parse_qsl
+
+import orjson
+import yaml
+
+from sampan.api.calls import Item
+from sampan.api.errors import NotAcceptable, UnsupportedMediaType
+from sampan.api.objects import Obj
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.http import STEP_BYTES
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+GZIP_FROM_BYTES = 128 * 1024
+PATCH_TYPES = {
+    "application/json-patch+json": "json",
+    "application/merge-patch+json": "merge",
+    "application/strategic-merge-patch+json": "strategic",
+    "application/apply-patch+yaml": "apply",
+}
+_SHAPES = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an answer is to look. `shape` is empty for the object itself."""
+
+    media: str = JSON
+    shape: str = ""
+    version: str = ""  # of meta.k8s.io, for shapes
+    include: str = ""  # of a table: which part of each object goes along
+    pretty: bool = False
+
+
+PLAIN = Form()
+
+
+def full_form(accept: str, query: str) -> Form:
+    """Accept and the query's say in it. Raises NotAcceptable."""
+    form = form_of(accept)
+    if "pretty=" not in query and "includeObject=" not in query:
+        return form
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    pretty = given.get("pretty", "false").lower() not in ("false", "0")
+    return replace(form, include=given.get("includeObject", ""), pretty=pretty)
+
+
+@lru_cache(maxsize=256)
+def form_of(accept: str) -> Form:
+    """The first form of the Accept header that we can give. Raises NotAcceptable."""
+    if not accept:
+        return PLAIN
+    for clause in accept.split(","):
+        media, *parameters = (part.strip() for part in clause.split(";"))
+        given = dict(part.partition("=")[::2] for part in parameters)
+        found = _media(media.lower())
+        shape = given.get("as", "")
+        if found is None or (shape and not _offered(shape, given)):
+            continue
+        return Form(found, shape, given.get("v", "") if shape else "")
+    raise NotAcceptable(f"only the following media types are accepted: {JSON}, {YAML}")
+
+
+def _media(media: str) -> str | None:
+    if media in (JSON, "*/*", "application/*"):
+        return JSON
+    if media in (YAML, "application/x-yaml", "text/yaml"):
+        return YAML
+    return None
+
+
+def _offered(shape: str, given: dict[str, str]) -> bool:
+    return (
+        shape in _SHAPES and given.get("g") == "meta.k8s.io" and given.get("v") in ("v1", "v1beta1")
+    )
+
+
+def media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower() or JSON
+
+
+def patch_type(content_type: str) -> str:
+    """Raises UnsupportedMediaType."""
+    found = PATCH_TYPES.get(media_type(content_type))
+    if found is None:
+        listed = ", ".join(PATCH_TYPES)
+        raise UnsupportedMediaType(
+            "the body of the request was in an unknown format - accepted media types include: "
+            f"{listed}"
+        )
+    return found
+
+
+def body_media(content_type: str) -> str:
+    """JSON, YAML or PROTOBUF. Raises UnsupportedMediaType."""
+    media = media_type(content_type)
+    if media in (JSON, PROTOBUF):
+        return media
+    if media in (YAML, "application/x-yaml", "text/yaml"):
+        return YAML
+    raise UnsupportedMediaType(
+        f"the body of the request was in an unknown format - accepted media types include: "
+        f"{JSON}, {YAML}, {PROTOBUF}"
+    )
+
+
+def yaml_bytes(obj: Obj) -> bytes:
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: bytes = yaml.dump(
+        obj, Dumper=dumper, default_flow_style=False, allow_unicode=True, encoding="utf-8"
+    )
+    return text
+
+
+def list_head(
+    kind: str, api_version: str, revision: int, continue_token: str, remaining: int | None
+) -> Obj:
+    metadata: Obj = {"resourceVersion": str(revision)}
+    if continue_token:
+        metadata["continue"] = continue_token
+    if remaining is not None:
+        metadata["remainingItemCount"] = remaining
+    return {"kind": kind, "apiVersion": api_version, "metadata": metadata}
+
+
+class ListPieces:
+    """The list's JSON, joined from what the cache has: nothing is serialised again, and what may be
+    megabytes is put together a step at a time."""
+
+    def __init__(self, head: Obj, items: Sequence[Item]) -> None:
+        self._parts = [item.data for item in items] or [b""]
+        self._parts[0] = b"".join((orjson.dumps(head)[:-1], b',"items":[', self._parts[0]))
+        self._parts[-1] += b"]}"
+        self._length = sum(map(len, self._parts)) + len(self._parts) - 1
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[bytes]:
+        parts = self._parts
+        at_once = max(1, len(parts) * STEP_BYTES // self._length)
+        yield b",".join(parts[:at_once])
+        for at in range(at_once, len(parts), at_once):
+            yield b"," + b",".join(parts[at : at + at_once])
+
+
+def partial(obj: Obj, version: str) -> Obj:
+    """PartialObjectMetadata of an object."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": obj.get("metadata") or {},
+    }
+
+
+def gzip_wanted(accept_encoding: str, size: int) -> bool:
+    return size >= GZIP_FROM_BYTES and "gzip" in accept_encoding
+
+
+def gzipped(body: bytes) -> bytes:
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)  # 31: with gzip's header and checksum
+    return packer.compress(body) + packer.flush()

@@ -1,0 +1,117 @@
+"""What is served besides resources: health, version, metrics, discovery, keys.
+
+Job: one reply per path; None where there is nothing.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from sampan.api.objects import Obj
+from sampan.apiserver.authn.tokens import TokenSigner
+from sampan.apiserver.http import replies
+from sampan.apiserver.http.discovery import Discovery
+from sampan.apiserver.http.health import Health, version
+from sampan.apiserver.openapi.endpoints import OpenApi, Packed
+from sampan.core.http import Request, Response
+from sampan.core.metrics import Metrics
+
+_METRICS = (("content-type", "text/plain; version=0.0.4; charset=utf-8"),)
+
+
+class Documents:
+    def __init__(
+        self,
+        health: Health,
+        metrics: Metrics,
+        discovery: Discovery,
+        openapi: OpenApi,
+        signer: TokenSigner | None,
+    ) -> None:
+        self._openapi = openapi
+        self._health = health
+        self._metrics = metrics
+        self._discovery = discovery
+        self._signer = signer
+        self._more: dict[str, Callable[[str], Obj | None]] = {}
+
+    def add(self, prefix: str, found: Callable[[str], Obj | None]) -> None:
+        """Other parts' read-only answers: `found` gets the path after the prefix."""
+        self._more[prefix] = found
+
+    async def reply(self, request: Request) -> Response | None:
+        path = request.path
+        if path in ("/api", "/apis") or path.startswith(("/api/", "/apis/")):
+            return self._discovered(request)
+        if path.startswith("/openapi/"):
+            # Making a document takes a while the first time; others need not wait for it.
+            packed = await asyncio.to_thread(self._described, request)
+            return None if packed is None else _unpacked(request, packed)
+        if self._health.is_path(path):
+            return self._health.reply(request)
+        for prefix, found in self._more.items():
+            if path.startswith(prefix):
+                answer = found(path[len(prefix) :])
+                return None if answer is None else replies.object_reply(answer)
+        match path:
+            case "/version" | "/version/":
+                return replies.object_reply(version())
+            case "/metrics":
+                return Response(200, _METRICS, self._metrics.render().encode())
+            case "/":
+                return replies.object_reply({"paths": self._paths()})
+            case "/.well-known/openid-configuration" if self._signer is not None:
+                return replies.object_reply(_openid(self._signer))
+            case "/openid/v1/jwks" if self._signer is not None:
+                return replies.object_reply({"keys": self._signer.public_jwks()})
+        return None
+
+    def _discovered(self, request: Request) -> Response | None:
+        document = self._discovery.document(request.path, request.headers.get("accept", ""))
+        if document is None:
+            return None
+        headers = [
+            ("content-type", document.content_type),
+            ("etag", document.etag),
+            ("vary", "Accept"),
+            ("cache-control", "public"),
+        ]
+        if request.headers.get("if-none-match") == document.etag:
+            return Response(304, headers)
+        return Response(200, headers, document.body)
+
+    def _described(self, request: Request) -> Packed | None:
+        path, accept = request.path.rstrip("/"), request.headers.get("accept", "")
+        if path == "/openapi/v2":
+            return self._openapi.v2(accept)
+        if path == "/openapi/v3":
+            return self._openapi.index()
+        start = "/openapi/v3/"
+        return self._openapi.v3(path[len(start) :]) if path.startswith(start) else None
+
+    def _paths(self) -> list[str]:
+        fixed = ["/api", "/apis", "/healthz", "/livez", "/metrics", "/readyz", "/version"]
+        return sorted([*fixed, "/openapi/v2", "/openapi/v3"])
+
+
+def _unpacked(request: Request, packed: Packed) -> Response:
+    headers = [
+        ("content-type", packed.content_type),
+        ("etag", packed.etag),
+        ("vary", "Accept, Accept-Encoding"),
+        ("cache-control", "public" if "hash=" in request.query else "no-cache, private"),
+    ]
+    if request.headers.get("if-none-match") == packed.etag:
+        return Response(304, headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(200, [*headers, ("content-encoding", "gzip")], packed.gzip)
+    return Response(200, headers, packed.body())
+
+
+def _openid(signer: TokenSigner) -> dict[str, object]:
+    return {
+        "issuer": signer.issuer,
+        "jwks_uri": f"{signer.issuer}/openid/v1/jwks",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [signer.algorithm],
+    }

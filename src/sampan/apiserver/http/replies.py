@@ -1,0 +1,201 @@
+"""Answers as HTTP: objects, lists, watches and errors in the form that the client asked for.
+
+Job: join bytes that exist, make those that do not, put the headers around them.
+Invariant: an error is always a Status.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+import orjson
+
+from sampan.api import convert
+from sampan.api.calls import Answer, Event, Item, ListAnswer
+from sampan.api.errors import ApiError, NotAcceptable
+from sampan.api.objects import Obj, meta_of
+from sampan.api.resources import Resource
+from sampan.apiserver.http.negotiate import (
+    JSON,
+    YAML,
+    Form,
+    ListPieces,
+    gzip_wanted,
+    gzipped,
+    list_head,
+    partial,
+    yaml_bytes,
+)
+from sampan.apiserver.printers.table import table_of
+from sampan.apiserver.watch.watch_stream import WatchStream
+from sampan.core.clock import Clock
+from sampan.core.http import STEP_BYTES, Response, Stream
+
+_JSON = ("content-type", JSON)
+_CACHE = ("cache-control", "no-cache, private")
+_PLAIN = (_CACHE, _JSON)
+
+
+def answer_reply(answer: Answer, resource: Resource, form: Form, now: float) -> Response:
+    if form.shape and answer.obj.get("kind") != "Status":
+        shaped = _shaped(answer.obj, resource, form, now)
+        return Response(answer.code, _headers(JSON, answer.warnings), orjson.dumps(shaped))
+    if form.media == YAML:
+        return Response(answer.code, _headers(YAML, answer.warnings), yaml_bytes(answer.obj))
+    data = answer.data
+    if form.pretty:
+        data = orjson.dumps(answer.obj, option=orjson.OPT_INDENT_2)
+    elif data is None:
+        data = orjson.dumps(answer.obj)
+    headers = _PLAIN if not answer.warnings else _headers(JSON, answer.warnings)
+    return Response(answer.code, headers, data)
+
+
+def _shaped(obj: Obj, resource: Resource, form: Form, now: float) -> Obj:
+    match form.shape:
+        case "PartialObjectMetadata":
+            return partial(obj, form.version)
+        case "Table":
+            head = _table_head(obj)
+            return table_of(resource, [obj], now, form.include, metadata=head, version=form.version)
+    raise NotAcceptable(f"{form.shape} is not offered for a single object")
+
+
+def list_reply(answer: ListAnswer, form: Form, now: float) -> Response:
+    resource = answer.resource
+    kind, api_version = resource.list_kind, resource.api_version
+    items: Sequence[Item] = answer.items
+    if form.shape == "PartialObjectMetadata":
+        raise NotAcceptable("PartialObjectMetadata is not offered for a list")
+    if resource.stored_in != ("", ""):
+        items = [_item(convert.from_stored(resource, item.obj)) for item in items]
+    if form.shape == "PartialObjectMetadataList":
+        kind, api_version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
+        items = [_item(partial(item.obj, form.version)) for item in items]
+    head = list_head(kind, api_version, answer.revision, answer.continue_token, answer.remaining)
+    if form.shape == "Table":
+        shown = (item.obj for item in items)
+        table = table_of(
+            resource, shown, now, form.include, metadata=head["metadata"], version=form.version
+        )
+        return Response(200, _headers(JSON, answer.warnings), orjson.dumps(table))
+    if form.media == YAML:
+        body = yaml_bytes({**head, "items": [item.obj for item in items]})
+        return Response(200, _headers(YAML, answer.warnings), body)
+    if form.pretty:
+        whole = {**head, "items": [item.obj for item in items]}
+        body = orjson.dumps(whole, option=orjson.OPT_INDENT_2)
+    else:
+        pieces = ListPieces(head, items)
+        if len(pieces) > STEP_BYTES:
+            return Response(200, _headers(JSON, answer.warnings), pieces=pieces)
+        body = b"".join(pieces)
+    return Response(200, _headers(JSON, answer.warnings), body)
+
+
+def object_reply(obj: Obj, code: int = 200) -> Response:
+    return Response(code, _PLAIN, orjson.dumps(obj))
+
+
+def error_reply(error: ApiError) -> Response:
+    headers = list(_PLAIN)
+    if error.retry_after_seconds is not None:
+        headers.append(("retry-after", str(error.retry_after_seconds)))
+    return Response(error.code, headers, orjson.dumps(error.status()))
+
+
+async def packed(reply: Response, accept_encoding: str) -> Response:
+    """Large answers are compressed, in a thread: others need not wait for it."""
+    if not gzip_wanted(accept_encoding, reply.size()):
+        return reply
+    body = await asyncio.to_thread(lambda: gzipped(reply.whole()))
+    headers = [*reply.headers, ("content-encoding", "gzip"), ("vary", "Accept-Encoding")]
+    return Response(reply.status, headers, body)
+
+
+def watch_reply(watching: WatchStream, resource: Resource, form: Form, clock: Clock) -> Stream:
+    if form.shape == "PartialObjectMetadataList" or form.media == YAML:
+        watching.close()
+        raise NotAcceptable("watches are offered as application/json only")
+    return Stream(200, _PLAIN, WatchChunks(watching, resource, form, clock))
+
+
+class WatchChunks:
+    """The bytes of a watch; closing it before the first byte closes the watch all the same."""
+
+    def __init__(self, watching: WatchStream, resource: Resource, form: Form, clock: Clock) -> None:
+        self._watching = watching
+        self._resource = resource
+        self._form = form
+        self._clock = clock
+        self._plain = not form.shape and resource.stored_in == ("", "")
+        self._columns_sent = False
+        self._ended = False
+
+    def __aiter__(self) -> "WatchChunks":
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._ended:
+            raise StopAsyncIteration
+        try:
+            events = await self._watching.next()
+        except ApiError as error:
+            self._ended = True
+            return orjson.dumps({"type": "ERROR", "object": error.status()}) + b"\n"
+        if not events:
+            self._ended = True
+            raise StopAsyncIteration
+        if self._plain:
+            return b"".join([event.line for event in events])
+        return b"".join([self._line(event) for event in events])
+
+    async def aclose(self) -> None:
+        self._ended = True
+        self._watching.close()
+
+    def _line(self, event: Event) -> bytes:
+        obj = event.item.obj
+        is_bookmark = event.type == "BOOKMARK"
+        if self._resource.stored_in != ("", "") and not is_bookmark:
+            obj = convert.from_stored(self._resource, obj)
+        if self._form.shape == "PartialObjectMetadata":
+            obj = partial(obj, self._form.version)
+        elif self._form.shape == "Table":
+            obj = self._table(obj, is_bookmark)
+        return orjson.dumps({"type": event.type, "object": obj}) + b"\n"
+
+    def _table(self, obj: Obj, is_bookmark: bool) -> Obj:
+        """One row per event; the columns come with the first one only."""
+        with_columns, self._columns_sent = not self._columns_sent, True
+        return table_of(
+            self._resource,
+            [] if is_bookmark else [obj],
+            self._clock.now(),
+            self._form.include,
+            metadata=_bookmark_head(obj) if is_bookmark else _table_head(obj),
+            version=self._form.version,
+            with_columns=with_columns,
+        )
+
+
+def _table_head(obj: Obj) -> Obj:
+    return {"resourceVersion": str(meta_of(obj).get("resourceVersion") or "")}
+
+
+def _bookmark_head(obj: Obj) -> Obj:
+    annotations = meta_of(obj).get("annotations")
+    head = _table_head(obj)
+    return {**head, "annotations": annotations} if annotations else head
+
+
+def _item(obj: Obj) -> Item:
+    return Item("", 0, obj, orjson.dumps(obj))
+
+
+def _headers(media: str, warnings: Sequence[str]) -> list[tuple[str, str]]:
+    headers = [_CACHE, ("content-type", media)]
+    for text in warnings:
+        plain = "".join(one if one.isprintable() else " " for one in text)
+        escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
+        headers.append(("warning", f'299 - "{escaped}"'))
+    return headers

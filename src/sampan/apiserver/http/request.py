@@ -1,0 +1,299 @@
+"""From method, path and query to what is asked. Pure.
+
+Job: RequestInfo as upstream builds it (verb, resource, namespace, name, subresource), and the query
+    as Options.
+Invariant: a path that could mean two things (empty or dotted segments, encoded slashes) is refused,
+    never cleaned up.
+"""
+
+from functools import lru_cache
+from urllib.parse import parse_qsl, unquote
+
+from sampan.api.apply.managed_fields import MANAGER_LENGTH
+from sampan.api.calls import DEFAULT_OPTIONS, Options
+from sampan.api.errors import (
+    ApiError,
+    BadRequest,
+    FieldError,
+    MethodNotAllowed,
+    NotFound,
+    field_forbidden,
+    invalid,
+    invalid_value,
+    not_supported,
+    too_long,
+)
+from sampan.api.resources import Resource, by_plural
+from sampan.core.fast_dataclass import dataclass
+
+_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch",
+          "DELETE": "delete"}  # fmt: skip
+LARGEST_REVISION = 2**64 - 1
+_OPTIONS = {
+    "create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions",
+    "delete": "DeleteOptions", "deletecollection": "DeleteOptions",
+}  # fmt: skip
+_COLLECTION = {"get": "list", "delete": "deletecollection"}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestInfo:
+    verb: str
+    path: str
+    resource: Resource | None = None  # None: a path outside the resources
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    rest: str = ""  # what follows nodes/NAME/proxy/
+
+
+def unknown_path() -> NotFound:
+    return NotFound("the server could not find the requested resource")
+
+
+def request_info(method: str, path: str, watch: bool) -> RequestInfo:
+    """Raises NotFound, BadRequest or MethodNotAllowed."""
+    verb = _VERBS.get(method)
+    if verb is None:
+        raise MethodNotAllowed("the server does not allow this method on the requested resource")
+    if not path.startswith(("/api/", "/apis/")):
+        return RequestInfo(verb, path)
+    if "%" in path:
+        path = _decoded(path)
+    parts = path[1:].split("/")
+    if parts[-1] == "":
+        parts.pop()  # one slash at the end is harmless, as upstream
+    if _is_tricky(parts):
+        raise unknown_path()
+    group, version, rest = _grouped(parts)
+    if not rest:
+        return RequestInfo(verb, path)
+    return _resource_info(verb, path, by_group(group, version, rest), watch)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    resource: Resource
+    namespace: str
+    rest: list[str]  # name, subresource, what follows
+
+
+def by_group(group: str, version: str, rest: list[str]) -> _Found:
+    """Raises NotFound."""
+    namespace = ""
+    # namespaces/NAME/status and /finalize are the namespace's own subresources.
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+        namespace, rest = rest[1], rest[2:]
+    resource = by_plural(group, version, rest[0])
+    if resource is None or (namespace and not resource.namespaced):
+        raise unknown_path()
+    if len(rest) > 1 and resource.namespaced and not namespace:
+        raise unknown_path()
+    return _Found(resource, namespace, rest[1:])
+
+
+def _resource_info(verb: str, path: str, found: _Found, watch: bool) -> RequestInfo:
+    resource, rest = found.resource, found.rest
+    name = rest[0] if rest else ""
+    subresource = rest[1] if len(rest) > 1 else ""
+    verbs: tuple[str, ...] = resource.verbs
+    if subresource:
+        row = resource.subresource(subresource)
+        if row is None or (len(rest) > 2 and subresource != "proxy"):
+            raise unknown_path()
+        verbs = row.verbs
+    elif not name:
+        verb = _COLLECTION.get(verb, verb)
+        if verb == "list" and watch:
+            verb = "watch"
+    elif verb == "get" and watch:
+        verb = "watch"
+    named_only, unnamed_only = ("get", "update", "patch", "delete"), ("create",)
+    wrong_place = not subresource and verb in (unnamed_only if name else named_only)
+    missing_namespace = verb == "create" and resource.namespaced and not found.namespace
+    if verb not in verbs or wrong_place or missing_namespace:
+        raise MethodNotAllowed("the server does not allow this method on the requested resource")
+    return RequestInfo(verb, path, resource, found.namespace, name, subresource, "/".join(rest[2:]))
+
+
+def _grouped(parts: list[str]) -> tuple[str, str, list[str]]:
+    if parts[0] == "api":
+        return "", parts[1] if len(parts) > 1 else "", parts[2:]
+    return (
+        parts[1] if len(parts) > 1 else "",
+        parts[2] if len(parts) > 2 else "",
+        parts[3:],
+    )
+
+
+def _is_tricky(parts: list[str]) -> bool:
+    if ".." in parts:
+        return True
+    # Behind proxy/ the path belongs to somebody else; empty segments are theirs to judge.
+    ours = parts[: parts.index("proxy")] if "proxy" in parts else parts
+    return "" in ours or "." in ours
+
+
+def _decoded(path: str) -> str:
+    segments = [unquote(segment) for segment in path.split("/")]
+    for segment in segments:
+        if "/" in segment or "\0" in segment:
+            raise BadRequest(f"invalid path segment {segment!r}")
+    return "/".join(segments)
+
+
+def is_watch(query: str) -> bool:
+    if "watch=" not in query:
+        return False
+    return any(key == "watch" and _truth(value) for key, value in parse_qsl(query, True))
+
+
+@lru_cache(maxsize=512)
+def options_of(query: str, verb: str) -> Options:
+    """The query's options; clients repeat the same few, so they are remembered. What a verb has no
+    use for is not looked at. Raises BadRequest, Invalid."""
+    if not query:
+        return DEFAULT_OPTIONS
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    if wrong := _wrong_options(given, verb):
+        raise invalid(_OPTIONS[verb], "meta.k8s.io", "", wrong)
+    dry_run = given.get("dryRun", "")
+    validation = given.get("fieldValidation") or "Warn"
+    grace = given.get("gracePeriodSeconds")
+    return Options(
+        resource_version=given.get("resourceVersion", ""),
+        resource_version_match=given.get("resourceVersionMatch", ""),
+        label_selector=given.get("labelSelector", ""),
+        field_selector=given.get("fieldSelector", ""),
+        limit=max(0, _number("limit", given.get("limit"))),  # as upstream: negative is none
+        continue_token=given.get("continue", ""),
+        timeout_seconds=_number("timeoutSeconds", given.get("timeoutSeconds")),
+        allow_bookmarks=_truth(given.get("allowWatchBookmarks", "false")),
+        send_initial_events=_truth(given.get("sendInitialEvents", "false")),
+        dry_run=dry_run == "All",
+        field_manager=given.get("fieldManager", ""),
+        field_validation=validation,
+        force=_truth(given.get("force", "false")),
+        grace_seconds=None if not grace else _number("gracePeriodSeconds", grace),
+        propagation=_propagation(given),
+    )
+
+
+def _wrong_options(given: dict[str, str], verb: str) -> list[FieldError]:
+    if verb not in _OPTIONS:
+        return []
+    wrong = manager_errors(given.get("fieldManager", "")) if verb in ("create", "update") else []
+    dry_run = given.get("dryRun", "")
+    if dry_run not in ("", "All"):
+        wrong.append(not_supported("dryRun", [dry_run], ["All"]))
+    policy = given.get("propagationPolicy", "")
+    if verb not in ("delete", "deletecollection"):
+        validation = given.get("fieldValidation") or "Warn"
+        if validation not in ("Ignore", "Warn", "Strict"):
+            supported = ["", "Ignore", "Strict", "Warn"]
+            wrong.append(not_supported("fieldValidation", validation, supported))
+    elif policy not in ("", "Orphan", "Background", "Foreground"):
+        supported = ["Foreground", "Background", "Orphan", "nil"]
+        wrong.append(not_supported("propagationPolicy", policy, supported))
+    return wrong
+
+
+def manager_errors(manager: str) -> list[FieldError]:
+    wrong = []
+    if len(manager.encode()) > MANAGER_LENGTH:
+        wrong.append(too_long("fieldManager", MANAGER_LENGTH))
+    for at, one in enumerate(manager):
+        if not one.isprintable():
+            why = f"invalid character U+{ord(one):04X} (at position {len(manager[:at].encode())})"
+            wrong.append(invalid_value("fieldManager", manager, why))
+    return wrong
+
+
+def check_list_options(options: Options, watch: bool) -> None:
+    """The rules between resourceVersion, resourceVersionMatch, continue and sendInitialEvents."""
+    match, revision = options.resource_version_match, options.resource_version
+    wrong = []
+    if match and watch and not options.send_initial_events:
+        wrong.append(
+            field_forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            )
+        )
+    elif match and not watch:
+        if options.continue_token:
+            wrong.append(
+                field_forbidden(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden when continue is provided",
+                )
+            )
+        if not revision:
+            wrong.append(
+                field_forbidden(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                )
+            )
+        if match not in ("Exact", "NotOlderThan"):
+            wrong.append(
+                not_supported("resourceVersionMatch", match, ["Exact", "NotOlderThan", ""])
+            )
+        elif match == "Exact" and revision == "0":
+            wrong.append(
+                field_forbidden(
+                    "resourceVersionMatch",
+                    'resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+                )
+            )
+    if options.send_initial_events:
+        if not watch:
+            wrong.append(
+                field_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
+            )
+        elif match != "NotOlderThan":
+            wrong.append(
+                field_forbidden(
+                    "resourceVersionMatch",
+                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                )
+            )
+    if wrong:
+        raise _bad_options(wrong)
+
+
+def revision_number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise _bad_options([invalid_value("resourceVersion", text, why)])
+    if len(text) > 20 or int(text) > LARGEST_REVISION:
+        why = f'strconv.ParseUint: parsing "{text}": value out of range'
+        raise _bad_options([invalid_value("resourceVersion", text, why)])
+    return int(text)
+
+
+def _bad_options(causes: list[FieldError]) -> ApiError:
+    return invalid("ListOptions", "meta.k8s.io", "", causes)
+
+
+def _propagation(given: dict[str, str]) -> str:
+    policy = given.get("propagationPolicy", "")
+    if not policy and "orphanDependents" in given:
+        return "Orphan" if _truth(given["orphanDependents"]) else "Background"
+    return policy
+
+
+def _truth(text: str) -> bool:
+    # As apimachinery's query conversion: anything but these is true, an empty value too.
+    return text.lower() not in ("false", "0")
+
+
+def _number(name: str, text: str | None) -> int:
+    if not text:
+        return 0
+    # What int() takes besides (spaces, underscores, other scripts' digits) is none of these.
+    if not (text.isascii() and text.removeprefix("-").isdigit()):
+        raise BadRequest(f'{name}: strconv.ParseInt: parsing "{text}": invalid syntax')
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+        raise BadRequest(f'{name}: strconv.ParseInt: parsing "{text}": value out of range')
+    return int(text)

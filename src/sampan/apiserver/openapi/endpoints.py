@@ -1,0 +1,111 @@
+"""OpenAPI: /openapi/v2 and /openapi/v3.
+
+Job: make the documents when they are first asked for, keep them compressed, say which is which.
+Invariant: a hash names one content: it is taken from everything that a document is made of.
+Owner: the API server, which makes a new one when the list of resources changes. Making the document
+    of version 2 takes a tenth of a second: call `v2` off the event loop.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable
+
+import orjson
+
+from sampan.api.objects import Obj
+from sampan.api.resources import Resource
+from sampan.api.schema.published import Schema
+from sampan.apiserver.openapi.documents import document_v2, document_v3
+from sampan.apiserver.openapi.protobuf import encoded
+from sampan.core.fast_dataclass import dataclass
+
+JSON = "application/json"
+# What clients ask for; the @ is not allowed in a media type, so the answer says it with a dot.
+_ASKED_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_FORM = "1"  # to be raised when the code here makes another document from the same input
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A document as it is kept. Most clients take gzip; for the others it is unpacked."""
+
+    gzip: bytes
+    etag: str  # with its quotes
+    content_type: str = JSON
+
+    def body(self) -> bytes:
+        return zlib.decompress(self.gzip, 31)
+
+
+class OpenApi:
+    def __init__(self, schema: Schema, resources: Iterable[Resource]) -> None:
+        self._schema = schema
+        self._digest = schema.digest()
+        self._versions: dict[str, list[Resource]] = {}  # "api/v1", "apis/apps/v1"
+        for row in resources:
+            self._versions.setdefault(row.path.strip("/"), []).append(row)
+        self._made: dict[str, Packed] = {}
+
+    def index(self) -> Packed:
+        """/openapi/v3: where the document of each group version is, and its hash."""
+        return self._kept("index", self._index)
+
+    def v3(self, name: str) -> Packed | None:
+        """/openapi/v3/`name`, as in `apis/apps/v1`; None where there is no such group version."""
+        name = name.strip("/")
+        rows = self._versions.get(name)
+        if rows is None:
+            return None
+        return self._kept(
+            name, lambda: document_v3(self._schema, rows, self._schema.explanations())
+        )
+
+    def v2(self, accept: str = "") -> Packed:
+        """/openapi/v2, in JSON, or in protobuf for those that ask for it first."""
+        if not _prefers_protobuf(accept):
+            return self._kept("v2", self._document_v2)
+        if "v2.proto" not in self._made:
+            packed = _gzipped(encoded(self._document_v2()))
+            self._made["v2.proto"] = Packed(packed, self._etag("v2.proto"), PROTOBUF_V2)
+        return self._made["v2.proto"]
+
+    def hash_of(self, name: str) -> str:
+        """Of one group version; of everything, where the name is none."""
+        rows = self._versions.get(name, self._versions)
+        made_of = f"{_FORM} {name} {self._digest} {rows}"
+        return hashlib.sha512(made_of.encode()).hexdigest().upper()
+
+    def _index(self) -> Obj:
+        paths = {
+            name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={self.hash_of(name)}"}
+            for name in self._versions
+        }
+        return {"paths": paths}
+
+    def _document_v2(self) -> Obj:
+        rows = [row for version in self._versions.values() for row in version]
+        return document_v2(self._schema, rows, self._schema.explanations())
+
+    def _kept(self, name: str, make: Callable[[], Obj]) -> Packed:
+        if name not in self._made:
+            self._made[name] = Packed(_gzipped(orjson.dumps(make())), self._etag(name))
+        return self._made[name]
+
+    def _etag(self, name: str) -> str:
+        return f'"{self.hash_of(name)}"'
+
+
+def _prefers_protobuf(accept: str) -> bool:
+    for clause in accept.split(","):
+        media = clause.partition(";")[0].strip()
+        if media in (JSON, "application/*", "*/*"):
+            return False
+        if media in (_ASKED_V2, PROTOBUF_V2):
+            return True
+    return False
+
+
+def _gzipped(body: bytes) -> bytes:
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    return packer.compress(body) + packer.flush()

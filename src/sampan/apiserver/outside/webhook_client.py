@@ -1,0 +1,75 @@
+"""Calls that the server makes to others on a request's behalf: webhooks of every kind.
+
+Job: POST one JSON document, read one back, within a deadline.
+Invariant: a redirect is a failure, never followed: it would carry the request's content elsewhere.
+Invariant: an answer larger than the client's bound, or that is no JSON object, is a failure.
+"""
+
+import ssl
+from collections.abc import Callable
+
+import orjson
+
+from sampan.api.objects import Obj
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.http_client import HttpClient, HttpError
+
+
+class CallFailed(Exception):
+    """The other side could not be asked, or did not answer sensibly; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whom to call, and how to know them."""
+
+    url: str
+    tls: Callable[[], ssl.SSLContext] | None = None  # None: the system's own trust
+    server_name: str = ""  # whom the certificate must name, where that is not the URL's host
+    token: str = ""
+
+
+class Caller:
+    """One connection pool per target."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._http: HttpClient | None = None
+
+    async def post(self, document: Obj, timeout_seconds: float) -> Obj:
+        """Raises CallFailed."""
+        headers = [("content-type", "application/json"), ("accept", "application/json")]
+        if self._target.token:
+            headers.append(("authorization", f"Bearer {self._target.token}"))
+        try:
+            answer = await self._client().request(
+                "POST",
+                self._target.url,
+                headers=headers,
+                body=orjson.dumps(document),
+                timeout_seconds=timeout_seconds,
+            )
+        except (HttpError, OSError) as error:
+            raise CallFailed(f'Post "{self._target.url}": {error}') from error
+        if answer.status not in (200, 201):
+            raise CallFailed(f"the server answered with {answer.status}")
+        try:
+            found = orjson.loads(answer.body)
+        except ValueError as error:
+            raise CallFailed("the answer is no JSON") from error
+        if not isinstance(found, dict):
+            raise CallFailed("the answer is no JSON object")
+        return found
+
+    async def close(self) -> None:
+        if self._http is not None:
+            await self._http.close()
+
+    def _client(self) -> HttpClient:
+        if self._http is None:
+            target = self._target
+            context = None
+            if target.url.startswith("https:"):
+                context = target.tls() if target.tls else ssl.create_default_context()
+            self._http = HttpClient(ssl_context=context, server_hostname=target.server_name or None)
+        return self._http

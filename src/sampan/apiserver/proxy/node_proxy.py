@@ -1,0 +1,362 @@
+"""From a pod to its node: logs, exec, attach, port-forward, and plain proxying.
+
+Job: find the node's address and the container that is meant, build the node's URL, pass it through.
+Invariant: nothing that identifies the caller to us (token, impersonation) travels on.
+Invariant: what cannot be had is an ApiError, worded as the original words it.
+"""
+
+import ipaddress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+from sampan.api.errors import (
+    ApiError,
+    BadRequest,
+    InternalError,
+    ServiceUnavailable,
+    from_status,
+    invalid,
+)
+from sampan.api.log_options import is_true, options_from_query, to_query
+from sampan.api.objects import Obj, name_of, namespace_of
+from sampan.apiserver.proxy.links import link_through, pages_through
+from sampan.apiserver.proxy.port_translation import port_channels
+from sampan.apiserver.proxy.stream_translation import (
+    SPDY,
+    ConnectNode,
+    Wanted,
+    translated,
+    tunnelled,
+    wants_translation,
+    wants_tunnel,
+)
+from sampan.core.http import Connection, Reply, Request, Response, Stream, Upgrade
+from sampan.core.http_client import ClientStream, HttpClient, HttpError, Upgraded
+from sampan.core.http_relay import end_to_end, pass_upgrade, wants_upgrade
+from sampan.core.websocket import is_websocket
+
+KUBELET_PORT = 10250
+ERROR_BYTES = 64 * 1024
+# InternalIP first: nodes of one machine or one process have names that nobody resolves.
+ADDRESS_TYPES = ("InternalIP", "Hostname", "InternalDNS", "ExternalDNS", "ExternalIP")
+# Packed pages could not have their links changed.
+_NOT_PROXIED = frozenset({"accept-encoding"})
+_PRIVATE = frozenset({"authorization", "x-remote-user", "x-remote-group", "x-remote-uid"})
+
+GetPod = Callable[[str, str], Awaitable[Obj]]  # namespace, name; raises NotFound
+GetNode = Callable[[str], Awaitable[Obj]]
+# namespace, name, scheme, port → where one of the service's endpoints listens
+GetServiceUrl = Callable[[str, str, str, str], Awaitable[str]]
+
+
+class NodeProxy:
+    """`http` carries the API server's client certificate for nodes; `insecure_http` the same
+    without checking the node's own, for insecureSkipTLSVerifyBackend."""
+
+    def __init__(
+        self,
+        http: HttpClient,
+        get_pod: GetPod,
+        get_node: GetNode,
+        *,
+        insecure_http: HttpClient | None = None,
+        get_service_url: GetServiceUrl | None = None,
+    ) -> None:
+        self._http, self._insecure_http = http, insecure_http
+        self._get_pod, self._get_node = get_pod, get_node
+        self._get_service_url = get_service_url
+
+    async def logs(self, namespace: str, name: str, request: Request) -> Reply:
+        """GET pods/NAME/log."""
+        query = parse_qs(request.query, keep_blank_values=True)
+        options, errors = options_from_query(query)
+        if errors:
+            raise invalid("PodLogOptions", "", name, errors)
+        pod = await self._get_pod(namespace, name)
+        container = container_of(pod, query.get("container", [""])[0])
+        if not node_name_of(pod):
+            return Response(204)
+        path = node_path("containerLogs", pod, container)
+        url = f"{await self._node_url(pod)}{path}?{to_query(options)}"
+        insecure = is_true(query.get("insecureSkipTLSVerifyBackend", [None])[0])
+        http = self._insecure_http if insecure and self._insecure_http else self._http
+        try:
+            stream = await http.stream("GET", url.rstrip("?"))
+        except HttpError as error:
+            raise InternalError(f'Get "{url}": {error}') from error
+        if stream.status >= 300:
+            raise server_error(stream.status, await _text_of(stream), "pods/log", name)
+        return Stream(200, (("content-type", "text/plain"),), _chunks_of(stream))
+
+    async def connect(self, subresource: str, namespace: str, name: str, request: Request) -> Reply:
+        """exec, attach and portforward of a pod."""
+        pod = await self._get_pod(namespace, name)
+        query = parse_qs(request.query, keep_blank_values=True)
+        if subresource == "portforward":
+            path, asked = node_path("portForward", pod), ""
+        else:
+            container = container_of(pod, query.get("container", [""])[0])
+            path, asked = node_path(subresource, pod, container), stream_query(query)
+        if not node_name_of(pod):
+            raise BadRequest(f"pod {name} does not have a host assigned")
+        url = f"{await self._node_url(pod)}{path}?{asked}"
+        url = url.rstrip("?")
+        if not wants_upgrade(request):
+            raise BadRequest("Upgrade request required")
+        return self._then_warm(await self._streamed(subresource, query, request, url), url)
+
+    async def _streamed(
+        self, subresource: str, query: dict[str, list[str]], request: Request, url: str
+    ) -> Reply:
+        if subresource == "portforward" and wants_tunnel(request):
+            return await self._tunnelled(request, url)
+        if subresource == "portforward" and is_websocket(request):
+            return port_channels(request, ports_of(query), self._spdy_to(url))
+        if subresource != "portforward" and wants_translation(request):
+            return translated(request, wanted_streams(query), self._spdy_to(url))
+        return await self._passed(request, url)
+
+    async def proxy(
+        self, resource: str, namespace: str, name: str, path: str, request: Request
+    ) -> Reply:
+        """pods/NAME/proxy, services/NAME/proxy and nodes/NAME/proxy; `path` is what follows, with
+        its slash."""
+        scheme, bare, port = split_name(resource, name)
+        if resource == "nodes":
+            base = node_url(await self._get_node(bare), port)
+        elif resource == "services":
+            if self._get_service_url is None:
+                raise ServiceUnavailable("this server has no way to services")
+            base = await self._get_service_url(namespace, bare, scheme, port)
+        else:
+            base = pod_url(await self._get_pod(namespace, bare), scheme, port)
+        query = f"?{request.query}" if request.query else ""
+        url = f"{base}{path or '/'}{query}"
+        if wants_upgrade(request):
+            return await self._passed(request, url)
+        if not path and request.method in ("GET", "HEAD"):
+            # Relative links of the page would lead out of the proxy otherwise.
+            return Response(301, (("location", f"{request.path}/{query}"),))
+        asked = end_to_end(public(request).headers, without=_NOT_PROXIED)
+        try:
+            stream = await self._http.stream(
+                request.method, url,
+                headers=[*asked, ("x-forwarded-uri", request.path)], body=request.body,
+            )  # fmt: skip
+        except HttpError as error:
+            raise ServiceUnavailable(f"error trying to reach service: {error}") from error
+        return through(request.path.removesuffix(path), url, stream)
+
+    def _then_warm(self, reply: Reply, url: str) -> Reply:
+        """A stream takes its connection with it. The next command need not wait for another
+        handshake: once this one is over, there is time for it."""
+        if not isinstance(reply, Upgrade):
+            return reply
+
+        async def take_over(connection: Connection) -> None:
+            await reply.take_over(connection)
+            await self._http.warm(url)
+
+        return Upgrade(reply.headers, take_over)
+
+    def _spdy_to(self, url: str) -> ConnectNode:
+        def connect(protocols: tuple[str, ...]) -> Awaitable[Upgraded]:
+            offered = [("x-stream-protocol-version", one) for one in protocols]
+            headers = [("connection", "Upgrade"), ("upgrade", SPDY), *offered]
+            return self._http.upgrade("POST", url, headers=headers)
+
+        return connect
+
+    async def _tunnelled(self, request: Request, url: str) -> Reply:
+        try:
+            return await tunnelled(request, self._spdy_to(url))
+        except HttpError as error:
+            raise _dialing_failed(error) from error
+
+    async def _passed(self, request: Request, url: str) -> Reply:
+        try:
+            return await pass_upgrade(self._http, public(request), url)
+        except HttpError as error:
+            raise _dialing_failed(error) from error
+
+    async def _node_url(self, pod: Obj) -> str:
+        return node_url(await self._get_node(node_name_of(pod)))
+
+
+def _dialing_failed(error: HttpError) -> InternalError:
+    return InternalError(f"Internal error occurred: error dialing backend: {error}")
+
+
+def public(request: Request) -> Request:
+    """The request without what was meant for us alone."""
+    kept = {
+        name: value
+        for name, value in request.headers.items()
+        if name not in _PRIVATE and not name.startswith(("impersonate-", "x-remote-extra-"))
+    }
+    return replace(request, headers=kept)
+
+
+def node_name_of(pod: Obj) -> str:
+    return str((pod.get("spec") or {}).get("nodeName") or "")
+
+
+def container_of(pod: Obj, asked: str) -> str:
+    """The container that is meant. Raises BadRequest."""
+    spec = pod.get("spec") or {}
+    lists = ("initContainers", "containers", "ephemeralContainers")
+    names = [one["name"] for part in lists for one in spec.get(part) or ()]
+    if asked:
+        if asked not in names:
+            raise BadRequest(f"container {asked} is not valid for pod {name_of(pod)}")
+        return asked
+    normal = spec.get("containers") or []
+    if len(normal) == 1:
+        return str(normal[0]["name"])
+    message = f"a container name must be specified for pod {name_of(pod)}"
+    raise BadRequest(f"{message}, choose one of: [{' '.join(names)}]" if normal else message)
+
+
+def node_path(verb: str, pod: Obj, container: str = "") -> str:
+    parts = (verb, namespace_of(pod), name_of(pod), *((container,) if container else ()))
+    return "".join(f"/{quote(part, safe='')}" for part in parts)
+
+
+def stream_query(query: dict[str, list[str]]) -> str:
+    """PodExecOptions and PodAttachOptions, as the node names them."""
+    names = (("input", "stdin"), ("output", "stdout"), ("error", "stderr"), ("tty", "tty"))
+    given = [(theirs, "1") for theirs, ours in names if is_true(query.get(ours, [None])[0])]
+    return urlencode(given + [("command", part) for part in query.get("command", ())])
+
+
+def wanted_streams(query: dict[str, list[str]]) -> Wanted:
+    def asked(name: str) -> bool:
+        return is_true(query.get(name, [None])[0])
+
+    return Wanted(asked("stdin"), asked("stdout"), asked("stderr"), asked("tty"))
+
+
+def ports_of(query: dict[str, list[str]]) -> list[str]:
+    return [port for part in query.get("ports", ()) for port in part.split(",") if port]
+
+
+def node_url(node: Obj, port: str = "") -> str:
+    """Where the node agent listens. Raises InternalError where the node does not say."""
+    status = node.get("status") or {}
+    addresses = {one.get("type"): one.get("address") for one in status.get("addresses") or ()}
+    host = next((addresses[kind] for kind in ADDRESS_TYPES if addresses.get(kind)), None)
+    if host is None:
+        why = f"no preferred addresses found; known addresses: {[*addresses]}"
+        raise InternalError(f"Internal error occurred: {why}")
+    endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
+    return f"https://{_bracketed(host)}:{port or endpoint.get('Port') or KUBELET_PORT}"
+
+
+def pod_url(pod: Obj, scheme: str, port: str) -> str:
+    """As ResourceLocation: the given port, else the first that any container declares."""
+    containers = (pod.get("spec") or {}).get("containers") or ()
+    declared = [one["containerPort"] for part in containers for one in part.get("ports") or ()]
+    port = port or (str(declared[0]) if declared else "")
+    ips: list[Obj] = (pod.get("status") or {}).get("podIPs") or [{}]
+    text = str(ips[0].get("ip") or "")
+    if not _is_global_unicast(text):
+        raise BadRequest("address not allowed")
+    return f"{scheme or 'http'}://{_bracketed(text)}" + (f":{port}" if port else "")
+
+
+def split_name(resource: str, name: str) -> tuple[str, str, str]:
+    """`name`, `name:port` or `scheme:name:port`."""
+    match name.split(":"):
+        case [bare]:
+            return "", bare, ""
+        case [bare, port]:
+            return "", bare, port
+        case ["http" | "https" | "" as scheme, bare, port]:
+            return scheme, bare, port
+    kind = resource.removesuffix("s")
+    raise BadRequest(f'invalid {kind} request "{name}"')
+
+
+def server_error(code: int, body: str, resource: str, name: str) -> ApiError:
+    """As apimachinery's NewGenericServerResponse: another server's refusal, for our client."""
+    if code == 400:
+        return BadRequest(body)
+    if code == 404:
+        message = "the server could not find the requested resource"
+    elif code == 401:
+        message = "the server has asked for the client to provide credentials"
+    elif code == 403:
+        message = body
+    elif code == 503:
+        message = "the server is currently unable to handle the request"
+    elif code >= 500:
+        message = (
+            f"an error on the server ({_quoted(body)}) has prevented the request from succeeding"
+        )
+    else:
+        message = (
+            f"the server responded with the status code {code} but did not return more information"
+        )
+    details = {
+        "name": name,
+        "kind": resource,
+        "causes": [{"reason": "UnexpectedServerResponse", "message": body}],
+    }
+    told = {"message": f"{message} ( {resource} {name})", "code": code, "details": details}
+    return from_status(told, code)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _is_global_unicast(text: str) -> bool:
+    """As Go's IP.IsGlobalUnicast: private addresses are, loopback and link-local ones are not."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    special = address.is_loopback or address.is_link_local or address.is_multicast
+    return not (special or address.is_unspecified)
+
+
+def through(prefix: str, url: str, stream: ClientStream) -> Stream:
+    """The proxied server's answer; its links lead back through the proxy, whose path is `prefix`.
+    It has no say in which pages of others may read this server."""
+    headers = []
+    host = urlsplit(url).netloc
+    for name, value in end_to_end(stream.headers):
+        if name.startswith("access-control-"):
+            continue
+        headers.append((name, link_through(prefix, value, host) if name == "location" else value))
+    chunks = _chunks_of(stream)
+    media = stream.headers.get("content-type", "").partition(";")[0].strip()
+    if media == "text/html" and not stream.headers.get("content-encoding"):
+        chunks = pages_through(prefix, chunks, host)
+    return Stream(stream.status, headers, chunks)
+
+
+async def _chunks_of(stream: ClientStream) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in stream:
+            yield chunk
+    finally:
+        await stream.aclose()
+
+
+async def _text_of(stream: ClientStream) -> str:
+    whole = b""
+    try:
+        async for chunk in stream:
+            whole += chunk
+            if len(whole) > ERROR_BYTES:
+                break
+    finally:
+        await stream.aclose()
+    return whole[:ERROR_BYTES].decode(errors="replace")

@@ -1,0 +1,37 @@
+"""Which calls are not generic, and who answers them.
+
+Job: the table from (resource, subresource, verb) to a handler.
+"""
+
+from sampan.apiserver.authn.tokens import TokenSigner
+from sampan.apiserver.chain import Handler
+from sampan.apiserver.subresources import component_statuses, pod_changes, reviews, subresources
+
+_SCALED = ("deployments.apps", "replicasets.apps", "replicationcontrollers", "statefulsets.apps")
+
+
+def handlers(signer: TokenSigner | None) -> dict[tuple[str, str, str], Handler]:
+    authorization, authentication = "authorization.k8s.io", "authentication.k8s.io"
+    table: dict[tuple[str, str, str], Handler] = {
+        ("componentstatuses", "", "get"): component_statuses.get_status,
+        ("componentstatuses", "", "list"): component_statuses.list_statuses,
+        ("pods", "binding", "create"): subresources.bind,
+        ("bindings", "", "create"): subresources.bind,
+        ("pods", "eviction", "create"): subresources.evict,
+        ("namespaces", "finalize", "update"): subresources.finalize_namespace,
+        ("serviceaccounts", "token", "create"): subresources.TokenRequests(signer).create,
+        (f"selfsubjectreviews.{authentication}", "", "create"): reviews.self_subject_review,
+        (f"tokenreviews.{authentication}", "", "create"): reviews.token_review,
+        (f"selfsubjectaccessreviews.{authorization}", "", "create"): reviews.self_access_review,
+        (f"subjectaccessreviews.{authorization}", "", "create"): reviews.access_review,
+        (f"localsubjectaccessreviews.{authorization}", "", "create"): reviews.local_access_review,
+        (f"selfsubjectrulesreviews.{authorization}", "", "create"): reviews.self_rules_review,
+    }
+    for verb in ("update", "patch"):
+        table["pods", "ephemeralcontainers", verb] = pod_changes.set_ephemeral_containers
+        table["pods", "resize", verb] = pod_changes.resize
+    for scaled in _SCALED:
+        table[scaled, "scale", "get"] = subresources.get_scale
+        table[scaled, "scale", "update"] = subresources.set_scale
+        table[scaled, "scale", "patch"] = subresources.set_scale
+    return table

@@ -1,0 +1,119 @@
+"""What may be changed of a pod that runs: pods/NAME/ephemeralcontainers and pods/NAME/resize.
+
+Job: take the whole pod, by PUT or PATCH, and keep only what the subresource is for.
+Invariant: nothing else of the pod changes, neither spec nor metadata nor status.
+"""
+
+from sampan.api.calls import Answer, Call
+from sampan.api.defaults import apply_defaults
+from sampan.api.errors import FieldError
+from sampan.api.objects import Obj, copy_of, meta_of
+from sampan.api.resources import Resource
+from sampan.api.validation.pod import validate_ephemeral_containers, validate_resize
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.chain import Chain, Change, Prepare, Validate
+from sampan.apiserver.registry.metadata import bump_generation
+from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.object_rules import check_names
+from sampan.apiserver.write.ownership import check_options
+from sampan.apiserver.write.patching import patched
+
+_OF_THIS_WRITE = ("resourceVersion", "managedFields")
+
+
+async def set_ephemeral_containers(chain: Chain, user: User, call: Call) -> Answer:
+    """`kubectl debug`: containers are added to a pod that runs."""
+
+    def prepare(new: Obj, old: Obj) -> None:
+        added = (new.get("spec") or {}).get("ephemeralContainers") or []
+        _keep(new, old)
+        new["spec"] = {**old["spec"], "ephemeralContainers": added}
+        bump_generation(new, old)
+
+    def validate(_resource: Resource, new: Obj, old: Obj) -> list[FieldError]:
+        errors: list[FieldError] = []
+        validate_ephemeral_containers(new, old, errors)
+        return errors
+
+    return await _modified(chain, user, call, prepare, validate)
+
+
+async def resize(chain: Chain, user: User, call: Call) -> Answer:
+    """What containers ask for and may use; the node makes it so, or says why not."""
+
+    def prepare(new: Obj, old: Obj) -> None:
+        resized(new, old)
+        _keep(new, old)
+        bump_generation(new, old)
+
+    def validate(_resource: Resource, new: Obj, old: Obj) -> list[FieldError]:
+        errors: list[FieldError] = []
+        validate_resize(new, old, errors)
+        return errors
+
+    return await _modified(chain, user, call, prepare, validate)
+
+
+def resized(new: Obj, old: Obj) -> None:
+    """The old spec with the new resources. Containers that were added, removed or renamed stay as
+    they are sent: validation names them."""
+    spec = new.get("spec") or {}
+    lists = ("containers", "initContainers")
+    if any(_names(spec, kind) != _names(old["spec"], kind) for kind in lists):
+        return
+    new["spec"] = {**old["spec"]}
+    for kind in lists:
+        if old["spec"].get(kind):
+            pairs = zip(old["spec"][kind], spec[kind], strict=True)
+            new["spec"][kind] = [_with_resources(was, given) for was, given in pairs]
+
+
+def _names(spec: Obj, kind: str) -> list[str]:
+    return [one.get("name") or "" for one in spec.get(kind) or ()]
+
+
+def _with_resources(was: Obj, given: Obj) -> Obj:
+    new = {**was, "resources": copy_of(given.get("resources") or {})}
+    if given.get("resizePolicy"):
+        new["resizePolicy"] = copy_of(given["resizePolicy"])
+    return new
+
+
+def _keep(new: Obj, old: Obj) -> None:
+    meta = meta_of(new)
+    own = {key: meta[key] for key in _OF_THIS_WRITE if key in meta}
+    new["metadata"] = {**copy_of(meta_of(old)), **own}
+    new["status"] = old.get("status") or {}
+
+
+async def _modified(
+    chain: Chain, user: User, call: Call, prepare: Prepare, validate: Validate
+) -> Answer:
+    warnings: list[str] = []
+    given = decoded(chain.parts.schema, call, warnings) if call.verb == "update" else None
+    if given is None:
+        check_options(call)
+
+    def of_put(_old: Obj) -> Obj:
+        assert given is not None
+        check_names(call, given)
+        return {**given, "metadata": dict(meta_of(given))}
+
+    def of_patch(old: Obj) -> Obj:
+        if call.options.patch_type == "apply":
+            new = chain.ownership.applied(user, call, old, warnings, chain.parts.clock.now())
+        else:
+            new = patched(chain.parts.schema, call, old, warnings)
+        check_names(call, new)
+        return new
+
+    change: Change = of_patch if given is None else of_put
+
+    def defaulted(old: Obj) -> Obj:
+        new = change(old)
+        apply_defaults(call.resource, new)
+        return new
+
+    answer = await chain.modify(user, call, defaulted, prepare, validate)
+    answer.warnings = [*dict.fromkeys(warnings), *answer.warnings]
+    return answer

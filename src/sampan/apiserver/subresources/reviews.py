@@ -1,0 +1,150 @@
+"""Reviews: questions about who I am and what is allowed. Nothing is stored.
+
+Job: SelfSubjectReview, TokenReview, and the access reviews, answered by the chain's own parts.
+"""
+
+from sampan.api.calls import Answer, Call
+from sampan.api.errors import BadRequest, invalid, invalid_value, required
+from sampan.api.objects import Obj
+from sampan.apiserver.authn.tokens import BadToken
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.authz.chain import Attributes
+from sampan.apiserver.chain import Chain
+from sampan.apiserver.write.decoding import decoded
+
+GROUP = "authorization.k8s.io"
+_OF_RESOURCES = ("verbs", "apiGroups", "resources", "resourceNames")
+
+
+async def self_subject_review(chain: Chain, user: User, call: Call) -> Answer:
+    review = decoded(chain.parts.schema, call, [])
+    review["status"] = {"userInfo": user_info(user)}
+    return Answer(review, code=201)
+
+
+async def token_review(chain: Chain, user: User, call: Call) -> Answer:
+    review = decoded(chain.parts.schema, call, [])
+    spec = review.get("spec") or {}
+    if not spec.get("token"):
+        raise invalid("TokenReview", "authentication.k8s.io", "", [required("spec.token")])
+    audiences = tuple(spec.get("audiences") or ())
+    try:
+        found = await chain.parts.authentication.token_user(spec["token"], audiences)
+    except BadToken as error:
+        review["status"] = {"user": {}, "error": str(error)}
+        return Answer(review, code=201)
+    shown = list(audiences or chain.parts.settings.token_audiences)
+    review["status"] = {"authenticated": True, "user": user_info(found), "audiences": shown}
+    return Answer(review, code=201)
+
+
+async def self_access_review(chain: Chain, user: User, call: Call) -> Answer:
+    review = decoded(chain.parts.schema, call, [])
+    return await _reviewed(chain, review, user)
+
+
+async def access_review(chain: Chain, user: User, call: Call) -> Answer:
+    review = decoded(chain.parts.schema, call, [])
+    spec = review.get("spec") or {}
+    extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
+    groups = tuple(spec.get("groups") or ())
+    if not spec.get("user") and not groups:
+        why = "at least one of user or group must be specified"
+        raise invalid(review["kind"], GROUP, "", [invalid_value("spec.user", "", why)])
+    asked = User(spec.get("user") or "", groups, spec.get("uid") or "", extra)
+    return await _reviewed(chain, review, asked)
+
+
+async def self_rules_review(chain: Chain, user: User, call: Call) -> Answer:
+    """kubectl auth can-i --list."""
+    review = decoded(chain.parts.schema, call, [])
+    namespace = (review.get("spec") or {}).get("namespace")
+    if not namespace:
+        raise BadRequest("no namespace on request")
+    known = chain.parts.authorization.rules(user, namespace)
+    status: Obj = {"resourceRules": [], "nonResourceRules": [], "incomplete": known.incomplete}
+    for rule in known.rules:
+        if rule.get("resources"):
+            status["resourceRules"].append(_fields(rule, _OF_RESOURCES))
+        if rule.get("nonResourceURLs"):
+            status["nonResourceRules"].append(_fields(rule, ("verbs", "nonResourceURLs")))
+    if known.trouble:
+        status["evaluationError"] = known.trouble
+    review["status"] = status
+    return Answer(review, code=201)
+
+
+def _fields(rule: Obj, names: tuple[str, ...]) -> Obj:
+    return {name: rule[name] for name in names if rule.get(name)}
+
+
+async def local_access_review(chain: Chain, user: User, call: Call) -> Answer:
+    """Like a SubjectAccessReview, but about the request's own namespace."""
+    review = decoded(chain.parts.schema, call, [])
+    asked = (review.get("spec") or {}).get("resourceAttributes")
+    if not isinstance(asked, dict):
+        why = "disallowed on this kind of request"
+        wrong = invalid_value("spec.nonResourceAttributes", "", why)
+        raise invalid("LocalSubjectAccessReview", GROUP, "", [wrong])
+    if asked.get("namespace") != call.namespace:
+        why = f"must match metadata.namespace: {call.namespace}"
+        wrong = invalid_value(
+            "spec.resourceAttributes.namespace", asked.get("namespace") or "", why
+        )
+        raise invalid("LocalSubjectAccessReview", GROUP, "", [wrong])
+    return await access_review(chain, user, call)
+
+
+async def _reviewed(chain: Chain, review: Obj, user: User) -> Answer:
+    spec = review.get("spec") or {}
+    of_resource, of_path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if (of_resource is None) == (of_path is None):
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        raise invalid(review["kind"], GROUP, "", [required("spec", why)])
+    asked = _asked(user, of_resource, of_path)
+    allowed, denied, reason = await chain.parts.authorization.review(asked)
+    status: Obj = {"allowed": allowed}
+    if denied:
+        status["denied"] = True
+    if reason:
+        status["reason"] = reason
+    review["status"] = status
+    return Answer(review, code=201)
+
+
+def _asked(user: User, of_resource: Obj | None, of_path: Obj | None) -> Attributes:
+    if of_resource is None:
+        asked = of_path or {}
+        return Attributes(user, asked.get("verb") or "", path=asked.get("path") or "")
+    return Attributes(
+        user,
+        of_resource.get("verb") or "",
+        of_resource.get("group") or "",
+        of_resource.get("resource") or "",
+        of_resource.get("subresource") or "",
+        of_resource.get("namespace") or "",
+        of_resource.get("name") or "",
+        "",
+        _field_selector(of_resource.get("fieldSelector") or {}),
+    )
+
+
+def _field_selector(given: Obj) -> str:
+    """The raw text, or the requirements written as one."""
+    if given.get("rawSelector"):
+        return str(given["rawSelector"])
+    return ",".join(
+        f"{one.get('key')}{'=' if one.get('operator') == 'In' else '!='}{one['values'][0]}"
+        for one in given.get("requirements") or ()
+        if one.get("operator") in ("In", "NotIn") and len(one.get("values") or ()) == 1
+    )
+
+
+def user_info(user: User) -> Obj:
+    shown: Obj = {"username": user.name}
+    if user.uid:
+        shown["uid"] = user.uid
+    shown["groups"] = list(user.groups)
+    if user.extra:
+        shown["extra"] = {key: list(values) for key, values in user.extra.items()}
+    return shown

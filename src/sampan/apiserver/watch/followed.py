@@ -1,0 +1,30 @@
+"""A look over the watch cache's shoulder: called in the very step that changes a kind.
+
+Job: hand every change of a kind to a function; no queue, no task, no waiting.
+Invariant: what is told is told before anybody can read the changed kind.
+"""
+
+from collections.abc import Callable
+
+from sampan.api.calls import Item
+from sampan.apiserver.watch.watch_cache import KindCache, Record, Watcher
+
+# (before, now): None where it was not there, or is not there any more.
+Changed = Callable[[Item | None, Item | None], None]
+
+
+class Follower(Watcher):
+    def __init__(self, changed: Changed, reloaded: Callable[[], None]) -> None:
+        super().__init__("", None, 0, 0)
+        self._changed, self._reloaded = changed, reloaded
+
+    def offer(self, record: Record) -> None:
+        self._changed(record.before, record.now)
+
+    def end(self) -> None:
+        """The kind is read anew: nothing that was known of it holds."""
+        self._reloaded()
+
+
+def follow(kind: KindCache, changed: Changed, reloaded: Callable[[], None]) -> None:
+    kind.watch(Follower(changed, reloaded), None, lambda _: "")

@@ -1,0 +1,385 @@
+"""The watch cache: every object parsed and serialised once, and every change told to who watches.
+
+Job: follow the store with one watch, keep the newest items of each kind and a window of recent
+    changes, hand changes to watchers.
+Invariant: items, windows and watchers of a kind move together, in order of revision, in one step
+    without an await: a reader never sees half a change.
+Invariant: a watcher that does not keep up is cut; it never makes another one wait.
+Owner: the feed task; everything else only reads, or waits until a revision has been reached.
+"""
+
+import asyncio
+import heapq
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import count
+
+from sampan.api.calls import Event, Item
+from sampan.api.errors import Expired, ServiceUnavailable, Timeout
+from sampan.api.objects import Obj
+from sampan.apiserver.watch.sharing import SharedValues
+from sampan.apiserver.write.stored_form import at_revision, item_from, share_parts
+from sampan.core.clock import Clock
+from sampan.core.log import get_logger
+from sampan.core.tasks import Tasks
+from sampan.store.contract import Change, Compacted, Store, StoreClosed, StoreError
+
+log = get_logger(__name__)
+
+ROOT = "/registry/"
+WINDOW_LEAST = 128  # records kept however old they are
+WINDOW_MOST = 8192
+LINES_KEPT = 256  # of the newest records: by then everybody who keeps up has sent them
+WINDOW_SECONDS = 75.0  # as upstream's cacher: what is younger is kept, up to the bound
+
+Matches = Callable[[Item], bool]
+Trigger = tuple[str, str]  # (field, value): only changes of objects that have it wake the watcher
+
+
+class Record:
+    """One change of one object, as all watchers of its kind share it."""
+
+    __slots__ = ("_added", "_deleted", "_modified", "at_seconds", "before", "now", "revision")
+
+    def __init__(
+        self, revision: int, now: Item | None, before: Item | None, at_seconds: float
+    ) -> None:
+        self.revision = revision
+        self.now = now  # None: deleted
+        self.before = before
+        self.at_seconds = at_seconds
+        # Made for the first who sees it as such; a dict would be the largest part of a record.
+        self._added: Event | None = None
+        self._modified: Event | None = None
+        self._deleted: Event | None = None
+
+    def event(self, matches: Matches | None) -> Event | None:
+        """What a watcher sees of it: entering a selection is ADDED, leaving it is DELETED."""
+        now, before = self.now, self.before
+        inside = now is not None and (matches is None or matches(now))
+        was_inside = before is not None and (matches is None or matches(before))
+        if inside:
+            assert now is not None
+            if was_inside:
+                if self._modified is None:
+                    self._modified = Event("MODIFIED", now)
+                return self._modified
+            if self._added is None:
+                self._added = Event("ADDED", now)
+            return self._added
+        if was_inside:
+            assert before is not None
+            if self._deleted is None:
+                self._deleted = Event("DELETED", at_revision(before, self.revision))
+            return self._deleted
+        return None
+
+    def forget_lines(self) -> None:
+        for event in (self._added, self._modified, self._deleted):
+            if event is not None:
+                event.forget_line()
+
+
+class Watcher:
+    """A bounded queue of events between the feed and one reader."""
+
+    def __init__(self, namespace: str, matches: Matches | None, after: int, bound: int) -> None:
+        self.namespace = namespace
+        self.trigger: Trigger | None = None
+        self.closed = False
+        self.cut = False  # closed because it was too slow
+        self._matches = matches
+        self._after = after
+        self._bound = bound
+        self._events: list[Event] = []
+        self._waiter: asyncio.Future[None] | None = None
+
+    def offer(self, record: Record) -> None:
+        if record.revision <= self._after or self.closed:
+            return
+        event = record.event(self._matches)
+        if event is None:
+            return
+        if len(self._events) >= self._bound:
+            self.cut = True
+            self.end()
+            return
+        self._events.append(event)
+        self.wake()
+
+    def put(self, events: Iterable[Event]) -> None:
+        """Events of our own making (initial state); they do not count against the bound."""
+        self._events.extend(events)
+        self.wake()
+
+    def take(self) -> list[Event]:
+        events, self._events = self._events, []
+        return events
+
+    async def wait(self) -> None:
+        """Until there is something to look at: an event, a wake-up, the end."""
+        if self._events or self.closed:
+            return
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def end(self) -> None:
+        self.closed = True
+        self.wake()
+
+
+class KindCache:
+    """All objects of one kind, keyed by `namespace/name` or `name`."""
+
+    def __init__(self, start_revision: int) -> None:
+        self.items: dict[str, Item] = {}
+        self.changed_revision = start_revision  # of the newest change of this kind
+        self._keys: list[str] = []  # sorted, as the store's range reads are
+        self._window: deque[Record] = deque()
+        self._newest: deque[Record] = deque()  # those whose events keep their lines
+        self._window_start = start_revision  # every later record is in the window
+        self._watchers: dict[Trigger | None, set[Watcher]] = {}
+        self._trigger_fields: dict[str, Callable[[Obj], str]] = {}
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def keys(self, namespace: str = "") -> list[str]:
+        """Sorted; a copy."""
+        if not namespace:
+            return list(self._keys)
+        first = bisect_left(self._keys, namespace + "/")
+        last = bisect_left(self._keys, namespace + "0")  # "0" is the character after "/"
+        return self._keys[first:last]
+
+    def select(self, namespace: str, matches: Matches | None) -> list[Item]:
+        items = self.items
+        found = [items[key] for key in self.keys(namespace)]
+        return found if matches is None else [item for item in found if matches(item)]
+
+    def load(self, items: Iterable[Item], revision: int) -> None:
+        """Start over from a full read; whoever watches must list again."""
+        self.end_watchers()
+        self.items = {item.key: item for item in items}
+        self._keys = sorted(self.items)
+        self._window.clear()
+        self._newest.clear()
+        self._window_start = self.changed_revision = revision
+
+    def change(self, key: str, revision: int, item: Item | None, at_seconds: float) -> None:
+        before = self.items.get(key)
+        if item is not None:
+            if before is None:
+                insort(self._keys, key)
+            self.items[key] = item
+        elif before is not None:
+            del self.items[key]
+            del self._keys[bisect_left(self._keys, key)]
+        self.changed_revision = revision
+        record = Record(revision, item, before, at_seconds)
+        self._keep(record)
+        for watcher in self._concerned(key, record):
+            watcher.offer(record)
+
+    def watch(self, watcher: Watcher, trigger: Trigger | None, get: Callable[[Obj], str]) -> None:
+        """Tell `watcher` of what comes. With a trigger only of objects that have or had it."""
+        if trigger is not None:
+            self._trigger_fields[trigger[0]] = get
+        watcher.trigger = trigger
+        self._watchers.setdefault(trigger, set()).add(watcher)
+
+    def replay(self, watcher: Watcher, after: int, current: int) -> None:
+        """Offer what happened after a revision; Expired where that is not known any more."""
+        if after < self._window_start:
+            raise Expired(f"too old resource version: {after} ({self._window_start})")
+        for record in self._window:
+            if record.revision > after and _in_namespace(record, watcher.namespace):
+                watcher.offer(record)
+
+    def forget(self, watcher: Watcher) -> None:
+        watchers = self._watchers.get(watcher.trigger)
+        if watchers is not None:
+            watchers.discard(watcher)
+            if not watchers:
+                del self._watchers[watcher.trigger]
+
+    def end_watchers(self) -> None:
+        for watchers in self._watchers.values():
+            for watcher in watchers:
+                watcher.end()
+
+    def watcher_count(self) -> int:
+        return sum(len(watchers) for watchers in self._watchers.values())
+
+    def _keep(self, record: Record) -> None:
+        self._newest.append(record)
+        if len(self._newest) > LINES_KEPT:
+            self._newest.popleft().forget_lines()
+        window = self._window
+        window.append(record)
+        while len(window) > WINDOW_LEAST and (
+            len(window) > WINDOW_MOST or window[0].at_seconds < record.at_seconds - WINDOW_SECONDS
+        ):
+            self._window_start = window.popleft().revision
+
+    def _concerned(self, key: str, record: Record) -> Iterable[Watcher]:
+        if not self._watchers:
+            return ()
+        namespace = key.partition("/")[0] if "/" in key else ""
+        found = list(self._watchers.get(None, ()))
+        for field, get in self._trigger_fields.items():
+            values = {get(item.obj) for item in (record.now, record.before) if item is not None}
+            for value in values:
+                found.extend(self._watchers.get((field, value), ()))
+        return [one for one in found if not one.namespace or one.namespace == namespace]
+
+
+class WatchCache:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self.revision = 0
+        self._store = store
+        self._clock = clock
+        self._kinds: dict[str, KindCache] = {}
+        self._handed: dict[tuple[str, bytes], Obj] = {}
+        self._sharing = SharedValues()
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._ticket = count()
+        self._tasks = Tasks("watch-cache")
+        self.stopped = False
+
+    async def start(self) -> None:
+        await self._load()
+        self._tasks.supervise("feed", self._follow)
+
+    async def stop(self) -> None:
+        self.stopped = True
+        self.end_watchers()
+        await self._tasks.stop()
+        self._fail_waiting()
+
+    def end_watchers(self) -> None:
+        for kind in self._kinds.values():
+            kind.end_watchers()
+
+    def kind(self, prefix: str) -> KindCache:
+        """The cache of `/registry/pods/`; one that nobody has written to yet is empty."""
+        cache = self._kinds.get(prefix)
+        if cache is None:
+            cache = self._kinds[prefix] = KindCache(self.revision)
+        return cache
+
+    def sizes(self) -> dict[str, int]:
+        return {prefix: len(cache) for prefix, cache in self._kinds.items()}
+
+    def hand_over(self, key: str, value: bytes, obj: Obj) -> None:
+        """The writer's own parsed form of what it is about to write, so that it is not parsed
+        again when the store reports it."""
+        self._handed[key, value] = obj
+
+    def take_back(self, key: str, value: bytes) -> None:
+        self._handed.pop((key, value), None)
+
+    async def reached(self, revision: int) -> None:
+        """Wait until every change up to `revision` is in the cache."""
+        if self.revision >= revision:
+            return
+        if self.stopped:
+            raise ServiceUnavailable("the server is shutting down")
+        future = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (revision, next(self._ticket), future))
+        await future
+
+    async def fresh(self) -> None:
+        """Wait until a read from the cache is as new as one from the store would be."""
+        if self._store.shared:
+            await self._caught_up_with_others()
+        elif self.revision < self._store.revision:
+            await self.reached(self._store.revision)
+
+    async def _caught_up_with_others(self) -> None:
+        try:
+            await self.reached(await self._store.current_revision())
+        except StoreClosed as error:
+            raise ServiceUnavailable("the server's store is closed") from error
+        except StoreError as error:
+            raise Timeout(f"the server's store does not answer: {error}") from error
+
+    async def _load(self) -> None:
+        page = await self._store.range(ROOT)
+        found: dict[str, list[Item]] = {prefix: [] for prefix in self._kinds}
+        for entry in page.entries:
+            prefix, key = split_key(entry.key)
+            item = item_from(key, entry.value, entry.revision, None)
+            share_parts(item, None, self._sharing)
+            found.setdefault(prefix, []).append(item)
+        for prefix, items in found.items():
+            self.kind(prefix).load(items, page.revision)
+        self._advance(page.revision)
+
+    async def _follow(self) -> None:
+        try:
+            while True:
+                try:
+                    await self._take_changes()
+                except Compacted as error:
+                    log.warning("the watch cache fell behind and reads all again", error=error)
+                    await self._load()
+        except StoreClosed:
+            self.stopped = True
+            self.end_watchers()
+            self._fail_waiting()
+
+    async def _take_changes(self) -> None:
+        watch = self._store.watch(ROOT, self.revision, progress=True)
+        try:
+            async for changes in watch:
+                now = self._clock.monotonic()
+                for change in changes:
+                    self._apply(change, now)
+                self._advance(watch.position)
+        finally:
+            watch.close()
+
+    def _apply(self, change: Change, now: float) -> None:
+        prefix, key = split_key(change.key)
+        kind, entry = self.kind(prefix), change.entry
+        item = None
+        if entry is not None:
+            obj = self._handed.pop((entry.key, entry.value), None)
+            item = item_from(key, entry.value, entry.revision, obj)
+            share_parts(item, kind.items.get(key), self._sharing)
+        kind.change(key, change.revision, item, now)
+
+    def _advance(self, revision: int) -> None:
+        self.revision = revision
+        while self._waiting and self._waiting[0][0] <= revision:
+            future = heapq.heappop(self._waiting)[2]
+            if not future.done():
+                future.set_result(None)
+
+    def _fail_waiting(self) -> None:
+        for _, _, future in self._waiting:
+            if not future.done():
+                future.set_exception(ServiceUnavailable("the server is shutting down"))
+        self._waiting.clear()
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """`/registry/pods/default/web` → (`/registry/pods/`, `default/web`)."""
+    end = key.index("/", len(ROOT)) + 1
+    return key[:end], key[end:]
+
+
+def _in_namespace(record: Record, namespace: str) -> bool:
+    if not namespace:
+        return True
+    item = record.now or record.before
+    return item is not None and item.key.startswith(namespace + "/")

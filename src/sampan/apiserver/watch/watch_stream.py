@@ -1,0 +1,122 @@
+"""One open watch: where it starts, its bookmarks, its end.
+
+Job: join initial state, replayed and live events into one stream for one reader.
+Invariant: nothing between the initial state and the first live event is lost or seen twice.
+"""
+
+import asyncio
+import random
+
+import orjson
+
+from sampan.api.calls import Call, Event, Item
+from sampan.api.errors import Expired
+from sampan.api.objects import Obj
+from sampan.apiserver.http.request import check_list_options, revision_number
+from sampan.apiserver.registry.generic import Registry
+from sampan.apiserver.registry.reads import wait_for
+from sampan.apiserver.registry.selection import Selection
+from sampan.apiserver.settings import ApiServerSettings
+from sampan.apiserver.watch.watch_cache import KindCache, Watcher
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class WatchStream:
+    """`next` gives events as they come; an empty list is the end."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        call: Call,
+        watcher: Watcher,
+        lifetime_seconds: float,
+        bookmark_seconds: float,
+    ) -> None:
+        self._cache = registry.cache
+        self._kind: KindCache = registry.kind(call.resource)
+        self._call = call
+        self._watcher = watcher
+        self._bookmark_seconds = bookmark_seconds
+        self._bookmark_due = False
+        self._over = False
+        loop = asyncio.get_running_loop()
+        self._end_timer = loop.call_later(lifetime_seconds, self._end)
+        self._bookmark_timer: asyncio.TimerHandle | None = None
+        if call.options.allow_bookmarks:
+            self._bookmark_timer = loop.call_later(bookmark_seconds, self._bookmark)
+
+    async def next(self) -> list[Event]:
+        while True:
+            events = self._watcher.take()
+            if events:
+                return events
+            if self._over or self._watcher.closed:
+                if self._watcher.cut:
+                    raise Expired("the watch was too slow and missed events: list again")
+                return []
+            if self._bookmark_due:
+                self._bookmark_due = False
+                return [bookmark(self._call, self._cache.revision, initial_end=False)]
+            await self._watcher.wait()
+
+    def close(self) -> None:
+        self._over = True
+        self._end_timer.cancel()
+        if self._bookmark_timer is not None:
+            self._bookmark_timer.cancel()
+        self._kind.forget(self._watcher)
+        self._watcher.end()
+
+    def _end(self) -> None:
+        self._over = True
+        self._watcher.wake()
+
+    def _bookmark(self) -> None:
+        self._bookmark_due = True
+        self._watcher.wake()
+        self._bookmark_timer = asyncio.get_running_loop().call_later(
+            self._bookmark_seconds, self._bookmark
+        )
+
+
+async def open_watch(
+    registry: Registry,
+    call: Call,
+    selection: Selection,
+    settings: ApiServerSettings,
+    rng: random.Random,
+) -> WatchStream:
+    """Raises Expired where the start is older than what is kept."""
+    options = call.options
+    check_list_options(options, watch=True)
+    revision = options.resource_version
+    from_state = revision in ("", "0") or options.send_initial_events
+    if from_state:
+        await wait_for(registry, revision)
+    cache, kind = registry.cache, registry.kind(call.resource)
+    # From here to the return there is no await: state, replay and live events join seamlessly.
+    after = cache.revision if from_state else revision_number(revision)
+    watcher = Watcher(call.namespace, selection.matches, after, settings.watcher_buffer_events)
+    if from_state:
+        found = kind.select(call.namespace, selection.matches)
+        watcher.put([Event("ADDED", item) for item in found])
+        if options.send_initial_events and options.allow_bookmarks:
+            watcher.put([bookmark(call, cache.revision, initial_end=True)])
+    else:
+        kind.replay(watcher, after, cache.revision)
+    kind.watch(watcher, selection.trigger, selection.trigger_getter)
+    lifetime = float(options.timeout_seconds) or settings.watch_timeout_seconds * (
+        1.0 + rng.random()
+    )
+    return WatchStream(registry, call, watcher, lifetime, settings.watch_bookmark_seconds)
+
+
+def bookmark(call: Call, revision: int, *, initial_end: bool) -> Event:
+    """An object with nothing but a resourceVersion (and the mark that ends the initial state)."""
+    metadata: Obj = {"resourceVersion": str(revision), "creationTimestamp": None}
+    if initial_end:
+        metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
+    resource = call.resource
+    obj: Obj = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+    return Event("BOOKMARK", Item("", revision, obj, orjson.dumps(obj)))

@@ -1,0 +1,59 @@
+"""From a body to an object of the kind that is expected.
+
+Job: kind and version must fit; unknown and duplicate fields by fieldValidation. Pure.
+Invariant: what comes out shares nothing with what came in.
+"""
+
+from sampan.api.calls import Call
+from sampan.api.errors import BadRequest
+from sampan.api.objects import Obj
+from sampan.api.resources import Resource
+from sampan.api.schema.published import Schema, strict_error
+
+
+def expected_kind(resource: Resource, subresource: str) -> tuple[str, str]:
+    """(apiVersion, kind) of the body of a call."""
+    row = resource.subresource(subresource) if subresource else None
+    if row is None or not row.kind:
+        return resource.api_version, resource.kind
+    return (f"{row.group}/{row.version}" if row.group else row.version), row.kind
+
+
+def decoded(schema: Schema, call: Call, warnings: list[str]) -> Obj:
+    """Raises BadRequest."""
+    api_version, kind = expected_kind(call.resource, call.subresource)
+    return checked(schema, call, api_version, kind, call.body, warnings)
+
+
+def checked(
+    schema: Schema, call: Call, api_version: str, kind: str, body: object, warnings: list[str]
+) -> Obj:
+    if not isinstance(body, dict):
+        raise BadRequest(
+            f"the object provided is unrecognized (must be of type {kind}): couldn't get "
+            "version/kind; json parse error"
+        )
+    given_kind = body.get("kind") or kind
+    given_version = body.get("apiVersion") or api_version
+    if given_kind != kind:
+        version = str(given_version).rpartition("/")[2]
+        raise BadRequest(
+            f'{given_kind} in version "{version}" cannot be handled as a {kind}: '
+            f"converting to {kind}: unknown conversion"
+        )
+    if given_version != api_version:
+        raise BadRequest(
+            f"the API version in the data ({given_version}) does not match the expected API "
+            f"version ({api_version})"
+        )
+    if schema.name_of(api_version, kind) is None:
+        return {**body, "apiVersion": api_version, "kind": kind}
+    found = schema.check(api_version, kind, body)
+    obj = found.obj
+    obj["apiVersion"], obj["kind"] = api_version, kind
+    problems = [*call.problems, *found.unknown]
+    if problems and call.options.field_validation == "Strict":
+        raise strict_error(api_version, kind, problems)
+    if problems and call.options.field_validation == "Warn":
+        warnings.extend(problems)
+    return obj

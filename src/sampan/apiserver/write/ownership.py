@@ -1,0 +1,227 @@
+"""Who owns which field, on the way of a write.
+
+Job: know who writes through which door, and keep metadata.managedFields; server-side apply. Pure,
+    given the time.
+Invariant: managedFields is the server's: what a caller sends there is read by api.managed_fields
+    and never stored as it came.
+"""
+
+from dataclasses import replace
+
+import orjson
+
+from sampan.api.apply.field_schema import FieldSchema
+from sampan.api.apply.field_sets import FieldSet, Patterns
+from sampan.api.apply.field_types import Struct
+from sampan.api.apply.managed_fields import (
+    UNOWNED_METADATA,
+    UPDATE,
+    Writer,
+    after_write,
+    entries_of,
+    manager_from_user_agent,
+    new_entry,
+    same_but_times,
+)
+from sampan.api.apply.merge import apply, not_mergeable
+from sampan.api.calls import Call
+from sampan.api.errors import BadRequest, field_forbidden, invalid, required
+from sampan.api.objects import Obj, copy_of, time_text
+from sampan.api.rules.scale import SCALE_VERSION, object_entries, scale_entries, scale_of
+from sampan.api.schema.published import Schema, strict_error
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.http.request import manager_errors
+from sampan.apiserver.watch.sharing import Remembered, SharedValues
+from sampan.apiserver.write.decoding import expected_kind
+
+# Written by the server on behalf of somebody: nobody comes to own these changes.
+_UNOWNED = frozenset({"binding", "eviction"})
+_STATUS_LIKE = frozenset({"approval", "status"})
+# Metadata that a status write does not change, besides everything that is no metadata.
+_NOT_BY_STATUS = {
+    "deployments.apps": ("labels",),
+    "pods": ("deletionTimestamp", "ownerReferences"),
+}
+# All that these change, whatever else is sent. As pod/strategy.go's reset fields.
+_RESIZED = {"*": {"f:resources": None, "f:resizePolicy": None}}
+_INCLUDED: dict[str, Patterns] = {
+    "ephemeralcontainers": {"f:spec": {"f:ephemeralContainers": None}},
+    "resize": {"f:spec": {"f:containers": _RESIZED, "f:initContainers": _RESIZED}},
+}
+_SCALE_FIELDS: Patterns = {"f:spec": {"f:replicas": None}}
+_NODE = "system:node:"
+
+
+class Ownership:
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._fields = FieldSchema(schema)
+        self._ignored: dict[tuple[str, str, str], FieldSet] = {}
+        self._sets = SharedValues()
+        self._created = Remembered()
+
+    def created(self, user: User, call: Call, obj: Obj, now: float) -> None:
+        """Of an object with its defaults, before admission has changed it (as upstream)."""
+        if call.options.patch_type == "apply":
+            return  # `applied` has done it
+        meta = obj["metadata"]
+        meta.pop("managedFields", None)
+        writer = self._writer(user, call, now)
+        fields = self._created_fields(obj, writer)
+        if fields:
+            meta["managedFields"] = [new_entry(writer, UPDATE, fields)]
+
+    def _created_fields(self, obj: Obj, writer: Writer) -> FieldSet:
+        """All that its maker owns. The same for all that are made from one template, but for what
+        nobody owns."""
+        meta = obj["metadata"]
+        owned = {key: value for key, value in meta.items() if key not in UNOWNED_METADATA}
+        text = orjson.dumps({**obj, "metadata": owned})
+        found: FieldSet | None = self._created.get(text)
+        if found is None:
+            made = after_write(self._fields, {}, obj, writer)
+            found = self._sets.shared(made[0]["fieldsV1"]) if made else {}
+            self._created.keep(text, found)
+        return found
+
+    def updated(self, user: User, call: Call, new: Obj, old: Obj, now: float) -> None:
+        if call.options.patch_type == "apply":
+            return
+        if call.subresource in _UNOWNED:
+            self.own(new, [*entries_of(new)], old)  # nobody's; but a copy may share its sets
+            return
+        self.own(new, after_write(self._fields, old, new, self._writer(user, call, now)), old)
+
+    def applied(self, user: User, call: Call, live: Obj, warnings: list[str], now: float) -> Obj:
+        """A new object; `live` is {} where there is none. Raises BadRequest, Conflict."""
+        config = self._configuration(call, warnings)
+        writer = self._writer(user, call, now)
+        result = apply(self._fields, live, config, writer, call.options.force)
+        new: Obj = copy_of({key: one for key, one in result.obj.items() if key != "metadata"})
+        new["metadata"] = copy_of({**result.obj["metadata"], "managedFields": None})
+        self.own(new, result.entries, live)
+        return new
+
+    def applied_scale(
+        self, user: User, call: Call, live: Obj, warnings: list[str], now: float
+    ) -> tuple[Obj, list[Obj]]:
+        """The Scale that `live` shall have, and the entries of `live` then. A Scale is merged as
+        one, among those who own the number. Raises BadRequest, Conflict."""
+        config = self._configuration(call, warnings)
+        writer = replace(
+            self._writer(user, call, now), api_version=SCALE_VERSION, included=_SCALE_FIELDS
+        )
+        scale, before = scale_of(live), entries_of(live)
+        scale["metadata"]["managedFields"] = scale_entries(before)
+        result = apply(self._fields, scale, config, writer, call.options.force)
+        entries = object_entries(before, result.entries, call.resource.api_version)
+        return result.obj, entries
+
+    def own(self, obj: Obj, entries: list[Obj], live: Obj) -> None:
+        """Make these the entries of `obj`, which `live` becomes."""
+        meta = obj["metadata"]
+        if not entries:
+            meta.pop("managedFields", None)
+            return
+        known = {id(one) for one in entries_of(live)}
+        for entry in entries:
+            if id(entry) not in known:  # made for this write: still ours to change
+                entry["fieldsV1"] = self._sets.shared(entry["fieldsV1"])
+        meta["managedFields"] = entries
+
+    def _configuration(self, call: Call, warnings: list[str]) -> Obj:
+        api_version, kind = expected_kind(call.resource, call.subresource)
+        body = call.body
+        if not isinstance(body, dict):
+            raise BadRequest("error decoding YAML: the configuration must be an object")
+        given = body.get("apiVersion") or ""
+        if given != api_version:
+            raise BadRequest(
+                "Incorrect version specified in apply patch. Specified patch version: "
+                f"{given}, expected: {api_version}"
+            )
+        if body.get("kind") != kind:
+            raise BadRequest(
+                f"Incorrect kind specified in apply patch: {body.get('kind')}, expected: {kind}"
+            )
+        if call.problems and call.options.field_validation == "Strict":
+            raise strict_error(api_version, kind, list(call.problems))
+        if call.options.field_validation == "Warn":
+            warnings.extend(call.problems)
+        found = self._schema.check(api_version, kind, body)
+        config = {**found.obj, "apiVersion": api_version, "kind": kind}
+        config.setdefault("metadata", {})
+        if found.unknown:
+            names = [one.partition('"')[2].rstrip('"') for one in found.unknown]
+            raise not_mergeable(config, [f".{one}: field not declared in schema" for one in names])
+        return config
+
+    def _writer(self, user: User, call: Call, now: float) -> Writer:
+        options, resource = call.options, call.resource
+        manager = options.field_manager or manager_from_user_agent(call.agent)
+        return Writer(
+            manager or _manager_of(user),
+            resource.api_version,
+            time_text(now),
+            call.subresource,
+            self._ignored_through(call),
+            _INCLUDED.get(call.subresource),
+        )
+
+    def _ignored_through(self, call: Call) -> FieldSet:
+        resource = call.resource
+        key = (resource.api_version, resource.plural, call.subresource)
+        found = self._ignored.get(key)
+        if found is None:
+            found = self._ignored[key] = self._not_changed_by(call)
+        return found
+
+    def _not_changed_by(self, call: Call) -> FieldSet:
+        resource = call.resource
+        if call.subresource not in _STATUS_LIKE:
+            return {"f:status": {}} if resource.subresource("status") is not None else {}
+        root = self._fields.root(resource.api_version, resource.kind)
+        assert isinstance(root, Struct), resource
+        ignored: FieldSet = {
+            f"f:{key}": {} for key in root.fields if key not in ("metadata", "status")
+        }
+        unchanged = _NOT_BY_STATUS.get(resource.group_resource)
+        if unchanged:
+            ignored["f:metadata"] = {f"f:{key}": {} for key in unchanged}
+        return ignored
+
+
+def check_options(call: Call) -> None:
+    """Of a patch. Raises Invalid."""
+    options = call.options
+    wrong = []
+    if options.patch_type != "apply" and options.force:
+        wrong.append(field_forbidden("force", "may not be specified for non-apply patch"))
+    if options.patch_type == "apply" and not options.field_manager:
+        wrong.append(required("fieldManager", "is required for apply patch"))
+    wrong += manager_errors(options.field_manager)
+    if wrong:
+        raise invalid("PatchOptions", "meta.k8s.io", "", wrong)
+
+
+def settle(new: Obj, old: Obj) -> None:
+    """A write that changes nothing but the time of an entry changes nothing at all."""
+    entries, before = entries_of(new), entries_of(old)
+    if not before or entries is before:
+        return
+    if any(new.get(key) != old.get(key) for key in {*new, *old} if key != "metadata"):
+        return
+    if _rest_of_metadata(new) == _rest_of_metadata(old) and same_but_times(entries, before):
+        new["metadata"]["managedFields"] = before
+
+
+def _rest_of_metadata(obj: Obj) -> Obj:
+    apart = ("managedFields", "resourceVersion")
+    return {key: value for key, value in obj["metadata"].items() if key not in apart}
+
+
+def _manager_of(user: User) -> str:
+    """Of a part that runs inside of this process and has no user agent."""
+    if user.name.startswith(_NODE):
+        return "kubelet"
+    return user.name.rpartition(":")[2] or "unknown"

@@ -1,0 +1,95 @@
+"""How an object lies in the store and in the cache: bytes, and where its revision goes.
+
+Job: canonical JSON without resourceVersion, and the same bytes with a revision spliced in. Pure.
+Invariant: stored bytes begin with apiVersion, kind, metadata, in this order, and metadata is not
+    empty: so the first `"metadata":{` is the object's own, and a revision can be put behind it
+    without parsing.
+"""
+
+import orjson
+
+from sampan.api.calls import Item, PackedItem
+from sampan.api.objects import Obj
+from sampan.apiserver.watch.sharing import SharedValues
+
+_METADATA = b'"metadata":{'
+_REVISION = b'"resourceVersion":"'
+_SELDOM_READ = b'{"apiVersion":"v1","kind":"Event",'
+_FROM_TEMPLATES = b'{"apiVersion":"v1","kind":"Pod",'
+_SHARED_LEVELS = 3  # containers[0].volumeMounts[0]: one of them has a name of the pod's own
+_SHARED_METADATA = ("labels", "annotations", "ownerReferences")
+
+
+def canonical(obj: Obj) -> Obj:
+    """A shallow copy in the order of the stored bytes, with metadata of its own and without a
+    resourceVersion (the store's revision is the only truth about that)."""
+    metadata = dict(obj["metadata"])
+    metadata.pop("resourceVersion", None)
+    ordered: Obj = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
+    for key, value in obj.items():
+        if key not in ordered:
+            ordered[key] = value
+    return ordered
+
+
+def stored_bytes(ordered: Obj) -> bytes:
+    """The bytes of what `canonical` returned."""
+    return orjson.dumps(ordered)
+
+
+def with_revision(value: bytes, revision: int) -> bytes:
+    at = value.index(_METADATA) + len(_METADATA)
+    return b'%b"resourceVersion":"%d",%b' % (value[:at], revision, value[at:])
+
+
+def item_from(key: str, value: bytes, revision: int, obj: Obj | None) -> Item:
+    """The cache's item for stored bytes; `obj` is their parsed form, where the writer had it."""
+    if value.startswith(_SELDOM_READ):
+        return PackedItem(key, revision, with_revision(value, revision))
+    if obj is None:
+        obj = orjson.loads(value)
+    obj["metadata"]["resourceVersion"] = str(revision)
+    return Item(key, revision, obj, with_revision(value, revision))
+
+
+def share_parts(item: Item, before: Item | None, sharing: SharedValues) -> None:
+    """Most of a pod is its template's: containers, volumes, tolerations, labels, owners. Parsed,
+    they take more memory than all that is the pod's own. Of a new item, which nobody has seen."""
+    if not item.data.startswith(_FROM_TEMPLATES):
+        return
+    obj = item.obj
+    spec = obj.get("spec")
+    if spec and (before is None or before.obj.get("spec") is not spec):
+        made = {key: sharing.shared(value, _SHARED_LEVELS) for key, value in spec.items()}
+        if any(made[key] is not value for key, value in spec.items()):
+            obj["spec"] = made
+    metadata = obj["metadata"]
+    for key in _SHARED_METADATA:
+        if key in metadata:
+            metadata[key] = sharing.shared(metadata[key])
+    entries = metadata.get("managedFields")
+    if entries:
+        metadata["managedFields"] = [sharing.shared(entry) for entry in entries]
+
+
+def at_revision(item: Item, revision: int) -> Item:
+    """The same content under a later revision: what a deletion shows of the object."""
+    data = item.data
+    start = data.index(_METADATA) + len(_METADATA) + len(_REVISION)
+    end = data.index(b'"', start)
+    shown = b"%b%d%b" % (data[:start], revision, data[end:])
+    metadata = {**item.obj["metadata"], "resourceVersion": str(revision)}
+    return Item(item.key, revision, {**item.obj, "metadata": metadata}, shown)
+
+
+def same_content(item: Item, value: bytes, ordered: Obj) -> bool:
+    """Whether writing `value`, the bytes of `ordered`, over `item` would change nothing. The same
+    fields in another order are as long, and only then worth a second look."""
+    written = with_revision(value, item.revision)
+    if written == item.data:
+        return True
+    if len(written) != len(item.data):
+        return False
+    stored = dict(item.obj["metadata"])
+    stored.pop("resourceVersion", None)
+    return {**item.obj, "metadata": stored} == ordered

@@ -1,0 +1,313 @@
+"""A whole cluster in one process: every part built, started in order, and stopped in reverse.
+
+Job: settings → parts. Nothing here decides anything about pods.
+Invariant: parts get clients, never each other; each acts under an identity of its own.
+Owner: `sampan up`.
+"""
+
+import errno
+import functools
+import random
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sampan.api.schema.published import Schema
+from sampan.apiserver.authn.user import component
+from sampan.apiserver.server import ApiServer
+from sampan.apiserver.settings import ApiServerSettings
+from sampan.client.contract import Client
+from sampan.client.informer import Informers
+from sampan.client.inprocess import InProcessClient
+from sampan.client.kubeconfig import write_kubeconfig
+from sampan.client.leader_election import Elector, LeaseSettings
+from sampan.cmd.cluster import machine, pki, rotation
+from sampan.cmd.cluster.data_dir import DataDir
+from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, Nodes, choose_nodes
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags.security_settings import server_settings
+from sampan.cmd.settings import SERVICE_CIDR, UpSettings
+from sampan.core.clock import Clock
+from sampan.core.http_server import Server, bound_socket
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks, all_of
+from sampan.core.tls import client_context, server_context
+from sampan.store.compaction import keep_compacted
+from sampan.store.contract import StoreError
+from sampan.store.open import open_store
+
+if TYPE_CHECKING:
+    from sampan.scheduler.settings import Configuration
+
+HTTP_GRACE_SECONDS = 2.0
+FIRST_SERVICE_ADDRESS = "10.96.0.1"
+EVERYWHERE = ("0.0.0.0", "::")
+
+
+class AllInOne:
+    def __init__(
+        self, settings: UpSettings, data: DataDir, progress: Progress, clock: Clock
+    ) -> None:
+        self._settings, self._data, self._progress, self._clock = settings, data, progress, clock
+        self._metrics = Metrics()
+        self._tasks = Tasks("sampan")
+        self._undo = AsyncExitStack()
+        self._pki = pki.Pki(data.pki)
+        self._served: list[rotation.Served] = []
+        self._url = ""
+        self._nodes: Nodes | None = None
+        self._server: ApiServer | None = None
+        self._scheduler_configuration: Configuration | None = None  # where a file was given
+        self._shared = False  # other processes use the same store
+
+    async def start(self) -> None:
+        """Returns when the API answers and every node is Ready; raises CannotStart."""
+        settings = self._settings
+        self._check_controllers()
+        identity = NodeIdentity(
+            name=settings.node_name or machine.node_name(socket.gethostname()),
+            address=settings.node_ip or machine.primary_address(),
+        )
+        if settings.scheduler_config:
+            from sampan.cmd.cluster.schedulers import configuration_in
+
+            # Read before anything is started: a mistake in it is said at once.
+            self._scheduler_configuration = configuration_in(settings.scheduler_config)
+        self._nodes = choose_nodes(settings, self._data, identity, self._progress, self._clock)
+        # A real node's runtime takes longest and needs nothing from the rest: both start at once.
+        await all_of([self._nodes.prepare(), self._start_control_plane(identity)])
+        assert self._server is not None
+        await self._nodes.start(
+            self._client_maker(self._server), self._metrics, self._tls_of_node()
+        )
+
+    async def stop(self) -> None:
+        """readyz fails first; then whoever calls the API goes, then the API, then the store."""
+        if self._server is not None:
+            self._server.wind_down()
+        if self._nodes is not None:
+            await self._nodes.stop()
+        await self._tasks.stop()
+        await self._undo.aclose()
+
+    def hurry(self) -> None:
+        """The user asked twice: give containers no more time."""
+        if self._nodes is not None:
+            self._nodes.hurry()
+
+    async def _start_control_plane(self, identity: NodeIdentity) -> None:
+        self._ensure_certificates(identity)
+        self._server = await self._start_api_server()
+        self._start_scheduler(self._server)
+        self._start_controllers(self._server)
+
+    def _ensure_certificates(self, identity: NodeIdentity) -> None:
+        with self._progress.step("certificates") as step:
+            bind = self._settings.bind_address
+            wanted = pki.leaves(
+                server_names(bind, identity),
+                identity.name,
+                [identity.name, identity.address, "localhost", "127.0.0.1"],
+            )
+            made = pki.ensure(self._data.pki, wanted, self._clock)
+            step.detail = f"{made} made" if made else "kept"
+        self._tasks.supervise(
+            "certificates",
+            lambda: rotation.keep_fresh(
+                self._data.pki, wanted, lambda: self._served,
+                lambda: self._write_kubeconfig(self._url), self._clock,
+            ),
+        )  # fmt: skip
+
+    async def _start_api_server(self) -> ApiServer:
+        with self._progress.step("store") as step:
+            url = self._settings.store or f"sqlite:///{self._data.store}"
+            try:
+                store = await open_store(url, self._clock)
+            except StoreError as error:
+                raise CannotStart(str(error)) from error
+            self._undo.push_async_callback(store.close)
+            self._shared = store.shared
+            step.detail = f"{url.split(':')[0]}, revision {store.revision}"
+        with self._progress.step("API server") as step:
+            listening = _listen(self._settings, self._data)
+            port = listening.getsockname()[1]
+            address = _reachable(self._settings.bind_address)
+            settings = self._api_server_settings(address, port)
+            server = ApiServer(store, Schema.load(), settings, self._clock, self._metrics)
+            await server.start()
+            http = Server(server.handle_http, ssl_context=self._server_tls())
+            await http.start_on(listening)
+            self._undo.push_async_callback(server.stop)
+            self._undo.push_async_callback(http.stop, HTTP_GRACE_SECONDS)
+            self._tasks.supervise("compaction", lambda: keep_compacted(store, self._clock))
+            self._tasks.supervise("service repair", server.keep_repaired)
+            step.detail = f"https://{address}:{port}"
+        self._url = f"https://{address}:{port}"
+        self._write_kubeconfig(self._url)
+        self._data.remember(port=port)
+        return server
+
+    def _api_server_settings(self, address: str, port: int) -> ApiServerSettings:
+        return ApiServerSettings(
+            service_cidr=SERVICE_CIDR,
+            advertise_address=address,
+            advertise_port=port,
+            token_signing_key_pem=self._pki.token_key.read_bytes(),
+            ca_bundle_pem=self._pki.ca.read_text(),
+            mount_service_account_tokens=self._nodes is not None and self._nodes.mount_volumes,
+            kubelet_tls=lambda: client_context(
+                ca_path=self._pki.ca,
+                cert_path=self._pki.certificate("apiserver-kubelet-client"),
+                key_path=self._pki.key("apiserver-kubelet-client"),
+            ),
+            **server_settings(self._settings.security, self._pki.ca.read_bytes()),
+        )
+
+    def _server_tls(self) -> ssl.SSLContext:
+        context = self._tls("apiserver")
+        if self._settings.security.proxy_ca_file:
+            context.load_verify_locations(self._settings.security.proxy_ca_file)
+        return context
+
+    def _tls_of_node(self) -> ssl.SSLContext:
+        return self._tls("kubelet")
+
+    def _tls(self, file: str) -> ssl.SSLContext:
+        context = server_context(self._pki.certificate(file), self._pki.key(file), self._pki.ca)
+        self._served.append(rotation.Served(context, file))
+        return context
+
+    def _write_kubeconfig(self, url: str) -> None:
+        paths = [self._data.kubeconfig]
+        if self._settings.kubeconfig:
+            paths.append(Path(self._settings.kubeconfig).absolute())
+        for path in paths:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_kubeconfig(
+                    path,
+                    server=url,
+                    ca=self._pki.ca.read_bytes(),
+                    certificate=self._pki.certificate("admin").read_bytes(),
+                    key=self._pki.key("admin").read_bytes(),
+                )
+            except OSError as error:
+                raise CannotStart(f"cannot write the kubeconfig {path}: {error}") from error
+
+    def _client_maker(self, server: ApiServer) -> ClientMaker:
+        return lambda name: InProcessClient(server.as_user(component(name)))
+
+    def _start_scheduler(self, server: ApiServer) -> None:
+        from sampan.cmd.cluster.schedulers import configuration_in, lease_of, scheduler_of, why_of
+
+        client = self._client_maker(server)("system:kube-scheduler")
+        configuration = self._scheduler_configuration or configuration_in("")
+        scheduler = scheduler_of(configuration, client, self._clock, self._metrics)
+        server.add_document("/sampan/v1/why/", why_of(scheduler))
+        if configuration.election.elects:
+            lease = lease_of(configuration.election, self._identity)
+            self._work("kube-scheduler", client, scheduler.run, lease)
+        else:
+            self._tasks.supervise("kube-scheduler", scheduler.run)
+
+    def _start_controllers(self, server: ApiServer) -> None:
+        clients = self._client_maker(server)
+        client = clients("system:kube-controller-manager")
+        self._work("kube-controller-manager", client, lambda: self._control(server, clients))
+
+    def _check_controllers(self) -> None:
+        from sampan.controllers.catalog import ControllerSettings, chosen_controllers
+        from sampan.controllers.controller import UnknownController
+
+        try:
+            chosen_controllers(ControllerSettings(""), self._settings.controllers)
+        except UnknownController as error:
+            raise CannotStart(f"--controllers: {error}") from error
+
+    async def _control(self, server: ApiServer, clients: ClientMaker) -> None:
+        from sampan.controllers.access.csr_signing import Ca
+        from sampan.controllers.catalog import ControllerSettings, chosen_controllers
+        from sampan.controllers.identities import user_name
+        from sampan.controllers.runner import ControllerRunner
+
+        client = clients("system:kube-controller-manager")
+        informers = Informers(client, clock=self._clock)
+        ca = Ca(self._pki.ca.read_bytes(), self._pki.ca_key.read_bytes())
+        root_ca, sign = self._pki.ca.read_text(), server.sign_account_token
+        offered = ControllerSettings(root_ca, ca, sign)
+        controllers = chosen_controllers(offered, self._settings.controllers)
+        runner = ControllerRunner(
+            client, informers, self._clock, self._metrics, controllers,
+            acting_as=lambda name: clients(user_name(name)),
+        )  # fmt: skip
+        try:
+            await runner.run()
+        finally:
+            await informers.stop()
+
+    @functools.cached_property
+    def _identity(self) -> str:
+        """Under which this process holds leases."""
+        return f"{socket.gethostname()}_{random.Random().getrandbits(64):016x}"
+
+    def _work(
+        self,
+        name: str,
+        client: Client,
+        work: Callable[[], Awaitable[None]],
+        lease: LeaseSettings | None = None,
+    ) -> None:
+        """In a store of our own at once; else while no other process does the same."""
+        if not self._shared:
+            self._tasks.supervise(name, work)
+            return
+        held = lease or LeaseSettings("kube-system", name, self._identity)
+        elector = Elector(client, held, clock=self._clock, rng=random.Random())
+        self._tasks.supervise(name, lambda: _again_and_again(elector, work))
+
+
+async def _again_and_again(elector: Elector, work: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await elector.run(work)
+
+
+def server_names(bind_address: str, identity: NodeIdentity) -> list[str]:
+    """Every name under which a client may come to the API server."""
+    service = "kubernetes"
+    names = [service, f"{service}.default", f"{service}.default.svc"]
+    names += [f"{service}.default.svc.cluster.local", "localhost", "127.0.0.1", "::1"]
+    names += [FIRST_SERVICE_ADDRESS, identity.name, identity.address]
+    if bind_address not in EVERYWHERE:
+        names.append(bind_address)
+    return list(dict.fromkeys(names))
+
+
+def _reachable(bind_address: str) -> str:
+    return "127.0.0.1" if bind_address in EVERYWHERE else bind_address
+
+
+def _listen(settings: UpSettings, data: DataDir) -> socket.socket:
+    """The port asked for; with 0 the one of last time where it is free, else any."""
+    wanted = [settings.port] if settings.port else [data.record().get("port", 0), 0]
+    for port in wanted:
+        try:
+            return bound_socket(settings.bind_address, port)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE and port != wanted[-1]:
+                continue
+            raise CannotStart(_why_not_bound(settings.bind_address, port, error)) from error
+    raise AssertionError("the last port either was bound or raised")
+
+
+def _why_not_bound(address: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"port {port} on {address} is in use: choose another with --port, "
+            "or --port 0 for any that is free"
+        )
+    return f"cannot listen on {address} port {port}: {error.strerror}"

@@ -1,0 +1,167 @@
+"""The data directory: one cluster's home on disk, and the lock that says who lives in it.
+
+Job: create it, check that it is ours and not from the future, lock it, find who holds it.
+Invariant: a process works in a data directory only while it holds the lock; the kernel drops the
+    lock when the process dies, so a stale pid is never taken for a living one.
+Invariant: the directory is 0700; nothing of the cluster is readable by others.
+"""
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from sampan.core.fast_dataclass import dataclass
+
+FORMAT = 1
+
+
+class DataDirError(Exception):
+    """One sentence for the user, saying what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataDir:
+    root: Path
+
+    @property
+    def pki(self) -> Path:
+        return self.root / "pki"
+
+    @property
+    def store(self) -> Path:
+        return self.root / "store.db"
+
+    @property
+    def kubelet(self) -> Path:
+        return self.root / "kubelet"
+
+    @property
+    def log_file(self) -> Path:
+        return self.root / "sampan.log"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.root / "kubeconfig"
+
+    @property
+    def lock_file(self) -> Path:
+        return self.root / "lock"
+
+    @property
+    def format_file(self) -> Path:
+        return self.root / "format"
+
+    @property
+    def record_file(self) -> Path:
+        """What the last start chose and the next one should keep (ports, node name)."""
+        return self.root / "record.json"
+
+    def record(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads(self.record_file.read_text())
+        except (FileNotFoundError, ValueError):
+            return {}
+        return found
+
+    def remember(self, **facts: Any) -> None:
+        write_private(self.record_file, json.dumps({**self.record(), **facts}, indent=1).encode())
+
+
+class Lock:
+    """Held from `take` until `release` or the end of the process."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def take(cls, data: DataDir) -> "Lock":
+        descriptor = os.open(data.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise DataDirError(
+                f"{data.root} is in use by process {holder(data)}: "
+                f"stop it with `sampan down --data-dir {data.root}`, or choose another --data-dir"
+            ) from None
+        # Always as long, and never cut: whoever finds the lock held finds a whole pid in it.
+        os.pwrite(descriptor, f"{os.getpid():<20}".encode(), 0)
+        return cls(descriptor)
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+
+def holder(data: DataDir) -> int | None:
+    """The pid of the process that holds the lock now; None where nobody does."""
+    try:
+        descriptor = os.open(data.lock_file, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return int(os.read(descriptor, 32) or b"0")
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def open_data_dir(path: str) -> DataDir:
+    """The directory, made if it is not there, checked if it is."""
+    data = DataDir(Path(path).absolute())
+    try:
+        data.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _check_format(data)
+        data.root.chmod(0o700)
+    except (PermissionError, FileExistsError, NotADirectoryError) as error:
+        raise DataDirError(
+            f"cannot use {data.root} as data directory ({error.strerror}): "
+            "choose a directory that you may write with --data-dir"
+        ) from error
+    except OSError as error:
+        raise DataDirError(f"cannot use {data.root} as data directory: {error}") from error
+    return data
+
+
+def find_data_dir(path: str) -> DataDir:
+    """The directory of a cluster that exists; for the commands that only look for one."""
+    data = DataDir(Path(path).absolute())
+    if not data.format_file.exists():
+        raise DataDirError(f"there is no sampan cluster in {data.root}")
+    return data
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace the file in one step, readable by its owner only."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, content)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.replace(temporary, path)
+
+
+def _check_format(data: DataDir) -> None:
+    try:
+        text = data.format_file.read_text()
+    except FileNotFoundError:
+        # Keys and certificates may be there first: of another process of the same cluster.
+        if any(entry.name not in {"lock", "pki"} for entry in data.root.iterdir()):
+            raise DataDirError(
+                f"{data.root} is not empty and holds no sampan cluster: choose another --data-dir"
+            ) from None
+        write_private(data.format_file, f"{FORMAT}\n".encode())
+        return
+    if not text.strip().isdigit():
+        raise DataDirError(f"{data.format_file} is damaged: it says {text.strip()[:40]!r}")
+    if int(text) > FORMAT:
+        raise DataDirError(
+            f"{data.root} was written by a newer sampan (format {int(text)}; this one knows "
+            f"{FORMAT}): upgrade sampan, or choose another --data-dir"
+        )

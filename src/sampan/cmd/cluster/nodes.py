@@ -1,0 +1,446 @@
+"""The nodes of an all-in-one cluster: one real one, many simulated ones, or none.
+
+Job: choose by the settings and by what the machine has; prepare, start and stop them.
+Invariant: nothing that only Linux has, and no gRPC, is imported before a real node is wanted.
+"""
+
+import asyncio
+import os
+import random
+import ssl
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sampan.client.contract import Client
+from sampan.cmd.cluster import machine
+from sampan.cmd.cluster.data_dir import DataDir
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags.kubelet_config import FLAG as CONFIG_FLAG
+from sampan.cmd.flags.kubelet_config import with_config
+from sampan.cmd.flags.node_flags import cgroup_driver, image_credentials, shutdown_steps
+from sampan.cmd.flags.scenario import FLAG as SCENARIO_FLAG
+from sampan.cmd.flags.scenario import scenario_in
+from sampan.cmd.settings import CLUSTER_DOMAIN, NodeChoices, UpSettings
+from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks, all_of
+
+if TYPE_CHECKING:
+    from sampan.kubelet.containerd.process import PrivateContainerd
+    from sampan.kubelet.contracts.runtime import ObservedPod, Runtime
+    from sampan.kubelet.kubelet import Kubelet
+    from sampan.kubelet.server.http_server import KubeletServer
+    from sampan.kubelet.settings import KubeletSettings
+    from sampan.kubelet.volumes.local_volumes import LocalVolumes
+
+READY_SECONDS = 60.0
+CONNECT_SECONDS = 20.0
+STOP_GRACE_SECONDS = 10.0
+SERVER_GRACE_SECONDS = 1.0
+# Upstream has none by default; a fork bomb on a laptop should not take the machine with it.
+POD_PIDS_LIMIT = 4096
+DISK_FREE_PERCENT = 2
+
+ClientMaker = Callable[[str], Client]  # user name → a client that acts as that user
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIdentity:
+    name: str
+    address: str
+
+
+class Nodes(Protocol):
+    @property
+    def mount_volumes(self) -> bool:
+        """Do they really mount volumes, a service account's token among them?"""
+
+    async def prepare(self) -> None:
+        """What needs no API server: runs beside its start."""
+
+    async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
+        """Returns when every node is Ready."""
+
+    def hurry(self) -> None:
+        """`stop` shall not wait for containers."""
+
+    async def stop(self) -> None: ...
+
+
+def choose_nodes(
+    settings: UpSettings, data: DataDir, identity: NodeIdentity, progress: Progress, clock: Clock
+) -> Nodes:
+    from sampan.cmd.cluster.simulated_nodes import (
+        SimulatedNodes as simulated,  # it knows this module
+    )
+
+    if settings.node.config and settings.runtime in ("simulated", "none"):
+        raise CannotStart(f"{CONFIG_FLAG} is for a real node")
+    if settings.runtime == "simulated":
+        scenario_in(settings.node.scenario)  # a mistake in it is said at once
+        return simulated(settings, identity, progress, clock)
+    if settings.node.scenario:
+        raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
+    if settings.runtime == "none":
+        return NoNodes()
+    if settings.cri_socket:
+        if not Path(settings.cri_socket).is_socket():
+            raise CannotStart(_nobody_at(settings.cri_socket, "there is no such socket"))
+        return RealNode(settings, data, identity, progress, clock)
+    missing = missing_parts()
+    if not missing:
+        return RealNode(settings, data, identity, progress, clock)
+    if settings.runtime == "cri":
+        raise CannotStart(f"a real node needs {', '.join(missing)}")
+    progress.warn(f"no real node: it needs {', '.join(missing)}")
+    progress.warn("going on with simulated nodes: pods are accepted and reported, none really runs")
+    return simulated(settings, identity, progress, clock)
+
+
+def missing_parts() -> list[str]:
+    if sys.platform != "linux":
+        return ["Linux"]
+    from sampan.kubelet.containerd.config import what_is_missing
+    from sampan.network import cni
+
+    missing = what_is_missing(os.environ, cni.plugin_directory())
+    return missing if os.geteuid() == 0 else ["root", *missing]
+
+
+class NoNodes:
+    mount_volumes = True  # those that join later do, as far as we know
+
+    async def prepare(self) -> None:
+        """Nothing to do."""
+
+    async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
+        """Nothing to do."""
+
+    def hurry(self) -> None:
+        """Nothing to do."""
+
+    async def stop(self) -> None:
+        """Nothing to do."""
+
+
+class RealNode:
+    """This machine: containerd of our own or one that runs already, and the node agent."""
+
+    mount_volumes = True
+
+    def __init__(
+        self,
+        settings: UpSettings,
+        data: DataDir,
+        identity: NodeIdentity,
+        progress: Progress,
+        clock: Clock,
+        *,
+        in_cluster: bool = True,
+    ) -> None:
+        """`in_cluster`: the API is part of the same process, so the node is Ready soon."""
+        self._settings, self._data, self._identity = settings, data, identity
+        self._image_credentials = image_credentials(settings.node, data.kubelet, os.environ)
+        self._runtime_name, self._cgroup_driver = "containerd", ""
+        if not settings.cri_socket:
+            self._cgroup_driver = cgroup_driver(settings.node, "", private=True)
+        self._in_cluster = in_cluster
+        self._progress, self._clock = progress, clock
+        self._tasks = Tasks("node")
+        self._containerd: PrivateContainerd | None = None
+        self._runtime: Runtime | None = None
+        self._server: KubeletServer | None = None
+        self._kubelet: Kubelet | None = None
+        self._grace_seconds = STOP_GRACE_SECONDS
+        self._stopping: list[asyncio.Timeout] = []  # one for all that takes its time to end
+
+    async def prepare(self) -> None:
+        with self._progress.step("containers") as step:
+            socket_path = self._settings.cri_socket
+            if not socket_path:
+                socket_path = await self._start_containerd()
+            step.detail = await self._connect(socket_path)
+            self._data.remember(cri_socket=socket_path)
+
+    async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
+        from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure
+        from sampan.kubelet.kubelet import Kubelet
+        from sampan.kubelet.server.access import ServerAccess
+        from sampan.kubelet.server.http_server import KubeletServer
+        from sampan.kubelet.server.lookup import RuntimeLookup
+
+        assert self._runtime is not None, "prepare comes before start"
+        with self._progress.step("node") as step:
+            kubelet: Kubelet | None = None
+            client = clients(f"system:node:{self._identity.name}")
+            lookup = RuntimeLookup(
+                lambda: kubelet.pods() if kubelet else [],
+                self._runtime,
+                lambda uid: kubelet.last_seen(uid) if kubelet else None,
+            )
+            server = KubeletServer(
+                lookup, self._runtime, clock=self._clock, metrics=metrics,
+                healthy=lambda: kubelet.healthy() if kubelet else "", agent=lambda: kubelet,
+                checkpoints=str(self._data.kubelet / "checkpoints"),
+                access=ServerAccess(
+                    self._identity.name,
+                    None if self._settings.node.standalone else client,
+                    self._clock,
+                ),
+            )  # fmt: skip
+            port = await server.start(self._identity.address, self._settings.node.port, tls)
+            self._server = server
+            try:
+                kubelet = Kubelet(
+                    settings=self._kubelet_settings(port),
+                    client=client,
+                    runtime=self._runtime,
+                    clock=self._clock,
+                    metrics=metrics,
+                    rng=random.Random(),
+                )
+            except CgroupFailure as error:
+                what = "--cgroup-driver none runs pods without cgroups of their own"
+                raise CannotStart(f"{error}; {what}") from error
+            self._kubelet = kubelet
+            self._tasks.supervise("kubelet", kubelet.run)
+            self._look_for_stray_shims()
+            step.detail = f"{self._identity.name} ({self._identity.address})"
+            if self._in_cluster:
+                self._tasks.supervise("local volumes", self._local_volumes(clients).run)
+                await all_ready([kubelet.node_ready])
+                step.detail += ", Ready"
+
+    def hurry(self) -> None:
+        self._grace_seconds = 0.0
+        now = asyncio.get_running_loop().time()
+        for gentle in self._stopping:
+            gentle.reschedule(now)
+
+    async def stop(self) -> None:
+        await self._shut_down()
+        await self._tasks.stop()
+        if self._server is not None:
+            await self._server.stop(SERVER_GRACE_SECONDS)
+        if self._runtime is None:
+            return
+        if not self._settings.keep_pods:
+            await self._stop_pods()
+            await self._unmount_volumes()
+            self._remove_cgroups()
+        await self._runtime.close()
+        if self._containerd is not None:
+            await self._containerd.stop()
+
+    async def _shut_down(self) -> None:
+        """Where a time for it is set: pods end in order, and say why, until the user hurries."""
+        if self._kubelet is None or self._grace_seconds == 0:
+            return
+        try:
+            async with asyncio.timeout(None) as gentle:
+                self._stopping.append(gentle)
+                await self._kubelet.shut_down()
+        except TimeoutError:
+            self._progress.warn("the shutdown was cut short: some pods have not said why they end")
+        finally:
+            self._stopping.remove(gentle)
+
+    def _look_for_stray_shims(self) -> None:
+        self._tasks.supervise("stray shims", self._remove_stray_shims)
+
+    async def _remove_stray_shims(self) -> None:
+        """An earlier sampan, or containerd, may have been killed in the middle of a pod's start."""
+        from sampan.kubelet.containerd.config import layout
+        from sampan.kubelet.containerd.stray_shims import remove_strays
+        from sampan.network import cni
+
+        if self._containerd is not None and self._runtime is not None:
+            await remove_strays(
+                layout(self._data.root),
+                cni.ipam_directory(self._data.root),
+                self._runtime,
+                environment=os.environ,
+                clock=self._clock,
+            )
+
+    async def _start_containerd(self) -> str:
+        from sampan.kubelet.containerd.config import ContainerdError
+        from sampan.kubelet.containerd.process import PrivateContainerd
+        from sampan.network import cni
+
+        plugins = cni.plugin_directory()
+        assert plugins is not None, "checked when the node was chosen"
+        try:
+            # Found or made in a thread: it runs nft, and the API server starts meanwhile.
+            await asyncio.to_thread(cni.set_up, self._data.root)
+            self._containerd = PrivateContainerd(
+                self._data.root,
+                cni_conf_dir=cni.conf_directory(self._data.root),
+                cni_bin_dir=plugins,
+                environment=os.environ,
+                clock=self._clock,
+                cgroup_driver=self._cgroup_driver,
+                came_back=self._look_for_stray_shims,
+            )
+            await self._containerd.start()
+        except (ContainerdError, cni.NetworkError) as error:
+            raise CannotStart(str(error)) from error
+        return self._containerd.socket_path
+
+    async def _connect(self, socket_path: str) -> str:
+        from sampan.kubelet.containerd.pause_image import ensure_pause_image
+        from sampan.kubelet.contracts.runtime import RuntimeFailure
+        from sampan.kubelet.runtime.cri_runtime import CriRuntime
+
+        runtime = CriRuntime(socket_path, self._clock)
+        self._runtime = runtime
+        try:
+            info = await runtime.connect(CONNECT_SECONDS)
+            self._runtime_name = info.name
+            if self._containerd is not None:
+                await ensure_pause_image(runtime, socket_path, self._data.root, self._clock)
+            else:
+                said = await runtime.cgroup_driver()
+                self._cgroup_driver = cgroup_driver(self._settings.node, said, private=False)
+        except RuntimeFailure as error:
+            raise CannotStart(_nobody_at(socket_path, str(error))) from error
+        return f"{info.name} {info.version}"
+
+    def _kubelet_settings(self, port: int) -> "KubeletSettings":
+        from sampan.kubelet.cgroups.limits import root_of
+        from sampan.kubelet.eviction.eviction_rules import (
+            MEMORY,
+            NODEFS,
+            EvictionSettings,
+            Threshold,
+        )
+        from sampan.kubelet.images.image_gc import ImageGarbageSettings
+        from sampan.kubelet.settings import KubeletSettings
+        from sampan.network import cni
+
+        servers, searches = machine.host_name_servers()
+        settings = KubeletSettings(
+            self._identity.name,
+            node_ips=(self._identity.address,),
+            root_dir=str(self._data.kubelet),
+            log_dir=str(self._data.root / "logs" / "pods"),
+            port=port,
+            cluster_domain=CLUSTER_DOMAIN,
+            host_dns=servers,
+            host_searches=searches,
+            hosts_file=Path("/etc/hosts").read_text(),
+            # A runtime that does not say how it makes cgroups chooses their place alone.
+            cgroup_root=root_of(self._data.root) if self._cgroup_driver else "",
+            cgroup_driver=self._cgroup_driver or "cgroupfs",
+            runtime_name=self._runtime_name,
+            pod_pids_limit=POD_PIDS_LIMIT if self._cgroup_driver else -1,
+            # Whether another runtime's network does is not known here.
+            shapes_bandwidth=self._containerd is None or cni.shapes_bandwidth(),
+            image_directory=str(self._data.root),
+            image_credentials=self._image_credentials,
+            # A disk that is nine tenths full is an ordinary one here: only the rest is kept free.
+            eviction=EvictionSettings(
+                (Threshold(MEMORY, 100 << 20), Threshold(NODEFS, percent=DISK_FREE_PERCENT))
+            ),
+            image_garbage=ImageGarbageSettings(high_percent=97, low_percent=95),
+            checkpoint=str(self._data.kubelet / "allocated_pods_state"),
+            **chosen(self._settings.node),
+        )
+        return with_config(settings, self._settings.node.config)
+
+    def _local_volumes(self, clients: ClientMaker) -> "LocalVolumes":
+        from sampan.kubelet.volumes.local_volumes import LocalVolumes
+
+        return LocalVolumes(
+            client=clients("system:serviceaccount:kube-system:local-provisioner"),
+            node_client=clients(f"system:node:{self._identity.name}"),
+            node_name=self._identity.name,
+            root=str(self._data.root / "volumes"),
+            clock=self._clock,
+        )
+
+    async def _stop_pods(self) -> None:
+        """Like switching the machine off: containers end, the API's objects stay."""
+        from sampan.kubelet.contracts.runtime import RuntimeFailure
+
+        assert self._runtime is not None
+        try:
+            pods = await self._runtime.pods()
+            running = [pod for pod in pods if any(one.ready for one in pod.sandboxes)]
+            if not running:
+                return
+            with self._progress.step("pods") as step:
+                await all_of(self._stop_pod(pod) for pod in running)
+                step.detail = f"{len(running)} stopped"
+        except RuntimeFailure as error:
+            self._progress.warn(f"some containers may still run: {error}")
+
+    async def _unmount_volumes(self) -> None:
+        """What is in memory goes with the machine's power, too."""
+        from sampan.kubelet.volumes.mounts import unmount_below
+
+        try:
+            await asyncio.to_thread(unmount_below, str(self._data.kubelet))
+        except OSError as error:
+            self._progress.warn(f"some volumes may still be mounted: {error}")
+
+    def _remove_cgroups(self) -> None:
+        from sampan.kubelet.cgroups.pod_cgroups import remove_root
+
+        if self._cgroup_driver:
+            remove_root(self._data.root)
+
+    async def _stop_pod(self, pod: "ObservedPod") -> None:
+        assert self._runtime is not None
+        try:
+            async with asyncio.timeout(None) as gentle:
+                self._stopping.append(gentle)
+                await self._stop_containers(pod, self._grace_seconds)
+        except TimeoutError:
+            await self._stop_containers(pod, 0.0)
+        finally:
+            self._stopping.remove(gentle)
+        for sandbox in pod.sandboxes:
+            await self._runtime.stop_sandbox(sandbox.id)
+
+    async def _stop_containers(self, pod: "ObservedPod", grace_seconds: float) -> None:
+        assert self._runtime is not None
+        runtime = self._runtime
+        await all_of(runtime.stop_container(one.id, grace_seconds) for one in pod.containers)
+
+
+def chosen(node: NodeChoices) -> dict[str, Any]:
+    """What the user chose, as words for KubeletSettings."""
+    return {
+        "manifests": node.manifests,
+        "manifest_url": node.manifest_url,
+        "manifest_url_headers": node.manifest_url_headers,
+        "register_node": node.register,
+        "standalone": node.standalone,
+        "labels": node.labels,
+        "taints": node.taints,
+        "shutdown": shutdown_steps(node),
+    }
+
+
+def _nobody_at(socket_path: str, why: str) -> str:
+    return (
+        f"no container runtime answers at {socket_path}: {why}; "
+        "start it, or leave --cri-socket out to get a private containerd"
+    )
+
+
+async def all_ready(nodes: Sequence[asyncio.Event]) -> None:
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            for ready in nodes:
+                await ready.wait()
+    except TimeoutError:
+        raise CannotStart(
+            f"the node did not become Ready within {READY_SECONDS:.0f} s; "
+            "--log-level info shows what it waits for"
+        ) from None

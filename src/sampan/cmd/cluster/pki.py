@@ -1,0 +1,240 @@
+"""The cluster's certificates and keys: made on the first start, kept ever after.
+
+Job: say which certificates a cluster needs, make those that are missing, renew those that are old.
+Invariant: the CA and the service account key are made once and never replaced: clients keep
+    trusting the cluster and issued tokens stay valid.
+Invariant: keys are 0600 from the moment they exist.
+"""
+
+import datetime
+import ipaddress
+from collections.abc import Sequence
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from sampan.cmd.cluster.data_dir import write_private
+from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
+
+CA_DAYS = 3650
+LEAF_DAYS = 365
+RENEW_DAYS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One certificate to have: who it names, and what it may be used for."""
+
+    file: str
+    common_name: str
+    organizations: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # DNS names and addresses it serves under; none: a client's
+
+    @property
+    def serves(self) -> bool:
+        return bool(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Pki:
+    """Where everything lies."""
+
+    root: Path
+
+    @property
+    def ca(self) -> Path:
+        return self.root / "ca.crt"
+
+    @property
+    def ca_key(self) -> Path:
+        return self.root / "ca.key"
+
+    @property
+    def token_key(self) -> Path:
+        """Signs service account tokens."""
+        return self.root / "sa.key"
+
+    def certificate(self, file: str) -> Path:
+        return self.root / f"{file}.crt"
+
+    def key(self, file: str) -> Path:
+        return self.root / f"{file}.key"
+
+
+def leaves(server_names: Sequence[str], node_name: str, node_names: Sequence[str]) -> list[Leaf]:
+    """Every leaf certificate of a cluster, with the identities that the original uses."""
+    return [
+        Leaf("apiserver", "kube-apiserver", names=tuple(server_names)),
+        Leaf("admin", "kubernetes-admin", ("system:masters",)),
+        Leaf("apiserver-kubelet-client", "kube-apiserver-kubelet-client", ("system:masters",)),
+        Leaf("scheduler", "system:kube-scheduler"),
+        Leaf("controller-manager", "system:kube-controller-manager"),
+        Leaf("kubelet-client", f"system:node:{node_name}", ("system:nodes",)),
+        Leaf("kubelet", f"system:node:{node_name}", ("system:nodes",), tuple(node_names)),
+    ]
+
+
+def ensure(root: Path, wanted: Sequence[Leaf], clock: Clock) -> int:
+    """Make what is missing, outdated or for other names; returns how many were made."""
+    root.mkdir(mode=0o700, exist_ok=True)
+    pki = Pki(root)
+    now = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC)
+    made = 0
+    if not (pki.ca.exists() and pki.ca_key.exists()):
+        _make_ca(pki, now)
+        made += 1
+    if not pki.token_key.exists():
+        _write_key(pki.token_key, ec.generate_private_key(ec.SECP256R1()))
+        made += 1
+    stale = [leaf for leaf in wanted if not _good(pki, leaf, now)]
+    if stale:
+        ca = x509.load_pem_x509_certificate(pki.ca.read_bytes())
+        ca_key = serialization.load_pem_private_key(pki.ca_key.read_bytes(), None)
+        assert isinstance(ca_key, ec.EllipticCurvePrivateKey), "the CA's key is ours, so EC"
+        for leaf in stale:
+            _make_leaf(pki, leaf, ca, ca_key, now)
+    return made + len(stale)
+
+
+def ensure_signed_by(authority: Pki, root: Path, wanted: Sequence[Leaf], clock: Clock) -> int:
+    """As `ensure`, for certificates that another cluster's authority has to sign."""
+    root.mkdir(mode=0o700, exist_ok=True)
+    pki = Pki(root)
+    now = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC)
+    ca = x509.load_pem_x509_certificate(authority.ca.read_bytes())
+    stale = [leaf for leaf in wanted if not _good(pki, leaf, now) or not _from(pki, leaf, ca)]
+    if stale:
+        ca_key = serialization.load_pem_private_key(authority.ca_key.read_bytes(), None)
+        assert isinstance(ca_key, ec.EllipticCurvePrivateKey), "the CA's key is ours, so EC"
+        for leaf in stale:
+            _make_leaf(pki, leaf, ca, ca_key, now)
+    return len(stale)
+
+
+def _from(pki: Pki, leaf: Leaf, ca: x509.Certificate) -> bool:
+    certificate = x509.load_pem_x509_certificate(pki.certificate(leaf.file).read_bytes())
+    try:
+        certificate.verify_directly_issued_by(ca)
+    except (ValueError, InvalidSignature):
+        return False
+    return True
+
+
+def _good(pki: Pki, leaf: Leaf, now: datetime.datetime) -> bool:
+    path = pki.certificate(leaf.file)
+    if not (path.exists() and pki.key(leaf.file).exists()):
+        return False
+    certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    if certificate.not_valid_after_utc - now < datetime.timedelta(days=RENEW_DAYS):
+        return False
+    if certificate.subject != _subject(leaf):
+        return False
+    if not leaf.serves:
+        return True
+    alternative = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    return set(_alternative_names(leaf)) <= set(alternative.value)
+
+
+def _make_ca(pki: Pki, now: datetime.datetime) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
+    certificate = (
+        _builder(subject, subject, key.public_key(), now, CA_DAYS)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    _write_key(pki.ca_key, key)
+    write_private(pki.ca, certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def _make_leaf(
+    pki: Pki,
+    leaf: Leaf,
+    ca: x509.Certificate,
+    ca_key: ec.EllipticCurvePrivateKey,
+    now: datetime.datetime,
+) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    use = ExtendedKeyUsageOID.SERVER_AUTH if leaf.serves else ExtendedKeyUsageOID.CLIENT_AUTH
+    builder = (
+        _builder(_subject(leaf), ca.subject, key.public_key(), now, LEAF_DAYS)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([use]), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False
+        )
+    )
+    if leaf.serves:
+        alternative = x509.SubjectAlternativeName(_alternative_names(leaf))
+        builder = builder.add_extension(alternative, critical=False)
+    certificate = builder.sign(ca_key, hashes.SHA256())
+    _write_key(pki.key(leaf.file), key)
+    write_private(pki.certificate(leaf.file), certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    public_key: ec.EllipticCurvePublicKey,
+    now: datetime.datetime,
+    days: int,
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public_key)
+        .serial_number(x509.random_serial_number())
+        # An hour of tolerance for clients whose clock is behind.
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(days=days))
+    )
+
+
+def _subject(leaf: Leaf) -> x509.Name:
+    attributes = [
+        x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization)
+        for organization in leaf.organizations
+    ]
+    return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, leaf.common_name)])
+
+
+def _alternative_names(leaf: Leaf) -> list[x509.GeneralName]:
+    names: list[x509.GeneralName] = []
+    for name in dict.fromkeys(leaf.names):
+        try:
+            names.append(x509.IPAddress(ipaddress.ip_address(name)))
+        except ValueError:
+            names.append(x509.DNSName(name))
+    return names
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=not signs_certificates,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    write_private(path, pem)

@@ -1,0 +1,83 @@
+"""A process that runs until it is told to stop.
+
+Job: start the parts, wait for SIGINT or SIGTERM, stop the parts; a second signal hurries.
+Invariant: whatever was started is stopped, also when the start failed or was interrupted.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import gc
+import signal
+from collections.abc import Callable
+from typing import Protocol
+
+from sampan.cmd.cluster.progress import Progress
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
+_KEPT_BYTES = 32 * 1024 * 1024  # as much as malloc itself would come to at most
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Parts(Protocol):
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def hurry(self) -> None:
+        """The user asked twice: give containers no more time."""
+
+
+async def run_until_signal(parts: Parts, progress: Progress, started: Callable[[], None]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop.set)
+    try:
+        starting = loop.create_task(parts.start())  # the root of all tasks
+        stopping = loop.create_task(stop.wait())  # the root of all tasks
+        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await starting
+            return
+        await starting
+        started()
+        settle_memory()
+        await stopping
+        progress.say("\nstopping (once more to stop at once)")
+        for number in SIGNALS:
+            loop.add_signal_handler(number, parts.hurry)
+    finally:
+        stopping.cancel()
+        await parts.stop()
+
+
+def settle_memory() -> None:
+    """What is there after the start stays for good, and a server makes thousands of dicts a second
+    that are no garbage: looking at them after every 700 costs a sixth of a create.
+    cmd/main.py put the collector off before the imports."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
+    _keep_large_blocks()
+
+
+def _keep_large_blocks() -> None:
+    """The answer to a large LIST is several blocks of megabytes; giving each back to the kernel and
+    asking for it again at the next LIST takes longer than encrypting it. glibc only."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
+
+
+def loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: type[asyncio.AbstractEventLoop] = uvloop.Loop
+    return factory

@@ -1,0 +1,124 @@
+"""Simulated nodes of an all-in-one cluster: thousands in one process.
+
+Job: make their agents and runtimes over what they share (one watch of the pods, one of the objects
+    that pods refer to), start them, stop them.
+Invariant: no task and no timer for a pod that is idle; few for a node.
+"""
+
+import ipaddress
+import random
+import ssl
+from typing import TYPE_CHECKING
+
+from sampan.api.resources import PODS
+from sampan.client.informer import Informer
+from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, all_ready, chosen
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.flags.scenario import scenario_in
+from sampan.cmd.settings import UpSettings
+from sampan.core.clock import Clock
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks, all_of
+
+if TYPE_CHECKING:
+    from sampan.kubelet.kubelet import Kubelet
+    from sampan.kubelet.volumes.tracked_objects import TrackedObjects
+
+# A simulated runtime loses no events and a process is not partitioned from itself: a thousand nodes
+# need not say every ten seconds that they are well. Still twice within a lease of 40 s.
+MANY_HEARTBEAT_SECONDS = 20.0
+MANY_RELIST_SECONDS = 120.0  # less than what makes an agent count as stuck
+# With more nodes than this nobody reads that a pretended image was pulled: three events for each
+# pod would take longer to write, and more memory, than all else that is known about it.
+MANY_NODES = 20
+
+
+class SimulatedNodes:
+    """Any number of nodes that only pretend, sharing one watch of the pods."""
+
+    mount_volumes = False
+
+    def __init__(
+        self, settings: UpSettings, identity: NodeIdentity, progress: Progress, clock: Clock
+    ) -> None:
+        self._settings, self._identity = settings, identity
+        self._progress, self._clock = progress, clock
+        self._tasks = Tasks("simulated nodes")
+        self._objects: TrackedObjects | None = None
+        self._kubelets: list[Kubelet] = []
+
+    async def prepare(self) -> None:
+        """Nothing to do."""
+
+    async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
+        from sampan.kubelet.kubelet import Kubelet
+        from sampan.kubelet.settings import KubeletSettings
+        from sampan.kubelet.simulated.runtime import SimulatedRuntime
+        from sampan.kubelet.sources.apiserver import ApiserverSource
+        from sampan.kubelet.volumes.tracked_objects import TrackedObjects
+
+        with self._progress.step("nodes") as step:
+            # What they share they read as one who may read it all; a node may not.
+            client = clients("system:kube-controller-manager")
+            informer = Informer(client, PODS, clock=self._clock)
+            source = ApiserverSource(informer)
+            objects = TrackedObjects(client, clock=self._clock, rng=random.Random())
+            self._objects = objects
+            self._tasks.supervise("pods", informer.run)
+            self._tasks.supervise("source", source.run)
+            kubelets, words = self._kubelets, chosen(self._settings.node)
+            scenario = scenario_in(self._settings.node.scenario)
+            for number, name in enumerate(self._names()):
+                kubelet = Kubelet(
+                    settings=KubeletSettings(
+                        name,
+                        node_ips=(_made_up_address(number),),
+                        simulated=True,
+                        heartbeat_seconds=MANY_HEARTBEAT_SECONDS,
+                        relist_seconds=MANY_RELIST_SECONDS,
+                        routine_events=self._settings.nodes <= MANY_NODES,
+                        scenario=scenario,
+                        **(words if number == 0 else {"shutdown": words["shutdown"]}),
+                    ),
+                    client=clients(f"system:node:{name}"),
+                    runtime=SimulatedRuntime(
+                        clock=self._clock,
+                        node_name=name,
+                        pod_subnet=_made_up_subnet(number),
+                        scenario=scenario,
+                    ),
+                    clock=self._clock,
+                    metrics=metrics,
+                    rng=random.Random(),
+                    source=source,
+                    objects=objects,
+                )
+                self._tasks.supervise(name, kubelet.run)
+                kubelets.append(kubelet)
+            await all_ready([kubelet.node_ready for kubelet in kubelets])
+            step.detail = f"{len(kubelets)} simulated, Ready"
+
+    def hurry(self) -> None:
+        """Nothing takes long here."""
+
+    async def stop(self) -> None:
+        await all_of(kubelet.shut_down() for kubelet in self._kubelets)
+        await self._tasks.stop()
+        if self._objects is not None:
+            await self._objects.stop()
+
+    def _names(self) -> list[str]:
+        if self._settings.nodes == 1:
+            return [self._identity.name]
+        width = len(str(self._settings.nodes - 1))
+        stem = self._settings.node_name or "node"
+        return [f"{stem}-{number:0{width}d}" for number in range(self._settings.nodes)]
+
+
+def _made_up_address(number: int) -> str:
+    return str(ipaddress.IPv4Address("172.16.0.1") + number)
+
+
+def _made_up_subnet(number: int) -> str:
+    """/24s of 10.0.0.0/8, one for each node; beyond 65 536 nodes they repeat."""
+    return f"10.{number // 256 % 256}.{number % 256}.0/24"

@@ -1,0 +1,116 @@
+"""Flags of one real node beyond its name and address: registry credentials, cgroups.
+
+Job: flags → words for NodeChoices; NodeChoices → settings of the node agent's parts.
+Invariant: a configuration that cannot be used stops the start, with the file and the reason.
+"""
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags import scenario
+from sampan.cmd.settings import NodeChoices
+
+if TYPE_CHECKING:
+    from sampan.kubelet.images.credentials import NodeCredentialSettings
+    from sampan.kubelet.node.graceful_shutdown import ShutdownStep
+
+CONFIG = "--image-credential-provider-config"
+BIN_DIR = "--image-credential-provider-bin-dir"
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(CONFIG, metavar="FILE", default="",
+        help="a CredentialProviderConfig, or a directory of them: plugins that log in to "
+        "registries")  # fmt: skip
+    add(BIN_DIR, metavar="DIR", default="", help="where those plugins are")
+    add("--cgroup-driver", choices=("cgroupfs", "systemd", "none"), default="",
+        help="who makes the pods' cgroups; none: pods have no limits of their own "
+        "(default: as the runtime is set up)")  # fmt: skip
+    add("--shutdown-grace-period", metavar="DURATION", type=_seconds, default=0.0,
+        help="when told to stop, end the pods in order within this time, as a machine that goes "
+        "down: they fail with reason Terminated (default: 0s, off)")  # fmt: skip
+    add("--shutdown-grace-period-critical-pods", metavar="DURATION", type=_seconds, default=0.0,
+        help="how much of it is kept for critical pods, which end last")  # fmt: skip
+    add(scenario.FLAG, metavar="FILE", default="", help=scenario.HELP)
+
+
+def choices(given: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "credential_provider_config": given.image_credential_provider_config,
+        "credential_provider_bin_dir": given.image_credential_provider_bin_dir,
+        "cgroup_driver": given.cgroup_driver,
+        "shutdown_seconds": given.shutdown_grace_period,
+        "shutdown_critical_seconds": given.shutdown_grace_period_critical_pods,
+        "scenario": given.simulated_scenario,
+    }
+
+
+def shutdown_steps(node: NodeChoices) -> "tuple[ShutdownStep, ...]":
+    """Raises CannotStart."""
+    if node.shutdown_critical_seconds > node.shutdown_seconds:
+        raise CannotStart(
+            "--shutdown-grace-period-critical-pods is a part of --shutdown-grace-period: "
+            "it cannot be longer"
+        )
+    # Not for every verb: the command line knows its flags without the node agent.
+    from sampan.kubelet.node.graceful_shutdown import steps_of
+
+    return steps_of(node.shutdown_seconds, node.shutdown_critical_seconds)
+
+
+def _seconds(text: str) -> float:
+    from sampan.kubelet.configuration import seconds
+
+    return seconds(text)
+
+
+def image_credentials(
+    node: NodeChoices, root_dir: Path, environment: Mapping[str, str]
+) -> "NodeCredentialSettings":
+    """Raises CannotStart."""
+    # Not for every verb: the command line knows its flags without the node agent.
+    from sampan.kubelet.images.credential_file import search_order
+    from sampan.kubelet.images.credentials import NodeCredentialSettings
+
+    files = search_order(str(root_dir), environment.get("HOME", ""))
+    config, bin_dir = node.credential_provider_config, node.credential_provider_bin_dir
+    if not config and not bin_dir:
+        return NodeCredentialSettings(files)
+    if not config or not bin_dir:
+        raise CannotStart(f"{CONFIG} and {BIN_DIR} belong together: one of them is missing")
+    # Rarely used, and YAML takes its time.
+    import yaml
+
+    from sampan.kubelet.images.credential_providers import ProviderConfigError, merged, providers_of
+
+    try:
+        whole = merged(yaml.safe_load(path.read_text()) for path in _config_files(config))
+        return NodeCredentialSettings(
+            files, providers_of(whole, bin_dir=os.path.abspath(bin_dir), environment=environment)
+        )
+    except (OSError, yaml.YAMLError, ProviderConfigError) as error:
+        raise CannotStart(f"{CONFIG} {config}: {error}") from error
+
+
+def cgroup_driver(node: NodeChoices, said: str, *, private: bool) -> str:
+    """Empty: the runtime alone decides where containers go. Raises CannotStart."""
+    from sampan.kubelet.cgroups.names import WrongDriver, settled_driver
+    from sampan.kubelet.cgroups.systemd import is_running
+
+    try:
+        return settled_driver(node.cgroup_driver, said, private=private, systemd_runs=is_running())
+    except WrongDriver as error:
+        raise CannotStart(str(error)) from error
+
+
+def _config_files(config: str) -> list[Path]:
+    """As upstream: in a directory those that end in .json, .yaml or .yml, by name."""
+    path = Path(config)
+    if not path.is_dir():
+        return [path]
+    return sorted(one for one in path.iterdir() if one.suffix in (".json", ".yaml", ".yml"))

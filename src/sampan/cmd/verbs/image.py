@@ -1,0 +1,133 @@
+"""`sampan image`: the images of a cluster's node, without a registry."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from sampan.cmd.cluster.data_dir import DataDir, DataDirError, find_data_dir, holder
+from sampan.core.clock import SystemClock
+from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
+from sampan.kubelet.contracts.runtime import Image, RuntimeFailure
+from sampan.kubelet.images.archive import ArchiveError, import_archive
+from sampan.kubelet.images.reference import InvalidReference, parse
+
+CONNECT_SECONDS = 10.0
+SHORTEST_ID = 4
+
+
+class NoSuchImage(Exception):
+    """Nothing of that name can be removed; the text says why."""
+
+
+def run(action: str, data_dir: str, file: str) -> int:
+    try:
+        socket_path = _socket_of(find_data_dir(data_dir))
+        match action:
+            case "import":
+                for name in asyncio.run(_imported(socket_path, Path(file))):
+                    print(f"imported {name}")
+            case "list":
+                _print_table(asyncio.run(_images(socket_path)))
+            case "rm":
+                for name in asyncio.run(_removed(socket_path, file)):
+                    print(f"removed {name}")
+    except (DataDirError, ArchiveError, NoSuchImage, RuntimeFailure) as error:
+        print(f"sampan: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _socket_of(data: DataDir) -> str:
+    if not holder(data):
+        raise DataDirError(
+            f"the cluster in {data.root} does not run: start it with "
+            f"`sampan up --data-dir {data.root}`"
+        )
+    found: str = data.record().get("cri_socket", "")
+    if not found:
+        raise DataDirError(f"the cluster in {data.root} has no real node, so it keeps no images")
+    return found
+
+
+async def _imported(socket_path: str, path: Path) -> list[str]:
+    """The names, once the node's runtime knows them: a pod may use them right away."""
+    from sampan.kubelet.runtime.cri_runtime import CriRuntime
+
+    clock = SystemClock()
+    names = await import_archive(socket_path, path)
+    runtime = CriRuntime(socket_path, clock)
+    deadline = clock.monotonic() + CONNECT_SECONDS
+    try:
+        for name in names:
+            # The runtime hears of it by an event of its own, some milliseconds later.
+            while await runtime.image(name) is None and clock.monotonic() < deadline:
+                await clock.sleep(0.005)
+    finally:
+        await runtime.close()
+    return names
+
+
+async def _images(socket_path: str) -> list[Image]:
+    from sampan.kubelet.runtime.cri_runtime import CriRuntime
+
+    runtime = CriRuntime(socket_path, SystemClock())
+    try:
+        await runtime.connect(CONNECT_SECONDS)
+        return list(await runtime.images())
+    finally:
+        await runtime.close()
+
+
+async def _removed(socket_path: str, name: str) -> list[str]:
+    """The names that are gone. One image may have several: the runtime removes it by any."""
+    from sampan.kubelet.runtime.cri_runtime import CriRuntime
+
+    runtime = CriRuntime(socket_path, SystemClock())
+    try:
+        await runtime.connect(CONNECT_SECONDS)
+        image = _named(await runtime.images(), name)
+        await runtime.remove_image(image.id)
+    finally:
+        await runtime.close()
+    return [*image.tags, *image.digests] or [image.id]
+
+
+def _named(images: Sequence[Image], name: str) -> Image:
+    """By a name as `list` shows it, by a short one (`busybox`), or by the beginning of an id."""
+    try:
+        full = parse(name).full_name()
+    except InvalidReference:
+        full = name
+    found = [one for one in images if {name, full} & {*one.tags, *one.digests, one.id}]
+    found = found or [one for one in images if _id_begins(one, name)]
+    if len(found) != 1:
+        raise NoSuchImage(f"{len(found) or 'no'} images are called {name}: `sampan image list`")
+    if found[0].pinned or PAUSE_IMAGE in found[0].tags:
+        raise NoSuchImage(f"the node itself needs {name}")
+    return found[0]
+
+
+def _id_begins(image: Image, text: str) -> bool:
+    short = text.removeprefix("sha256:")
+    return len(short) >= SHORTEST_ID and image.id.removeprefix("sha256:").startswith(short)
+
+
+def _print_table(images: list[Image]) -> None:
+    rows = sorted(
+        (name, image.id.removeprefix("sha256:")[:12], _size(image.size_bytes))
+        for image in images
+        for name in image.tags or image.digests or ("<none>",)
+    )
+    width = max((len(row[0]) for row in rows), default=0)
+    print(f"{'IMAGE':<{width}}  {'ID':<12}  SIZE")
+    for name, identity, size in rows:
+        print(f"{name:<{width}}  {identity:<12}  {size}")
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"

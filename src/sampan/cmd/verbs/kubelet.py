@@ -1,0 +1,301 @@
+"""`sampan kubelet`: one node as a process of its own, with an API server elsewhere, or with none.
+
+Job: settings → client, certificates, runtime, node agent and its HTTP server; start and stop them.
+Invariant: an API server that does not answer is no reason not to start, nor to stop.
+Invariant: what runs on the node keeps running when this process ends, unless asked otherwise.
+"""
+
+import asyncio
+import os
+import random
+import ssl
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from sampan.client import kubeconfig
+from sampan.client.no_api_client import AbsentClient
+from sampan.client.rest import RestClient, connect, context_of
+from sampan.cmd.cluster import machine, nodes, pki
+from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir, open_data_dir
+from sampan.cmd.cluster.nodes import NodeIdentity, RealNode
+from sampan.cmd.cluster.process import loop_factory, run_until_signal
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags.scenario import FLAG as SCENARIO_FLAG
+from sampan.cmd.flags.scenario import scenario_in
+from sampan.cmd.settings import NodeProcessSettings, UpSettings
+from sampan.core import log
+from sampan.core.clock import Clock, SystemClock
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+from sampan.core.tls import server_context
+
+if TYPE_CHECKING:
+    from sampan.kubelet.kubelet import Kubelet
+    from sampan.kubelet.server.http_server import KubeletServer
+
+NO_SUCH_NODE = (
+    "--kubeconfig, --bootstrap-kubeconfig or --join says where the API is; without any, "
+    "--manifests is needed"
+)
+
+
+def run(settings: NodeProcessSettings) -> int:
+    try:
+        known = settings.kubeconfig or settings.join or settings.bootstrap_kubeconfig
+        if not (known or settings.up.node.standalone):
+            raise CannotStart(NO_SUCH_NODE)
+        data = open_data_dir(settings.up.data_dir)
+        lock = Lock.take(data)
+    except (CannotStart, DataDirError) as error:
+        return _failed(error)
+    log.set_up(settings.up.log_level)
+    progress = Progress(sys.stdout, SystemClock())
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_serve(settings, data, progress))
+    except (CannotStart, DataDirError) as error:
+        return _failed(error)
+    finally:
+        lock.release()
+    return 0
+
+
+def _failed(error: Exception) -> int:
+    print(f"sampan: {error}", file=sys.stderr, flush=True)
+    return 1
+
+
+async def _serve(settings: NodeProcessSettings, data: DataDir, progress: Progress) -> None:
+    def started() -> None:
+        progress.say(f"ready in {progress.elapsed_seconds():.2f} s")
+        if settings.up.ready_file:
+            Path(settings.up.ready_file).write_text("ready\n")
+
+    await run_until_signal(NodeProcess(settings, data, progress, SystemClock()), progress, started)
+
+
+class _Node(Protocol):
+    async def prepare(self) -> None: ...
+
+    async def start(
+        self, clients: nodes.ClientMaker, metrics: Metrics, tls: ssl.SSLContext
+    ) -> None: ...
+
+    def hurry(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+class NodeProcess:
+    def __init__(
+        self, settings: NodeProcessSettings, data: DataDir, progress: Progress, clock: Clock
+    ) -> None:
+        self._settings, self._data = settings, data
+        self._progress, self._clock = progress, clock
+        self._identity = NodeIdentity(
+            name=settings.up.node_name or machine.node_name(os.uname().nodename),
+            address=settings.up.node_ip or machine.primary_address(),
+        )
+        self._node: _Node | None = None
+        self._client: AbsentClient | RestClient | None = None
+        self._tasks = Tasks("node certificates")
+
+    async def start(self) -> None:
+        connection = await self._connection()
+        tls = self._server_tls(connection)
+        self._node = node = self._chosen_node()
+        await node.prepare()
+        self._client = client = self._made_client(connection)
+        await node.start(lambda _user: client, Metrics(), tls)
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+        if self._node is not None:
+            await self._node.stop()
+        if isinstance(self._client, RestClient):
+            await self._client.close()
+
+    def hurry(self) -> None:
+        if self._node is not None:
+            self._node.hurry()
+
+    def _chosen_node(self) -> _Node:
+        words = self._settings.up, self._data, self._identity, self._progress, self._clock
+        if self._settings.up.runtime == "simulated":
+            return SimulatedNode(*words)
+        if self._settings.up.node.scenario:
+            raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
+        missing = [] if self._settings.up.cri_socket else nodes.missing_parts()
+        if missing:
+            raise CannotStart(f"a real node needs {', '.join(missing)}")
+        return RealNode(*words, in_cluster=False)
+
+    def _made_client(self, connection: kubeconfig.Connection | None) -> AbsentClient | RestClient:
+        if connection is None:
+            return AbsentClient()
+        context = context_of(connection)
+        client = connect(
+            connection, clock=self._clock, user_agent="sampan-kubelet", context=context
+        )
+        if self._bootstraps:
+            from sampan.cmd.cluster import bootstrap
+
+            root, name = self._data.pki, self._identity.name
+            self._tasks.supervise(
+                "renewal", lambda: bootstrap.keep_fresh(client, context, root, name, self._clock)
+            )
+        return client
+
+    @property
+    def _bootstraps(self) -> bool:
+        """As upstream: a kubeconfig that is there already needs no other."""
+        settings = self._settings
+        return bool(settings.bootstrap_kubeconfig) and not (
+            settings.kubeconfig and Path(settings.kubeconfig).exists()
+        )
+
+    async def _connection(self) -> kubeconfig.Connection | None:
+        settings = self._settings
+        if self._bootstraps:
+            from sampan.cmd.cluster import bootstrap
+
+            first = _read(settings.bootstrap_kubeconfig)
+            return await bootstrap.joined(first, self._data.pki, self._identity.name, self._clock)
+        if settings.join:
+            return self._joined(find_data_dir(settings.join))
+        if not settings.kubeconfig:
+            return None
+        return _read(settings.kubeconfig)
+
+    def _joined(self, cluster: DataDir) -> kubeconfig.Connection:
+        """A cluster on this machine: its authority signs who this node is."""
+        name, address = self._identity.name, self._identity.address
+        who, group = f"system:node:{name}", ("system:nodes",)
+        wanted = [
+            pki.Leaf("kubelet-client", who, group),
+            pki.Leaf("kubelet", who, group, (name, address, "localhost", "127.0.0.1")),
+        ]
+        try:
+            pki.ensure_signed_by(pki.Pki(cluster.pki), self._data.pki, wanted, self._clock)
+        except OSError as error:
+            raise CannotStart(f"{cluster.root} has no authority to sign with: {error}") from error
+        own = pki.Pki(self._data.pki)
+        return replace(
+            _read(str(cluster.kubeconfig)),
+            certificate=own.certificate("kubelet-client").read_bytes(),
+            key=own.key("kubelet-client").read_bytes(),
+        )
+
+    def _server_tls(self, connection: kubeconfig.Connection | None) -> ssl.SSLContext:
+        """The API server must trust what we show, and we must trust what it shows."""
+        settings, own = self._settings, pki.Pki(self._data.pki)
+        certificate, key = settings.tls_cert_file, settings.tls_private_key_file
+        if not certificate:
+            if not settings.join:
+                self._make_own_certificates()
+            certificate, key = str(own.certificate("kubelet")), str(own.key("kubelet"))
+        clients = settings.client_ca_file
+        if not clients and connection is not None and connection.ca is not None:
+            known = self._data.pki / "clients-ca.crt"
+            self._data.pki.mkdir(mode=0o700, exist_ok=True)
+            known.write_bytes(connection.ca)
+            clients = str(known)
+        try:
+            return server_context(certificate, key, clients or own.ca)
+        except (OSError, ssl.SSLError) as error:
+            raise CannotStart(f"the node's certificate cannot be used: {error}") from error
+
+    def _make_own_certificates(self) -> None:
+        name, address = self._identity.name, self._identity.address
+        serving = (name, address, "localhost", "127.0.0.1")
+        wanted = [
+            pki.Leaf("kubelet", f"system:node:{name}", ("system:nodes",), serving),
+            pki.Leaf("admin", "kubernetes-admin", ("system:masters",)),
+        ]
+        pki.ensure(self._data.pki, wanted, self._clock)
+
+
+def _read(path: str) -> kubeconfig.Connection:
+    try:
+        return kubeconfig.load(path, os.environ, str(Path.home())).connection()
+    except kubeconfig.KubeconfigError as error:
+        raise CannotStart(str(error)) from error
+
+
+class SimulatedNode:
+    """A node that only pretends, alone in its process."""
+
+    def __init__(
+        self,
+        settings: UpSettings,
+        data: DataDir,
+        identity: NodeIdentity,
+        progress: Progress,
+        clock: Clock,
+    ) -> None:
+        self._settings, self._data, self._identity = settings, data, identity
+        self._progress, self._clock = progress, clock
+        self._tasks = Tasks("node")
+        self._server: KubeletServer | None = None
+        self._kubelet: Kubelet | None = None
+
+    async def prepare(self) -> None:
+        """Nothing to do."""
+
+    async def start(
+        self, clients: nodes.ClientMaker, metrics: Metrics, tls: ssl.SSLContext
+    ) -> None:
+        from sampan.kubelet.kubelet import Kubelet
+        from sampan.kubelet.server.access import ServerAccess
+        from sampan.kubelet.server.http_server import KubeletServer
+        from sampan.kubelet.server.lookup import RuntimeLookup
+        from sampan.kubelet.settings import KubeletSettings
+        from sampan.kubelet.simulated.runtime import SimulatedRuntime
+
+        name, address = self._identity.name, self._identity.address
+        with self._progress.step("node") as step:
+            client, standalone = clients(f"system:node:{name}"), self._settings.node.standalone
+            scenario = scenario_in(self._settings.node.scenario)
+            runtime = SimulatedRuntime(clock=self._clock, node_name=name, scenario=scenario)
+            kubelet: Kubelet | None = None
+            server = KubeletServer(
+                RuntimeLookup(lambda: kubelet.pods() if kubelet else [], runtime), runtime,
+                clock=self._clock, metrics=metrics,
+                healthy=lambda: kubelet.healthy() if kubelet else "", agent=lambda: kubelet,
+                access=ServerAccess(name, None if standalone else client, self._clock),
+            )  # fmt: skip
+            port = await server.start(address, self._settings.node.port, tls)
+            self._server = server
+            kubelet = Kubelet(
+                settings=KubeletSettings(
+                    name,
+                    node_ips=(address,),
+                    root_dir=str(self._data.kubelet),
+                    log_dir=str(self._data.root / "logs" / "pods"),
+                    port=port,
+                    simulated=True,
+                    scenario=scenario,
+                    **nodes.chosen(self._settings.node),
+                ),
+                client=client,
+                runtime=runtime,
+                clock=self._clock,
+                metrics=metrics,
+                rng=random.Random(),
+            )
+            self._kubelet = kubelet
+            self._tasks.supervise("kubelet", kubelet.run)
+            step.detail = f"{name} ({address}), simulated"
+
+    def hurry(self) -> None:
+        """Nothing takes long here."""
+
+    async def stop(self) -> None:
+        if self._kubelet is not None:
+            await self._kubelet.shut_down()
+        await self._tasks.stop()
+        if self._server is not None:
+            await self._server.stop(nodes.SERVER_GRACE_SECONDS)

@@ -1,0 +1,51 @@
+"""`sampan reset`: nothing of the cluster stays on the machine."""
+
+import asyncio
+import os
+import shutil
+import sys
+
+from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir
+from sampan.cmd.verbs.down import stop
+from sampan.core.clock import SystemClock
+
+
+def run(data_dir: str, *, confirmed: bool) -> int:
+    try:
+        data = find_data_dir(data_dir)
+        if not confirmed:
+            print(
+                f"sampan: this removes the cluster in {data.root} with its data, containers and "
+                "network; say --yes to do it",
+                file=sys.stderr,
+            )
+            return 1
+        stop(data)
+        lock = Lock.take(data)
+    except DataDirError as error:
+        print(f"sampan: {error}", file=sys.stderr)
+        return 1
+    try:
+        remove(data)
+    except OSError as error:
+        print(f"sampan: cannot remove {data.root}: {error}", file=sys.stderr)
+        return 1
+    lock.release()
+    print(f"removed {data.root}")
+    return 0
+
+
+def remove(data: DataDir) -> None:
+    """Containers first, then the network that they need to go, then the files."""
+    if (data.root / "containerd").exists():
+        from sampan.kubelet.containerd import process
+        from sampan.network import cni
+
+        asyncio.run(process.reset(data.root, environment=os.environ, clock=SystemClock()))
+        cni.tear_down(data.root)
+    if data.kubelet.exists():
+        from sampan.kubelet.volumes.mounts import unmount_below
+
+        # What is mounted there may be a directory of the user's: it must not be emptied.
+        unmount_below(str(data.kubelet))
+    shutil.rmtree(data.root)

@@ -1,0 +1,104 @@
+"""`sampan up`: the process around a cluster: settings in, signals, messages and exit code out.
+
+Job: lock the data directory, start the parts, tell the user, wait for a signal, stop the parts.
+Invariant: every failure that a user can cause ends as one sentence and exit code 1.
+"""
+
+import asyncio
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import TextIO
+
+from sampan.cmd.cluster.all_in_one import AllInOne
+from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, open_data_dir
+from sampan.cmd.cluster.process import loop_factory, run_until_signal
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.settings import UpSettings
+from sampan.core import log
+from sampan.core.clock import SystemClock
+from sampan.version import KUBERNETES_VERSION, VERSION
+
+
+def run(settings: UpSettings, *, detach: bool, ready_fd: int) -> int:
+    try:
+        data = open_data_dir(settings.data_dir)
+        if detach:
+            return _in_background(data)
+        lock = Lock.take(data)
+    except DataDirError as error:
+        return _failed(str(error), ready_fd)
+    try:
+        return _in_foreground(settings, data, ready_fd)
+    finally:
+        lock.release()
+
+
+def _in_foreground(settings: UpSettings, data: DataDir, ready_fd: int) -> int:
+    log.set_up(settings.log_level)
+    progress = Progress(sys.stdout, SystemClock())
+    progress.say(f"sampan {VERSION} (Kubernetes {KUBERNETES_VERSION})")
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_serve(settings, data, progress, ready_fd))
+    except (CannotStart, DataDirError) as error:
+        return _failed(str(error), ready_fd)
+    return 0
+
+
+async def _serve(settings: UpSettings, data: DataDir, progress: Progress, ready_fd: int) -> None:
+    cluster = AllInOne(settings, data, progress, SystemClock())
+    await run_until_signal(cluster, progress, lambda: _announce(settings, data, progress, ready_fd))
+
+
+def _announce(settings: UpSettings, data: DataDir, progress: Progress, ready_fd: int) -> None:
+    kubeconfig = Path(settings.kubeconfig).absolute() if settings.kubeconfig else data.kubeconfig
+    line = f"export KUBECONFIG={shlex.quote(str(kubeconfig))}"
+    progress.say(f"ready in {progress.elapsed_seconds():.2f} s\n\n  {progress.bold(line)}\n")
+    if settings.ready_file:
+        Path(settings.ready_file).write_text(f"{line}\n")
+    if ready_fd >= 0:
+        os.write(ready_fd, b"ready\n")
+        os.close(ready_fd)
+
+
+def _in_background(data: DataDir) -> int:
+    """Start ourselves again without --detach, and wait until that process says how it went."""
+    read_end, write_end = os.pipe()
+    command = [sys.executable, "-m", "sampan", *_without_detach(sys.argv[1:])]
+    began = data.log_file.stat().st_size if data.log_file.exists() else 0
+    with data.log_file.open("ab") as output:
+        os.chmod(data.log_file, 0o600)
+        subprocess.Popen(
+            [*command, f"--ready-fd={write_end}"],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=(write_end,),
+            start_new_session=True,
+        )
+    os.close(write_end)
+    with os.fdopen(read_end) as answers:
+        answer = answers.readline().strip()
+    with data.log_file.open() as output:
+        output.seek(began)
+        printed = output.read().rstrip()
+    if answer == "ready":
+        print(f"{printed}\n\nin the background; `sampan down --data-dir {data.root}` stops it")
+        return 0
+    print(printed or f"sampan: it ended early; see {data.log_file}", file=sys.stderr)
+    return 1
+
+
+def _without_detach(arguments: list[str]) -> list[str]:
+    return [argument for argument in arguments if argument != "--detach"]
+
+
+def _failed(sentence: str, ready_fd: int, stream: TextIO = sys.stderr) -> int:
+    print(f"sampan: {sentence}", file=stream, flush=True)
+    if ready_fd >= 0:
+        os.close(ready_fd)
+    return 1

@@ -1,0 +1,173 @@
+"""`sampan why pod/NAME`: why a pod is Pending, or not Ready, or where it is.
+
+Job: ask a live cluster through its API, decide as the scheduler would, print tables. Reads only.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sampan.api.errors import ApiError, Forbidden, NotFound
+from sampan.api.objects import Obj, name_of, namespace_of, uid_of
+from sampan.api.resources import EVENTS, PODS
+from sampan.client import kubeconfig, rest
+from sampan.cmd.diagnosis.pod_diagnosis import Finding, diagnosis
+from sampan.core.clock import SystemClock
+from sampan.scheduler.decision.decide import Chosen
+from sampan.scheduler.model.pod_and_node_info import DEFAULT_SCHEDULER, node_of, scheduler_of
+from sampan.scheduler.why.what_if import Explained, explained, fetched
+
+MOST_NAMES = 5
+
+
+def run(what: str, namespace: str, kubeconfig_path: str) -> int:
+    kind, _, name = what.rpartition("/")
+    if kind not in ("", "pod", "pods", "po") or not name:
+        print(f"sampan: {what!r} is no pod: write pod/NAME", file=sys.stderr)
+        return 2
+    try:
+        return asyncio.run(_why(name, namespace, kubeconfig_path))
+    except (ApiError, kubeconfig.KubeconfigError, OSError) as error:
+        print(f"sampan: {error}", file=sys.stderr)
+        return 1
+
+
+async def _why(name: str, namespace: str, kubeconfig_path: str) -> int:
+    loaded = kubeconfig.load(kubeconfig_path, os.environ, str(Path.home()))
+    client = rest.connect(loaded.connection(), clock=SystemClock())
+    try:
+        pod = await client.get(PODS, namespace, name)
+        objects = await fetched(client)
+        findings = diagnosis(pod, await _events_about(client, pod), _node_in(objects, pod))
+        lines = answer(pod, explained(pod, objects), findings)
+        record = await _record(client, namespace, name)
+        if record is not None and record.get("uid") == uid_of(pod) and "chosen" in record:
+            lines += ["", *remembered(record)]
+        print("\n".join(lines))
+    finally:
+        await client.close()
+    return 0
+
+
+async def _events_about(client: rest.RestClient, pod: Obj) -> list[Obj]:
+    """The oldest first; none where they may not be read."""
+    selector = f"involvedObject.uid={uid_of(pod)}"
+    try:
+        found = await client.list(EVENTS, namespace_of(pod), field_selector=selector)
+    except Forbidden:
+        return []
+    return sorted(found.items, key=lambda one: one.get("lastTimestamp") or "")
+
+
+def _node_in(objects: Sequence[Obj], pod: Obj) -> Obj | None:
+    for one in objects:
+        if one["kind"] == "Node" and name_of(one) == node_of(pod):
+            return one
+    return None
+
+
+async def _record(client: rest.RestClient, namespace: str, name: str) -> Obj | None:
+    """What the scheduler remembers; None where it has forgotten, or is none of sampan's."""
+    try:
+        return await client.get_path(f"/sampan/v1/why/{namespace}/{name}")
+    except (NotFound, Forbidden):
+        return None
+
+
+def remembered(record: Obj) -> list[str]:
+    """The decision as it was taken. Pure."""
+    chosen = record["chosen"]
+    lines = [
+        f"Decided at {record['when']}: {chosen['node']}, with {chosen['points']} points, of "
+        f"{chosen['feasibleNodes']} node(s) that would have done."
+    ]
+    if record.get("best"):
+        best = [(one["node"], one["points"], one["byRule"]) for one in record["best"]]
+        lines += _scores(best)
+    return lines
+
+
+def answer(pod: Obj, found: Explained, findings: Sequence[Finding] = ()) -> list[str]:
+    """What is printed, line by line. Pure."""
+    meta = pod["metadata"]
+    title = f"pod {meta.get('namespace')}/{meta.get('name')}"
+    if node := node_of(pod):
+        lines = [f"{title} is on {node} and {_state(pod)}.", *_shown(findings)]
+        if findings:
+            return lines  # where else it could go is not what keeps it
+        lines += ["", "Were it to be placed now:"]
+    else:
+        lines = [f"{title} is Pending and has no node."]
+        if said := _condition(pod):
+            lines.append(f"The scheduler said: {said}")
+        elif (scheduler := scheduler_of(pod)) != DEFAULT_SCHEDULER:
+            lines.append(
+                f"It asks for the scheduler {scheduler}, which has said nothing: does it run?"
+            )
+    if isinstance(found.decision, Chosen):
+        lines.append(f"{found.decision.feasible} node(s) would do.")
+    elif found.message:
+        lines.append(f"Now: {found.message}")
+    if found.refused:
+        rows = [
+            (rule, str(len(nodes)) if nodes[-1] != "…" else f"{len(nodes) - 1}+", _few(nodes))
+            for rule, nodes in found.refused.items()
+        ]
+        lines += ["", *table(("REFUSED BY", "NODES", "WHICH"), rows)]
+    if found.best:
+        lines += ["", *_scores(found.best)]
+    if found.changes:
+        helping = [(one.text, str(one.nodes)) for one in found.changes]
+        lines += ["", *table(("CHANGE THAT WOULD HELP", "FITS ON NODES"), helping)]
+    elif not isinstance(found.decision, Chosen) and not node_of(pod):
+        lines += ["", "No single change of the pod would let it fit."]
+    return lines
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(len(heads))]
+    return [
+        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (heads, *rows)
+    ]
+
+
+def _scores(best: Sequence[tuple[str, int, Mapping[str, int]]]) -> list[str]:
+    rules = list(dict.fromkeys(rule for _, _, points in best for rule in points))
+    rows = [
+        (node, str(total), *(str(points.get(rule, 0)) for rule in rules))
+        for node, total, points in best
+    ]
+    return table(("BEST NODES", "POINTS", *rules), rows)
+
+
+def _state(pod: Obj) -> str:
+    status = pod.get("status") or {}
+    if (phase := status.get("phase")) in ("Succeeded", "Failed"):
+        return f"has {phase.lower()}"
+    for one in status.get("conditions") or ():
+        if one.get("type") == "Ready":
+            return "is Ready" if one.get("status") == "True" else "is not Ready"
+    return "is not Ready"
+
+
+def _shown(findings: Sequence[Finding]) -> list[str]:
+    if not findings:
+        return []
+    rows = [(one.where, one.what, one.why) for one in findings]
+    lines = ["", *table(("WHERE", "WHAT", "WHY"), rows)]
+    advice = [f"  {one.where}: {one.advice}" for one in findings if one.advice]
+    return [*lines, "", "What to do:", *advice] if advice else lines
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
+
+
+def _condition(pod: Obj) -> str:
+    for one in (pod.get("status") or {}).get("conditions") or ():
+        if one.get("type") == "PodScheduled" and one.get("status") == "False":
+            return str(one.get("message") or one.get("reason") or "")
+    return ""

@@ -1,0 +1,59 @@
+"""Cluster roles that gather others: their rules follow those that they select.
+
+Job: compute an aggregated role's rules from the roles that its selectors match.
+Invariant: the result depends on the roles alone, not on the order in which they were seen.
+"""
+
+from collections.abc import Iterable
+
+from sampan.api.objects import Obj, labels_of, name_of
+from sampan.api.resources import by_kind
+from sampan.api.rules import selectors
+from sampan.controllers.actions import NOTHING, Plan, Update
+from sampan.controllers.controller import Caches, Controller, View
+
+_found = by_kind("rbac.authorization.k8s.io/v1", "ClusterRole")
+assert _found is not None
+CLUSTER_ROLES = _found
+
+
+def clusterrole_aggregation_controller() -> Controller:
+    return Controller(
+        name="clusterrole-aggregation-controller",
+        component="clusterrole-aggregation-controller",
+        aliases=("clusterrole-aggregation",),
+        wakes={CLUSTER_ROLES: _gatherers},
+        planned=_planned,
+    )
+
+
+def plan(role: Obj, roles: Iterable[Obj]) -> Plan:
+    aggregation = role.get("aggregationRule")
+    if not aggregation:
+        return NOTHING
+    rules = gathered(role, aggregation, roles)
+    if rules == (role.get("rules") or []):
+        return NOTHING
+    return Plan([Update(CLUSTER_ROLES, {**role, "rules": rules})])
+
+
+def gathered(role: Obj, aggregation: Obj, roles: Iterable[Obj]) -> list[Obj]:
+    """As upstream: selector by selector, roles by name, each rule once, never its own."""
+    others = sorted((one for one in roles if name_of(one) != name_of(role)), key=name_of)
+    rules: list[Obj] = []
+    for given in aggregation.get("clusterRoleSelectors") or ():
+        selector = selectors.from_object(given)
+        for one in others:
+            if selector.matches(labels_of(one)):
+                rules += [rule for rule in one.get("rules") or () if rule not in rules]
+    return rules
+
+
+def _gatherers(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """Any role may have entered or left any selection; there are few that gather."""
+    return [name_of(one) for one in caches(CLUSTER_ROLES).all() if one.get("aggregationRule")]
+
+
+async def _planned(view: View, key: str) -> Plan:
+    role = view.cache(CLUSTER_ROLES).get(key)
+    return NOTHING if role is None else plan(role, view.cache(CLUSTER_ROLES).all())

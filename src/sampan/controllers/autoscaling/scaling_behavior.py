@@ -1,0 +1,152 @@
+"""How fast an autoscaler may go where its metrics want it.
+
+Job: a wanted number, what was recommended and done lately, and the rules → the number for now.
+Invariant: the result lies between the least and the most that the autoscaler allows, except that
+    the pace keeps it from getting there at once.
+As upstream's horizontal.go.
+"""
+
+import math
+
+from sampan.api.objects import Obj
+from sampan.core.fast_dataclass import dataclass
+
+DOWN_WINDOW_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    at: float
+    amount: int  # recommended replicas, or how many came or went
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What was recommended and done, oldest first; lost with the process, as upstream's."""
+
+    recommended: tuple[Moment, ...] = ()
+    added: tuple[Moment, ...] = ()
+    removed: tuple[Moment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Paced:
+    replicas: int
+    stabilized: str  # reason of AbleToScale
+    limited: str  # reason of ScalingLimited; DesiredWithinRange: it is not
+
+
+def remembered(memory: Memory, wanted: int, current: int, longest: float, now: float) -> Memory:
+    """With the new recommendation, without what nobody asks for any more."""
+    before = memory.recommended or (Moment(now, current),)
+    kept = tuple(one for one in before if one.at > now - longest)
+    return Memory(
+        (*kept, Moment(now, wanted)),
+        tuple(one for one in memory.added if one.at > now - _LONGEST_PERIOD),
+        tuple(one for one in memory.removed if one.at > now - _LONGEST_PERIOD),
+    )
+
+
+def longest_window(behavior: Obj | None) -> float:
+    return float(max(_window(behavior, "scaleUp"), _window(behavior, "scaleDown"), 1))
+
+
+def paced(
+    behavior: Obj | None,
+    memory: Memory,
+    wanted: int,
+    current: int,
+    least: int,
+    most: int,
+    now: float,
+) -> Paced:
+    """`memory` has the recommendation that led to `wanted` already."""
+    steady, why = _stabilized(behavior, memory, wanted, current, now)
+    up, down = (behavior or {}).get("scaleUp"), (behavior or {}).get("scaleDown")
+    if steady > current:
+        fastest = max(
+            current, max(2 * current, 4) if up is None else _up_limit(up, memory, current, now)
+        )
+        bound, reason = (fastest, "ScaleUpLimit") if most > fastest else (most, "TooManyReplicas")
+        result = min(steady, bound)
+    elif steady < current:
+        slowest = 0 if down is None else min(current, _down_limit(down, memory, current, now))
+        bound, reason = (
+            (slowest, "ScaleDownLimit") if least < slowest else (least, "TooFewReplicas")
+        )
+        result = max(steady, bound)
+    else:
+        result, reason = min(max(steady, least), most), "TooManyReplicas"
+        if result > steady:
+            reason = "TooFewReplicas"
+    return Paced(result, why, "DesiredWithinRange" if result == steady else reason)
+
+
+def _stabilized(
+    behavior: Obj | None, memory: Memory, wanted: int, current: int, now: float
+) -> tuple[int, str]:
+    """Not lower than the highest of the down window, not higher than the lowest of the up one."""
+    lowest, highest = wanted, wanted
+    up_window, down_window = _window(behavior, "scaleUp"), _window(behavior, "scaleDown")
+    for one in memory.recommended:
+        if one.at > now - up_window:
+            lowest = min(lowest, one.amount)
+        if one.at > now - down_window:
+            highest = max(highest, one.amount)
+    result = current
+    result = lowest if result < lowest else result
+    result = highest if result > highest else result
+    if result > wanted:
+        return result, "ScaleDownStabilized"
+    return result, "ScaleUpStabilized" if result < wanted else "ReadyForNewScale"
+
+
+def _window(behavior: Obj | None, direction: str) -> int:
+    rules = (behavior or {}).get(direction) or {}
+    window = rules.get("stabilizationWindowSeconds")
+    if window is None:
+        return DOWN_WINDOW_SECONDS if direction == "scaleDown" else 0
+    return int(window)
+
+
+def _up_limit(rules: Obj, memory: Memory, current: int, now: float) -> int:
+    choice = rules.get("selectPolicy") or "Max"
+    if choice == "Disabled":
+        return current
+    limits = []
+    for policy in rules.get("policies") or ():
+        start = _at_period_start(policy, memory, current, now)
+        if policy.get("type") == "Pods":
+            limits.append(start + int(policy["value"]))
+        else:
+            limits.append(math.ceil(start * (1 + policy["value"] / 100)))
+    if not limits:
+        return current
+    return max(limits) if choice == "Max" else min(limits)
+
+
+def _down_limit(rules: Obj, memory: Memory, current: int, now: float) -> int:
+    choice = rules.get("selectPolicy") or "Max"
+    if choice == "Disabled":
+        return current
+    limits = []
+    for policy in rules.get("policies") or ():
+        start = _at_period_start(policy, memory, current, now)
+        if policy.get("type") == "Pods":
+            limits.append(start - int(policy["value"]))
+        else:
+            limits.append(int(start * (1 - policy["value"] / 100)))
+    if not limits:
+        return current
+    # The largest change is the lowest number.
+    return max(0, min(limits) if choice == "Max" else max(limits))
+
+
+def _at_period_start(policy: Obj, memory: Memory, current: int, now: float) -> int:
+    since = now - float(policy.get("periodSeconds") or 0)
+    added = sum(one.amount for one in memory.added if one.at > since)
+    removed = sum(one.amount for one in memory.removed if one.at > since)
+    return current - added + removed
+
+
+_LONGEST_PERIOD = 1800.0  # validation allows no longer one

@@ -1,0 +1,305 @@
+"""Garbage collection: what nobody owns any more goes, in the way that the deletion asked for.
+
+Job: decide for one object, given the state of its owners and its dependents: delete it, release it,
+    cut its references to owners that are gone, or leave it.
+Invariant: an object with a living owner is never deleted.
+Invariant: an owner counts as gone only when its deletion was seen or the server said so.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+
+from sampan.api.errors import NotFound
+from sampan.api.objects import Obj, is_deleted, meta_of, namespace_of, revision_of, uid_of
+from sampan.api.resources import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, RESOURCES, Resource
+from sampan.client.contract import Propagation
+from sampan.client.events import reference as reference_to
+from sampan.controllers.actions import (
+    NOTHING,
+    Action,
+    Delete,
+    Outcome,
+    Patch,
+    Plan,
+    Record,
+    merge_patch,
+)
+from sampan.controllers.cluster.custom_kinds import KindOf, custom_resource, with_custom
+from sampan.controllers.cluster.object_graph import (
+    FOREGROUND,
+    ORPHAN,
+    Item,
+    ObjectGraph,
+    has_finalizer,
+    named_by,
+    owners_of,
+    waits_for_dependents,
+    waits_for_orphaning,
+)
+from sampan.controllers.controller import Caches, Controller, View, Wake
+from sampan.core.fast_dataclass import dataclass
+
+
+class Owner(Enum):
+    """What became of the object that an ownerReference names."""
+
+    LIVES = "lives"
+    WAITS = "waits"  # deleted in the foreground: it waits for us to go
+    ABSENT = "absent"
+    UNKNOWN = "unknown"  # its kind is not known, or it cannot be an owner here
+
+
+@dataclass(frozen=True, slots=True)
+class Dependent:
+    resource: Resource
+    obj: Obj
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    resource: Resource
+    obj: Obj
+    owners: Sequence[tuple[Obj, Owner]]  # each reference, and what it leads to
+    dependents: Sequence[Dependent]
+    # References to an owner that lives in another namespace than the object.
+    misplaced: Sequence[Obj] = ()
+
+
+def plan(situation: Situation) -> Plan:
+    obj = situation.obj
+    if waits_for_orphaning(obj):
+        return _orphaning(situation)
+    if waits_for_dependents(obj):
+        return _foreground(situation)
+    if is_deleted(obj) or not situation.owners:
+        return NOTHING
+    reports = [_misplaced_event(obj, reference) for reference in situation.misplaced]
+    states = {state for _, state in situation.owners}
+    if Owner.UNKNOWN in states:
+        return Plan(reports)
+    if Owner.LIVES in states:
+        if states == {Owner.LIVES}:
+            return Plan(reports)
+        return Plan([*reports, _without_gone_owners(situation)])
+    if Owner.WAITS in states and situation.dependents:
+        return Plan([*reports, *_foreground_deletion(situation)])
+    return Plan([*reports, _deletion(situation, _policy(obj))])
+
+
+def collected_resources() -> list[Resource]:
+    """Every kind that can be watched and deleted, each once. Events own nothing and expire."""
+    found: dict[str, Resource] = {}
+    for resource in RESOURCES:
+        if resource != EVENTS and {"list", "watch", "delete"} <= set(resource.verbs):
+            found.setdefault(resource.storage_prefix, resource)
+    found.pop(EVENTS.storage_prefix, None)
+    return list(found.values())
+
+
+def garbage_collector() -> Controller:
+    resources = {resource.storage_prefix: resource for resource in collected_resources()}
+    graph = ObjectGraph(with_custom(resources))
+    puzzling: set[Item] = set()  # owned by a kind that nobody served when they were looked at
+
+    def wake(resource: Resource) -> Wake:
+        def changed(_caches: Caches, old: Obj | None, new: Obj | None) -> list[Item]:
+            return graph.changed(resource, old, new)
+
+        return changed
+
+    def brought(definition: Obj) -> Mapping[Resource, Wake]:
+        resource = custom_resource(definition)
+        if resource is None:
+            return {}
+        resources[resource.storage_prefix] = resource
+        return {resource: wake(resource)}
+
+    def definition_changed(_caches: Caches, old: Obj | None, new: Obj | None) -> list[Item]:
+        gone = custom_resource(old)
+        if gone is not None and custom_resource(new) != gone:
+            resources.pop(gone.storage_prefix, None)
+        looks = [*graph.changed(CUSTOM_RESOURCE_DEFINITIONS, old, new), *puzzling]
+        puzzling.clear()
+        return looks
+
+    async def planned(view: View, item: Item) -> Plan:
+        situation = await _situation(view, graph, resources, item)
+        if situation is None:
+            return NOTHING
+        if any(state is Owner.UNKNOWN for _, state in situation.owners):
+            puzzling.add(item)
+        return plan(situation)
+
+    return Controller(
+        name="garbage-collector-controller",
+        component="garbage-collector-controller",
+        aliases=("garbagecollector",),
+        wakes={
+            **{resource: wake(resource) for resource in resources.values()},
+            CUSTOM_RESOURCE_DEFINITIONS: definition_changed,
+        },
+        brings={CUSTOM_RESOURCE_DEFINITIONS: brought},
+        planned=planned,
+        workers=20,
+    )
+
+
+async def _situation(
+    view: View, graph: ObjectGraph, resources: dict[str, Resource], item: Item
+) -> Situation | None:
+    resource = resources.get(item.resource)
+    obj = view.cache(resource).get(item.key) if resource is not None else None
+    if resource is None or obj is None or uid_of(obj) != item.uid:
+        return None
+    dependents: list[Dependent] = []
+    for one in graph.dependents_of(item.uid):
+        kind = resources.get(one.resource)
+        dependent = view.cache(kind).get(one.key) if kind is not None else None
+        if kind is not None and dependent is not None and uid_of(dependent) == one.uid:
+            dependents.append(Dependent(kind, dependent))
+    owners = [
+        (reference, await _owner(view, graph, resources, reference, obj))
+        for reference in owners_of(obj)
+    ]
+    kind_of = with_custom(resources)
+    misplaced = [one for one in owners_of(obj) if _is_misplaced(graph, kind_of, one, obj)]
+    return Situation(resource, obj, owners, dependents, misplaced)
+
+
+async def _owner(
+    view: View,
+    graph: ObjectGraph,
+    resources: dict[str, Resource],
+    reference: Obj,
+    obj: Obj,
+) -> Owner:
+    named = named_by(reference, namespace_of(obj), with_custom(resources))
+    resource = resources.get(named.resource) if named is not None else None
+    if named is None or resource is None:
+        return Owner.UNKNOWN
+    if graph.find(named.uid) == named:
+        owner = view.cache(resource).get(named.key)
+        if owner is not None and uid_of(owner) == named.uid:
+            return Owner.WAITS if waits_for_dependents(owner) else Owner.LIVES
+    if graph.is_known_absent(named):
+        return Owner.ABSENT
+    # The cache has not seen it: it may be too new, or gone. The server knows.
+    namespace, _, name = named.key.rpartition("/")
+    try:
+        owner = await view.client.get(resource, namespace, name)
+    except NotFound:
+        graph.found_absent(named)
+        return Owner.ABSENT
+    if uid_of(owner) != named.uid:
+        graph.found_absent(named)
+        return Owner.ABSENT
+    return Owner.WAITS if waits_for_dependents(owner) else Owner.LIVES
+
+
+def _is_misplaced(graph: ObjectGraph, kind_of: KindOf, reference: Obj, obj: Obj) -> bool:
+    resource = kind_of(reference.get("apiVersion", ""), reference.get("kind", ""))
+    if resource is None or not resource.namespaced:
+        return False
+    if not namespace_of(obj):
+        return True
+    found = graph.find(reference.get("uid", ""))
+    return found is not None and found.key.rpartition("/")[0] != namespace_of(obj)
+
+
+def _misplaced_event(obj: Obj, reference: Obj) -> Record:
+    namespace = namespace_of(obj)
+    named = (
+        f"[{reference.get('apiVersion', '')}/{reference.get('kind', '')}, "
+        f"namespace: {namespace}, name: {reference.get('name', '')}, "
+        f"uid: {reference.get('uid', '')}]"
+    )
+    message = f'ownerRef {named} does not exist in namespace "{namespace}"'
+    return Record(reference_to(obj), "Warning", "OwnerRefInvalidNamespace", message)
+
+
+def _orphaning(situation: Situation) -> Plan:
+    """Dependents are released first; only then may the owner go."""
+    owner = situation.obj
+    releases = [
+        merge_patch(
+            one.resource, one.obj, {"metadata": {"ownerReferences": _others(one.obj, owner)}}
+        )
+        for one in situation.dependents
+        if len(_others(one.obj, owner)) != len(owners_of(one.obj))
+    ]
+    release = _without_finalizer(situation, ORPHAN)
+
+    def then(outcomes: Sequence[Outcome]) -> list[Action]:
+        return [] if any(outcome.error is not None for outcome in outcomes) else [release]
+
+    settled = [_settled_by_absence(one) for one in releases]
+    return Plan(settled, then) if settled else Plan([release])
+
+
+def _foreground(situation: Situation) -> Plan:
+    owner = situation.obj
+    for dependent in situation.dependents:
+        for reference in owners_of(dependent.obj):
+            if reference.get("uid") == uid_of(owner) and reference.get("blockOwnerDeletion"):
+                return NOTHING  # its end will wake us
+    return Plan([_without_finalizer(situation, FOREGROUND)])
+
+
+def _foreground_deletion(situation: Situation) -> list[Action]:
+    """Our own dependents go before us. Where one of them already waits for its own, a circle would
+    wait for ever: we stop blocking our owner."""
+    obj = situation.obj
+    actions: list[Action] = []
+    if any(waits_for_dependents(one.obj) for one in situation.dependents):
+        unblocked = [{**one, "blockOwnerDeletion": False} for one in owners_of(obj)]
+        if unblocked != owners_of(obj):
+            patch = {"metadata": {"ownerReferences": unblocked}}
+            actions.append(merge_patch(situation.resource, obj, patch))
+            # The patch changes the revision that the deletion would ask for.
+            return [*actions, _deletion(situation, "Foreground", revision=0)]
+    return [_deletion(situation, "Foreground")]
+
+
+def _policy(obj: Obj) -> Propagation:
+    """What was asked for earlier stays; otherwise dependents follow later."""
+    if has_finalizer(obj, ORPHAN):
+        return "Orphan"
+    return "Foreground" if has_finalizer(obj, FOREGROUND) else "Background"
+
+
+def _deletion(
+    situation: Situation, propagation: Propagation, revision: int | None = None
+) -> Delete:
+    obj = situation.obj
+    meta = meta_of(obj)
+    return Delete(
+        situation.resource,
+        namespace_of(obj),
+        str(meta.get("name")),
+        uid_of(obj),
+        # If it changed meanwhile, it may have found a new owner: look again.
+        revision=revision_of(obj) if revision is None else revision,
+        propagation=propagation,
+    )
+
+
+def _without_gone_owners(situation: Situation) -> Action:
+    kept = [one for one, state in situation.owners if state is Owner.LIVES]
+    patch = {"metadata": {"ownerReferences": kept}}
+    return merge_patch(situation.resource, situation.obj, patch)
+
+
+def _without_finalizer(situation: Situation, finalizer: str) -> Patch:
+    finalizers = meta_of(situation.obj).get("finalizers") or []
+    kept = [one for one in finalizers if one != finalizer]
+    patch = {"metadata": {"finalizers": kept}}
+    return _settled_by_absence(merge_patch(situation.resource, situation.obj, patch))
+
+
+def _others(obj: Obj, owner: Obj) -> list[Obj]:
+    return [one for one in owners_of(obj) if one.get("uid") != uid_of(owner)]
+
+
+def _settled_by_absence(patch: Patch) -> Patch:
+    return replace(patch, settled=(NotFound,))

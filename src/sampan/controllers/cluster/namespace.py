@@ -1,0 +1,285 @@
+"""Namespace lifecycle: a namespace that is being deleted takes all of its content with it.
+
+Job: delete what a terminating namespace holds, say in its conditions what remains and why, and
+    release the namespace when nothing does.
+Invariant: pods go before anything else, so that what they use outlives them.
+Invariant: a namespace is released only when the server itself said that nothing remains.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from sampan.api.errors import NotFound
+from sampan.api.objects import (
+    Obj,
+    copy_of,
+    is_deleted,
+    meta_of,
+    name_of,
+    namespace_of,
+    time_text,
+)
+from sampan.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    EVENTS,
+    NAMESPACES,
+    PODS,
+    RESOURCES,
+    Resource,
+)
+from sampan.client.contract import Client
+from sampan.controllers.actions import (
+    NOTHING,
+    Action,
+    Delete,
+    Outcome,
+    Plan,
+    Update,
+    deletion,
+    merge_patch,
+)
+from sampan.controllers.cluster.custom_kinds import custom_resource, custom_resources
+from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
+from sampan.core.tasks import all_of
+
+FINALIZER = "kubernetes"
+
+Content = Mapping[Resource, Sequence[Obj]]
+
+
+def namespace_controller() -> Controller:
+    wakes: dict[Resource, Wake] = {NAMESPACES: own_key}
+    for resource in content_resources():
+        # Events have neither finalizers nor grace: they are gone when their deletion returns.
+        if resource != EVENTS:
+            wakes[resource] = _leaving
+    return Controller(
+        name="namespace-controller",
+        component="namespace-controller",
+        aliases=("namespace",),
+        wakes=wakes,
+        planned=_planned,
+        indices={CUSTOM_RESOURCE_DEFINITIONS: {}},
+        brings={CUSTOM_RESOURCE_DEFINITIONS: _custom_content},
+        workers=10,
+    )
+
+
+def content_resources() -> list[Resource]:
+    """Every kind that a namespace can hold and that can be deleted, each once."""
+    found: dict[str, Resource] = {}
+    for resource in RESOURCES:
+        if resource.namespaced and {"list", "watch", "delete"} <= set(resource.verbs):
+            found.setdefault(resource.storage_prefix, resource)
+    return list(found.values())
+
+
+def _custom_content(definition: Obj) -> Mapping[Resource, Wake]:
+    resource = custom_resource(definition)
+    return {resource: _leaving} if resource is not None and resource.namespaced else {}
+
+
+def is_terminating(namespace: Obj | None) -> bool:
+    return namespace is not None and is_deleted(namespace)
+
+
+def plan(namespace: Obj, content: Content, now: float) -> Plan:
+    """`content`: all objects in the namespace, as the server listed them after its deletion."""
+    if not is_deleted(namespace) or FINALIZER not in _finalizers(namespace):
+        return NOTHING
+    if not any(content.values()):
+        return Plan([Update(NAMESPACES, _released(namespace), subresource="finalize")])
+    wanted = {PODS: content[PODS]} if content.get(PODS) else content
+    deletions = [
+        deletion(resource, obj)
+        for resource, objects in wanted.items()
+        for obj in objects
+        if not is_deleted(obj)
+    ]
+    waiting = [(resource, obj) for resource, objects in wanted.items() for obj in objects]
+
+    def then(outcomes: Sequence[Outcome]) -> list[Action]:
+        return _status_actions(namespace, _remaining(waiting, outcomes), outcomes, now)
+
+    # What is gone at once (events, pods that never ran) may leave no change to wake us.
+    return Plan(deletions, then, again_seconds=0.0 if deletions else None)
+
+
+def conditions(
+    before: Sequence[Obj],
+    remaining: Sequence[tuple[Resource, Obj]],
+    errors: Sequence[str],
+    now: float,
+) -> list[Obj]:
+    """The five conditions of a terminating namespace, as upstream words them."""
+    stated = [
+        _condition("NamespaceDeletionDiscoveryFailure", ""),
+        _condition("NamespaceDeletionGroupVersionParsingFailure", ""),
+        _condition("NamespaceDeletionContentFailure", _failure_message(errors)),
+        _condition("NamespaceContentRemaining", _content_message(remaining)),
+        _condition("NamespaceFinalizersRemaining", _finalizers_message(remaining)),
+    ]
+    known = {condition.get("type"): condition for condition in before}
+    foreign = [one for one in before if one.get("type") not in {new["type"] for new in stated}]
+    return [
+        *foreign,
+        *(_dated(condition, known.get(condition["type"]), now) for condition in stated),
+    ]
+
+
+async def _planned(view: View, key: str) -> Plan:
+    namespace = view.cache(NAMESPACES).get(key)
+    if namespace is None or not is_deleted(namespace) or FINALIZER not in _finalizers(namespace):
+        return NOTHING
+    custom = [one for one in custom_resources(view.cache) if one.namespaced]
+    return plan(namespace, await _content(view.client, key, custom), view.now)
+
+
+async def _content(client: Client, namespace: str, custom: Sequence[Resource]) -> Content:
+    async def listed(resource: Resource) -> tuple[Resource, list[Obj]]:
+        try:
+            return resource, (await client.list(resource, namespace)).items
+        except NotFound:
+            return resource, []  # nobody serves the kind any more
+
+    pods = await listed(PODS)
+    if pods[1]:
+        return dict([pods])
+    others = [resource for resource in content_resources() if resource != PODS]
+    return dict([pods, *await all_of(listed(resource) for resource in (*others, *custom))])
+
+
+def _leaving(caches: Caches, _old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """Something in a terminating namespace went away, or was released by a finalizer's owner."""
+    obj = new if new is not None else _old
+    if obj is None or (new is not None and not is_deleted(new)):
+        return ()
+    namespace = namespace_of(obj)
+    return (namespace,) if is_terminating(caches(NAMESPACES).get(namespace)) else ()
+
+
+def _finalizers(namespace: Obj) -> list[str]:
+    finalizers: list[str] = (namespace.get("spec") or {}).get("finalizers") or []
+    return finalizers
+
+
+def _released(namespace: Obj) -> Obj:
+    released: Obj = copy_of(namespace)
+    released["spec"]["finalizers"] = [one for one in _finalizers(namespace) if one != FINALIZER]
+    return released
+
+
+def _remaining(
+    waiting: Sequence[tuple[Resource, Obj]], outcomes: Sequence[Outcome]
+) -> list[tuple[Resource, Obj]]:
+    """What the deletions did not remove at once: finalizers, grace, failures, not tried."""
+    gone: set[tuple[str, str]] = set()
+    for outcome in outcomes:
+        action = outcome.action
+        if isinstance(action, Delete) and outcome.error is None and not _stays(outcome.result):
+            gone.add((action.resource.group_resource, action.name))
+    return [
+        (resource, obj)
+        for resource, obj in waiting
+        if (resource.group_resource, name_of(obj)) not in gone
+    ]
+
+
+def _stays(result: Obj | None) -> bool:
+    if result is None or not is_deleted(result):
+        return False
+    meta = meta_of(result)
+    return bool(meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"))
+
+
+def _status_actions(
+    namespace: Obj,
+    remaining: Sequence[tuple[Resource, Obj]],
+    outcomes: Sequence[Outcome],
+    now: float,
+) -> list[Action]:
+    errors = [outcome.error.message for outcome in outcomes if outcome.error is not None]
+    if not remaining and not errors:
+        return []  # it will be gone in a moment: nobody could read this
+    before: list[Obj] = (namespace.get("status") or {}).get("conditions") or []
+    stated = conditions(before, remaining, errors, now)
+    if stated == before:
+        return []
+    status = {"phase": "Terminating", "conditions": stated}
+    return [merge_patch(NAMESPACES, namespace, {"status": status}, subresource="status")]
+
+
+# Reason and message of each condition when all is well, and its reason when it is not.
+_WELL = {
+    "NamespaceDeletionDiscoveryFailure": (
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+        "DiscoveryFailed",
+    ),
+    "NamespaceDeletionGroupVersionParsingFailure": (
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+        "GroupVersionParsingFailed",
+    ),
+    "NamespaceDeletionContentFailure": (
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+        "ContentDeletionFailed",
+    ),
+    "NamespaceContentRemaining": (
+        "ContentRemoved",
+        "All content successfully removed",
+        "SomeResourcesRemain",
+    ),
+    "NamespaceFinalizersRemaining": (
+        "ContentHasNoFinalizers",
+        "All content-preserving finalizers finished",
+        "SomeFinalizersRemain",
+    ),
+}
+
+
+def _condition(kind: str, trouble: str) -> Obj:
+    well_reason, well_message, trouble_reason = _WELL[kind]
+    return {
+        "type": kind,
+        "status": "True" if trouble else "False",
+        "reason": trouble_reason if trouble else well_reason,
+        "message": trouble or well_message,
+    }
+
+
+def _dated(condition: Obj, before: Obj | None, now: float) -> Obj:
+    """The time is that of the last change of status or reason, as upstream's updater keeps it."""
+    if before is not None and all(before.get(field) == condition[field] for field in condition):
+        return before
+    return {**condition, "lastTransitionTime": time_text(now)}
+
+
+def _failure_message(errors: Sequence[str]) -> str:
+    if not errors:
+        return ""
+    listed = ", ".join(sorted(set(errors)))
+    return f"Failed to delete all resource types, {len(errors)} remaining: {listed}"
+
+
+def _content_message(remaining: Sequence[tuple[Resource, Obj]]) -> str:
+    counts = Counter(f"{resource.plural}.{resource.group}" for resource, _ in remaining)
+    if not counts:
+        return ""
+    listed = ", ".join(
+        f"{name} has {count} resource instances" for name, count in sorted(counts.items())
+    )
+    return f"Some resources are remaining: {listed}"
+
+
+def _finalizers_message(remaining: Sequence[tuple[Resource, Obj]]) -> str:
+    counts = Counter(
+        finalizer for _, obj in remaining for finalizer in meta_of(obj).get("finalizers") or ()
+    )
+    if not counts:
+        return ""
+    listed = ", ".join(
+        f"{name} in {count} resource instances" for name, count in sorted(counts.items())
+    )
+    return f"Some content in the namespace has finalizers remaining: {listed}"

@@ -1,0 +1,148 @@
+"""Kinds whose controller only has to say that they were seen.
+
+Job: the status of ValidatingAdmissionPolicies, and the conditions and finalizer of ServiceCIDRs.
+Invariant: a ServiceCIDR that still has addresses in use, and nobody else to hold them, stays.
+"""
+
+import ipaddress
+from collections.abc import Callable, Iterable, Sequence
+
+from sampan.api.objects import Obj, is_deleted, meta_of, name_of
+from sampan.api.resources import SERVICE_CIDRS, SERVICES, VALIDATING_ADMISSION_POLICIES
+from sampan.api.rules.conditions import with_condition
+from sampan.controllers.actions import NOTHING, Action, Plan, merge_patch, status_patch
+from sampan.controllers.controller import Caches, Controller, View, own_key
+
+CIDR_FINALIZER = "networking.k8s.io/service-cidr-finalizer"
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def validating_admission_policy_status_controller() -> Controller:
+    check = checker()
+
+    async def planned(view: View, key: str) -> Plan:
+        policy = view.cache(VALIDATING_ADMISSION_POLICIES).get(key)
+        return NOTHING if policy is None else plan_policy(policy, check)
+
+    return Controller(
+        name="validatingadmissionpolicy-status-controller",
+        component="validatingadmissionpolicy-status",
+        aliases=("validatingadmissionpolicy-status",),
+        wakes={VALIDATING_ADMISSION_POLICIES: own_key},
+        planned=planned,
+        workers=1,
+    )
+
+
+Check = Callable[[Obj], list[Obj]]  # policy → the warnings about its expressions
+
+
+def checker() -> Check:
+    made: list[Check] = []
+
+    def check(policy: Obj) -> list[Obj]:
+        if not made:
+            # The language and the published types come with the first policy.
+            from sampan.api.cel.language.type_checking import expression_warnings
+            from sampan.api.cel.schema_objects import SchemaObjects
+            from sampan.api.schema.published import Schema
+
+            objects = SchemaObjects(Schema.load())
+            made.append(lambda one: expression_warnings(one, objects))
+        return made[0](policy)
+
+    return check
+
+
+def plan_policy(policy: Obj, check: Check) -> Plan:
+    """Once for each generation: whether its expressions fit the kinds that it is about."""
+    before, generation = policy.get("status") or {}, meta_of(policy).get("generation", 0)
+    if before.get("observedGeneration") == generation and before.get("typeChecking") is not None:
+        return NOTHING
+    warnings = check(policy)
+    status = {
+        **before,
+        "observedGeneration": generation,
+        "typeChecking": {"expressionWarnings": warnings} if warnings else {},
+    }
+    patch = status_patch(VALIDATING_ADMISSION_POLICIES, policy, status)
+    return NOTHING if patch is None else Plan([patch])
+
+
+def service_cidr_controller() -> Controller:
+    async def planned(view: View, key: str) -> Plan:
+        cidr = view.cache(SERVICE_CIDRS).get(key)
+        if cidr is None:
+            return NOTHING
+        addresses = [
+            one
+            for service in view.cache(SERVICES).all()
+            for one in (service.get("spec") or {}).get("clusterIPs") or ()
+            if one != "None"
+        ]
+        others = [one for one in view.cache(SERVICE_CIDRS).all() if name_of(one) != key]
+        return plan_cidr(cidr, others, addresses, view.now)
+
+    return Controller(
+        name="service-cidr-controller",
+        component="service-cidr-controller",
+        aliases=("service-cidr",),
+        wakes={SERVICE_CIDRS: _every_cidr, SERVICES: _cidrs_going},
+        planned=planned,
+        workers=1,
+    )
+
+
+def plan_cidr(cidr: Obj, others: Sequence[Obj], addresses: Sequence[str], now: float) -> Plan:
+    finalizers: list[str] = meta_of(cidr).get("finalizers") or []
+    held = is_deleted(cidr) and _holds_alone(cidr, others, addresses)
+    if is_deleted(cidr) and not held:
+        if CIDR_FINALIZER not in finalizers:
+            return NOTHING
+        left = [one for one in finalizers if one != CIDR_FINALIZER]
+        patch = {"metadata": {"finalizers": left or None}}
+        return Plan([merge_patch(SERVICE_CIDRS, cidr, patch)])
+    ready = {
+        "type": "Ready",
+        "status": "False" if held else "True",
+        "reason": "Terminating" if held else "",
+        "message": "There are still IPAddresses referencing the ServiceCIDR, please remove them or "
+        "create a new ServiceCIDR"
+        if held
+        else "Kubernetes Service CIDR is ready",
+    }
+    before = (cidr.get("status") or {}).get("conditions") or []
+    status = status_patch(SERVICE_CIDRS, cidr, {"conditions": with_condition(before, ready, now)})
+    actions: list[Action] = [] if status is None else [status]
+    if not is_deleted(cidr) and CIDR_FINALIZER not in finalizers:
+        patch = {"metadata": {"finalizers": [*finalizers, CIDR_FINALIZER]}}
+        # The finalizer first, and alone: its write carries the revision.
+        return Plan([merge_patch(SERVICE_CIDRS, cidr, patch)])
+    return Plan(actions)
+
+
+def _holds_alone(cidr: Obj, others: Sequence[Obj], addresses: Sequence[str]) -> bool:
+    mine = _networks(cidr)
+    elsewhere = [one for other in others if not is_deleted(other) for one in _networks(other)]
+    for text in addresses:
+        address = ipaddress.ip_address(text)
+        inside = any(address in one for one in mine)
+        if inside and not any(address in one for one in elsewhere):
+            return True
+    return False
+
+
+def _networks(cidr: Obj) -> list[_Network]:
+    texts = (cidr.get("spec") or {}).get("cidrs") or ()
+    return [ipaddress.ip_network(one) for one in texts]
+
+
+def _every_cidr(caches: Caches, _old: Obj | None, _new: Obj | None) -> Iterable[str]:
+    return [name_of(one) for one in caches(SERVICE_CIDRS).all()]
+
+
+def _cidrs_going(caches: Caches, _old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """Only the end of a service can free a range."""
+    if new is not None:
+        return ()
+    return [name_of(one) for one in caches(SERVICE_CIDRS).all() if is_deleted(one)]

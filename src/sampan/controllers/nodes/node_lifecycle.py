@@ -1,0 +1,285 @@
+"""Nodes that stop reporting, and the taints that say so.
+
+Job: a node's conditions → its taints; no heartbeat for too long → conditions Unknown; a node that
+    is not Ready makes its pods not Ready.
+Invariant: only taints of our own keys are added or removed; a user's taints stay.
+Invariant: how old a heartbeat is, is measured by when *we* saw it change: node clocks may be wrong.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from enum import Enum
+
+from sampan.api.errors import NotFound
+from sampan.api.objects import Obj, is_deleted, name_of, namespace_of, time_text, uid_of
+from sampan.api.resources import LEASES, NODES, PODS
+from sampan.api.rules.conditions import condition_of
+from sampan.api.rules.nodes import is_ready, is_unschedulable, taints_of
+from sampan.api.rules.pods import is_terminal
+from sampan.client.events import reference
+from sampan.client.indexer import by_node_name
+from sampan.controllers.actions import NOTHING, Action, Patch, Plan, Record, merge_patch
+from sampan.controllers.controller import Caches, Controller, View, own_key
+from sampan.controllers.nodes.zones import (
+    EvictionPace,
+    all_down,
+    evictions_per_second,
+    zone_of,
+    zones_of,
+)
+from sampan.core.fast_dataclass import dataclass
+
+GRACE_SECONDS = 50.0  # --node-monitor-grace-period
+STARTUP_GRACE_SECONDS = 60.0  # --node-startup-grace-period
+LEASE_NAMESPACE = "kube-node-lease"
+PREFIX = "node.kubernetes.io/"
+# Condition and status → the key of the NoSchedule taint.
+NO_SCHEDULE = {
+    ("Ready", "False"): "not-ready",
+    ("Ready", "Unknown"): "unreachable",
+    ("MemoryPressure", "True"): "memory-pressure",
+    ("DiskPressure", "True"): "disk-pressure",
+    ("PIDPressure", "True"): "pid-pressure",
+    ("NetworkUnavailable", "True"): "network-unavailable",
+}
+OWN_KEYS = frozenset(PREFIX + key for key in (*NO_SCHEDULE.values(), "unschedulable"))
+NEVER = "Kubelet never posted node status."
+STOPPED = "Kubelet stopped posting node status."
+REPORTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+NODE_INDEX = "node"
+LOOK_SECONDS = 10.0  # how often a node's signs of life are looked at
+
+
+class Eviction(Enum):
+    """Whether a node that fell may get its NoExecute taint."""
+
+    NOW = "now"
+    LATER = "later"  # its zone has lost a node just now, or too many: what has the taint keeps it
+    NEVER = "never"  # every node is down: nobody is sent away, and who was may stay
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The newest sign of life, and when we first saw it."""
+
+    sign: tuple[str, str]
+    seen_at: float
+
+
+def node_lifecycle_controller() -> Controller:
+    heartbeats: dict[str, Heartbeat] = {}
+    pace = EvictionPace()
+
+    async def planned(view: View, key: str) -> Plan:
+        node = view.cache(NODES).get(key)
+        if node is None:
+            heartbeats.pop(key, None)
+            return NOTHING
+        lease = view.cache(LEASES).get(f"{LEASE_NAMESPACE}/{key}")
+        sign = sign_of_life(node, lease)
+        known = heartbeats.get(key)
+        is_new = known is None
+        if known is None or known.sign != sign:
+            known = heartbeats[key] = Heartbeat(sign, view.now)
+        pods = view.cache(PODS).by(NODE_INDEX, key)
+        eviction, wait = _eviction(view, pace, node)
+        made = plan(node, pods, known.seen_at, view.now, eviction)
+        if is_new:
+            made = replace(made, actions=[_registered(node), *made.actions])
+        return replace(made, again_seconds=_sooner(made.again_seconds, wait))
+
+    return Controller(
+        name="node-lifecycle-controller",
+        component="node-controller",
+        aliases=("nodelifecycle",),
+        wakes={NODES: _with_the_fallen, LEASES: _lease_came_back, PODS: _ready_on_a_node},
+        indices={PODS: {NODE_INDEX: by_node_name}},
+        planned=planned,
+        workers=8,
+    )
+
+
+def plan(
+    node: Obj,
+    pods: Sequence[Obj],
+    heartbeat_seen_at: float,
+    now: float,
+    eviction: Eviction = Eviction.NOW,
+) -> Plan:
+    ready = condition_of(node, "Ready")
+    grace = GRACE_SECONDS if ready is not None else STARTUP_GRACE_SECONDS
+    left = heartbeat_seen_at + grace - now
+    status = (ready or {}).get("status")
+    if left <= 0 and status != "Unknown":
+        # Taints and pods follow when this write comes back as a change of the node.
+        return Plan(_silent(node, now))
+    if status is None:
+        return Plan(again_seconds=left)
+    actions: list[Action] = []
+    taints = wanted_taints(node, now, eviction)
+    if taints != taints_of(node):
+        actions.append(merge_patch(NODES, node, {"spec": {"taints": taints or None}}))
+    # A kubelet that lives writes its pods' readiness again: it is told once, when the node falls.
+    if status == "Unknown" or (status == "False" and not _has_fallen(node)):
+        actions += [_not_ready(pod, now) for pod in pods if _shows_ready(pod)]
+    return Plan(actions, again_seconds=left if left > 0 else None)
+
+
+def wanted_taints(node: Obj, now: float, eviction: Eviction = Eviction.NOW) -> list[Obj]:
+    """The node's taints as they should be; a taint that stays keeps its time."""
+    wanted = [
+        (PREFIX + NO_SCHEDULE[pair], "NoSchedule")
+        for one in (node.get("status") or {}).get("conditions") or ()
+        if (pair := (one.get("type"), one.get("status"))) in NO_SCHEDULE
+    ]
+    if is_unschedulable(node):
+        wanted.append((f"{PREFIX}unschedulable", "NoSchedule"))
+    ready = (condition_of(node, "Ready") or {}).get("status")
+    if ready in ("False", "Unknown") and (
+        eviction is Eviction.NOW or (eviction is Eviction.LATER and _is_evicting(node))
+    ):
+        wanted.append((PREFIX + NO_SCHEDULE["Ready", ready], "NoExecute"))
+    kept = [taint for taint in taints_of(node) if not _is_ours(taint) or _pair(taint) in wanted]
+    there = {_pair(taint) for taint in kept}
+    added = [
+        {"key": key, "effect": effect, "timeAdded": time_text(now)}
+        for key, effect in wanted
+        if (key, effect) not in there
+    ]
+    return [*kept, *added]
+
+
+def sign_of_life(node: Obj, lease: Obj | None) -> tuple[str, str]:
+    ready = condition_of(node, "Ready") or {}
+    renewed = ((lease or {}).get("spec") or {}).get("renewTime") or ""
+    return renewed, ready.get("lastHeartbeatTime") or ""
+
+
+def _silent(node: Obj, now: float) -> list[Action]:
+    """The kubelet stopped posting: what it last said means nothing any more."""
+    name = name_of(node)
+    conditions = _unknown(node, now)
+    patch = {"metadata": {"uid": uid_of(node)}, "status": {"conditions": conditions}}
+    about = {**reference(node), "uid": name}  # as upstream: events of nodes carry the name
+    message = f"Node {name} status is now: NodeNotReady"
+    return [
+        Patch(NODES, "", name, patch, patch_type="strategic", subresource="status"),
+        Record(about, "Normal", "NodeNotReady", message),
+    ]
+
+
+def _unknown(node: Obj, now: float) -> list[Obj]:
+    listed = {one["type"]: one for one in (node.get("status") or {}).get("conditions") or ()}
+    for kind in REPORTED:
+        before = listed.get(kind)
+        if before is not None and before.get("status") == "Unknown":
+            continue
+        never = before is None
+        listed[kind] = {
+            "type": kind,
+            "status": "Unknown",
+            "reason": "NodeStatusNeverUpdated" if never else "NodeStatusUnknown",
+            "message": NEVER if never else STOPPED,
+            "lastHeartbeatTime": (before or {}).get("lastHeartbeatTime") or _created(node, now),
+            "lastTransitionTime": time_text(now),
+        }
+    return list(listed.values())
+
+
+def _created(node: Obj, now: float) -> str:
+    created: str = node.get("metadata", {}).get("creationTimestamp") or time_text(now)
+    return created
+
+
+def _shows_ready(pod: Obj) -> bool:
+    ready = condition_of(pod, "Ready")
+    return ready is not None and ready.get("status") == "True" and not is_terminal(pod)
+
+
+def _not_ready(pod: Obj, now: float) -> Patch:
+    condition = {"type": "Ready", "status": "False", "lastTransitionTime": time_text(now)}
+    patch = {"metadata": {"uid": uid_of(pod)}, "status": {"conditions": [condition]}}
+    return Patch(
+        PODS, namespace_of(pod), name_of(pod), patch,
+        patch_type="strategic", subresource="status", settled=(NotFound,),
+    )  # fmt: skip
+
+
+def _pair(taint: Obj) -> tuple[str, str]:
+    return taint.get("key", ""), taint.get("effect", "")
+
+
+def _is_ours(taint: Obj) -> bool:
+    key, effect = _pair(taint)
+    return key in OWN_KEYS and effect in ("NoSchedule", "NoExecute")
+
+
+def _is_evicting(node: Obj) -> bool:
+    return any(_is_ours(taint) and taint.get("effect") == "NoExecute" for taint in taints_of(node))
+
+
+def _has_fallen(node: Obj) -> bool:
+    """Its taints already say that it is not ready."""
+    keys = {PREFIX + "not-ready", PREFIX + "unreachable"}
+    return any(taint.get("key") in keys for taint in taints_of(node))
+
+
+def _eviction(view: View, pace: EvictionPace, node: Obj) -> tuple[Eviction, float | None]:
+    """What the zone's pace allows for this node, and when to look again."""
+    ready = condition_of(node, "Ready")
+    if ready is None or ready.get("status") == "True":
+        return Eviction.NOW, None
+    zones, zone = zones_of(view.cache(NODES).all()), zone_of(node)
+    if all_down(zones):
+        return Eviction.NEVER, None  # the next node that comes back wakes us
+    if _is_evicting(node):
+        return Eviction.NOW, None
+    rate = evictions_per_second(zones, zone)
+    if not rate:
+        return Eviction.LATER, None
+    wait = pace.seconds_left(zone, view.now)
+    if wait > 0:
+        return Eviction.LATER, wait
+    pace.used(zone, rate, view.now)
+    return Eviction.NOW, None
+
+
+def _sooner(again: float | None, wait: float | None) -> float | None:
+    """Silence is judged within LOOK_SECONDS of its limit, not only at the next one."""
+    times = [one for one in (again, wait) if one is not None]
+    return min(*times, LOOK_SECONDS) if times else None
+
+
+def _registered(node: Obj) -> Record:
+    name = name_of(node)
+    about = {**reference(node), "uid": name}
+    message = f"Node {name} event: Registered Node {name} in Controller"
+    return Record(about, "Normal", "RegisteredNode", message)
+
+
+def _with_the_fallen(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """A node's own change; where its readiness changed, it concerns all that are not ready."""
+    keys = list(own_key(caches, old, new))
+    before, after = (is_ready(one) if one is not None else None for one in (old, new))
+    if before != after:
+        keys += [name_of(one) for one in caches(NODES).all() if not is_ready(one)]
+    return keys
+
+
+def _lease_came_back(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """A renewal matters only where the node counts as silent: the rest is found by the timer."""
+    if new is None or namespace_of(new) != LEASE_NAMESPACE:
+        return ()
+    node = caches(NODES).get(name_of(new))
+    ready = condition_of(node, "Ready") if node is not None else None
+    return (name_of(new),) if ready is not None and ready.get("status") == "Unknown" else ()
+
+
+def _ready_on_a_node(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """A pod that has just become Ready, where its node is silent."""
+    if new is None or is_deleted(new) or not _shows_ready(new) or (old and _shows_ready(old)):
+        return ()
+    nodes = (caches(NODES).get(name) for name in by_node_name(new))
+    ready = (condition_of(node, "Ready") for node in nodes if node is not None)
+    silent = any(one is not None and one.get("status") == "Unknown" for one in ready)
+    return by_node_name(new) if silent else ()

@@ -1,0 +1,79 @@
+"""How fast nodes of a zone may be evicted: slower when much of the zone is down, not at all when
+everything is, for then it is more likely us who are cut off.
+
+Job: the state of each zone, and the pace of evictions in it. Pure; upstream's numbers.
+"""
+
+from collections.abc import Iterable
+from enum import Enum
+
+from sampan.api.objects import Obj, labels_of
+from sampan.api.rules.nodes import is_ready
+from sampan.core.fast_dataclass import dataclass
+
+NORMAL_PER_SECOND = 0.1
+SECONDARY_PER_SECOND = 0.01
+LARGE_ZONE = 50  # in smaller ones the secondary pace is: none
+UNHEALTHY_SHARE = 0.55
+
+
+class ZoneState(Enum):
+    NORMAL = "Normal"
+    PARTIAL = "PartialDisruption"
+    FULL = "FullDisruption"
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    state: ZoneState
+    size: int
+
+
+def zone_of(node: Obj) -> str:
+    labels = labels_of(node)
+    region = labels.get("topology.kubernetes.io/region", "")
+    return f"{region}:{labels.get('topology.kubernetes.io/zone', '')}"
+
+
+def zones_of(nodes: Iterable[Obj]) -> dict[str, Zone]:
+    counts: dict[str, tuple[int, int]] = {}
+    for node in nodes:
+        ready, other = counts.get(zone_of(node), (0, 0))
+        counts[zone_of(node)] = (ready + 1, other) if is_ready(node) else (ready, other + 1)
+    return {name: Zone(_state(*both), sum(both)) for name, both in counts.items()}
+
+
+def all_down(zones: dict[str, Zone]) -> bool:
+    """Nobody is evicted then: it is more likely that we are cut off than that all nodes are."""
+    return all(zone.state is ZoneState.FULL for zone in zones.values())
+
+
+def evictions_per_second(zones: dict[str, Zone], zone: str) -> float:
+    """0 where nothing may be evicted now."""
+    if all_down(zones):
+        return 0.0
+    found = zones.get(zone)
+    if found is None or found.state is not ZoneState.PARTIAL:
+        return NORMAL_PER_SECOND
+    return SECONDARY_PER_SECOND if found.size > LARGE_ZONE else 0.0
+
+
+class EvictionPace:
+    """When each zone may lose its next node. Owner: the node lifecycle controller."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, float] = {}
+
+    def seconds_left(self, zone: str, now: float) -> float:
+        return max(0.0, self._next.get(zone, 0.0) - now)
+
+    def used(self, zone: str, per_second: float, now: float) -> None:
+        self._next[zone] = now + 1.0 / per_second
+
+
+def _state(ready: int, not_ready: int) -> ZoneState:
+    if ready == 0 and not_ready > 0:
+        return ZoneState.FULL
+    if not_ready > 2 and not_ready / (ready + not_ready) >= UNHEALTHY_SHARE:
+        return ZoneState.PARTIAL
+    return ZoneState.NORMAL

@@ -1,0 +1,110 @@
+"""Generic ephemeral volumes: a claim that lives and goes with its pod.
+
+Job: make `<pod>-<volume>` from the volume's template, owned by the pod.
+Invariant: a claim of that name that is not the pod's own is never touched or used.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from sampan.api.errors import AlreadyExists
+from sampan.api.objects import (
+    Obj,
+    copy_of,
+    is_deleted,
+    key_of,
+    meta_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
+from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from sampan.api.rules import pods as pod_facts
+from sampan.client.events import reference as reference_to
+from sampan.controllers.actions import NOTHING, Action, Create, Plan, Record
+from sampan.controllers.controller import Caches, Controller, View
+from sampan.controllers.workloads.pod_control import controller_reference
+
+
+def ephemeral_volume_controller() -> Controller:
+    return Controller(
+        name="ephemeral-volume-controller",
+        component="ephemeral_volume",
+        aliases=("ephemeral-volume",),
+        wakes={PODS: _new_pod, PERSISTENT_VOLUME_CLAIMS: _pod_of_claim},
+        planned=_planned,
+    )
+
+
+def plan(pod: Obj, claims: Mapping[str, Obj]) -> Plan:
+    """`claims`: those of its namespace that bear the names of its ephemeral volumes."""
+    if is_deleted(pod) or pod_facts.is_terminal(pod):
+        return NOTHING
+    actions: list[Action] = []
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        if volume.get("ephemeral") is None:
+            continue
+        name = f"{name_of(pod)}-{volume['name']}"
+        claim = claims.get(name)
+        if claim is None:
+            actions.append(_made(pod, volume, name))
+        elif not _is_of(claim, pod):
+            words = (
+                f"PVC {namespace_of(pod)}/{name} was not created for pod "
+                f"{key_of(pod)} (pod is not owner)"
+            )
+            event = Record(reference_to(pod), "Warning", "EphemeralVolumeCreationFailed", words)
+            actions.append(event)
+    return Plan(actions)
+
+
+def _made(pod: Obj, volume: Obj, name: str) -> Create:
+    template = volume["ephemeral"].get("volumeClaimTemplate") or {}
+    given = template.get("metadata") or {}
+    meta: Obj = {
+        "name": name,
+        "namespace": namespace_of(pod),
+        "ownerReferences": [controller_reference(PODS, pod)],
+    }
+    for field in ("labels", "annotations"):
+        if given.get(field):
+            meta[field] = dict(given[field])
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": meta,
+        "spec": copy_of(template.get("spec") or {}),
+    }
+    return Create(PERSISTENT_VOLUME_CLAIMS, claim, settled=(AlreadyExists,))
+
+
+def _is_of(claim: Obj, pod: Obj) -> bool:
+    owners = meta_of(claim).get("ownerReferences") or ()
+    return any(one.get("uid") == uid_of(pod) for one in owners)
+
+
+def _has_ephemeral(pod: Obj) -> bool:
+    volumes = (pod.get("spec") or {}).get("volumes") or ()
+    return any(one.get("ephemeral") is not None for one in volumes)
+
+
+def _new_pod(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """A pod's volumes never change: once is enough."""
+    return (key_of(new),) if old is None and new is not None and _has_ephemeral(new) else ()
+
+
+def _pod_of_claim(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """One that was deleted too early is made anew."""
+    if old is None or new is not None:
+        return ()
+    owners = meta_of(old).get("ownerReferences") or ()
+    return [f"{namespace_of(old)}/{one['name']}" for one in owners if one.get("kind") == "Pod"]
+
+
+async def _planned(view: View, key: str) -> Plan:
+    pod = view.cache(PODS).get(key)
+    if pod is None:
+        return NOTHING
+    cache = view.cache(PERSISTENT_VOLUME_CLAIMS)
+    names = pod_facts.claim_names(pod)
+    found = {name: cache.get(f"{namespace_of(pod)}/{name}") for name in names}
+    return plan(pod, {name: claim for name, claim in found.items() if claim is not None})

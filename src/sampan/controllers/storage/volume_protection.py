@@ -1,0 +1,82 @@
+"""Claims and volumes that are in use are not deleted under their users.
+
+Job: keep the protection finalizers on what lives; take them off what is to go and is not in use.
+Invariant: a claim stays while a pod that has a node names it; a volume stays while it is Bound.
+"""
+
+from collections.abc import Iterable
+
+from sampan.api.objects import Obj, is_deleted, meta_of, namespace_of
+from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, Resource
+from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.storage import CLAIM_PROTECTION, VOLUME_PROTECTION
+from sampan.controllers.actions import NOTHING, Plan, merge_patch
+from sampan.controllers.controller import Caches, Controller, View, own_key
+
+
+def claim_protection_controller() -> Controller:
+    return Controller(
+        name="persistentvolumeclaim-protection-controller",
+        component="pvc-protection-controller",
+        aliases=("pvc-protection",),
+        wakes={PERSISTENT_VOLUME_CLAIMS: own_key, PODS: _claims_of_pod},
+        planned=_planned_claim,
+        indices={PODS: {"claims": claim_keys}},
+        workers=1,
+    )
+
+
+def volume_protection_controller() -> Controller:
+    return Controller(
+        name="persistentvolume-protection-controller",
+        component="pv-protection-controller",
+        aliases=("pv-protection",),
+        wakes={PERSISTENT_VOLUMES: own_key},
+        planned=_planned_volume,
+        workers=1,
+    )
+
+
+def plan_claim(claim: Obj, pods: Iterable[Obj]) -> Plan:
+    """`pods`: those that name it. Only one that has a node counts: no kubelet starts a pod whose
+    claim is on its way out."""
+    used = any(pod_facts.node_name(pod) for pod in pods)
+    return _protected(PERSISTENT_VOLUME_CLAIMS, claim, CLAIM_PROTECTION, used)
+
+
+def plan_volume(volume: Obj) -> Plan:
+    used = (volume.get("status") or {}).get("phase") == "Bound"
+    return _protected(PERSISTENT_VOLUMES, volume, VOLUME_PROTECTION, used)
+
+
+def _protected(resource: Resource, obj: Obj, finalizer: str, used: bool) -> Plan:
+    finalizers: list[str] = meta_of(obj).get("finalizers") or []
+    there = finalizer in finalizers
+    if is_deleted(obj):
+        if used or not there:
+            return NOTHING
+        wanted = [one for one in finalizers if one != finalizer]
+    elif there:
+        return NOTHING
+    else:
+        wanted = [*finalizers, finalizer]
+    return Plan([merge_patch(resource, obj, {"metadata": {"finalizers": wanted or None}})])
+
+
+def claim_keys(pod: Obj) -> Iterable[str]:
+    return [f"{namespace_of(pod)}/{name}" for name in pod_facts.claim_names(pod)]
+
+
+def _claims_of_pod(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """Only the end of a use can free a claim; a pod's claims never change."""
+    return claim_keys(old) if old is not None and new is None else ()
+
+
+async def _planned_claim(view: View, key: str) -> Plan:
+    claim = view.cache(PERSISTENT_VOLUME_CLAIMS).get(key)
+    return NOTHING if claim is None else plan_claim(claim, view.cache(PODS).by("claims", key))
+
+
+async def _planned_volume(view: View, key: str) -> Plan:
+    volume = view.cache(PERSISTENT_VOLUMES).get(key)
+    return NOTHING if volume is None else plan_volume(volume)

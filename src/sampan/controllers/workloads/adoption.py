@@ -1,0 +1,77 @@
+"""Pods without a controller that match one, and pods that match theirs no longer.
+
+Job: for owners of pods that need nothing else of it: what to adopt and to release, and whom a pod
+    without a controller wakes.
+Invariant: nothing is adopted before the server said that the owner still lives.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from sampan.api.errors import NotFound
+from sampan.api.objects import (
+    Obj,
+    controller_of,
+    is_deleted,
+    key_of,
+    labels_of,
+    meta_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
+from sampan.api.resources import PODS, Resource
+from sampan.api.rules.selectors import from_object
+from sampan.controllers.actions import Patch
+from sampan.controllers.controller import Caches, View
+from sampan.controllers.workloads.pod_control import adopts_any, claim, controller_reference
+
+
+async def claims(
+    view: View, resource: Resource, owner: Obj, owned: Sequence[Obj], finalizers: Sequence[str] = ()
+) -> Sequence[Patch]:
+    """The patches that make `owned` right. Needs the index "orphans" of pods. What is adopted
+    gets `finalizers`, too, and what is released loses them."""
+    if is_deleted(owner):
+        return ()
+    selector = from_object((owner.get("spec") or {}).get("selector"))
+    orphans = view.cache(PODS).by("orphans", namespace_of(owner))
+    if adopts_any(selector, orphans) and not await lives(view, resource, owner):
+        orphans = []
+    reference = controller_reference(resource, owner)
+    patches = claim(PODS, owner, reference, selector, owned, orphans).actions
+    if not finalizers:
+        return patches
+    known = {name_of(one): one for one in (*owned, *orphans)}
+    adopted = {name_of(one) for one in orphans}
+    return [
+        _with_finalizers(one, known[one.name], finalizers, adopted=one.name in adopted)
+        for one in patches
+    ]
+
+
+def may_adopt(caches: Caches, resource: Resource, pod: Obj | None) -> Iterable[str]:
+    """Keys of those that match a pod that nobody has. Needs the index "namespace"."""
+    if pod is None or controller_of(pod) is not None or is_deleted(pod):
+        return
+    for owner in caches(resource).by("namespace", namespace_of(pod)):
+        if from_object((owner.get("spec") or {}).get("selector")).matches(labels_of(pod)):
+            yield key_of(owner)
+
+
+async def lives(view: View, resource: Resource, owner: Obj) -> bool:
+    """Asked of the server before an adoption: one that is being deleted must not adopt."""
+    try:
+        fresh = await view.client.get(resource, namespace_of(owner), name_of(owner))
+    except NotFound:
+        return False
+    return uid_of(fresh) == uid_of(owner) and not is_deleted(fresh)
+
+
+def _with_finalizers(patch: Patch, pod: Obj, finalizers: Sequence[str], *, adopted: bool) -> Patch:
+    before: list[str] = meta_of(pod).get("finalizers") or []
+    others = [one for one in before if one not in finalizers]
+    assert isinstance(patch.patch, dict)
+    wanted = [*others, *finalizers] if adopted else others
+    meta = {**patch.patch["metadata"], "finalizers": wanted}
+    return replace(patch, patch={"metadata": meta})

@@ -1,0 +1,69 @@
+"""The pods of a DaemonSet: meant for one node, and hard to drive away from it.
+
+Job: a pod for a node; for which node a pod is meant, before and after it was bound. Pure.
+"""
+
+from sampan.api.objects import Obj, copy_of
+from sampan.api.rules import pods as pod_facts
+from sampan.controllers.workloads.pod_control import pod_from_template
+from sampan.controllers.workloads.revisions import HASH
+
+_PREFIX = "node.kubernetes.io/"
+_TOLERATED = (
+    ("not-ready", "NoExecute"),
+    ("unreachable", "NoExecute"),
+    ("disk-pressure", "NoSchedule"),
+    ("memory-pressure", "NoSchedule"),
+    ("pid-pressure", "NoSchedule"),
+    ("unschedulable", "NoSchedule"),
+)
+
+
+def new_pod(owner: Obj, reference: Obj, node_name: str, word: str) -> Obj:
+    pod = pod_from_template(owner["spec"]["template"], owner, reference)
+    labels = {**pod["metadata"].get("labels", {}), HASH: word}
+    generation = (owner["metadata"].get("annotations") or {}).get(
+        "deprecated.daemonset.template.generation"
+    )
+    if generation:
+        labels["pod-template-generation"] = generation
+    pod["metadata"]["labels"] = labels
+    pod["spec"] = _for_node(with_tolerations(pod["spec"]), node_name)
+    return pod
+
+
+def with_tolerations(spec: Obj) -> Obj:
+    """A daemon runs where others may not: on nodes that are unready or short of something."""
+    tolerations: list[Obj] = list(spec.get("tolerations") or [])
+    wanted = [*_TOLERATED]
+    if spec.get("hostNetwork"):
+        wanted.append(("network-unavailable", "NoSchedule"))
+    for key, effect in wanted:
+        one = {"key": f"{_PREFIX}{key}", "operator": "Exists", "effect": effect}
+        if one not in tolerations:
+            tolerations.append(one)
+    return {**spec, "tolerations": tolerations}
+
+
+def target_node(pod: Obj) -> str:
+    """The node that the pod is bound to, or meant for."""
+    bound = pod_facts.node_name(pod)
+    if bound:
+        return bound
+    affinity = ((pod.get("spec") or {}).get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    for term in required.get("nodeSelectorTerms") or ():
+        for field in term.get("matchFields") or ():
+            if field.get("key") == "metadata.name" and field.get("values"):
+                return str(field["values"][0])
+    return ""
+
+
+def _for_node(spec: Obj, node_name: str) -> Obj:
+    """Required to run on this node; the template's own required terms were judged already."""
+    field = {"key": "metadata.name", "operator": "In", "values": [node_name]}
+    affinity = copy_of(spec.get("affinity") or {})
+    node_affinity = affinity.setdefault("nodeAffinity", {})
+    terms = [{"matchFields": [field]}]
+    node_affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
+    return {**spec, "affinity": affinity}

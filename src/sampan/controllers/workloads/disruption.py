@@ -1,0 +1,288 @@
+"""PodDisruptionBudgets: how many pods of a kind may be taken away right now.
+
+Job: count the healthy pods that a budget covers and say how many of them are to spare.
+Invariant: what is allowed never exceeds healthy minus desired; where the expected number cannot be
+    known, nothing is allowed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sampan.api.objects import (
+    Obj,
+    controller_of,
+    is_deleted,
+    key_of,
+    labels_of,
+    meta_of,
+    name_of,
+    namespace_of,
+    seconds_of,
+    time_text,
+    uid_of,
+)
+from sampan.api.resources import (
+    DEPLOYMENTS,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    Resource,
+    by_kind,
+)
+from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.conditions import condition_of, with_condition
+from sampan.api.rules.selectors import LabelSelector, from_object
+from sampan.client.events import reference as reference_to
+from sampan.client.indexer import by_namespace
+from sampan.controllers.actions import (
+    NOTHING,
+    Action,
+    Patch,
+    Plan,
+    Record,
+    status_patch,
+)
+from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
+from sampan.controllers.workloads.rollout import replicas_of, scaled
+from sampan.core.fast_dataclass import dataclass
+
+DISRUPTED_SECONDS = 120.0  # how long an evicted pod may take until its deletion is seen
+STALE_SECONDS = 120.0  # how long a pod may be marked for disruption without being deleted
+_SCALED: tuple[Resource, ...] = (
+    REPLICA_SETS,
+    DEPLOYMENTS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Key of a pod that is marked for disruption (budgets have plain keys)."""
+
+    pod: str
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    budget: Obj
+    pods: Sequence[Obj]  # those that it selects
+    # Controller's uid → its size; a pod whose controller is not here has none that we know.
+    scales: Mapping[str, int]
+    roots: Mapping[str, str]  # pod's uid → uid of the controller that sets its number
+
+
+def disruption_controller() -> Controller:
+    wakes: dict[Resource, Wake] = {POD_DISRUPTION_BUDGETS: own_key, PODS: _budgets_of_pod}
+    wakes |= dict.fromkeys(_SCALED, _budgets_of_namespace)
+    return Controller(
+        name="disruption-controller",
+        component="controllermanager",
+        aliases=("disruption",),
+        wakes=wakes,
+        planned=_planned,
+        indices={
+            POD_DISRUPTION_BUDGETS: {"namespace": by_namespace},
+            PODS: {"namespace": by_namespace},
+        },
+        workers=1,
+    )
+
+
+def plan(situation: Situation, now: float) -> Plan:
+    budget = situation.budget
+    counted = _expected(situation)
+    disrupted, again = _disrupted(budget, situation.pods, now)
+    if counted is None:
+        return _failed(budget, situation, disrupted, now)
+    expected, desired = counted
+    healthy = sum(
+        pod_facts.is_ready(pod) and not is_deleted(pod) and name_of(pod) not in disrupted
+        for pod in situation.pods
+    )
+    allowed = max(0, healthy - desired) if expected > 0 else 0
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": "True" if allowed else "False",
+        "reason": "SufficientPods" if allowed else "InsufficientPods",
+        "message": "",
+        "observedGeneration": meta_of(budget).get("generation", 0),
+    }
+    status = _status(budget, condition, disrupted, now)
+    status |= {
+        "disruptionsAllowed": allowed,
+        "currentHealthy": healthy,
+        "desiredHealthy": desired,
+        "expectedPods": expected,
+    }
+    patch = status_patch(POD_DISRUPTION_BUDGETS, budget, status)
+    actions: list[Action] = [patch] if patch is not None else []
+    if not situation.pods:
+        about = reference_to(budget)
+        if (budget.get("status") or {}).get("expectedPods") != 0:
+            actions.append(Record(about, "Normal", "NoPods", "No matching pods found"))
+    return Plan(actions, again_seconds=again)
+
+
+def plan_stale(pod: Obj, now: float) -> Plan:
+    """A pod that was to be disrupted and was not: the mark is taken back."""
+    mark = condition_of(pod, "DisruptionTarget")
+    if (
+        mark is None
+        or mark.get("status") != "True"
+        or is_deleted(pod)
+        or pod_facts.is_terminal(pod)
+    ):
+        return NOTHING
+    since = seconds_of(mark["lastTransitionTime"]) if mark.get("lastTransitionTime") else now
+    left = since + STALE_SECONDS - now
+    if left > 0:
+        return Plan(again_seconds=left)
+    cleared = {"type": "DisruptionTarget", "status": "False", "lastTransitionTime": time_text(now)}
+    patch = {"metadata": {"uid": uid_of(pod)}, "status": {"conditions": [cleared]}}
+    return Plan([Patch(PODS, namespace_of(pod), name_of(pod), patch, "strategic", "status")])
+
+
+def _expected(situation: Situation) -> tuple[int, int] | None:
+    """(expected, desired); None where a pod's number is set by nobody whom we can ask."""
+    spec = situation.budget.get("spec") or {}
+    unavailable, available = spec.get("maxUnavailable"), spec.get("minAvailable")
+    if unavailable is None and isinstance(available, int):
+        return len(situation.pods), available
+    total = _scale(situation)
+    if total is None:
+        return None
+    if unavailable is not None:
+        return total, max(0, total - scaled(unavailable, total, round_up=True))
+    return total, scaled(available if available is not None else 1, total, round_up=True)
+
+
+def _scale(situation: Situation) -> int | None:
+    """The sizes of all controllers of these pods, each once; pods without one do not count."""
+    found: set[str] = set()
+    for pod in situation.pods:
+        if controller_of(pod) is None:
+            continue
+        root = situation.roots.get(uid_of(pod))
+        if root is None or root not in situation.scales:
+            return None
+        found.add(root)
+    return sum(situation.scales[uid] for uid in found)
+
+
+def _disrupted(budget: Obj, pods: Sequence[Obj], now: float) -> tuple[dict[str, str], float | None]:
+    """Pods whose eviction was granted but is not seen yet, and when the next one is given up."""
+    there = {name_of(pod) for pod in pods if not is_deleted(pod)}
+    listed: dict[str, str] = (budget.get("status") or {}).get("disruptedPods") or {}
+    left = {
+        name: seconds_of(at) + DISRUPTED_SECONDS - now
+        for name, at in listed.items()
+        if name in there
+    }
+    kept = {name: listed[name] for name, seconds in left.items() if seconds > 0}
+    return kept, min((left[name] for name in kept), default=None)
+
+
+def _failed(budget: Obj, situation: Situation, disrupted: dict[str, str], now: float) -> Plan:
+    message = "found no controllers for pods that the budget selects"
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "reason": "SyncFailed",
+        "message": message,
+        "observedGeneration": meta_of(budget).get("generation", 0),
+    }
+    status = {**_status(budget, condition, disrupted, now), "disruptionsAllowed": 0}
+    for field in ("currentHealthy", "desiredHealthy", "expectedPods"):
+        status[field] = (budget.get("status") or {}).get(field) or 0
+    patch = status_patch(POD_DISRUPTION_BUDGETS, budget, status)
+    if patch is None:
+        return NOTHING
+    about = reference_to(budget)
+    words = f"Failed to calculate the number of expected pods: {message}"
+    return Plan([Record(about, "Warning", "CalculateExpectedPodCountFailed", words), patch])
+
+
+def _status(budget: Obj, condition: Obj, disrupted: dict[str, str], now: float) -> Obj:
+    before: Obj = budget.get("status") or {}
+    status: Obj = {
+        "observedGeneration": meta_of(budget).get("generation", 0),
+        "conditions": with_condition(before.get("conditions") or [], condition, now),
+    }
+    return {**status, "disruptedPods": disrupted} if disrupted else status
+
+
+async def _planned(view: View, key: str | Stale) -> Plan:
+    if isinstance(key, Stale):
+        pod = view.cache(PODS).get(key.pod)
+        return NOTHING if pod is None else plan_stale(pod, view.now)
+    budget = view.cache(POD_DISRUPTION_BUDGETS).get(key)
+    if budget is None:
+        return NOTHING
+    selector = _selector(budget)
+    pods = [
+        pod
+        for pod in view.cache(PODS).by("namespace", namespace_of(budget))
+        if selector.matches(labels_of(pod)) and not pod_facts.is_terminal(pod)
+    ]
+    scales: dict[str, int] = {}
+    roots: dict[str, str] = {}
+    for pod in pods:
+        root = _root(view.cache, pod)
+        if root is not None:
+            scales[uid_of(root)] = replicas_of(root)
+            roots[uid_of(pod)] = uid_of(root)
+    return plan(Situation(budget, pods, scales, roots), view.now)
+
+
+def _root(caches: Caches, obj: Obj) -> Obj | None:
+    """The controller that sets how many of these there are: a ReplicaSet's Deployment, if any."""
+    reference = controller_of(obj)
+    if reference is None:
+        return None
+    resource = by_kind(reference.get("apiVersion", ""), reference.get("kind", ""))
+    if resource is None or resource not in _SCALED:
+        return None
+    owner = caches(resource).get(f"{namespace_of(obj)}/{reference.get('name', '')}")
+    if owner is None or uid_of(owner) != reference.get("uid"):
+        return None
+    return _root(caches, owner) or owner
+
+
+def _selector(budget: Obj) -> LabelSelector:
+    return from_object((budget.get("spec") or {}).get("selector"))
+
+
+def _budgets_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str | Stale]:
+    pod = new if new is not None else old
+    if pod is None:
+        return
+    if new is not None and condition_of(new, "DisruptionTarget") is not None:
+        yield Stale(key_of(new))
+    if old is not None and new is not None and _facts(old) == _facts(new):
+        return
+    sides = [labels_of(one) for one in (old, new) if one is not None]
+    for budget in caches(POD_DISRUPTION_BUDGETS).by("namespace", namespace_of(pod)):
+        selector = _selector(budget)
+        if any(selector.matches(labels) for labels in sides):
+            yield key_of(budget)
+
+
+def _budgets_of_namespace(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """A controller changed its size."""
+    if old is not None and new is not None and replicas_of(old) == replicas_of(new):
+        return ()
+    obj = new if new is not None else old
+    namespace = namespace_of(obj) if obj is not None else ""
+    return [key_of(one) for one in caches(POD_DISRUPTION_BUDGETS).by("namespace", namespace)]
+
+
+def _facts(pod: Obj) -> tuple[object, ...]:
+    return (
+        labels_of(pod),
+        pod_facts.is_ready(pod),
+        pod_facts.is_terminal(pod),
+        is_deleted(pod),
+        controller_of(pod),
+    )

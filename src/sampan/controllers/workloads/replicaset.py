@@ -1,0 +1,267 @@
+"""ReplicaSets, and their elder cousins, ReplicationControllers: so many pods of one template.
+
+Job: decide which pods to make, to delete, to adopt and to release, and what the status says.
+Invariant: never more creations or deletions than the difference asks for, nor than BURST at once.
+Invariant: a set that is being deleted makes and deletes nothing.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from sampan.api.objects import (
+    Obj,
+    controller_of,
+    is_deleted,
+    key_of,
+    labels_of,
+    meta_of,
+    namespace_of,
+    uid_of,
+)
+from sampan.api.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Resource
+from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.conditions import find, with_condition, without_condition
+from sampan.api.rules.selectors import LabelSelector, from_object, match_labels
+from sampan.client.indexer import by_controller_uid, by_namespace
+from sampan.controllers.actions import (
+    NOTHING,
+    Action,
+    Create,
+    Delete,
+    Outcome,
+    Plan,
+    deletion,
+    status_patch,
+)
+from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
+from sampan.controllers.workloads.adoption import lives
+from sampan.controllers.workloads.pod_control import (
+    adopts_any,
+    available_at,
+    by_orphan_namespace,
+    claim,
+    controller_reference,
+    first_to_go,
+    is_active,
+    is_terminating,
+    pod_events,
+    pod_from_template,
+)
+from sampan.core.fast_dataclass import dataclass
+
+BURST = 500  # as upstream's burstReplicas
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What differs between the two."""
+
+    resource: Resource
+    name: str
+    aliases: tuple[str, ...]
+    component: str
+    selector: Callable[[Obj], LabelSelector]
+    counts_terminating: bool  # whether the status has a field for them
+
+
+def _set_selector(obj: Obj) -> LabelSelector:
+    return from_object(obj["spec"].get("selector"))
+
+
+def _map_selector(obj: Obj) -> LabelSelector:
+    return match_labels(obj["spec"].get("selector"))
+
+
+REPLICA_SET = Kind(
+    REPLICA_SETS,
+    "replicaset-controller",
+    ("replicaset",),
+    "replicaset-controller",
+    _set_selector,
+    counts_terminating=True,
+)
+REPLICATION_CONTROLLER = Kind(
+    REPLICATION_CONTROLLERS,
+    "replicationcontroller-controller",
+    ("replicationcontroller",),
+    "replication-controller",
+    _map_selector,
+    counts_terminating=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    owner: Obj
+    pods: Sequence[Obj]  # those whose controller it is
+    orphans: Sequence[Obj] = ()  # pods of the namespace that have no controller
+    related: Sequence[Obj] = ()  # pods of sets with the same owner, to spread deletions
+
+
+def replicaset_controller() -> Controller:
+    return _controller(REPLICA_SET)
+
+
+def replication_controller() -> Controller:
+    return _controller(REPLICATION_CONTROLLER)
+
+
+def plan(kind: Kind, situation: Situation, now: float) -> Plan:
+    owner = situation.owner
+    reference = controller_reference(kind.resource, owner)
+    selector = kind.selector(owner)
+    claimed = claim(PODS, owner, reference, selector, situation.pods, situation.orphans)
+    active = [pod for pod in claimed.owned if is_active(pod)]
+    changes: list[Action] = []
+    if not is_deleted(owner):
+        changes = _changes(owner, reference, active, situation.related, now)
+
+    def then(outcomes: Sequence[Outcome]) -> list[Action]:
+        status = new_status(owner, claimed.owned, failure_of(outcomes), now)
+        if kind.counts_terminating:
+            status["terminatingReplicas"] = sum(is_terminating(pod) for pod in claimed.owned)
+        patch = status_patch(kind.resource, owner, status)
+        return [*pod_events(owner, outcomes), *([patch] if patch is not None else [])]
+
+    again = _next_availability(active, _min_ready_seconds(owner), now)
+    return Plan([*claimed.actions, *changes], then, again)
+
+
+def new_status(owner: Obj, pods: Sequence[Obj], failure: tuple[str, str] | None, now: float) -> Obj:
+    """`failure`: reason and message of what could not be created or deleted."""
+    active = [pod for pod in pods if is_active(pod)]
+    template_labels = labels_of(owner["spec"].get("template") or {}).items()
+    seconds = _min_ready_seconds(owner)
+    times = [available_at(pod, seconds) for pod in active]
+    counts = {
+        "fullyLabeledReplicas": sum(template_labels <= labels_of(pod).items() for pod in active),
+        "readyReplicas": sum(moment is not None for moment in times),
+        "availableReplicas": sum(moment is not None and moment <= now for moment in times),
+    }
+    before: Obj = owner.get("status") or {}
+    status: Obj = {
+        "replicas": len(active),
+        "observedGeneration": meta_of(owner).get("generation", 0),
+        **{name: count for name, count in counts.items() if count},
+    }
+    conditions = _conditions(before.get("conditions") or [], failure, now)
+    if conditions:
+        status["conditions"] = conditions
+    return status
+
+
+def failure_of(outcomes: Sequence[Outcome]) -> tuple[str, str] | None:
+    """Of creations and deletions: the first that failed, as a condition's reason and message."""
+    for outcome in outcomes:
+        if outcome.error is not None and isinstance(outcome.action, Create | Delete):
+            creating = isinstance(outcome.action, Create)
+            return "FailedCreate" if creating else "FailedDelete", outcome.error.message
+    return None
+
+
+def _controller(kind: Kind) -> Controller:
+    async def planned(view: View, key: str) -> Plan:
+        situation = await _situation(view, kind, key)
+        return NOTHING if situation is None else plan(kind, situation, view.now)
+
+    indices = {"controller": by_controller_uid, "orphans": by_orphan_namespace}
+    return Controller(
+        name=kind.name,
+        component=kind.component,
+        aliases=kind.aliases,
+        wakes={kind.resource: own_key, PODS: _owner_of_pod(kind)},
+        planned=planned,
+        indices={
+            PODS: indices,
+            kind.resource: {"namespace": by_namespace, "controller": by_controller_uid},
+        },
+    )
+
+
+async def _situation(view: View, kind: Kind, key: str) -> Situation | None:
+    owner = view.cache(kind.resource).get(key)
+    if owner is None:
+        return None
+    pods = view.cache(PODS)
+    orphans = pods.by("orphans", namespace_of(owner))
+    if adopts_any(kind.selector(owner), orphans) and not await lives(view, kind.resource, owner):
+        orphans = []
+    owned = pods.by("controller", uid_of(owner))
+    related: list[Obj] = []
+    if len(owned) > _replicas(owner):  # only then some may have to go
+        for sibling in _siblings(view, kind, owner):
+            related += pods.by("controller", uid_of(sibling))
+    return Situation(owner, owned, orphans, related)
+
+
+def _siblings(view: View, kind: Kind, owner: Obj) -> list[Obj]:
+    """The sets with the same controller (a Deployment's others), and itself."""
+    controller = controller_of(owner)
+    if controller is None:
+        return [owner]
+    return view.cache(kind.resource).by("controller", controller.get("uid", ""))
+
+
+def _owner_of_pod(kind: Kind) -> Wake:
+    """A pod's change concerns its controller, the one it had, or those that may adopt it."""
+
+    def wake(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+        keys = {key for pod in (old, new) if pod is not None for key in _controller_key(kind, pod)}
+        if new is not None and not keys and controller_of(new) is None and not is_deleted(new):
+            labels = labels_of(new)
+            for owner in caches(kind.resource).by("namespace", namespace_of(new)):
+                if kind.selector(owner).matches(labels):
+                    keys.add(key_of(owner))
+        return keys
+
+    return wake
+
+
+def _controller_key(kind: Kind, pod: Obj) -> Iterable[str]:
+    controller = controller_of(pod)
+    if controller is not None and controller.get("kind") == kind.resource.kind:
+        yield f"{namespace_of(pod)}/{controller.get('name', '')}"
+
+
+def _changes(
+    owner: Obj, reference: Obj, active: Sequence[Obj], related: Sequence[Obj], now: float
+) -> list[Action]:
+    wanted = _replicas(owner)
+    missing = wanted - len(active)
+    if missing > 0:
+        pod = pod_from_template(owner["spec"]["template"], owner, reference)
+        return [Create(PODS, pod)] * min(missing, BURST)
+    if missing == 0:
+        return []
+    neighbours = Counter(pod_facts.node_name(pod) for pod in related if is_active(pod))
+    leaving = first_to_go(active, min(-missing, BURST), neighbours, now)
+    return [deletion(PODS, pod) for pod in leaving]
+
+
+def _conditions(before: Sequence[Obj], failure: tuple[str, str] | None, now: float) -> list[Obj]:
+    if failure is None:
+        return without_condition(before, "ReplicaFailure")
+    known = find(before, "ReplicaFailure")
+    if known is not None:
+        return list(before)  # as upstream: the first failure's words stay until it is over
+    reason, message = failure
+    wanted = {"type": "ReplicaFailure", "status": "True", "reason": reason, "message": message}
+    return with_condition(before, wanted, now)
+
+
+def _next_availability(active: Sequence[Obj], min_ready_seconds: int, now: float) -> float | None:
+    """How long until the next ready pod counts as available, too."""
+    if not min_ready_seconds:
+        return None
+    times = [available_at(pod, min_ready_seconds) for pod in active]
+    coming = [moment - now for moment in times if moment is not None and moment > now]
+    return min(coming) if coming else None
+
+
+def _replicas(owner: Obj) -> int:
+    wanted = owner["spec"].get("replicas")
+    return 1 if wanted is None else int(wanted)
+
+
+def _min_ready_seconds(owner: Obj) -> int:
+    return int(owner["spec"].get("minReadySeconds") or 0)

@@ -1,0 +1,122 @@
+"""Where a pod's cgroup is and what it may use. Pure.
+
+Job: pod → the path of its cgroup below the node's root; pod → limits; limits → what to write where,
+    for both versions of the kernel's interface.
+Invariant: a pod's limit of a resource is set only if every container has one, or the pod itself.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from pathlib import Path
+
+from sampan.api.objects import Obj, uid_of
+from sampan.api.rules import pods
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.cgroups.names import pod_folder
+from sampan.kubelet.contracts.spec import containers, init_containers, is_sidecar, spec_of
+
+PERIOD_MICROSECONDS = 100_000
+QUOTA_MIN_MICROSECONDS = 1_000
+SHARES_MIN, SHARES_MAX = 2, 262_144
+# As upstream: quality of service → the folder of its pods. Guaranteed pods are directly below.
+FOLDERS = {"Guaranteed": "", "Burstable": "/burstable", "BestEffort": "/besteffort"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """0 or nothing: no limit."""
+
+    cpu_shares: int = SHARES_MIN
+    cpu_quota: int = 0
+    memory_bytes: int = 0
+    pids: int = 0
+    hugepages: Mapping[str, int] = field(default_factory=dict)  # "2MB" → bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    controller: str
+    file: str
+    value: str
+
+
+def root_of(data_dir: Path) -> str:
+    """Several clusters on one machine do not share a folder."""
+    return "/sampan-" + hashlib.sha256(str(data_dir.resolve()).encode()).hexdigest()[:12]
+
+
+def pod_cgroup(pod: Obj, root: str) -> str:
+    """Empty without a root: the runtime chooses a place."""
+    if not root:
+        return ""
+    return f"{root}/kubepods{FOLDERS[pods.qos_class(pod)]}/{pod_folder(uid_of(pod))}"
+
+
+def pod_limits(pod: Obj, pids: int = 0) -> Limits:
+    asked, most = pods.requests(pod), pods.limits(pod)
+    cpu = asked["cpu"].milli() if "cpu" in asked else 0
+    cpu_limit = most["cpu"].milli() if "cpu" in most and _all_limited(pod, "cpu") else 0
+    memory = most["memory"].value() if "memory" in most and _all_limited(pod, "memory") else 0
+    pages = {
+        page_size(name): amount.value()
+        for name, amount in most.items()
+        if name.startswith("hugepages-")
+    }
+    return Limits(
+        cpu_shares=shares_of(cpu),
+        cpu_quota=max(QUOTA_MIN_MICROSECONDS, cpu_limit * PERIOD_MICROSECONDS // 1000)
+        if cpu_limit
+        else 0,
+        memory_bytes=memory,
+        pids=max(pids, 0),
+        hugepages=pages,
+    )
+
+
+def _all_limited(pod: Obj, name: str) -> bool:
+    """One container without a limit may use what the node has."""
+    if name in ((spec_of(pod).get("resources") or {}).get("limits") or {}):
+        return True
+    lasting = [*containers(pod), *(one for one in init_containers(pod) if is_sidecar(one))]
+    return all(name in ((one.get("resources") or {}).get("limits") or {}) for one in lasting)
+
+
+def page_size(name: str) -> str:
+    """hugepages-2Mi → 2MB, the kernel's own spelling."""
+    size = name.removeprefix("hugepages-")
+    return size.replace("Ki", "KB").replace("Mi", "MB").replace("Gi", "GB")
+
+
+def shares_of(milli: int) -> int:
+    return max(SHARES_MIN, min(milli * 1024 // 1000, SHARES_MAX))
+
+
+def weight_of(shares: int) -> int:
+    """cgroup v1's 2…262144 → v2's 1…10000, as runc and the kubelet convert it."""
+    return 1 + (shares - SHARES_MIN) * 9999 // (SHARES_MAX - SHARES_MIN)
+
+
+def settings_v1(limits: Limits) -> Iterator[Setting]:
+    yield Setting("cpu", "cpu.shares", str(limits.cpu_shares))
+    if limits.cpu_quota:
+        yield Setting("cpu", "cpu.cfs_period_us", str(PERIOD_MICROSECONDS))
+        yield Setting("cpu", "cpu.cfs_quota_us", str(limits.cpu_quota))
+    if limits.memory_bytes:
+        yield Setting("memory", "memory.limit_in_bytes", str(limits.memory_bytes))
+    if limits.pids:
+        yield Setting("pids", "pids.max", str(limits.pids))
+    for size, amount in limits.hugepages.items():
+        yield Setting("hugetlb", f"hugetlb.{size}.limit_in_bytes", str(amount))
+
+
+def settings_v2(limits: Limits) -> Iterator[Setting]:
+    yield Setting("cpu", "cpu.weight", str(weight_of(limits.cpu_shares)))
+    if limits.cpu_quota:
+        yield Setting("cpu", "cpu.max", f"{limits.cpu_quota} {PERIOD_MICROSECONDS}")
+    if limits.memory_bytes:
+        yield Setting("memory", "memory.max", str(limits.memory_bytes))
+    if limits.pids:
+        yield Setting("pids", "pids.max", str(limits.pids))
+    for size, amount in limits.hugepages.items():
+        yield Setting("hugetlb", f"hugetlb.{size}.max", str(amount))

@@ -1,0 +1,283 @@
+"""The cgroups of a node's pods: made before the sandbox, removed when the pod has ended.
+
+Job: folders and limits in the kernel's hierarchies: one of version 2, or several of version 1 (and
+    beside them a version 2 one without controllers: hybrid). They are made here (driver cgroupfs),
+    or systemd is told to make them as slices.
+Invariant: a pod's folder is in all hierarchies or, after `remove`, in none.
+Invariant: only folders below `root` are ever touched.
+Owner: Kubelet; none for simulated nodes and for runtimes that choose the place themselves.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from sampan.api.objects import Obj, uid_of
+from sampan.api.rules import pods
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.log import get_logger
+from sampan.kubelet.cgroups import systemd
+from sampan.kubelet.cgroups.limits import (
+    FOLDERS,
+    Limits,
+    Setting,
+    pod_cgroup,
+    pod_limits,
+    root_of,
+    settings_v1,
+    settings_v2,
+)
+from sampan.kubelet.cgroups.names import (
+    CGROUPFS,
+    DRIVERS,
+    SYSTEMD,
+    container_folder,
+    folder,
+    pod_folder,
+    uid_in,
+)
+
+log = get_logger(__name__)
+
+MOUNT = Path("/sys/fs/cgroup")
+CONTROLLERS = ("cpu", "cpuset", "memory", "pids", "hugetlb", "io")
+
+
+class CgroupFailure(Exception):
+    """The kernel refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchies:
+    """`unified`: the only hierarchy of version 2. `by_controller`: those of version 1."""
+
+    unified: Path | None
+    by_controller: dict[str, Path]
+
+    @property
+    def all(self) -> list[Path]:
+        """Each once; with several controllers in one hierarchy, or with links, there are fewer."""
+        found = [self.unified] if self.unified is not None else list(self.by_controller.values())
+        return list(dict.fromkeys(path.resolve() for path in found))
+
+
+def find_hierarchies(mount: Path = MOUNT) -> Hierarchies | None:
+    """None where the kernel shows none."""
+    if (mount / "cgroup.controllers").exists():
+        return Hierarchies(mount, {})
+    found = {
+        path.name: path
+        for path in sorted(mount.iterdir() if mount.is_dir() else ())
+        if (path / "cgroup.procs").exists()
+    }
+    return Hierarchies(None, found) if "memory" in found and "cpu" in found else None
+
+
+def remove_root(data_dir: Path) -> None:
+    """At the end of a node: nothing that does not run stays, whoever made it."""
+    hierarchies = find_hierarchies()
+    if hierarchies is not None:
+        for driver in DRIVERS:
+            Cgroups(root_of(data_dir), hierarchies, driver=driver).remove_all()
+
+
+class Cgroups:
+    def __init__(
+        self,
+        root: str,
+        hierarchies: Hierarchies,
+        *,
+        pids_limit: int = 0,
+        driver: str = CGROUPFS,
+        runtime_name: str = "containerd",
+        room: Limits | None = None,
+    ) -> None:
+        """`root` is a path inside of every hierarchy: `/name`. `room`: of all pods together."""
+        assert root.startswith("/"), root
+        assert driver in DRIVERS, driver
+        self.root, self._driver, self._runtime_name = root, driver, runtime_name
+        self._hierarchies, self._pids_limit = hierarchies, pids_limit
+        self._bases = [str(path) for path in hierarchies.all]
+        self._burstable: dict[str, int] = {}  # uid → cpu shares, of the pods that are here
+        self._room = room or Limits()
+
+    def prepare(self) -> None:
+        """The folders that pods of one quality share. Raises CgroupFailure."""
+        for quality in FOLDERS:
+            # Guaranteed pods are directly in the folder of all.
+            whole = FOLDERS[quality] == ""
+            self._make(self._shared(quality), self._room if whole else Limits())
+
+    def ensure(self, pod: Obj) -> str:
+        """The pod's folder with its limits; its path. Raises CgroupFailure."""
+        path, limits = pod_cgroup(pod, self.root), pod_limits(pod, self._pids_limit)
+        self._make(path, limits)
+        if pods.qos_class(pod) == "Burstable":
+            self._burstable[uid_of(pod)] = limits.cpu_shares
+            self._share_among_burstable()
+        return path
+
+    def remove(self, uid: str) -> None:
+        """Nothing of the pod is left in any hierarchy. Raises CgroupFailure while it is in use."""
+        for quality in FOLDERS:
+            self._remove(f"{self._shared(quality)}/{pod_folder(uid)}")
+        if self._burstable.pop(uid, None) is not None:
+            self._share_among_burstable()
+
+    def uids(self) -> set[str]:
+        """The pods that have a folder."""
+        found = {
+            uid_in(path.name, self._driver)
+            for hierarchy in self._bases
+            for quality in FOLDERS
+            for path in Path(hierarchy + folder(self._shared(quality), self._driver)).glob("*pod*")
+            if path.is_dir()
+        }
+        return found - {""}
+
+    def remove_orphans(self, is_known: Callable[[str], bool]) -> None:
+        for uid in self.uids():
+            if not is_known(uid):
+                try:
+                    self.remove(uid)
+                except CgroupFailure as error:
+                    log.warning("a gone pod's cgroup stays", uid=uid, error=error)
+
+    def remove_all(self) -> None:
+        """At the end of the node. What still runs keeps its folders."""
+        try:
+            self._remove(self.root)
+        except CgroupFailure as error:
+            log.debug("cgroups stay", error=error)
+
+    def path_of(self, uid: str, controller: str) -> Path | None:
+        """Where figures of the pod are read."""
+        base = self._hierarchies.unified or self._hierarchies.by_controller.get(controller)
+        if base is None:
+            return None
+        for quality in FOLDERS:
+            path = f"{self._shared(quality)}/{pod_folder(uid)}"
+            found = Path(f"{base}{folder(path, self._driver)}")
+            if found.is_dir():
+                return found
+        return None
+
+    def container_folder(self, container_id: str) -> str:
+        """Of a container, below its pod's."""
+        return container_folder(container_id, self._driver, self._runtime_name)
+
+    @property
+    def is_v2(self) -> bool:
+        return self._hierarchies.unified is not None
+
+    def _share_among_burstable(self) -> None:
+        """As upstream: together they get what they asked for, whoever is in the other folders."""
+        total = max(sum(self._burstable.values()), Limits().cpu_shares)
+        path, shares = self._shared("Burstable"), Limits(cpu_shares=total)
+        if self._driver == SYSTEMD:
+            _tell(systemd.change(path, shares, v2=self.is_v2))
+        else:
+            self._write(path, list(self._settings(shares))[:1])
+
+    def _shared(self, quality: str) -> str:
+        return f"{self.root}/kubepods{FOLDERS[quality]}"
+
+    def _settings(self, limits: Limits) -> Iterator[Setting]:
+        return settings_v2(limits) if self.is_v2 else settings_v1(limits)
+
+    def _remove(self, path: str) -> None:
+        if self._driver == SYSTEMD:
+            place = folder(path, self._driver)
+            if any(os.path.isdir(hierarchy + place) for hierarchy in self._bases):
+                _tell(systemd.stop(path))
+            return
+        refused: CgroupFailure | None = None
+        for hierarchy in self._bases:
+            try:
+                _remove_tree(f"{hierarchy}{path}")
+            except CgroupFailure as error:
+                refused = error  # the others go all the same
+        if refused is not None:
+            raise refused
+
+    def _make(self, path: str, limits: Limits) -> None:
+        if self._driver == SYSTEMD:
+            self._make_slice(path, limits)
+            return
+        try:
+            if self._hierarchies.unified is not None:
+                _make_unified(self._hierarchies.unified, path)
+            else:
+                for controller in ("cpu", "memory", "pids", "hugetlb"):
+                    base = self._hierarchies.by_controller.get(controller)
+                    if base is not None:
+                        os.makedirs(f"{base}{path}", exist_ok=True)
+        except OSError as error:
+            raise CgroupFailure(f"failed to create cgroup {path}: {error}") from error
+        self._write(path, list(self._settings(limits)))
+
+    def _make_slice(self, path: str, limits: Limits) -> None:
+        place = folder(path, self._driver)
+        if any(os.path.isdir(hierarchy + place) for hierarchy in self._bases):
+            _tell(systemd.change(path, limits, v2=self.is_v2))
+        else:
+            _tell(systemd.start(path, limits, v2=self.is_v2))
+        pages = [one for one in self._settings(limits) if one.controller == "hugetlb"]
+        self._write(place, pages)
+
+    def _write(self, path: str, settings: list[Setting]) -> None:
+        for one in settings:
+            base = self._hierarchies.unified or self._hierarchies.by_controller.get(one.controller)
+            if base is None:
+                raise CgroupFailure(f"this kernel has no cgroup controller {one.controller}")
+            try:
+                _write(f"{base}{path}/{one.file}", one.value)
+            except OSError as error:
+                what = f"{one.file} of cgroup {path} to {one.value}"
+                raise CgroupFailure(f"failed to set {what}: {error}") from error
+
+
+def _tell(command: list[str]) -> None:
+    try:
+        systemd.told(command)
+    except systemd.SystemdFailure as error:
+        raise CgroupFailure(str(error)) from error
+
+
+def _make_unified(base: Path, path: str) -> None:
+    """Every folder on the way gives its controllers to the next one."""
+    here = base
+    for part in path.strip("/").split("/"):
+        given = (here / "cgroup.subtree_control").read_text().split()
+        offered = (here / "cgroup.controllers").read_text().split()
+        missing = [one for one in CONTROLLERS if one in offered and one not in given]
+        if missing:
+            wanted = " ".join(f"+{one}" for one in missing)
+            (here / "cgroup.subtree_control").write_text(wanted)
+        here = here / part
+        here.mkdir(exist_ok=True)
+
+
+def _write(path: str, value: str) -> None:
+    file = os.open(path, os.O_WRONLY)
+    try:
+        os.write(file, value.encode())
+    finally:
+        os.close(file)
+
+
+def _remove_tree(path: str) -> None:
+    """Folders only: their files are the kernel's."""
+    try:
+        os.rmdir(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        children = [one.path for one in os.scandir(path) if one.is_dir(follow_symlinks=False)]
+        if not children:
+            why = "in use" if error.errno == errno.EBUSY else str(error)
+            raise CgroupFailure(f"cgroup {path} cannot be removed: {why}") from error
+        for child in children:
+            _remove_tree(child)
+        _remove_tree(path)

@@ -1,0 +1,200 @@
+"""A container's environment: values, references and `$(NAME)`, as the program will see it. Pure.
+
+Job: env and envFrom of one container, resolved in upstream's order.
+Invariant: a name stands once in the result; env beats envFrom, both beat service variables.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+
+from sampan.api.objects import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
+from sampan.api.quantity import Quantity, value_of
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.spec import find_container, spec_of
+
+Objects = Mapping[tuple[str, str], Obj | None]
+_SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
+
+
+class ConfigError(Exception):
+    """The pod cannot be turned into a container as it is: CreateContainerConfigError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a container may ask about the world around it."""
+
+    node_name: str = ""
+    node_ips: tuple[str, ...] = ()
+    pod_ips: tuple[str, ...] = ()
+    allocatable: Mapping[str, str] = field(default_factory=dict)
+    service_variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def environment(pod: Obj, container: Obj, objects: Objects, around: Surroundings) -> dict[str, str]:
+    """As upstream's kubelet: envFrom, then env (each sees what came before it), then services."""
+    found: dict[str, str] = {}
+    for source in container.get("envFrom") or ():
+        found.update(_from_source(pod, source, objects))
+    for entry in container.get("env") or ():
+        if entry.get("value"):
+            found[entry["name"]] = expand(entry["value"], found, around.service_variables)
+        elif entry.get("valueFrom"):
+            value = _from_reference(pod, container, entry["valueFrom"], objects, around)
+            if value is not None:
+                found[entry["name"]] = value
+        else:
+            found[entry["name"]] = ""
+    return found | {
+        name: value for name, value in around.service_variables.items() if name not in found
+    }
+
+
+def expand(text: str, *mappings: Mapping[str, str]) -> str:
+    """`$(NAME)` → its value in the first mapping that has it, `$$` → `$`; the rest as it is."""
+    out: list[str] = []
+    at = 0
+    while (dollar := text.find("$", at)) >= 0 and dollar + 1 < len(text):
+        out.append(text[at:dollar])
+        follows = text[dollar + 1]
+        close = text.find(")", dollar) if follows == "(" else -1
+        if follows == "$":
+            out.append("$")
+            at = dollar + 2
+        elif close >= 0:
+            name = text[dollar + 2 : close]
+            out.append(next((one[name] for one in mappings if name in one), f"$({name})"))
+            at = close + 1
+        else:
+            out.append("$" + follows)
+            at = dollar + 2
+    return "".join(out) + text[at:]
+
+
+def field_value(pod: Obj, path: str, around: Surroundings) -> str:
+    """The downward API's fieldRef."""
+    fields: dict[str, Callable[[], str]] = {
+        "metadata.name": lambda: name_of(pod),
+        "metadata.namespace": lambda: namespace_of(pod),
+        "metadata.uid": lambda: uid_of(pod),
+        "metadata.labels": lambda: _lines(labels_of(pod)),
+        "metadata.annotations": lambda: _lines(annotations_of(pod)),
+        "spec.nodeName": lambda: spec_of(pod).get("nodeName") or around.node_name,
+        "spec.serviceAccountName": lambda: spec_of(pod).get("serviceAccountName") or "",
+        "status.hostIP": lambda: around.node_ips[0] if around.node_ips else "",
+        "status.hostIPs": lambda: ",".join(around.node_ips),
+        "status.podIP": lambda: around.pod_ips[0] if around.pod_ips else "",
+        "status.podIPs": lambda: ",".join(around.pod_ips),
+    }
+    if path in fields:
+        return fields[path]()
+    subscript = _SUBSCRIPT.fullmatch(path)
+    if subscript is None:
+        raise ConfigError(f"unsupported fieldPath: {path}")
+    return (labels_of if subscript[1] == "labels" else annotations_of)(pod).get(subscript[2], "")
+
+
+def resource_value(pod: Obj, container: Obj, selector: Obj, around: Surroundings) -> str:
+    """The downward API's resourceFieldRef: rounded up to whole divisors, as upstream."""
+    name = selector.get("containerName")
+    if name and name != container.get("name"):
+        found = find_container(pod, name)
+        if found is None:
+            raise ConfigError(f"container {name} not found")
+        container = found[1]
+    kind, _, resource = str(selector.get("resource", "")).partition(".")
+    known = resource in ("cpu", "memory", "ephemeral-storage") or resource.startswith("hugepages-")
+    if kind not in ("limits", "requests") or not known:
+        raise ConfigError(f"unsupported container resource : {selector.get('resource')}")
+    amount = _amount(container, kind, resource, around.allocatable)
+    divisor = value_of(selector.get("divisor") or "1")
+    if not divisor:
+        divisor = value_of("1")
+    if resource == "cpu":
+        return str(-(-amount.milli() // max(divisor.milli(), 1)))
+    return str(-(-amount.value() // max(divisor.value(), 1)))
+
+
+def _amount(container: Obj, kind: str, resource: str, allocatable: Mapping[str, str]) -> Quantity:
+    written = ((container.get("resources") or {}).get(kind) or {}).get(resource)
+    amount = value_of(written) if written else value_of("0")
+    if kind == "limits" and not amount and resource in allocatable:
+        # Without a limit, the node is the limit.
+        return value_of(allocatable[resource])
+    return amount
+
+
+def _from_source(pod: Obj, source: Obj, objects: Objects) -> dict[str, str]:
+    prefix = source.get("prefix") or ""
+    for key, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
+        reference = source.get(key)
+        if reference is None:
+            continue
+        found = objects.get((kind, reference.get("name", "")))
+        if found is None:
+            if reference.get("optional"):
+                return {}
+            raise ConfigError(_not_found(kind, reference.get("name", "")))
+        return {prefix + name: value for name, value in _data(kind, found).items()}
+    return {}
+
+
+def _from_reference(
+    pod: Obj, container: Obj, source: Obj, objects: Objects, around: Surroundings
+) -> str | None:
+    """None where an optional reference leads nowhere: the variable is not set then."""
+    if "fieldRef" in source:
+        return field_value(pod, source["fieldRef"].get("fieldPath", ""), around)
+    if "resourceFieldRef" in source:
+        return resource_value(pod, container, source["resourceFieldRef"], around)
+    for key, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
+        if key in source:
+            return _keyed(pod, kind, source[key], objects)
+    raise ConfigError(f"environment variables from {', '.join(source)} are not supported yet")
+
+
+def _keyed(pod: Obj, kind: str, reference: Obj, objects: Objects) -> str | None:
+    name, key = reference.get("name", ""), reference.get("key", "")
+    found = objects.get((kind, name))
+    if found is None:
+        if reference.get("optional"):
+            return None
+        raise ConfigError(_not_found(kind, name))
+    value = _data(kind, found).get(key)
+    if value is None and not reference.get("optional"):
+        raise ConfigError(f"couldn't find key {key} in {kind} {namespace_of(pod)}/{name}")
+    return value
+
+
+def _data(kind: str, found: Obj) -> dict[str, str]:
+    data: dict[str, str] = found.get("data") or {}
+    if kind == "ConfigMap":
+        return data
+    try:
+        # A program's environment is bytes; what is no UTF-8 keeps its bytes this way.
+        return {
+            key: base64.b64decode(value or "").decode(errors="surrogateescape")
+            for key, value in data.items()
+        }
+    except binascii.Error as error:
+        raise ConfigError(f"secret {name_of(found)} is damaged: {error}") from error
+
+
+def _not_found(kind: str, name: str) -> str:
+    return f'{kind.lower()} "{name}" not found'
+
+
+def _lines(pairs: Mapping[str, str]) -> str:
+    """As upstream's downward API: sorted, with the values quoted as Go does."""
+    return "\n".join(f"{key}={_quoted(pairs[key])}" for key in sorted(pairs))
+
+
+def _quoted(text: str) -> str:
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    shown: Sequence[str] = [
+        escapes.get(one, one if one.isprintable() else f"\\x{ord(one):02x}") for one in text
+    ]
+    return '"' + "".join(shown) + '"'

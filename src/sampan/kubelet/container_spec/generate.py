@@ -1,0 +1,420 @@
+"""A pod as the runtime wants it: SandboxSpec and ContainerSpec. Pure.
+
+Job: everything that a container needs, resolved: no references and no expansion left.
+Invariant: the same pod, objects and node give the same specs.
+Invariant: what cannot be kept is a ConfigError, never left out.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+
+from sampan.api.objects import (
+    Obj,
+    annotations_of,
+    labels_of,
+    meta_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
+from sampan.api.quantity import value_of
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.cgroups.limits import page_size, pod_cgroup
+from sampan.kubelet.cgroups.names import CGROUPFS, folder
+from sampan.kubelet.container_spec.environment import (
+    ConfigError,
+    Objects,
+    Surroundings,
+    environment,
+    expand,
+)
+from sampan.kubelet.container_spec.name_resolution import Dns, dns, hosts_file, kernel_hostname
+from sampan.kubelet.container_spec.security_context import (
+    check_user_namespaces,
+    container_security,
+    is_recursive_read_only,
+    sandbox_security,
+)
+from sampan.kubelet.contracts.runtime import (
+    ContainerSpec,
+    HandlerFeatures,
+    HostFile,
+    IdRange,
+    Image,
+    LinuxResources,
+    Mount,
+    PortMapping,
+    RuntimeFeatures,
+    SandboxSpec,
+)
+from sampan.kubelet.contracts.spec import (
+    HASH_ANNOTATION,
+    RESOURCES_ANNOTATION,
+    container_hash,
+    is_host_network,
+    resources_of,
+    spec_of,
+    with_roles,
+)
+from sampan.kubelet.contracts.volumes_hook import MountedVolume
+from sampan.kubelet.status.pod_status import qos_class
+
+__all__ = [
+    "ConfigError",
+    "Dns",
+    "NodeFacts",
+    "Reference",
+    "container_spec",
+    "references",
+    "sandbox_spec",
+]
+
+# As upstream: the smallest values that the kernel takes, and the usual period.
+_CPU_PERIOD = 100_000
+_CPU_QUOTA_MIN = 1_000
+_CPU_SHARES_MIN, _CPU_SHARES_MAX = 2, 262_144
+_OOM_GUARANTEED, _OOM_BEST_EFFORT = -997, 1000
+_CRITICAL_PRIORITY = 2_000_000_000
+_ETC_HOSTS = "/etc/hosts"
+_NO_FEATURES = RuntimeFeatures()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What the node tells its containers, and where it keeps their things."""
+
+    node_name: str
+    root_dir: str
+    log_root: str
+    node_ips: tuple[str, ...] = ()
+    hostname: str = ""
+    cluster_domain: str = "cluster.local"
+    cluster_dns: tuple[str, ...] = ()
+    node_dns: Dns = field(default_factory=Dns)
+    hosts_file: str = ""  # the content of the node's own, for pods in its network
+    memory_bytes: int = 0
+    allocatable: Mapping[str, str] = field(default_factory=dict)
+    default_seccomp: str = "Unconfined"
+    cgroup_root: str = ""  # pods' cgroups are made below it; empty: the runtime chooses
+    cgroup_driver: str = CGROUPFS
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    kind: str  # ConfigMap | Secret
+    name: str
+
+
+def sandbox_spec(
+    pod: Obj,
+    *,
+    attempt: int,
+    node: NodeFacts,
+    runtime_handler: str = "",
+    features: RuntimeFeatures = _NO_FEATURES,
+    users: IdRange | None = None,
+) -> SandboxSpec:
+    """`users`: for a pod that wants its own. Raises ConfigError."""
+    check_user_namespaces(pod, features, runtime_handler)
+    spec = spec_of(pod)
+    host_network = is_host_network(pod)
+    resolver = dns(pod, node.node_dns, node.cluster_dns, node.cluster_domain)
+    sysctls = (spec.get("securityContext") or {}).get("sysctls") or ()
+    return SandboxSpec(
+        name=name_of(pod),
+        namespace=namespace_of(pod),
+        uid=uid_of(pod),
+        attempt=attempt,
+        hostname="" if host_network else kernel_hostname(pod, node.cluster_domain),
+        log_directory=log_directory(pod, node),
+        labels=labels_of(pod) | _pod_labels(pod),
+        annotations=annotations_of(pod),
+        dns_servers=resolver.servers,
+        dns_searches=resolver.searches,
+        dns_options=resolver.options,
+        port_mappings=() if host_network else tuple(_port_mappings(pod)),
+        cgroup_parent=folder(pod_cgroup(pod, node.cgroup_root), node.cgroup_driver),
+        sysctls={one["name"]: one["value"] for one in sysctls},
+        security=sandbox_security(pod, users),
+        runtime_handler=runtime_handler,
+    )
+
+
+def references(pod: Obj) -> tuple[Reference, ...]:
+    """The config maps and secrets in the environments of all containers, each once."""
+    found: dict[Reference, None] = {}
+    for _, container in with_roles(pod):
+        for source in container.get("envFrom") or ():
+            for key, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
+                if source.get(key):
+                    found[Reference(kind, source[key].get("name", ""))] = None
+        for entry in container.get("env") or ():
+            source = entry.get("valueFrom") or {}
+            for key, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
+                if source.get(key):
+                    found[Reference(kind, source[key].get("name", ""))] = None
+    return tuple(found)
+
+
+def container_spec(
+    pod: Obj,
+    container: Obj,
+    *,
+    attempt: int,
+    image_id: str,
+    image: Image,
+    objects: Objects,
+    pod_ips: Sequence[str],
+    node: NodeFacts,
+    mounts: Mapping[str, MountedVolume] | None = None,
+    service_variables: Mapping[str, str] | None = None,
+    features: RuntimeFeatures = _NO_FEATURES,
+    runtime_handler: str = "",
+    users: IdRange | None = None,
+) -> ContainerSpec:
+    """`mounts` has the place of each volume, by the volume's name. Raises ConfigError."""
+    around = Surroundings(
+        node_name=node.node_name,
+        node_ips=node.node_ips,
+        pod_ips=node.node_ips if is_host_network(pod) else tuple(pod_ips),
+        allocatable=node.allocatable,
+        service_variables=service_variables or {},
+    )
+    variables = environment(pod, container, objects, around)
+    files, file_mounts = _managed_files(pod, container, attempt, around.pod_ips, node)
+    return ContainerSpec(
+        name=container["name"],
+        attempt=attempt,
+        image=image_id,
+        user_image=container.get("image", ""),
+        command=tuple(expand(one, variables) for one in container.get("command") or ()),
+        args=tuple(expand(one, variables) for one in container.get("args") or ()),
+        working_dir=container.get("workingDir") or "",
+        env=tuple(variables.items()),
+        mounts=(
+            *_volume_mounts(container, mounts or {}, variables, features.of(runtime_handler)),
+            *file_mounts,
+        ),
+        log_path=f"{container['name']}/{attempt}.log",
+        labels={**_pod_labels(pod), "io.kubernetes.container.name": container["name"]},
+        annotations=_container_annotations(pod, container, attempt),
+        stdin=bool(container.get("stdin")),
+        stdin_once=bool(container.get("stdinOnce")),
+        tty=bool(container.get("tty")),
+        resources=linux_resources(pod, container, node.memory_bytes),
+        security=container_security(
+            pod,
+            container,
+            image,
+            default_seccomp=node.default_seccomp,
+            profile_dir=f"{node.root_dir}/seccomp",
+            features=features,
+            users=users,
+        ),
+        host_files=files,
+    )
+
+
+def log_directory(pod: Obj, node: NodeFacts) -> str:
+    return f"{node.log_root}/{namespace_of(pod)}_{name_of(pod)}_{uid_of(pod)}"
+
+
+def pod_directory(uid: str, root_dir: str) -> str:
+    """What the node keeps for a pod; goes when the pod has gone."""
+    return f"{root_dir}/pods/{uid}"
+
+
+def termination_log(pod: Obj, container_name: str, *, attempt: int, root_dir: str) -> str:
+    """The node's side of terminationMessagePath."""
+    return f"{pod_directory(uid_of(pod), root_dir)}/containers/{container_name}/{attempt}"
+
+
+def _managed_files(
+    pod: Obj, container: Obj, attempt: int, pod_ips: Sequence[str], node: NodeFacts
+) -> tuple[tuple[HostFile, ...], tuple[Mount, ...]]:
+    files: list[HostFile] = []
+    mounts: list[Mount] = []
+    wanted = {mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
+    # In the node's network the runtime itself copies the node's file; only aliases need ours.
+    managed = not is_host_network(pod) or spec_of(pod).get("hostAliases")
+    if managed and _ETC_HOSTS not in wanted:
+        path = f"{pod_directory(uid_of(pod), node.root_dir)}/etc-hosts"
+        text = hosts_file(pod, pod_ips, node.cluster_domain, node.hosts_file)
+        files.append(HostFile(path, text, 0o644))
+        mounts.append(Mount(_ETC_HOSTS, path))
+    message_path = container.get("terminationMessagePath") or ""
+    if message_path:
+        path = termination_log(pod, container["name"], attempt=attempt, root_dir=node.root_dir)
+        # Whoever the container runs as may write it.
+        files.append(HostFile(path, "", 0o666))
+        mounts.append(Mount(message_path, path))
+    return tuple(files), tuple(mounts)
+
+
+def _volume_mounts(
+    container: Obj,
+    volumes: Mapping[str, MountedVolume],
+    variables: Mapping[str, str],
+    features: HandlerFeatures,
+) -> Iterator[Mount]:
+    propagations = {"HostToContainer": "host_to_container", "Bidirectional": "bidirectional"}
+    for mount in container.get("volumeMounts") or ():
+        name = mount.get("name", "")
+        if name not in volumes:
+            raise ConfigError(
+                f'cannot find volume "{name}" to mount into container "{container["name"]}"'
+            )
+        path = mount["mountPath"]
+        sub_path, image = _sub_path(mount, variables), volumes[name].image
+        yield Mount(
+            container_path=path if path.startswith("/") else f"/{path}",
+            host_path=volumes[name].host_path,
+            read_only=bool(mount.get("readOnly")) or volumes[name].read_only,
+            recursive_read_only=is_recursive_read_only(mount, features),
+            propagation=propagations.get(mount.get("mountPropagation") or "", "private"),
+            volume=name,
+            sub_path="" if image else sub_path,
+            image=image,
+            image_sub_path=sub_path if image else "",
+        )
+
+
+def _sub_path(mount: Obj, variables: Mapping[str, str]) -> str:
+    path: str = mount.get("subPath") or ""
+    if mount.get("subPathExpr"):
+        path = _expanded_sub_path(mount["subPathExpr"], variables)
+    if path.startswith("/"):
+        raise ConfigError(f"error SubPath `{path}` must not be an absolute path")
+    if ".." in path.split("/"):
+        raise ConfigError(f"unable to provision SubPath `{path}`: must not contain '..'")
+    return path
+
+
+def _expanded_sub_path(text: str, variables: Mapping[str, str]) -> str:
+    missing: set[str] = set()
+
+    class Strict(dict[str, str]):
+        """As upstream: a variable that is not set, or empty, is an error and no empty name."""
+
+        def __contains__(self, name: object) -> bool:
+            if not variables.get(str(name)):
+                missing.add(str(name))
+            return name in variables
+
+    path = expand(text, Strict(variables))
+    if missing:
+        raise ConfigError(f"missing value for {', '.join(sorted(missing))}")
+    return path
+
+
+def _port_mappings(pod: Obj) -> Iterator[PortMapping]:
+    for _, container in with_roles(pod):
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                yield PortMapping(
+                    container_port=port["containerPort"],
+                    host_port=port["hostPort"],
+                    protocol=port.get("protocol") or "TCP",
+                    host_ip=port.get("hostIP") or "",
+                )
+
+
+def _pod_labels(pod: Obj) -> dict[str, str]:
+    return {
+        "io.kubernetes.pod.name": name_of(pod),
+        "io.kubernetes.pod.namespace": namespace_of(pod),
+        "io.kubernetes.pod.uid": uid_of(pod),
+    }
+
+
+def _container_annotations(pod: Obj, container: Obj, attempt: int) -> dict[str, str]:
+    """As upstream's kubelet: enough to go on after a restart of the node agent."""
+    annotations = {
+        HASH_ANNOTATION: container_hash(container),
+        "io.kubernetes.container.restartCount": str(attempt),
+        "io.kubernetes.container.terminationMessagePath": container.get("terminationMessagePath")
+        or "",
+        "io.kubernetes.container.terminationMessagePolicy": container.get(
+            "terminationMessagePolicy"
+        )
+        or "",
+    }
+    for key, value in (
+        ("io.kubernetes.pod.deletionGracePeriod", meta_of(pod).get("deletionGracePeriodSeconds")),
+        (
+            "io.kubernetes.pod.terminationGracePeriod",
+            spec_of(pod).get("terminationGracePeriodSeconds"),
+        ),
+    ):
+        if value is not None:
+            annotations[key] = str(value)
+    pre_stop = (container.get("lifecycle") or {}).get("preStop")
+    if pre_stop:
+        annotations["io.kubernetes.container.preStopHandler"] = json.dumps(pre_stop)
+    resources = resources_of(container)
+    if resources:
+        annotations[RESOURCES_ANNOTATION] = json.dumps(resources)
+    if container.get("ports"):
+        annotations["io.kubernetes.container.ports"] = json.dumps(container["ports"])
+    return annotations
+
+
+def linux_resources(pod: Obj, container: Obj, memory_bytes: int) -> LinuxResources:
+    resources = container.get("resources") or {}
+    # As upstream: a container without a limit of its own has the pod's.
+    whole = (spec_of(pod).get("resources") or {}).get("limits") or {}
+    requests, limits = resources.get("requests") or {}, {**whole, **(resources.get("limits") or {})}
+    cpu = requests.get("cpu", limits.get("cpu"))
+    limit = value_of(limits["cpu"]).milli() if limits.get("cpu") else 0
+    return LinuxResources(
+        hugepages={
+            page_size(name): value_of(amount).value()
+            for name, amount in (resources.get("limits") or {}).items()
+            if name.startswith("hugepages-")
+        },
+        cpu_shares=cpu_shares(value_of(cpu).milli() if cpu else 0),
+        cpu_quota=cpu_quota(limit),
+        cpu_period=_CPU_PERIOD if limit else 0,
+        memory_limit_bytes=value_of(limits["memory"]).value() if limits.get("memory") else 0,
+        oom_score_adj=oom_score(pod, container, memory_bytes),
+    )
+
+
+def _share_of_the_rest(pod: Obj) -> int:
+    """Of the memory that the pod asks for beyond its containers' own requests, for each of them."""
+    whole = ((spec_of(pod).get("resources") or {}).get("requests") or {}).get("memory")
+    if not whole:
+        return 0
+    all_of_them = [container for _, container in with_roles(pod)]
+    own = sum(
+        value_of(asked).value()
+        for one in all_of_them
+        if (asked := ((one.get("resources") or {}).get("requests") or {}).get("memory"))
+    )
+    return max(0, value_of(whole).value() - own) // max(1, len(all_of_them))
+
+
+def cpu_shares(milli: int) -> int:
+    return max(_CPU_SHARES_MIN, min(milli * 1024 // 1000, _CPU_SHARES_MAX))
+
+
+def cpu_quota(milli: int) -> int:
+    return max(_CPU_QUOTA_MIN, milli * _CPU_PERIOD // 1000) if milli else 0
+
+
+def oom_score(pod: Obj, container: Obj, memory_bytes: int) -> int:
+    """The less of what it asked for a container may lose, the longer it lives."""
+    if (spec_of(pod).get("priority") or 0) >= _CRITICAL_PRIORITY:
+        return _OOM_GUARANTEED
+    quality = qos_class(pod)
+    if quality == "Guaranteed":
+        return _OOM_GUARANTEED
+    if quality == "BestEffort" or not memory_bytes:
+        return _OOM_BEST_EFFORT
+    resources = container.get("resources") or {}
+    limits = resources.get("limits") or {}
+    asked = (resources.get("requests") or {}).get("memory", limits.get("memory"))
+    request = value_of(asked).value() if asked else 0
+    score = 1000 - 1000 * (request + _share_of_the_rest(pod)) // memory_bytes
+    return max(1000 + _OOM_GUARANTEED, min(score, _OOM_BEST_EFFORT - 1))

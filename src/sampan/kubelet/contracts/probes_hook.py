@@ -1,0 +1,28 @@
+"""Where probes come in: who is probed, and what the probes say.
+
+Job: the questions that the steps of a pod ask of its probes.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from sampan.api.objects import Obj
+from sampan.kubelet.contracts.runtime import ObservedPod
+from sampan.kubelet.pods.plan import Checks
+
+
+class Probes(Protocol):
+    def follow(self, pod: Obj, observed: ObservedPod | None) -> None:
+        """The pod as it is now: probe what runs, stop probing what does not. Cheap to repeat."""
+
+    def checks(self, uid: str) -> Checks:
+        """What the probes of this pod say, by container id; a change wakes the pod."""
+
+    def end(self, uid: str, changed: Callable[[], object]) -> None:
+        """The pod is being ended: only its readiness is asked for still, and `changed` is called
+        when it is another one."""
+
+    def stop(self, uid: str) -> None:
+        """No more probes, but the last results stay."""
+
+    def forget(self, uid: str) -> None: ...

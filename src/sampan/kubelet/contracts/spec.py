@@ -1,0 +1,130 @@
+"""What the node reads out of a pod's spec: containers by kind, restart rules, grace, hash.
+
+Job: small questions about a pod that plan, perform and status all ask. Pure.
+"""
+
+import zlib
+from collections.abc import Iterator
+from enum import StrEnum
+
+import orjson
+
+from sampan.api.objects import Obj, is_deleted, meta_of
+from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
+
+HASH_ANNOTATION = "io.kubernetes.container.hash"
+# With which cpu and memory a container was created.
+RESOURCES_ANNOTATION = "sampan.dev/container.resources"
+RESIZABLE = ("cpu", "memory")
+DEFAULT_GRACE_SECONDS = 30.0
+
+
+class Role(StrEnum):
+    INIT = "init"
+    SIDECAR = "sidecar"  # an init container that keeps running: restartPolicy Always
+    NORMAL = "normal"
+    EPHEMERAL = "ephemeral"
+
+
+def spec_of(pod: Obj) -> Obj:
+    spec: Obj = pod.get("spec") or {}
+    return spec
+
+
+def init_containers(pod: Obj) -> list[Obj]:
+    return spec_of(pod).get("initContainers") or []
+
+
+def containers(pod: Obj) -> list[Obj]:
+    return spec_of(pod).get("containers") or []
+
+
+def ephemeral_containers(pod: Obj) -> list[Obj]:
+    return spec_of(pod).get("ephemeralContainers") or []
+
+
+def is_sidecar(container: Obj) -> bool:
+    """Only for init containers."""
+    return container.get("restartPolicy") == "Always"
+
+
+def with_roles(pod: Obj) -> Iterator[tuple[Role, Obj]]:
+    for container in init_containers(pod):
+        yield (Role.SIDECAR if is_sidecar(container) else Role.INIT), container
+    for container in containers(pod):
+        yield Role.NORMAL, container
+    for container in ephemeral_containers(pod):
+        yield Role.EPHEMERAL, container
+
+
+def find_container(pod: Obj, name: str) -> tuple[Role, Obj] | None:
+    return next((found for found in with_roles(pod) if found[1].get("name") == name), None)
+
+
+def field_path(pod: Obj, name: str) -> str:
+    """How events name a container: `spec.containers{web}`."""
+    found = find_container(pod, name)
+    lists = {Role.NORMAL: "containers", Role.EPHEMERAL: "ephemeralContainers"}
+    return f"spec.{lists.get(found[0], 'initContainers')}{{{name}}}" if found else ""
+
+
+def restart_policy(pod: Obj) -> str:
+    return spec_of(pod).get("restartPolicy") or "Always"
+
+
+def is_host_network(pod: Obj) -> bool:
+    return bool(spec_of(pod).get("hostNetwork"))
+
+
+def container_hash(container: Obj) -> str:
+    """Changes when the container must be replaced: as upstream since 1.31, name and image only."""
+    told = orjson.dumps([container.get("name"), container.get("image")])
+    return f"{zlib.crc32(told):08x}"
+
+
+def resources_of(container: Obj) -> dict[str, dict[str, str]]:
+    """The part of its resources that can change while it runs."""
+    given = container.get("resources")
+    if not given:
+        return {}
+    picked = {
+        kind: {name: given[kind][name] for name in RESIZABLE if name in (given.get(kind) or {})}
+        for kind in ("requests", "limits")
+    }
+    return {kind: amounts for kind, amounts in picked.items() if amounts}
+
+
+def latest(observed: ObservedPod | None, name: str) -> ContainerStatus | None:
+    """The newest container of that name; the lists of an ObservedPod are newest first."""
+    if observed is None:
+        return None
+    return next((one for one in observed.containers if one.name == name), None)
+
+
+def should_restart(pod: Obj, container: Obj, last: ContainerStatus | None) -> bool:
+    """Is a normal container, whose newest instance is `last`, to be started (again)?"""
+    if is_deleted(pod):
+        return False
+    if last is None or last.state in (ContainerState.UNKNOWN, ContainerState.CREATED):
+        return True
+    if last.state is ContainerState.RUNNING:
+        return False
+    return restarts_after_exit(pod, container, last.exit_code)
+
+
+def restarts_after_exit(pod: Obj, container: Obj, exit_code: int) -> bool:
+    for rule in container.get("restartPolicyRules") or ():
+        codes = rule.get("exitCodes") or {}
+        listed = exit_code in (codes.get("values") or ())
+        if rule.get("action") == "Restart" and listed == (codes.get("operator") == "In"):
+            return True
+    policy = container.get("restartPolicy") or restart_policy(pod)
+    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+
+
+def grace_seconds_of(pod: Obj) -> float:
+    """What deletion asked for, else what the spec says."""
+    asked = meta_of(pod).get("deletionGracePeriodSeconds")
+    if asked is None:
+        asked = spec_of(pod).get("terminationGracePeriodSeconds")
+    return DEFAULT_GRACE_SECONDS if asked is None else float(asked)

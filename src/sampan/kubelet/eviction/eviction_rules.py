@@ -1,0 +1,208 @@
+"""When a node is under pressure, and which pod has to go. Pure.
+
+Job: thresholds and what was measured → conditions and what is due; pods and their usage → an order;
+    a node's conditions and a new pod → why it is not taken.
+Invariant: a condition that was true stays so for `transition_seconds` after its cause is gone.
+Invariant: a soft threshold is acted on only when it was crossed for its whole grace.
+Invariant: once acted on, a threshold is over only when its minimum was reclaimed, too.
+Invariant: a pod within its request never goes before one beyond it; critical pods never go.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+
+from sampan.api.objects import Obj
+from sampan.api.quantity import Format, from_value, value_of
+from sampan.api.rules import pods as pod_rules
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.spec import containers, init_containers, spec_of
+
+MEMORY, NODEFS, INODES = "memory.available", "nodefs.available", "nodefs.inodesFree"
+IMAGEFS, IMAGE_INODES, PIDS = "imagefs.available", "imagefs.inodesFree", "pid.available"
+CONDITIONS = {
+    MEMORY: "MemoryPressure",
+    NODEFS: "DiskPressure",
+    INODES: "DiskPressure",
+    IMAGEFS: "DiskPressure",
+    IMAGE_INODES: "DiskPressure",
+    PIDS: "PIDPressure",
+}
+RESOURCES = {
+    MEMORY: "memory",
+    NODEFS: "ephemeral-storage",
+    INODES: "inodes",
+    IMAGEFS: "ephemeral-storage",
+    IMAGE_INODES: "inodes",
+    PIDS: "pids",
+}
+# The resources of which a container can have a request, and be told that it used more.
+REQUESTED = ("memory", "ephemeral-storage")
+_MEMORY_TAINT = "node.kubernetes.io/memory-pressure"
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Crossed when less than `amount` (or `percent` of the capacity) is available."""
+
+    signal: str
+    amount: int = 0
+    percent: float = 0.0
+    grace_seconds: float = 0.0  # 0: hard
+    reclaim: int = 0  # how much beyond it must be available until it is over
+    reclaim_percent: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionSettings:
+    thresholds: tuple[Threshold, ...] = (
+        Threshold(MEMORY, 100 << 20),
+        Threshold(NODEFS, percent=10),
+        Threshold(INODES, percent=5),
+        Threshold(IMAGEFS, percent=15),
+        Threshold(IMAGE_INODES, percent=5),
+    )
+    max_pod_grace_seconds: float = 0.0  # for soft thresholds
+    transition_seconds: float = 300.0
+    period_seconds: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Available:
+    amount: int
+    capacity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """What is remembered from one look to the next."""
+
+    since: Mapping[Threshold, float] = field(default_factory=dict)  # crossed since
+    last: Mapping[str, float] = field(default_factory=dict)  # condition → when it last held
+    acted_on: frozenset[Threshold] = frozenset()
+
+    def conditions(self, now: float, transition_seconds: float) -> frozenset[str]:
+        return frozenset(name for name, at in self.last.items() if now - at <= transition_seconds)
+
+
+def limit_of(threshold: Threshold, available: Available) -> int:
+    return threshold.amount or int(available.capacity * threshold.percent / 100)
+
+
+def goal_of(threshold: Threshold, available: Available) -> int:
+    """How much must be available until a threshold that was acted on is over."""
+    more = threshold.reclaim or int(available.capacity * threshold.reclaim_percent / 100)
+    return limit_of(threshold, available) + more
+
+
+def looked(
+    before: Pressure,
+    settings: EvictionSettings,
+    measured: Mapping[str, Available],
+    now: float,
+) -> tuple[Pressure, Threshold | None]:
+    """After another look; and the threshold that has to be acted on, memory first."""
+    crossed = []
+    for one in settings.thresholds:
+        there = measured.get(one.signal)
+        if there is None:
+            continue
+        bound = goal_of(one, there) if one in before.acted_on else limit_of(one, there)
+        if there.amount < bound:
+            crossed.append(one)
+    since = {one: before.since.get(one, now) for one in crossed}
+    last = {**before.last, **{CONDITIONS[one.signal]: now for one in crossed}}
+    last = {name: at for name, at in last.items() if now - at <= settings.transition_seconds}
+    due = [one for one in crossed if now - since[one] >= one.grace_seconds]
+    due.sort(key=lambda one: (one.signal != MEMORY, one.grace_seconds))
+    return Pressure(since, last, frozenset(due)), due[0] if due else None
+
+
+# Which pod.
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    pod: Obj
+    usage: Mapping[str, int]  # by resource: memory, ephemeral-storage, inodes, pids
+    # Resource → container → what it uses, of the resources that are requested.
+    by_container: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+def ranked(candidates: Iterable[Candidate], resource: str) -> list[Candidate]:
+    """Who goes first: beyond its request, then lower priority, then the most beyond."""
+
+    def beyond(one: Candidate) -> int:
+        return one.usage.get(resource, 0) - request_of(one.pod, resource)
+
+    chosen = [one for one in candidates if not pod_rules.is_critical(one.pod)]
+    return sorted(
+        chosen,
+        key=lambda one: (beyond(one) <= 0, pod_rules.priority(one.pod), -beyond(one)),
+    )
+
+
+def request_of(pod: Obj, resource: str) -> int:
+    asked = pod_rules.requests(pod).get(resource)
+    return asked.value() if asked is not None else 0
+
+
+def chosen_pod(candidates: Sequence[Candidate], threshold: Threshold) -> Candidate | None:
+    order = ranked(candidates, RESOURCES[threshold.signal])
+    return order[0] if order else None
+
+
+def grace_of(pod: Obj, threshold: Threshold, settings: EvictionSettings) -> float:
+    """Hard thresholds leave no time; soft ones as much as both the node and the pod allow."""
+    if not threshold.grace_seconds:
+        return 0.0
+    own = spec_of(pod).get("terminationGracePeriodSeconds")
+    most = settings.max_pod_grace_seconds
+    return most if own is None else min(most, float(own))
+
+
+def message(threshold: Threshold, available: Available, chosen: Candidate) -> str:
+    """In upstream's words."""
+    resource = RESOURCES[threshold.signal]
+    text = (
+        f"The node was low on resource: {resource}. "
+        f"Threshold quantity: {shown(limit_of(threshold, available))}, "
+        f"available: {shown(available.amount)}. "
+    )
+    used_by = chosen.by_container.get(resource, {})
+    for container in [*containers(chosen.pod), *init_containers(chosen.pod)]:
+        used = used_by.get(container["name"], 0)
+        asked = ((container.get("resources") or {}).get("requests") or {}).get(resource, "0")
+        if used > value_of(asked).value():
+            text += (
+                f"Container {container['name']} was using {shown(used)}, "
+                f"request is {asked}, has larger consumption of {resource}. "
+            )
+    return text
+
+
+def shown(amount: int) -> str:
+    return str(from_value(amount, Format.BINARY_SI))
+
+
+# New pods.
+
+
+def why_not_taken(pod: Obj, conditions: frozenset[str]) -> str:
+    """Under pressure a node takes no pod but critical ones; where only memory is short, it takes
+    those that said how much they need, and those that tolerate it. Empty: it is taken."""
+    if not conditions or pod_rules.is_critical(pod):
+        return ""
+    if conditions == {"MemoryPressure"} and (
+        pod_rules.qos_class(pod) != "BestEffort" or _tolerates_memory_pressure(pod)
+    ):
+        return ""
+    return f"The node had condition: [{' '.join(sorted(conditions))}]. "
+
+
+def _tolerates_memory_pressure(pod: Obj) -> bool:
+    return any(
+        one.get("key") in (None, "", _MEMORY_TAINT)
+        and one.get("effect") in (None, "", "NoSchedule")
+        and (one.get("operator") == "Exists" or (one.get("key") and not one.get("value")))
+        for one in spec_of(pod).get("tolerations") or ()
+    )

@@ -1,0 +1,125 @@
+"""Graceful node shutdown: the pods of a machine that goes down end in order, and say why.
+
+Job: on the way down end the pods, the least important first, each group within its own time.
+Invariant: a group begins when the one before it has ended, or its time is over.
+Invariant: no pod gets more grace than its own, nor more than its group's time.
+Owner: Kubelet; whoever stops the node calls `run` once, before the agent itself is stopped.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from sampan.api.objects import Obj, uid_of
+from sampan.api.rules.pods import priority
+from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.log import get_logger
+from sampan.core.metrics import Metrics
+from sampan.kubelet.contracts.spec import grace_seconds_of
+from sampan.kubelet.pods.pod_state import Cause
+from sampan.kubelet.status.pod_status import Verdict
+
+log = get_logger(__name__)
+
+CRITICAL_PRIORITY = 2_000_000_000  # as upstream's system-cluster-critical
+_MESSAGE = "Pod was terminated in response to imminent node shutdown."
+TERMINATED = Verdict("Terminated", _MESSAGE, disruption=_MESSAGE)
+# What the last statuses may take to reach the API; nobody waits for an API that is gone.
+LAST_WORDS_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownStep:
+    """Pods of this priority and above, up to the next step's, have so long to end."""
+
+    priority: int
+    seconds: float
+
+
+def steps_of(total_seconds: float, critical_seconds: float) -> tuple[ShutdownStep, ...]:
+    """The two periods of shutdownGracePeriod and shutdownGracePeriodCriticalPods."""
+    if total_seconds <= 0:
+        return ()
+    return (
+        ShutdownStep(0, total_seconds - critical_seconds),
+        ShutdownStep(CRITICAL_PRIORITY, critical_seconds),
+    )
+
+
+def grouped(
+    steps: Sequence[ShutdownStep], pods: Iterable[Obj]
+) -> list[tuple[ShutdownStep, list[Obj]]]:
+    """In the order of going. As upstream: pods below the lowest step go with it."""
+    ordered = sorted(steps, key=lambda step: step.priority)
+    groups: list[tuple[ShutdownStep, list[Obj]]] = [(step, []) for step in ordered]
+    for pod in pods:
+        fitting = [number for number, step in enumerate(ordered) if step.priority <= priority(pod)]
+        groups[fitting[-1] if fitting else 0][1].append(pod)
+    return groups
+
+
+class Ending(Protocol):
+    """As much of PodWorkers as is needed here."""
+
+    def active_pods(self) -> list[Obj]: ...
+
+    def kill(
+        self, uid: str, grace_seconds: float, cause: Cause, verdict: Verdict | None = None
+    ) -> None: ...
+
+    async def ended(self, uids: Iterable[str]) -> None: ...
+
+
+class NodeShutdown:
+    def __init__(
+        self,
+        steps: Sequence[ShutdownStep],
+        workers: Ending,
+        *,
+        begins: Callable[[], None],
+        all_told: Callable[[], bool],
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        """`begins` makes the node say so and take no more pods; `all_told`: is there no status
+        left that has to be written?"""
+        self._steps, self._workers, self._clock = steps, workers, clock
+        self._begins, self._all_told = begins, all_told
+        self._start_time = metrics.gauge(
+            "kubelet_graceful_shutdown_start_time_seconds",
+            "Last graceful shutdown start time since unix epoch in seconds",
+        )
+        self._end_time = metrics.gauge(
+            "kubelet_graceful_shutdown_end_time_seconds",
+            "Last graceful shutdown end time since unix epoch in seconds",
+        )
+
+    async def run(self) -> None:
+        """Returns when every pod has ended, or had its time. Without steps at once."""
+        if not self._steps:
+            return
+        self._begins()
+        self._start_time.set(self._clock.now())
+        log.info("node shutdown begins", steps=len(self._steps))
+        for step, pods in grouped(self._steps, self._workers.active_pods()):
+            if pods:
+                await self._end(step, pods)
+        await self._last_words()
+        self._end_time.set(self._clock.now())
+        log.info("node shutdown is over")
+
+    async def _end(self, step: ShutdownStep, pods: Sequence[Obj]) -> None:
+        for pod in pods:
+            grace = min(step.seconds, grace_seconds_of(pod))
+            self._workers.kill(uid_of(pod), grace, Cause.EVICTED, TERMINATED)
+        try:
+            async with asyncio.timeout(step.seconds):
+                await self._workers.ended([uid_of(pod) for pod in pods])
+        except TimeoutError:
+            log.warning("pods did not end in time", priority=step.priority, seconds=step.seconds)
+
+    async def _last_words(self) -> None:
+        deadline = self._clock.monotonic() + LAST_WORDS_SECONDS
+        while not self._all_told() and self._clock.monotonic() < deadline:
+            await self._clock.sleep(0.02)

@@ -1,0 +1,252 @@
+"""The Node object, from what the node agent knows.
+
+Job: (settings, machine, runtime, images, now) → Node; and what an existing Node still lacks. Pure.
+Invariant: a condition's transition time changes only when its status does.
+"""
+
+from collections.abc import Sequence
+
+from sampan.api.objects import Obj, copy_of, labels_of, meta_of, time_text
+from sampan.api.quantity import canonical, from_milli
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.runtime import HandlerFeatures, Image, RuntimeFeatures
+from sampan.kubelet.node.machine import Machine
+from sampan.kubelet.runtime.pleg import RuntimeHealth
+from sampan.kubelet.settings import KubeletSettings
+
+ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-managed-attach-detach"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeKnowledge:
+    settings: KubeletSettings
+    machine: Machine
+    health: RuntimeHealth
+    images: Sequence[Image]
+    now: float
+    pressures: frozenset[str] = frozenset()
+    shutting_down: bool = False
+
+
+def node_object(told: NodeKnowledge) -> Obj:
+    """The node as it registers itself."""
+    settings = told.settings
+    node: Obj = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": settings.node_name,
+            "labels": {**default_labels(settings, told.machine), **settings.labels},
+            "annotations": {ATTACH_ANNOTATION: "true"},
+        },
+        "spec": {},
+        "status": node_status(told, {}),
+    }
+    if settings.taints:
+        node["spec"]["taints"] = [dict(taint) for taint in settings.taints]
+    return node
+
+
+def default_labels(settings: KubeletSettings, machine: Machine) -> dict[str, str]:
+    return {
+        "kubernetes.io/hostname": settings.hostname or settings.node_name,
+        "kubernetes.io/os": machine.os_name,
+        "kubernetes.io/arch": machine.architecture,
+        "beta.kubernetes.io/os": machine.os_name,
+        "beta.kubernetes.io/arch": machine.architecture,
+    }
+
+
+def reconciled_metadata(existing: Obj, wanted: Obj) -> Obj | None:
+    """The merge patch that a node which registered before needs; None: nothing."""
+    labels = {
+        key: value
+        for key, value in labels_of(wanted).items()
+        if labels_of(existing).get(key) != value
+    }
+    notes = {
+        key: value
+        for key, value in (meta_of(wanted).get("annotations") or {}).items()
+        if (meta_of(existing).get("annotations") or {}).get(key) != value
+    }
+    metadata = {key: value for key, value in (("labels", labels), ("annotations", notes)) if value}
+    return {"metadata": metadata} if metadata else None
+
+
+def node_status(told: NodeKnowledge, old: Obj) -> Obj:
+    capacity, allocatable = _room(told.machine)
+    status: Obj = {
+        "addresses": _addresses(told.settings),
+        "capacity": capacity,
+        "allocatable": allocatable,
+        "conditions": _conditions(told, old.get("conditions") or []),
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": told.settings.port}},
+        "nodeInfo": _node_info(told),
+    }
+    images = _images(told)
+    if images:
+        status["images"] = images
+    if told.health.answered:
+        status |= _features(told.health.features)
+    return status
+
+
+def _features(features: RuntimeFeatures) -> Obj:
+    """What the runtime's handlers can; one that says nothing has only the default one."""
+    handlers = features.handlers or {"": HandlerFeatures()}
+    return {
+        "features": {"supplementalGroupsPolicy": features.supplemental_groups_policy},
+        "runtimeHandlers": [
+            {
+                "name": name,
+                "features": {
+                    "recursiveReadOnlyMounts": able.recursive_read_only,
+                    "userNamespaces": able.user_namespaces,
+                },
+            }
+            for name, able in sorted(handlers.items())
+        ],
+    }
+
+
+def is_ready(status: Obj) -> bool:
+    return any(
+        one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or ()
+    )
+
+
+def differs(known: Obj, wanted: Obj) -> bool:
+    """Is there anything new beside the heartbeat times?"""
+    return _timeless(known) != _timeless(wanted)
+
+
+def _timeless(status: Obj) -> Obj:
+    plain: Obj = copy_of(status)
+    for condition in plain.get("conditions") or ():
+        condition.pop("lastHeartbeatTime", None)
+    return {key: value for key, value in plain.items() if value not in (None, [], {})}
+
+
+def allocatable_of(machine: Machine) -> dict[str, str]:
+    return _room(machine)[1]
+
+
+def _room(machine: Machine) -> tuple[dict[str, str], dict[str, str]]:
+    has = machine.capacity
+    capacity = {
+        "cpu": str(from_milli(has.cpu_milli)),
+        "ephemeral-storage": _kibibytes(has.ephemeral_bytes),
+        **{
+            f"hugepages-{size}": _kibibytes(count) if count else "0"
+            for size, count in machine.hugepages.items()
+        },
+        "memory": _kibibytes(has.memory_bytes),
+        "pods": str(has.pods),
+    }
+    allocatable = {
+        **capacity,
+        # As upstream: what is reserved may be more than there is, but nothing is less than nothing.
+        "cpu": str(from_milli(max(0, has.cpu_milli - has.reserved_cpu_milli))),
+        "ephemeral-storage": _kibibytes(max(0, has.ephemeral_bytes - has.reserved_ephemeral_bytes)),
+        # What is set aside for huge pages is nothing that ordinary ones could use.
+        "memory": _kibibytes(
+            max(0, has.memory_bytes - has.reserved_memory_bytes - sum(machine.hugepages.values()))
+        ),
+    }
+    return capacity, allocatable
+
+
+def _kibibytes(count: int) -> str:
+    """As the API stores it: a text that it would rewrite looks like a change for ever."""
+    return canonical(f"{count // 1024}Ki")
+
+
+def _addresses(settings: KubeletSettings) -> list[Obj]:
+    addresses = [{"type": "InternalIP", "address": ip} for ip in settings.node_ips]
+    return [*addresses, {"type": "Hostname", "address": settings.hostname or settings.node_name}]
+
+
+def _node_info(told: NodeKnowledge) -> Obj:
+    machine, health = told.machine, told.health
+    version = f"{health.runtime_name}://{health.version}" if health.answered else ""
+    return {
+        "machineID": machine.machine_id,
+        "systemUUID": machine.system_uuid,
+        "bootID": machine.boot_id,
+        "kernelVersion": machine.kernel_version,
+        "osImage": machine.os_image,
+        "containerRuntimeVersion": version,
+        "kubeletVersion": told.settings.version,
+        "kubeProxyVersion": "",
+        "operatingSystem": machine.os_name,
+        "architecture": machine.architecture,
+        "swap": {"capacity": machine.swap_bytes},
+    }
+
+
+def _images(told: NodeKnowledge) -> list[Obj]:
+    largest = sorted(told.images, key=lambda image: -image.size_bytes)
+    return [
+        {"names": [*image.digests, *image.tags][:5], "sizeBytes": image.size_bytes}
+        for image in largest[: told.settings.images_in_status]
+        if image.digests or image.tags
+    ]
+
+
+# condition → (reason and message while it holds), (while it does not)
+_PRESSURES = {
+    "MemoryPressure": (
+        ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+        ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ),
+    "DiskPressure": (
+        ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+        ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ),
+    "PIDPressure": (
+        ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+        ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ),
+}
+
+
+def _pressure(name: str, holds: bool) -> Obj:
+    under, free = _PRESSURES[name]
+    return _condition(name, holds, *(under if holds else free))
+
+
+def _conditions(told: NodeKnowledge, old: list[Obj]) -> list[Obj]:
+    before = {one["type"]: one for one in old}
+    made = [
+        *(_pressure(name, name in told.pressures) for name in _PRESSURES),
+        _ready(told.health, told.shutting_down),
+    ]
+    now = time_text(told.now)
+    result = []
+    for condition in made:
+        known = before.get(condition["type"], {})
+        same = known.get("status") == condition["status"]
+        since = known.get("lastTransitionTime") if same else None
+        times = {"lastHeartbeatTime": now, "lastTransitionTime": since or now}
+        result.append({**condition, **times})
+    names = {one["type"] for one in made}
+    return [one for one in old if one["type"] not in names] + result
+
+
+def _condition(name: str, holds: bool, reason: str, message: str) -> Obj:
+    status = "True" if holds else "False"
+    return {"type": name, "status": status, "reason": reason, "message": message}
+
+
+def _ready(health: RuntimeHealth, shutting_down: bool) -> Obj:
+    if shutting_down:
+        return _condition("Ready", False, "KubeletNotReady", "node is shutting down")
+    if health.ready and health.network_ready:
+        return _condition("Ready", True, "KubeletReady", "kubelet is posting ready status")
+    if health.ready:
+        why = f"container runtime network not ready: NetworkReady=false reason:{health.message}"
+    elif health.answered:
+        why = f"container runtime is down: {health.message}"
+    else:
+        why = health.message
+    return _condition("Ready", False, "KubeletNotReady", why)

@@ -1,0 +1,259 @@
+"""The node's own word: registration, status, lease.
+
+Job: keep the Node object and its lease in the API true, for as long as the agent lives.
+Invariant: a status is written at once when it changed, else every `status_report_seconds`.
+Invariant: an API that does not answer is asked again for as long as it takes.
+Owner: Kubelet runs it; `poke` may be called from anywhere in the same event loop.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from sampan.api.errors import AlreadyExists, ApiError, NotFound
+from sampan.api.objects import Obj, copy_of, micro_time_text, uid_of
+from sampan.api.resources import LEASES, NODES
+from sampan.client.contract import Client
+from sampan.client.events import EventRecorder
+from sampan.core.backoff import Backoff, jittered
+from sampan.core.clock import Clock
+from sampan.core.log import get_logger
+from sampan.kubelet.contracts.runtime import Image, Runtime, RuntimeFailure
+from sampan.kubelet.node.machine import Machine
+from sampan.kubelet.node.node_status import (
+    NodeKnowledge,
+    differs,
+    is_ready,
+    node_object,
+    node_status,
+    reconciled_metadata,
+)
+from sampan.kubelet.pods import fit
+from sampan.kubelet.runtime.pleg import RuntimeHealth
+from sampan.kubelet.settings import KubeletSettings
+
+log = get_logger(__name__)
+
+LEASE_NAMESPACE = "kube-node-lease"
+RETRY = Backoff(first_seconds=0.1, cap_seconds=5.0)
+FIRST_WORD_SECONDS = 1.0
+
+
+class Heartbeat:
+    def __init__(
+        self,
+        *,
+        settings: KubeletSettings,
+        client: Client,
+        runtime: Runtime,
+        machine: Machine,
+        health: RuntimeHealth,
+        recorder: EventRecorder,
+        clock: Clock,
+        rng: random.Random,
+        registered: asyncio.Event | None = None,
+    ) -> None:
+        """`registered` is set when the node is in the API."""
+        self._pressures: frozenset[str] = frozenset()
+        self._shutting_down = False
+        self._settings, self._client, self._runtime = settings, client, runtime
+        self._machine, self._health, self._recorder = machine, health, recorder
+        self._clock, self._rng = clock, rng
+        self._poked = asyncio.Event()
+        self._images: list[Image] = []
+        self._node: Obj = node_object(self._knowledge())
+        self._lease: Obj | None = None
+        self.registered = registered or asyncio.Event()
+        self.node_ready = asyncio.Event()
+
+    def poke(self) -> None:
+        """Something that the status tells may have changed."""
+        self._poked.set()
+
+    def node(self) -> Obj:
+        """The node as the API last showed it (before registration: as we would write it)."""
+        return self._node
+
+    def room(self) -> fit.NodeRoom:
+        pretends = self._settings.simulated
+        room = fit.room_of(self._node, self._pressures, prepares_devices=pretends)
+        return replace(room, shutting_down=True) if self._shutting_down else room
+
+    async def run(self) -> None:
+        """Register, then keep the status true, until cancelled."""
+        # The runtime answers within milliseconds, or is not there: a node that is Ready should not
+        # say NotReady first, neither a new one nor one whose agent was restarted.
+        await self._poked_within(FIRST_WORD_SECONDS)
+        await self._patiently("node was not registered, trying again", self._register)
+        self.registered.set()
+        due_at = self._clock.monotonic() + self._settings.status_report_seconds
+        due = not self.node_ready.is_set()
+        while True:
+            self._poked.clear()
+            status = node_status(self._knowledge(), self._node.get("status") or {})
+            if due or differs(self._node.get("status") or {}, status):
+                await self._patiently("node status was not written, trying again", self._report)
+                due_at = self._clock.monotonic() + self._settings.status_report_seconds
+            due = not await self._poked_within(due_at - self._clock.monotonic())
+
+    async def keep_lease(self) -> None:
+        """Renew the node's lease, until cancelled."""
+        await self.registered.wait()
+        while True:
+            await self._patiently("node lease was not renewed, trying again", self._renew)
+            # The jitter keeps a thousand nodes of one process from writing as one.
+            await self._clock.sleep(jittered(self._settings.heartbeat_seconds, 0.04, self._rng))
+
+    async def watch_images(self) -> None:
+        """Images come and go seldom: look now and then."""
+        await self.node_ready.wait()
+        while True:
+            if self._health.ready:
+                await self._look_at_images()
+            await self._clock.sleep(self._settings.status_report_seconds / 5)
+
+    async def _look_at_images(self) -> None:
+        try:
+            self._images = list(await self._runtime.images())
+        except RuntimeFailure as error:
+            log.debug("images were not listed", error=error)
+            return
+        self.poke()
+
+    def _knowledge(self) -> NodeKnowledge:
+        return NodeKnowledge(
+            self._settings, self._machine, self._health, self._images, self._clock.now(),
+            self._pressures, self._shutting_down,
+        )  # fmt: skip
+
+    async def _patiently(self, sentence: str, attempt: Callable[[], Awaitable[None]]) -> None:
+        failures = 0
+        while True:
+            try:
+                await attempt()
+                return
+            except ApiError as error:
+                failures += 1
+                if failures in (1, 20):
+                    log.warning(sentence, node=self._settings.node_name, error=error)
+                pause = jittered(RETRY.delay(failures), 0.5, self._rng)
+                await self._clock.sleep(max(pause, float(error.retry_after_seconds or 0)))
+
+    async def _register(self) -> None:
+        wanted = node_object(self._knowledge())
+        if not self._settings.register_node:
+            self._take(await self._client.get(NODES, "", self._settings.node_name))
+            return
+        try:
+            self._take(await self._client.create(NODES, wanted))
+            log.info("node registered", node=self._settings.node_name)
+        except AlreadyExists:
+            existing = await self._client.get(NODES, "", self._settings.node_name)
+            patch = reconciled_metadata(existing, wanted)
+            if patch is not None:
+                existing = await self._client.patch(
+                    NODES, "", self._settings.node_name, patch, patch_type="merge"
+                )
+            self._take(existing, stale=True)
+        self._event("Normal", "Starting", "Starting kubelet.")
+
+    async def _report(self) -> None:
+        """Write the status as it is now; a node that somebody deleted registers again."""
+        status = node_status(self._knowledge(), self._node.get("status") or {})
+        try:
+            answer = await self._client.patch(
+                NODES,
+                "",
+                self._settings.node_name,
+                {"status": _replacing(status, self._node.get("status") or {})},
+                subresource="status",
+            )
+        except NotFound:
+            await self._register()
+            return
+        before = is_ready(self._node.get("status") or {})
+        self._take(answer)
+        if before != is_ready(status):
+            word = "NodeReady" if is_ready(status) else "NodeNotReady"
+            name = self._settings.node_name
+            self._event("Normal", word, f"Node {name} status is now: {word}")
+
+    def _take(self, node: Obj, *, stale: bool = False) -> None:
+        self._node = node
+        if is_ready(node.get("status") or {}) and not stale:
+            self.node_ready.set()
+        elif not stale:
+            self.node_ready.clear()
+
+    async def _poked_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(max(seconds, 0.0)):
+                await self._poked.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _renew(self) -> None:
+        spec = {
+            "holderIdentity": self._settings.node_name,
+            "leaseDurationSeconds": self._settings.lease_seconds,
+            "renewTime": micro_time_text(self._clock.now()),
+        }
+        name = self._settings.node_name
+        if self._lease is not None:
+            try:
+                patch = {"spec": spec}
+                self._lease = await self._client.patch(
+                    LEASES, LEASE_NAMESPACE, name, patch, patch_type="merge"
+                )
+                return
+            except NotFound:
+                self._lease = None
+        try:
+            self._lease = await self._client.create(LEASES, self._new_lease(spec), LEASE_NAMESPACE)
+        except AlreadyExists:
+            self._lease = await self._client.get(LEASES, LEASE_NAMESPACE, name)
+            await self._renew()
+
+    def _new_lease(self, spec: Obj) -> Obj:
+        name = self._settings.node_name
+        metadata: Obj = {"name": name, "namespace": LEASE_NAMESPACE}
+        if uid_of(self._node):
+            metadata["ownerReferences"] = [
+                {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid_of(self._node)}
+            ]
+        return {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": metadata,
+            "spec": spec,
+        }
+
+    def press(self, conditions: frozenset[str]) -> None:
+        """What the node is short of, by the names of its conditions."""
+        self._pressures = conditions
+        self.poke()
+
+    def shut_down(self) -> None:
+        """The machine goes down: the node is not ready and takes no more pods, from now on."""
+        self._shutting_down = True
+        self.poke()
+
+    def warn(self, reason: str, message: str) -> None:
+        """An event about the node itself."""
+        self._event("Warning", reason, message)
+
+    def _event(self, kind: str, reason: str, message: str) -> None:
+        name = self._settings.node_name
+        # As upstream: the uid of a node's events is its name.
+        about = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": name}
+        self._recorder.record(about, kind, reason, message)
+
+
+def _replacing(status: Obj, known: Obj) -> Obj:
+    """A strategic patch: keyed lists whose members may go are replaced whole."""
+    patch: Obj = copy_of(status)
+    if known.get("addresses") not in (None, status["addresses"]):
+        patch["addresses"] = [{"$patch": "replace"}, *patch["addresses"]]
+    return {key: value for key, value in patch.items() if known.get(key) != status[key]}

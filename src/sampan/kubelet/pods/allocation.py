@@ -1,0 +1,179 @@
+"""What each pod was given of the node's cpu and memory, and what it asks for beyond that.
+
+Job: remember at which resources a pod was admitted, on disk; decide about a resize.
+Invariant: a pod runs with what it was given, whatever its spec says by now; after a restart of the
+    agent the checkpoint is the truth.
+Invariant: the checkpoint is written before anything is started or changed because of it.
+Owner: SyncLoop gives and takes; PodSync reads, and says how far a resize got.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from sampan.api.objects import Obj, meta_of, uid_of
+from sampan.api.quantity import ZERO, value_of
+from sampan.api.rules.pods import is_static
+from sampan.core.log import get_logger
+from sampan.kubelet.contracts.resize_state import InProgress, Pending
+from sampan.kubelet.contracts.spec import (
+    RESIZABLE,
+    containers,
+    init_containers,
+    is_sidecar,
+    resources_of,
+    spec_of,
+)
+from sampan.kubelet.pods import fit
+
+log = get_logger(__name__)
+
+DEFERRED, INFEASIBLE = "Deferred", "Infeasible"
+
+Resources = Mapping[str, Mapping[str, str]]  # requests and limits, by name
+Allocation = Mapping[str, Resources]  # by container
+
+
+def resizable(pod: Obj) -> list[Obj]:
+    """Containers whose resources can change while they run."""
+    return [*containers(pod), *(one for one in init_containers(pod) if is_sidecar(one))]
+
+
+def allocation_of(pod: Obj) -> dict[str, dict[str, dict[str, str]]]:
+    found = {one["name"]: resources_of(one) for one in resizable(pod)}
+    return {name: resources for name, resources in found.items() if resources}
+
+
+def with_allocation(pod: Obj, given: Allocation | None) -> Obj:
+    """The pod as it may run. The same object where it asks for nothing else."""
+    if given is None or allocation_of(pod) == given:
+        return pod
+    spec = dict(spec_of(pod))
+    for kind in ("containers", "initContainers"):
+        if spec.get(kind):
+            spec[kind] = [_given(one, given) for one in spec[kind]]
+    return {**pod, "spec": spec}
+
+
+def _given(container: Obj, given: Allocation) -> Obj:
+    if container["name"] not in given:
+        return container
+    resources = dict(container.get("resources") or {})
+    for kind in ("requests", "limits"):
+        others = {
+            name: amount
+            for name, amount in (resources.get(kind) or {}).items()
+            if name not in RESIZABLE
+        }
+        resources[kind] = {**others, **given[container["name"]].get(kind, {})}
+    return {**container, "resources": {key: value for key, value in resources.items() if value}}
+
+
+def why_not(pod: Obj, others: Iterable[Obj], room: fit.NodeRoom) -> Pending | None:
+    """May the pod have what its spec asks for by now? `others` hold what they were given."""
+    generation = int(meta_of(pod).get("generation") or 0)
+    if is_static(pod):
+        message = "In-place resize of static-pods is not supported"
+        return Pending(INFEASIBLE, message, generation)
+    wanted = fit.requests_of(pod)
+    for name in RESIZABLE:
+        capacity = value_of(room.allocatable.get(name, "0"))
+        asked = wanted.get(name, ZERO)
+        if capacity < asked:
+            message = (
+                f"Node didn't have enough capacity: {name}, requested: "
+                f"{fit.counted(name, asked)}, capacity: {fit.counted(name, capacity)}"
+            )
+            return Pending(INFEASIBLE, message, generation)
+    refused = fit.lacking(pod, list(others), room)
+    return Pending(DEFERRED, refused.message, generation) if refused is not None else None
+
+
+def told(pod: Obj, generation: int, error: str = "") -> str:
+    """A resize in the words of its events."""
+    listed: dict[str, object] = {
+        kind: [{"name": one["name"], "resources": one.get("resources") or {}} for one in found]
+        for kind, found in (
+            ("initContainers", [one for one in init_containers(pod) if is_sidecar(one)]),
+            ("containers", containers(pod)),
+        )
+        if found
+    }
+    listed["generation"] = generation
+    if error:
+        listed["error"] = error
+    return json.dumps(listed, separators=(",", ":"))
+
+
+class Allocations:
+    def __init__(self, path: str = "") -> None:
+        """`path` of the checkpoint; empty: none is written."""
+        self._path = Path(path) if path else None
+        self._given: dict[str, Allocation] = self._read()
+        # The spec that asks for just what was given: every new pod is weighed against all others,
+        # and looking into each of them again would make that the most expensive step of an ADD.
+        self._agreed: dict[str, Obj] = {}
+        self.pending: dict[str, Pending] = {}
+        self.in_progress: dict[str, InProgress] = {}
+
+    def of(self, uid: str) -> Allocation | None:
+        return self._given.get(uid)
+
+    def applied(self, pod: Obj) -> Obj:
+        """The pod as it may run."""
+        uid = uid_of(pod)
+        given = self._given.get(uid)
+        if given is None or self._agreed.get(uid) is pod.get("spec"):
+            return pod
+        applied = with_allocation(pod, given)
+        if applied is pod:
+            self._agreed[uid] = spec_of(pod)
+        return applied
+
+    def give(self, pod: Obj) -> None:
+        """The pod gets what its spec asks for."""
+        given = allocation_of(pod)
+        self._agreed.pop(uid_of(pod), None)
+        if given and self._given.get(uid_of(pod)) != given:
+            self._given[uid_of(pod)] = given
+            self._write()
+
+    def forget(self, uid: str) -> None:
+        self.pending.pop(uid, None)
+        self.in_progress.pop(uid, None)
+        self._agreed.pop(uid, None)
+        if self._given.pop(uid, None) is not None:
+            self._write()
+
+    def keep_only(self, uids: Iterable[str]) -> None:
+        """Of pods that went while the agent was away nothing has to be remembered."""
+        gone = self._given.keys() - set(uids)
+        for uid in gone:
+            del self._given[uid]
+        if gone:
+            self._write()
+
+    def _read(self) -> dict[str, Allocation]:
+        if self._path is None:
+            return {}
+        try:
+            found: dict[str, Allocation] = json.loads(self._path.read_bytes())["allocations"]
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            # As upstream: what cannot be read is as if it were not there; pods are admitted anew.
+            log.warning("checkpoint was not read", path=str(self._path), error=error)
+            return {}
+        return found
+
+    def _write(self) -> None:
+        if self._path is None:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self._path.with_suffix(".new")
+        with beside.open("w") as file:
+            json.dump({"allocations": self._given}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self._path)

@@ -1,0 +1,273 @@
+"""Does a pod fit on this node? The last check before anything of it is started.
+
+Job: (pod, pods that hold resources, node) → None or the reason and message of the refusal. Pure.
+Invariant: reasons and messages are upstream's: OutOfcpu, NodeAffinity, NodePorts, TaintToleration …
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from sampan.api.objects import Obj, labels_of, name_of
+from sampan.api.quantity import ZERO, Quantity, value_of
+from sampan.api.rules.pods import is_static
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.spec import containers, init_containers, is_sidecar, spec_of
+from sampan.kubelet.eviction.eviction_rules import why_not_taken
+from sampan.kubelet.status.pod_status import Verdict
+
+NODE_OS = "linux"
+_MATCH_FIELDS = "metadata.name"
+RequestsOf = Callable[[Obj], Mapping[str, Quantity]]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRoom:
+    """What the node offers to pods."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Mapping[str, str], ...]
+    allocatable: Mapping[str, str]
+    pressures: frozenset[str] = frozenset()  # conditions, as MemoryPressure
+    prepares_devices: bool = False  # claims of resource.k8s.io; a simulated node pretends to
+    shutting_down: bool = False
+
+
+def refusal(
+    pod: Obj, others: Iterable[Obj], node: NodeRoom, requests: RequestsOf | None = None
+) -> Verdict | None:
+    """Why the pod cannot run here; `others` are the pods that hold resources already. `requests`
+    may remember what they ask for."""
+    holding = list(others)
+    found = (
+        _shut_down(node) or _pressed(pod, node) or _os(pod, node) or _devices(pod, node)
+        or lacking(pod, holding, node, requests)
+        or _selector(pod, node) or _ports(pod, holding) or _taints(pod, node)
+    )  # fmt: skip
+    if found is None:
+        return None
+    return Verdict(found.reason, f"Pod was rejected: {found.message}")
+
+
+def requests_of(pod: Obj) -> dict[str, Quantity]:
+    """What the pod as a whole asks for: its containers together with its sidecars, or the
+    greediest moment of its initialization, whichever is more; plus overhead."""
+    total: dict[str, Quantity] = {}
+    for container in containers(pod):
+        _add(total, _requests(container))
+    sidecars: dict[str, Quantity] = {}
+    greediest: dict[str, Quantity] = {}
+    for container in init_containers(pod):
+        if is_sidecar(container):
+            _add(sidecars, _requests(container))
+            moment = dict(sidecars)
+        else:
+            moment = dict(sidecars)
+            _add(moment, _requests(container))
+        _raise(greediest, moment)
+    _add(total, sidecars)
+    _raise(total, greediest)
+    whole = (spec_of(pod).get("resources") or {}).get("requests") or {}
+    total |= {name: value_of(amount) for name, amount in whole.items()}
+    _add(total, _amounts(spec_of(pod).get("overhead") or {}))
+    return total
+
+
+def _requests(container: Obj) -> dict[str, Quantity]:
+    resources = container.get("resources") or {}
+    return _amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+
+
+def _amounts(written: Mapping[str, str]) -> dict[str, Quantity]:
+    return {name: value_of(amount) for name, amount in written.items()}
+
+
+def _add(total: dict[str, Quantity], more: Mapping[str, Quantity]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, ZERO) + amount
+
+
+def _raise(total: dict[str, Quantity], floor: Mapping[str, Quantity]) -> None:
+    for name, amount in floor.items():
+        if total.get(name, ZERO) < amount:
+            total[name] = amount
+
+
+def lacking(
+    pod: Obj, others: list[Obj], node: NodeRoom, requests: RequestsOf | None = None
+) -> Verdict | None:
+    """Is there not enough of something?"""
+    room = value_of(node.allocatable.get("pods", "110")).value()
+    if len(others) + 1 > room:
+        return _out_of("pods", 1, len(others), room)
+    wanted = requests_of(pod)
+    if not any(wanted.values()):
+        return None
+    used: dict[str, Quantity] = {}
+    for other in others:
+        _add(used, (requests or requests_of)(other))
+    for name, amount in wanted.items():
+        capacity = value_of(node.allocatable.get(name, "0"))
+        taken = used.get(name, ZERO)
+        if amount and capacity < taken + amount:
+            return _out_of(name, *(counted(name, one) for one in (amount, taken, capacity)))
+    return None
+
+
+def counted(name: str, amount: Quantity) -> int:
+    return amount.milli() if name == "cpu" else amount.value()
+
+
+def _out_of(name: str, requested: int, used: int, capacity: int) -> Verdict:
+    return Verdict(
+        f"OutOf{name}",
+        f"Node didn't have enough resource: {name}, requested: {requested}, "
+        f"used: {used}, capacity: {capacity}",
+    )
+
+
+def _predicate(name: str, why: str) -> Verdict:
+    return Verdict(name, f"Predicate {name} failed: {why}")
+
+
+def _shut_down(node: NodeRoom) -> Verdict | None:
+    if not node.shutting_down:
+        return None
+    return Verdict("NodeShutdown", "Pod was rejected as the node is shutting down.")
+
+
+def _pressed(pod: Obj, node: NodeRoom) -> Verdict | None:
+    why = why_not_taken(pod, node.pressures)
+    return Verdict("Evicted", why) if why else None
+
+
+def _os(pod: Obj, node: NodeRoom) -> Verdict | None:
+    spec = spec_of(pod)
+    selected = (spec.get("nodeSelector") or {}).get("kubernetes.io/os")
+    if selected is not None and selected != node.labels.get("kubernetes.io/os", NODE_OS):
+        return Verdict(
+            "PodOSSelectorNodeLabelDoesNotMatch",
+            "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
+        )
+    named = (spec.get("os") or {}).get("name")
+    if named and named != NODE_OS:
+        return Verdict(
+            "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
+        )
+    return None
+
+
+def _devices(pod: Obj, node: NodeRoom) -> Verdict | None:
+    """No driver of devices can register here yet: a pod must not run without what it claims."""
+    if node.prepares_devices or not spec_of(pod).get("resourceClaims"):
+        return None
+    names = ", ".join(str(one.get("name")) for one in spec_of(pod)["resourceClaims"])
+    why = f"resource claims ({names}) need a device driver, and this node runs none"
+    return Verdict("UnexpectedAdmissionError", f"Failed to prepare dynamic resources: {why}")
+
+
+def _selector(pod: Obj, node: NodeRoom) -> Verdict | None:
+    spec = spec_of(pod)
+    selector: Mapping[str, str] = spec.get("nodeSelector") or {}
+    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    matches = all(node.labels.get(key) == value for key, value in selector.items())
+    if matches and affinity is not None:
+        terms = affinity.get("nodeSelectorTerms") or ()
+        matches = any(_matches_term(term, node) for term in terms)
+    if matches:
+        return None
+    return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+
+
+def _matches_term(term: Obj, node: NodeRoom) -> bool:
+    expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
+    if not expressions and not fields:
+        return False
+    about = {_MATCH_FIELDS: node.name}
+    return all(_holds(one, node.labels) for one in expressions) and all(
+        _holds(one, about) for one in fields
+    )
+
+
+def _holds(requirement: Obj, labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(requirement["key"]), requirement.get("values") or []
+    match requirement.get("operator"):
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt" as operator if value is not None and values:
+            try:
+                difference = int(value) - int(values[0])
+            except ValueError:
+                return False
+            return difference > 0 if operator == "Gt" else difference < 0
+        case _:
+            return False
+
+
+def _ports(pod: Obj, others: list[Obj]) -> Verdict | None:
+    mine = _host_ports(pod)
+    if not mine:
+        return None
+    taken = [port for other in others for port in _host_ports(other)]
+    for ip, protocol, number in mine:
+        for other_ip, other_protocol, other_number in taken:
+            anywhere = ip == other_ip or "0.0.0.0" in (ip, other_ip)
+            if number == other_number and protocol == other_protocol and anywhere:
+                why = "node(s) didn't have free ports for the requested pod ports"
+                return _predicate("NodePorts", why)
+    return None
+
+
+def _host_ports(pod: Obj) -> list[tuple[str, str, int]]:
+    sidecars = [one for one in init_containers(pod) if is_sidecar(one)]
+    return [
+        (port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", int(port["hostPort"]))
+        for container in [*sidecars, *containers(pod)]
+        for port in container.get("ports") or ()
+        if port.get("hostPort")
+    ]
+
+
+def _taints(pod: Obj, node: NodeRoom) -> Verdict | None:
+    if is_static(pod):
+        return None  # as upstream: what the node's owner put here runs
+    tolerations = spec_of(pod).get("tolerations") or []
+    for taint in node.taints:
+        if taint.get("effect") != "NoExecute":
+            continue  # the others only keep the scheduler away
+        if not any(_tolerates(toleration, taint) for toleration in tolerations):
+            return _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
+    return None
+
+
+def _tolerates(toleration: Obj, taint: Mapping[str, str]) -> bool:
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
+        return False
+    if toleration.get("key") not in (None, "", taint.get("key")):
+        return False
+    if toleration.get("operator") == "Exists":
+        return True
+    return (toleration.get("value") or "") == (taint.get("value") or "") and bool(
+        toleration.get("key")
+    )
+
+
+def room_of(
+    node: Obj, pressures: frozenset[str] = frozenset(), *, prepares_devices: bool = False
+) -> NodeRoom:
+    """The only place where admission looks inside a Node."""
+    return NodeRoom(
+        name_of(node),
+        labels_of(node),
+        tuple((node.get("spec") or {}).get("taints") or ()),
+        (node.get("status") or {}).get("allocatable") or {},
+        pressures,
+        prepares_devices,
+    )

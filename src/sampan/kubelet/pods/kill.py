@@ -1,0 +1,115 @@
+"""Ending containers: hook, signal, patience, kill; sidecars last.
+
+Job: stop one container or a whole pod within its grace period.
+Invariant: a preStop hook runs once per container and inside the grace period.
+Owner: Performer and PodSync, one call at a time per pod.
+"""
+
+from sampan.api.objects import Obj
+from sampan.core.clock import Clock
+from sampan.core.log import get_logger
+from sampan.core.tasks import all_of
+from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod, Runtime
+from sampan.kubelet.contracts.spec import (
+    Role,
+    find_container,
+    grace_seconds_of,
+    init_containers,
+    is_sidecar,
+)
+from sampan.kubelet.pods.hooks import HookFailure, Hooks, Subject, handler_of
+from sampan.kubelet.pods.plan import ready_sandbox
+from sampan.kubelet.pods.pod_state import MINIMUM_GRACE_SECONDS
+from sampan.kubelet.status.recorder import PodEvents
+
+log = get_logger(__name__)
+
+# As upstream: a hook that used up the grace still leaves the process this long.
+AFTER_HOOK_SECONDS = 2.0
+
+
+class Killer:
+    def __init__(self, *, runtime: Runtime, hooks: Hooks, events: PodEvents, clock: Clock) -> None:
+        self._runtime, self._hooks, self._events, self._clock = runtime, hooks, events, clock
+        self._told: set[str] = set()  # containers whose end was announced, and whose hook ran
+
+    async def kill_pod(self, pod: Obj, observed: ObservedPod, grace_seconds: float | None) -> None:
+        """Every container, then the sandboxes. No grace given: the pod's own."""
+        await self.kill_containers(pod, observed, grace_seconds)
+        await all_of(self._runtime.stop_sandbox(one.id) for one in observed.sandboxes)
+
+    async def kill_containers(
+        self, pod: Obj, observed: ObservedPod, grace_seconds: float | None
+    ) -> None:
+        grace = grace_seconds_of(pod) if grace_seconds is None else grace_seconds
+        deadline = self._clock.monotonic() + grace
+        running = [one for one in observed.containers if one.state is not ContainerState.EXITED]
+        order = [one["name"] for one in init_containers(pod) if is_sidecar(one)]
+        sidecars = sorted(
+            (one for one in running if one.name in order),
+            key=lambda one: order.index(one.name),
+            reverse=True,
+        )
+        others = [one for one in running if one.name not in order]
+        address = address_of(observed)
+        await all_of(self.kill_container(pod, one, grace, "", address) for one in others)
+        for one in sidecars:
+            left = max(deadline - self._clock.monotonic(), MINIMUM_GRACE_SECONDS)
+            await self.kill_container(pod, one, left, "", address)
+
+    async def kill_container(
+        self,
+        pod: Obj,
+        container: ContainerStatus,
+        grace_seconds: float | None,
+        why: str,
+        address: str,
+    ) -> None:
+        grace = grace_seconds_of(pod) if grace_seconds is None else grace_seconds
+        if container.state is ContainerState.RUNNING and container.id not in self._told:
+            self._told.add(container.id)
+            message = why or f"Stopping container {container.name}"
+            self._events.normal(pod, "Killing", message, container=container.name)
+            grace = await self._after_hook(pod, container, grace, address)
+        grace = max(grace, MINIMUM_GRACE_SECONDS)
+        signal = stop_signal(pod, container.name)
+        if signal and container.state is ContainerState.RUNNING:
+            await self._runtime.signal_container(container.id, signal, grace)
+            grace = 0.0  # whatever has not ended by now is killed
+        await self._runtime.stop_container(container.id, grace)
+        self._told.discard(container.id)
+
+    async def stop_failed(self, pod: Obj, container_id: str, name: str) -> None:
+        """Its postStart hook failed: stop what was just started."""
+        self._events.normal(pod, "Killing", "FailedPostStartHook", container=name)
+        await self._runtime.stop_container(container_id, grace_seconds_of(pod))
+
+    async def _after_hook(
+        self, pod: Obj, container: ContainerStatus, grace: float, address: str
+    ) -> float:
+        """Run the preStop hook; what is left of the grace."""
+        role, spec = find_container(pod, container.name) or (Role.NORMAL, {})
+        handler = handler_of(spec, "preStop")
+        if handler is None or role is Role.EPHEMERAL:
+            return grace
+        began = self._clock.monotonic()
+        try:
+            await self._hooks.run(handler, Subject(spec, container.id, address), grace)
+        except HookFailure as error:
+            log.info("preStop hook failed", container=container.name, error=error)
+            self._events.warning(
+                pod, "FailedPreStopHook", "PreStopHook failed", container=container.name
+            )
+        return max(grace - (self._clock.monotonic() - began), AFTER_HOOK_SECONDS)
+
+
+def stop_signal(pod: Obj, name: str) -> str:
+    """The container's own; empty: the image's, or SIGTERM."""
+    _, spec = find_container(pod, name) or (Role.NORMAL, {})
+    return str((spec.get("lifecycle") or {}).get("stopSignal") or "")
+
+
+def address_of(observed: ObservedPod) -> str:
+    """Where the pod can be reached; empty in the node's own network."""
+    sandbox = ready_sandbox(observed)
+    return sandbox.ips[0] if sandbox is not None and sandbox.ips else ""

@@ -1,0 +1,473 @@
+"""Carrying out a plan: the only module that changes containers.
+
+Job: one `match` over the actions; every effect with its event, and with the reason why a
+    container still waits where it failed.
+Invariant: holds no policy: what to do was decided by plan.py.
+Invariant: containers start in the order of the plan; pulling images goes on beside the sandbox.
+Owner: PodSync, one call at a time per pod.
+"""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import assert_never
+
+from sampan.api.errors import ApiError, NotFound
+from sampan.api.objects import Obj, name_of, namespace_of, uid_of
+from sampan.api.resources import RUNTIME_CLASSES, SECRETS
+from sampan.client.contract import Client
+from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import all_of
+from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups
+from sampan.kubelet.container_spec import generate
+from sampan.kubelet.container_spec.security_context import check_user_namespaces, wants_own_users
+from sampan.kubelet.container_spec.service_environment import service_variables
+from sampan.kubelet.container_spec.user_namespaces import NoIdsLeft, UserNamespaces
+from sampan.kubelet.contracts.runtime import (
+    Image,
+    ObservedPod,
+    Runtime,
+    RuntimeFailure,
+    RuntimeFeatures,
+    SandboxSpec,
+)
+from sampan.kubelet.contracts.spec import (
+    HASH_ANNOTATION,
+    Role,
+    container_hash,
+    find_container,
+    resources_of,
+    spec_of,
+)
+from sampan.kubelet.contracts.volumes_hook import (
+    MountedVolume,
+    Objects,
+    SubPathFailure,
+    VolumeFailure,
+    Volumes,
+)
+from sampan.kubelet.images.image_manager import ImageFailure, ImagePuller, duration
+from sampan.kubelet.images.image_volumes import check_image_volumes, image_volumes, mounted_by
+from sampan.kubelet.pods.crash_backoff import STREAK_ANNOTATION
+from sampan.kubelet.pods.hooks import HookFailure, Hooks, Subject, handler_of
+from sampan.kubelet.pods.kill import Killer, address_of
+from sampan.kubelet.pods.plan import (
+    Action,
+    CreateSandbox,
+    HoldBack,
+    KillContainer,
+    KillPod,
+    RemoveContainer,
+    Resize,
+    StartContainer,
+    newest_sandbox,
+    ready_sandbox,
+)
+from sampan.kubelet.status.container_status import Waiting
+from sampan.kubelet.status.recorder import PodEvents
+
+POST_START_SECONDS = 3600.0
+# The container_type of upstream's metrics.
+TYPES = {
+    Role.INIT: "init_container",
+    Role.SIDECAR: "init_container",
+    Role.NORMAL: "container",
+    Role.EPHEMERAL: "ephemeral_container",
+}
+Services = Callable[[], Awaitable[Iterable[Obj]]]
+
+
+@dataclass(slots=True)
+class Performed:
+    """What came of it."""
+
+    failed: bool = False
+    waiting: dict[str, Waiting] = field(default_factory=dict)
+    started: list[str] = field(default_factory=list)
+    resized: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)  # by container id
+    resize_error: str = ""
+
+
+@dataclass(slots=True)
+class _Site:
+    """What the starts of one pod share; filled while the plan is carried out."""
+
+    pod: Obj
+    observed: ObservedPod | None
+    sandbox_id: str = ""
+    attempt: int = 0  # the sandbox's
+    pod_ips: Sequence[str] = ()
+    images: dict[str, Image | ImageFailure] = field(default_factory=dict)
+    volume_images: dict[str, Image | ImageFailure] = field(default_factory=dict)
+    objects: Objects = field(default_factory=dict)
+    services: Mapping[str, str] = field(default_factory=dict)  # their variables
+    volumes: Mapping[str, MountedVolume] = field(default_factory=dict)
+    broken: bool = False  # no sandbox or no volumes: nothing is started
+
+
+def _with_images(site: _Site) -> Mapping[str, MountedVolume]:
+    """The volumes, with the images behind those that the runtime mounts itself."""
+    images = {
+        name: MountedVolume("", read_only=True, image=found.id)
+        for name, found in site.volume_images.items()
+        if isinstance(found, Image)
+    }
+    return {**site.volumes, **images} if images else site.volumes
+
+
+class _Counts:
+    """How much was started, under upstream's names."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.pods = metrics.counter(
+            "kubelet_started_pods_total", "Cumulative number of pods started"
+        )
+        self.pod_errors = metrics.counter(
+            "kubelet_started_pods_errors_total", "Cumulative number of errors when starting pods"
+        )
+        self.containers = metrics.counter(
+            "kubelet_started_containers_total",
+            "Cumulative number of containers started",
+            ("container_type",),
+        )
+        self.container_errors = metrics.counter(
+            "kubelet_started_containers_errors_total",
+            "Cumulative number of errors when starting containers",
+            ("container_type", "code"),
+        )
+
+
+class Performer:
+    def __init__(
+        self,
+        *,
+        runtime: Runtime,
+        client: Client,
+        puller: ImagePuller,
+        killer: Killer,
+        hooks: Hooks,
+        volumes: Volumes,
+        events: PodEvents,
+        services: Services,
+        node: generate.NodeFacts,
+        clock: Clock,
+        metrics: Metrics,
+        cgroups: Cgroups | None = None,
+        features: Callable[[], RuntimeFeatures] = RuntimeFeatures,
+    ) -> None:
+        """`features`: what the runtime can do, as it last said."""
+        self._cgroups, self._features = cgroups, features
+        self._users = UserNamespaces(node.root_dir)
+        self._services, self._hooks = services, hooks
+        self._count = _Counts(metrics)
+        self._runtime, self._client, self._puller = runtime, client, puller
+        self._killer, self._volumes, self._events = killer, volumes, events
+        self._node, self._clock = node, clock
+
+    async def perform(
+        self, pod: Obj, actions: Sequence[Action], observed: ObservedPod | None
+    ) -> Performed:
+        site, done = _Site(pod, observed), Performed()
+        sandbox = ready_sandbox(observed)
+        if sandbox is not None:
+            site.sandbox_id, site.attempt = sandbox.id, sandbox.attempt
+            site.pod_ips = sandbox.ips
+        before = [one for one in actions if not isinstance(one, StartContainer)]
+        starts = [one for one in actions if isinstance(one, StartContainer)]
+        if starts:
+            await self._gather(site, done)
+            if site.broken:
+                return done  # as upstream: not even an image is pulled before the volumes are there
+        await all_of(
+            [
+                self._in_order(site, before, done),
+                self._mount(site, starts, done),
+                *(self._fetch_image(site, start.name) for start in starts),
+                *(
+                    self._fetch_volume_image(site, name, wanted)
+                    for name, wanted in (image_volumes(pod) if starts else {}).items()
+                ),
+            ]
+        )
+        await self._in_order(site, starts, done)
+        return done
+
+    async def _in_order(self, site: _Site, actions: Sequence[Action], done: Performed) -> None:
+        for action in actions:
+            match action:
+                case KillPod(why):
+                    await self._kill_pod(site, why)
+                case KillContainer():
+                    await self._kill(site, action)
+                case RemoveContainer(container_id):
+                    await self._runtime.remove_container(container_id)
+                case CreateSandbox(attempt):
+                    if not site.broken:
+                        await self._create_sandbox(site, attempt, done)
+                case StartContainer():
+                    if not site.broken:
+                        await self._start(site, action, done)
+                case Resize(container_id, name):
+                    await self._resize(site, container_id, name, done)
+                case HoldBack(name, delay_seconds):
+                    self._hold_back(site, name, delay_seconds, done)
+                case _:
+                    assert_never(action)
+
+    async def _resize(self, site: _Site, container_id: str, name: str, done: Performed) -> None:
+        found = find_container(site.pod, name)
+        assert found is not None, name
+        wanted = generate.linux_resources(site.pod, found[1], self._node.memory_bytes)
+        try:
+            if self._cgroups is not None:
+                # A limit that grows must find room around it. One that shrinks may be refused here,
+                # until the container's own has shrunk.
+                with contextlib.suppress(CgroupFailure):
+                    self._cgroups.ensure(site.pod)
+            await self._runtime.update_container(container_id, wanted)
+            if self._cgroups is not None:
+                self._cgroups.ensure(site.pod)
+        except (RuntimeFailure, CgroupFailure) as error:
+            done.failed, done.resize_error = True, f"{name}: {error}"
+        else:
+            done.resized[container_id] = resources_of(found[1])
+
+    async def _kill_pod(self, site: _Site, why: str) -> None:
+        if site.observed is None:
+            return
+        if why == "sandbox changed":
+            self._events.normal(
+                site.pod, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created."
+            )
+        await self._killer.kill_pod(site.pod, site.observed, None)
+        site.sandbox_id, site.pod_ips = "", ()
+
+    async def _kill(self, site: _Site, kill: KillContainer) -> None:
+        assert site.observed is not None
+        found = next(one for one in site.observed.containers if one.id == kill.id)
+        address = address_of(site.observed)
+        await self._killer.kill_container(site.pod, found, kill.grace_seconds, kill.why, address)
+
+    async def _create_sandbox(self, site: _Site, attempt: int, done: Performed) -> None:
+        pod = site.pod
+        self._count.pods.add()
+        try:
+            if self._cgroups is not None:
+                self._cgroups.ensure(pod)
+            spec = self._sandbox_spec(pod, attempt, await self._runtime_handler(pod))
+            site.sandbox_id, site.attempt = await self._runtime.run_sandbox(spec), attempt
+            if not spec.security.host_network:
+                site.pod_ips = await self._ips(uid_of(pod), site.sandbox_id)
+        except CgroupFailure as error:
+            site.broken = done.failed = True
+            message = f"unable to ensure pod container exists: {error}"
+            self._events.warning(pod, "FailedToCreatePodContainer", message)
+        except (RuntimeFailure, generate.ConfigError, NotFound) as error:
+            site.broken = done.failed = True
+            self._count.pod_errors.add()
+            self._events.warning(
+                pod, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}"
+            )
+
+    async def _runtime_handler(self, pod: Obj) -> str:
+        name = spec_of(pod).get("runtimeClassName")
+        if not name:
+            return ""
+        found = await self._client.get(RUNTIME_CLASSES, "", name)
+        return str(found.get("handler") or "")
+
+    async def _ips(self, uid: str, sandbox_id: str) -> Sequence[str]:
+        seen = newest_sandbox(await self._runtime.pod(uid))
+        return seen.ips if seen is not None and seen.id == sandbox_id else ()
+
+    async def _gather(self, site: _Site, done: Performed) -> None:
+        """What environments and volumes are made of; without it there is no sandbox either."""
+        await self._find_services(site)
+        try:
+            site.objects = await self._volumes.objects(site.pod)
+            check_image_volumes(site.pod, self._features())
+            self._volumes.check(site.pod, site.objects)
+        except VolumeFailure as error:
+            self._no_volumes(site, error, done)
+
+    async def _find_services(self, site: _Site) -> None:
+        linked = spec_of(site.pod).get("enableServiceLinks") is not False
+        site.services = service_variables(
+            await self._services(), namespace_of(site.pod), service_links=linked
+        )
+
+    async def _fetch_image(self, site: _Site, name: str) -> None:
+        found = find_container(site.pod, name)
+        assert found is not None, name
+        try:
+            secrets = await self._pull_secrets(site.pod)
+            site.images[name] = await self._puller.ensure(site.pod, found[1], secrets)
+        except ImageFailure as failure:
+            site.images[name] = failure
+
+    async def _fetch_volume_image(self, site: _Site, name: str, wanted: Obj) -> None:
+        try:
+            secrets = await self._pull_secrets(site.pod)
+            site.volume_images[name] = await self._puller.ensure(site.pod, wanted, secrets)
+        except ImageFailure as failure:
+            site.volume_images[name] = failure
+
+    async def _pull_secrets(self, pod: Obj) -> list[Obj]:
+        secrets = []
+        for reference in spec_of(pod).get("imagePullSecrets") or ():
+            try:
+                secrets.append(
+                    await self._client.get(SECRETS, namespace_of(pod), reference.get("name", ""))
+                )
+            except ApiError:
+                self._events.warning(
+                    pod,
+                    "FailedToRetrieveImagePullSecret",
+                    f"Unable to retrieve some image pull secrets ({reference.get('name')}); "
+                    "attempting to pull the image may not succeed.",
+                )
+        return secrets
+
+    def _no_volumes(self, site: _Site, error: VolumeFailure, done: Performed) -> None:
+        site.broken = done.failed = True
+        self._events.warning(site.pod, "FailedMount", str(error))
+
+    async def _mount(self, site: _Site, starts: Sequence[Action], done: Performed) -> None:
+        if not starts or site.broken:
+            return
+        try:
+            site.volumes = await self._volumes.prepare(site.pod, site.objects)
+        except VolumeFailure as error:
+            self._no_volumes(site, error, done)
+
+    async def _start(self, site: _Site, start: StartContainer, done: Performed) -> None:
+        pod, name = site.pod, start.name
+        self._count.containers.add(TYPES[start.role])
+        _, container = find_container(pod, name) or (None, {})
+        image = site.images[name]
+        needed = [image, *(site.volume_images.get(one) for one in sorted(mounted_by(container)))]
+        missing = next((one for one in needed if isinstance(one, ImageFailure)), None)
+        if missing is not None or isinstance(image, ImageFailure):
+            assert missing is not None
+            self._refuse(site, name, missing.reason, str(missing), done, said=missing.reason)
+            return
+        try:
+            container_id = await self._create(site, start, container, image)
+        except (generate.ConfigError, SubPathFailure) as error:
+            self._refuse(site, name, "CreateContainerConfigError", str(error), done)
+            return
+        except RuntimeFailure as error:
+            self._refuse(site, name, error.reason or "CreateContainerError", _said(error), done)
+            return
+        self._events.normal(pod, "Created", "Container created", container=name)
+        try:
+            await self._runtime.start_container(container_id)
+        except RuntimeFailure as error:
+            self._refuse(site, name, error.reason or "RunContainerError", _said(error), done)
+            return
+        self._events.normal(pod, "Started", "Container started", container=name)
+        done.started.append(name)
+        await self._post_start(site, container, container_id, done)
+
+    async def _create(
+        self, site: _Site, start: StartContainer, container: Obj, image: Image
+    ) -> str:
+        try:
+            handler = await self._runtime_handler(site.pod)
+        except ApiError as error:
+            raise generate.ConfigError(str(error)) from error
+        sandbox = self._sandbox_spec(site.pod, site.attempt, handler)
+        spec = generate.container_spec(
+            site.pod,
+            container,
+            attempt=start.attempt,
+            image_id=image.id,
+            image=image,
+            objects=site.objects,
+            pod_ips=site.pod_ips,
+            node=self._node,
+            mounts=_with_images(site),
+            service_variables=site.services,
+            features=self._features(),
+            runtime_handler=handler,
+            users=sandbox.security.users,
+        )
+        notes = {
+            **spec.annotations,
+            HASH_ANNOTATION: container_hash(container),
+            STREAK_ANNOTATION: str(start.streak),
+        }
+        mounts = await self._volumes.resolve(site.pod, start.name, spec.mounts)
+        return await self._runtime.create_container(
+            site.sandbox_id,
+            replace(spec, annotations=notes, mounts=mounts),
+            sandbox,
+        )
+
+    def _sandbox_spec(self, pod: Obj, attempt: int, handler: str) -> SandboxSpec:
+        """Raises ConfigError."""
+        features = self._features()
+        check_user_namespaces(pod, features, handler)  # before ids are taken
+        try:
+            users = self._users.range_of(uid_of(pod)) if wants_own_users(pod) else None
+        except NoIdsLeft as error:
+            raise generate.ConfigError(str(error)) from error
+        return generate.sandbox_spec(
+            pod,
+            attempt=attempt,
+            node=self._node,
+            runtime_handler=handler,
+            features=features,
+            users=users,
+        )
+
+    async def _post_start(
+        self, site: _Site, container: Obj, container_id: str, done: Performed
+    ) -> None:
+        handler = handler_of(container, "postStart")
+        if handler is None:
+            return
+        try:
+            address = (*site.pod_ips, *self._node.node_ips, "")[0]
+            subject = Subject(container, container_id, address)
+            await self._hooks.run(handler, subject, POST_START_SECONDS)
+        except HookFailure as error:
+            name = container["name"]
+            # The message may hold secrets of the command's output: it stays out of the event.
+            self._events.warning(
+                site.pod, "FailedPostStartHook", "PostStartHook failed", container=name
+            )
+            done.waiting[name] = Waiting("PostStartHookError", str(error))
+            done.started.remove(name)
+            done.failed = True
+            await self._killer.stop_failed(site.pod, container_id, name)
+
+    def _refuse(
+        self, site: _Site, name: str, reason: str, message: str, done: Performed, said: str = ""
+    ) -> None:
+        done.failed = True
+        role, _ = find_container(site.pod, name) or (Role.NORMAL, {})
+        self._count.container_errors.add(TYPES[role], reason)
+        done.waiting[name] = Waiting(reason, message)
+        self._events.warning(site.pod, "Failed", f"Error: {said or message}", container=name)
+
+    def _hold_back(self, site: _Site, name: str, delay_seconds: float, done: Performed) -> None:
+        pod = site.pod
+        full = f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
+        done.waiting[name] = Waiting(
+            "CrashLoopBackOff",
+            f"back-off {duration(delay_seconds)} restarting failed container={name} pod={full}",
+        )
+        self._events.warning(
+            pod,
+            "BackOff",
+            f"Back-off restarting failed container {name} in pod {full}",
+            container=name,
+        )
+
+
+def _said(error: RuntimeFailure) -> str:
+    """As upstream's events: what the runtime said, without the words of the wire."""
+    return str(error).partition(" desc = ")[2] or str(error)

@@ -1,0 +1,119 @@
+"""The merge: what a source wants now against what it wanted before.
+
+Job: (old set, new set) → ordered changes. Pure; the caller passes the time.
+Invariant: applying the changes to the old set gives the new set.
+Invariant: a pod is in the set once per uid; what came from a source is never changed in place.
+Owner: SyncLoop keeps one Wanted per source.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from enum import StrEnum
+
+from sampan.api.objects import Obj, annotations_of, is_deleted, meta_of, name_of, uid_of
+from sampan.core.fast_dataclass import dataclass
+
+SEEN_ANNOTATION = "kubernetes.io/config.seen"
+SOURCE_ANNOTATION = "kubernetes.io/config.source"
+HASH_ANNOTATION = "kubernetes.io/config.hash"
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+_OURS = (SEEN_ANNOTATION, SOURCE_ANNOTATION)
+
+
+class Kind(StrEnum):
+    REMOVE = "REMOVE"  # gone from the source
+    ADD = "ADD"
+    UPDATE = "UPDATE"  # spec, labels or annotations changed
+    DELETE = "DELETE"  # deletion was asked for
+    RECONCILE = "RECONCILE"  # only the status differs from what it was
+
+
+# As config.go sends them: what goes makes room for what comes.
+_ORDER = (Kind.REMOVE, Kind.ADD, Kind.UPDATE, Kind.DELETE, Kind.RECONCILE)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    kind: Kind
+    pod: Obj
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    raw: Obj  # as the source sent it
+    pod: Obj  # the same with first-seen time and source as annotations
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One source's last set. Not ready: the source has not spoken yet."""
+
+    source: str
+    ready: bool = False
+    pods: Mapping[str, Known] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    wanted: Wanted
+    changes: list[Change]
+    refused: list[tuple[Obj, str]]  # pods that cannot be taken, and why
+
+
+def merge(old: Wanted, new: Iterable[Obj], seen: str) -> Merged:
+    """Compare by uid. `seen` is the moment of this set, as text."""
+    by_kind: dict[Kind, list[Change]] = {kind: [] for kind in _ORDER}
+    refused: list[tuple[Obj, str]] = []
+    pods: dict[str, Known] = {}
+    known_pods = old.pods
+    for raw in new:
+        uid = uid_of(raw)
+        before = known_pods.get(uid)
+        if before is not None and before.raw is raw and uid not in pods:
+            pods[uid] = before  # nearly always: a delivery has every pod of the node
+            continue
+        if not uid or not name_of(raw):
+            refused.append((raw, "pod has no name or no uid"))
+            continue
+        if uid in pods:
+            refused.append((raw, f"pod uid {uid} is there twice"))
+            continue
+        known = pods[uid] = _known(raw, before, old.source, seen)
+        change = Change(Kind.ADD, known.pod) if before is None else _change(before, known)
+        if change is not None:
+            by_kind[change.kind].append(change)
+    for uid, known in known_pods.items():
+        if uid not in pods:
+            by_kind[Kind.REMOVE].append(Change(Kind.REMOVE, known.pod))
+    by_kind[Kind.ADD].sort(key=_age)
+    changes = [change for kind in _ORDER for change in by_kind[kind]]
+    return Merged(Wanted(old.source, True, pods), changes, refused)
+
+
+def _age(change: Change) -> tuple[str, str]:
+    meta = meta_of(change.pod)
+    return str(meta.get("creationTimestamp") or ""), str(meta.get("uid"))
+
+
+def _known(raw: Obj, before: Known | None, source: str, seen: str) -> Known:
+    if before is not None:
+        seen = annotations_of(before.pod)[SEEN_ANNOTATION]
+    notes = {**annotations_of(raw), SEEN_ANNOTATION: seen, SOURCE_ANNOTATION: source}
+    return Known(raw, {**raw, "metadata": {**meta_of(raw), "annotations": notes}})
+
+
+def _change(before: Known, after: Known) -> Change | None:
+    if _meaning(before.raw) != _meaning(after.raw):
+        kind = Kind.DELETE if is_deleted(after.pod) else Kind.UPDATE
+        return Change(kind, after.pod)
+    if before.raw.get("status") != after.raw.get("status"):
+        return Change(Kind.RECONCILE, after.pod)
+    return None
+
+
+def _meaning(raw: Obj) -> tuple[object, ...]:
+    """What makes a pod another one to the node; the rest of the metadata does not."""
+    meta = meta_of(raw)
+    notes = {key: value for key, value in annotations_of(raw).items() if key not in _OURS}
+    deletion = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds")
+    return raw.get("spec"), meta.get("labels") or {}, notes, deletion

@@ -1,0 +1,324 @@
+"""The steps of one pod: sync it, terminate it, clean up after it.
+
+Job: observe → report → plan → perform → report, in that order and re-entrant; the way down
+    likewise. Expected failures become an Outcome that is tried again.
+Invariant: a step that is cancelled anywhere leaves nothing that the next step does not see.
+Owner: PodWorkers calls it, one step at a time per pod.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from sampan.api.errors import ApiError
+from sampan.api.objects import Obj, is_deleted, key_of, seconds_of, uid_of
+from sampan.api.rules.pods import is_static
+from sampan.core.clock import Clock
+from sampan.core.log import get_logger
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import all_of
+from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups
+from sampan.kubelet.container_spec import bandwidth
+from sampan.kubelet.container_spec.generate import pod_directory
+from sampan.kubelet.contracts.probes_hook import Probes
+from sampan.kubelet.contracts.runtime import ObservedPod, Runtime, RuntimeFailure
+from sampan.kubelet.contracts.spec import is_host_network, spec_of
+from sampan.kubelet.contracts.volumes_hook import VolumeFailure, Volumes
+from sampan.kubelet.pods import garbage
+from sampan.kubelet.pods.allocation import Allocations, told
+from sampan.kubelet.pods.kill import Killer
+from sampan.kubelet.pods.mirror import Mirrors
+from sampan.kubelet.pods.perform import Performed, Performer
+from sampan.kubelet.pods.plan import Action, HoldBack, plan
+from sampan.kubelet.pods.pod_workers import Job, Outcome
+from sampan.kubelet.runtime.observed import Observations
+from sampan.kubelet.runtime.pleg import RuntimeHealth
+from sampan.kubelet.settings import KubeletSettings
+from sampan.kubelet.status.container_status import Waiting
+from sampan.kubelet.status.pod_status import OWNED, Facts, Verdict, is_terminal, pod_status
+from sampan.kubelet.status.recorder import PodEvents
+from sampan.kubelet.status.status_manager import StatusReporter
+from sampan.kubelet.status.termination_message import with_messages
+
+log = get_logger(__name__)
+
+# Each round makes progress (one more sidecar started, say); the bound only ends a bug.
+ROUNDS = 50
+
+
+class PodSync:
+    def __init__(
+        self,
+        *,
+        settings: KubeletSettings,
+        runtime: Runtime,
+        observations: Observations,
+        health: RuntimeHealth,
+        performer: Performer,
+        killer: Killer,
+        volumes: Volumes,
+        probes: Probes,
+        reporter: StatusReporter,
+        mirrors: Mirrors,
+        events: PodEvents,
+        clock: Clock,
+        metrics: Metrics,
+        cgroups: Cgroups | None = None,
+        allocations: Allocations | None = None,
+    ) -> None:
+        self._cgroups, self._allocations = cgroups, allocations or Allocations()
+        self._applied: dict[str, dict[str, Mapping[str, Mapping[str, str]]]] = {}  # uid, container
+        self._settings, self._runtime, self._observations = settings, runtime, observations
+        self._health, self._performer, self._killer = health, performer, killer
+        self._volumes, self._reporter, self._events = volumes, reporter, events
+        self._clock, self._probes, self._mirrors = clock, probes, mirrors
+        self._start_seconds = metrics.histogram(
+            "kubelet_pod_start_duration_seconds",
+            "Duration in seconds from kubelet seeing a pod for the first time to the pod starting "
+            "to run",
+            buckets=(0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+        )
+        self._containers_per_pod = metrics.histogram(
+            "kubelet_containers_per_pod_count",
+            "The number of containers per pod.",
+            buckets=(1, 2, 4, 8, 16),
+        )
+
+    async def sync(self, job: Job) -> Outcome:
+        try:
+            # It runs with what it was given, whatever it asks for by now.
+            return await self._sync(replace(job, pod=self._allocations.applied(job.pod)))
+        except (RuntimeFailure, ApiError) as error:
+            return self._failed("pod was not synced, trying again", job, error)
+
+    async def terminate(self, job: Job) -> Outcome:
+        try:
+            await self._terminate(job)
+        except RuntimeFailure as error:
+            self._events.warning(job.pod, "FailedKillPod", f"error killing pod: {error}")
+            return self._failed("pod was not stopped, trying again", job, error)
+        return Outcome()
+
+    async def clean_up(self, job: Job) -> Outcome:
+        pod, uid = job.pod, uid_of(job.pod)
+        try:
+            await self._volumes.clean_up(uid)
+            if self._cgroups is not None:
+                self._cgroups.remove(uid)
+            if job.known and is_deleted(pod):
+                self._reporter.delete(pod)
+            if job.gone:
+                await self._remove_remains(uid)
+                if is_static(pod):
+                    self._mirrors.unwant(pod)
+        except (RuntimeFailure, VolumeFailure, CgroupFailure) as error:
+            return self._failed("pod was not cleaned up, trying again", job, error)
+        return Outcome()
+
+    def _failed(self, sentence: str, job: Job, error: Exception) -> Outcome:
+        log.warning(sentence, pod=key_of(job.pod), error=error)
+        return Outcome(failed=True)
+
+    async def _sync(self, job: Job) -> Outcome:
+        pod, uid = job.pod, uid_of(job.pod)
+        waiting = dict(job.waiting)
+        if job.first:
+            self._warn_of_bandwidth(pod)
+            self._containers_per_pod.observe(len(spec_of(pod).get("containers") or ()))
+        if is_static(pod):
+            self._mirrors.want(pod)
+        observed: ObservedPod | None = None
+        if not (job.first and self._observations.never_had(uid)):
+            observed = await self._observe(pod)
+        actions: Sequence[Action] = ()
+        for _ in range(ROUNDS):
+            now = self._clock.now()
+            self._probes.follow(pod, observed)
+            status = self._report(job, observed, waiting)
+            if is_terminal(status):
+                return Outcome(terminal=True, waiting=waiting)
+            if self._is_overdue(pod, status, now):
+                message = "Pod was active on the node longer than the specified deadline"
+                return Outcome(verdict=Verdict("DeadlineExceeded", message), waiting=waiting)
+            applied = self._applied.get(uid) or {}
+            actions = plan(pod, observed, now, self._probes.checks(uid), applied)
+            if not actions:
+                self._complete_resize(job, observed, waiting)
+                break
+            log.debug("pod planned", pod=key_of(pod), uid=uid, actions=actions)
+            if not self._network_is_ready(pod):
+                return Outcome(failed=True, waiting=waiting)
+            done = await self._performer.perform(pod, actions, observed)
+            waiting |= done.waiting
+            self._note_resize(pod, done)
+            for name in done.started:
+                waiting.pop(name, None)
+            if all(isinstance(one, HoldBack) for one in actions):
+                self._report(job, observed, waiting)
+                break
+            observed = await self._observe(pod)
+            if done.failed:
+                self._report(job, observed, waiting)
+                return Outcome(failed=True, waiting=waiting)
+        await self._refresh_volumes(pod)
+        await self._discard(observed)
+        return Outcome(waiting=waiting, wake_after=self._wake_after(pod, actions))
+
+    def _warn_of_bandwidth(self, pod: Obj) -> None:
+        warning = bandwidth.warning_of(pod, shaped=self._settings.shapes_bandwidth)
+        if warning is not None:
+            self._events.warning(pod, *warning)
+
+    def _note_resize(self, pod: Obj, done: Performed) -> None:
+        uid = uid_of(pod)
+        if done.resized:
+            self._applied.setdefault(uid, {}).update(done.resized)
+        resizing = self._allocations.in_progress.get(uid)
+        if resizing is not None and resizing.error != done.resize_error:
+            self._allocations.in_progress[uid] = replace(resizing, error=done.resize_error)
+            if done.resize_error:
+                text = told(pod, resizing.generation, done.resize_error)
+                self._events.warning(pod, "ResizeError", f"Pod resize error: {text}")
+
+    def _complete_resize(
+        self, job: Job, observed: ObservedPod | None, waiting: Mapping[str, Waiting]
+    ) -> None:
+        """Nothing is left to do: every container has what it was given."""
+        resizing = self._allocations.in_progress.pop(uid_of(job.pod), None)
+        if resizing is not None:
+            text = told(job.pod, resizing.generation)
+            self._events.normal(job.pod, "ResizeCompleted", f"Pod resize completed: {text}")
+            self._report(job, observed, waiting)
+
+    async def _refresh_volumes(self, pod: Obj) -> None:
+        try:
+            await self._volumes.refresh(pod)
+        except VolumeFailure as error:
+            self._events.warning(pod, "FailedMount", str(error))
+
+    def _network_is_ready(self, pod: Obj) -> bool:
+        if is_host_network(pod) or self._health.network_ready:
+            return True
+        self._events.warning(
+            pod, "NetworkNotReady", f"network is not ready: {self._health.message}"
+        )
+        return False
+
+    def _is_overdue(self, pod: Obj, status: Obj, now: float) -> bool:
+        deadline = spec_of(pod).get("activeDeadlineSeconds")
+        return deadline is not None and now >= seconds_of(status["startTime"]) + float(deadline)
+
+    def _wake_after(self, pod: Obj, actions: Sequence[Action]) -> float | None:
+        now = self._clock.now()
+        moments = [one.until for one in actions if isinstance(one, HoldBack)]
+        refresh = self._volumes.next_refresh(uid_of(pod))
+        if refresh is not None:
+            moments.append(refresh)
+        deadline = spec_of(pod).get("activeDeadlineSeconds")
+        status = self._reporter.status_of(uid_of(pod)) or {}
+        if deadline is not None and status.get("startTime"):
+            moments.append(seconds_of(status["startTime"]) + float(deadline))
+        return max(min(moments) - now, 0.0) if moments else None
+
+    async def _terminate(self, job: Job) -> None:
+        pod, uid = job.pod, uid_of(job.pod)
+        observed = await self._observations.pod(uid)
+        tells = job.known and not job.verdict and not is_terminal(pod.get("status") or {})
+        if observed is not None:
+            if tells:
+                self._report(job, observed, job.waiting)
+                report = partial(self._report, job, observed, job.waiting)
+                self._probes.end(uid, report)
+            else:
+                self._probes.stop(uid)
+            try:
+                await self._killer.kill_containers(pod, observed, job.worker.grace_seconds)
+            finally:
+                self._probes.stop(uid)
+        sandboxes = observed.sandboxes if observed is not None else ()
+        # How the containers ended is read while the pod's network is taken down …
+        last, *_ = await all_of(
+            [
+                self._last_look(job, observed is not None),
+                *(self._stop_sandbox(one.id) for one in sandboxes),
+            ]
+        )
+        if job.known:
+            # … but told afterwards: the scheduler gives the place, and its host ports, to the next
+            # pod as soon as it hears of the end.
+            self._report(job, last, job.waiting, ending=True)
+
+    async def _last_look(self, job: Job, was_there: bool) -> ObservedPod | None:
+        return await self._observe(job.pod) if was_there and job.known else None
+
+    async def _stop_sandbox(self, sandbox_id: str) -> None:
+        await self._runtime.stop_sandbox(sandbox_id)
+
+    async def _remove_remains(self, uid: str) -> None:
+        observed = await self._observations.pod(uid)
+        if observed is not None:
+            ready = [one.id for one in observed.sandboxes if one.ready]
+            await all_of(self._runtime.stop_sandbox(sandbox_id) for sandbox_id in ready)
+            await all_of(self._runtime.remove_container(one.id) for one in observed.containers)
+            await all_of(self._runtime.remove_sandbox(one.id) for one in observed.sandboxes)
+            logs = Path(
+                self._settings.log_dir, f"{observed.namespace}_{observed.name}_{observed.uid}"
+            )
+            await garbage.remove_directories([logs])
+        await garbage.remove_directories([Path(pod_directory(uid, self._settings.root_dir))])
+        self._observations.forget(uid)
+        self._applied.pop(uid, None)
+        self._probes.forget(uid)
+
+    async def _discard(self, observed: ObservedPod | None) -> None:
+        if observed is None:
+            return
+        for container_id in garbage.dead_containers(observed):
+            await self._runtime.remove_container(container_id)
+        for sandbox_id in garbage.dead_sandboxes(observed):
+            await self._runtime.remove_sandbox(sandbox_id)
+
+    async def _observe(self, pod: Obj) -> ObservedPod | None:
+        observed = await self._observations.pod(uid_of(pod))
+        return with_messages(pod, observed, self._settings) if observed is not None else None
+
+    def _report(
+        self,
+        job: Job,
+        observed: ObservedPod | None,
+        waiting: Mapping[str, Waiting],
+        *,
+        ending: bool = False,
+    ) -> Obj:
+        uid = uid_of(job.pod)
+        pod = {**job.pod, "status": self._newest_status(job.pod)}
+        facts = Facts(
+            now=self._clock.now(),
+            node_ips=self._settings.node_ips,
+            runtime_name=self._health.runtime_name,
+            waiting=waiting,
+            checks=self._probes.checks(uid),
+            verdict=job.verdict,
+            ending=ending,
+            pending=self._allocations.pending.get(uid),
+            resizing=self._allocations.in_progress.get(uid),
+        )
+        before = pod["status"].get("phase")
+        status = pod_status(pod, observed, facts)
+        if before not in ("Running", status["phase"]) and status["phase"] == "Running":
+            self._start_seconds.observe(max(0.0, facts.now - job.first_seen))
+        # A simulated pod that starts at once is told of once: as Running.
+        passing = self._settings.simulated and observed is None and status["phase"] == "Pending"
+        (self._reporter.set_passing if passing else self._reporter.set)(job.pod, status)
+        return self._reporter.status_of(uid) or status
+
+    def _newest_status(self, pod: Obj) -> Obj:
+        """What we said last, with the conditions of others as the API shows them now."""
+        shown: Obj = pod.get("status") or {}
+        ours = self._reporter.status_of(uid_of(pod))
+        if ours is None:
+            return shown
+        foreign = [one for one in shown.get("conditions") or () if one["type"] not in OWNED]
+        own = [one for one in ours.get("conditions") or () if one["type"] in OWNED]
+        return {**ours, "conditions": own + foreign}

@@ -1,0 +1,235 @@
+"""The sync loop: where wishes and observations meet the workers.
+
+Job: merge what the sources want, dispatch each change, and find what runs without being wanted.
+    It is called by events; it has no tick of its own.
+Invariant: nothing is cleaned up before every source has spoken once.
+Invariant: a pod that does not fit is never started.
+Owner: Kubelet; the sources and Relist call it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from sampan.api.objects import (
+    Obj,
+    is_deleted,
+    key_of,
+    meta_of,
+    seconds_of,
+    time_text,
+    uid_of,
+)
+from sampan.api.quantity import Quantity
+from sampan.api.rules.pods import is_critical, is_mirror
+from sampan.core.clock import Clock
+from sampan.core.log import get_logger
+from sampan.kubelet.contracts.resize_state import InProgress
+from sampan.kubelet.contracts.runtime import ObservedPod
+from sampan.kubelet.contracts.spec import grace_seconds_of, spec_of
+from sampan.kubelet.pods import fit, preempt
+from sampan.kubelet.pods.allocation import DEFERRED, Allocations, told, why_not
+from sampan.kubelet.pods.mirror import Mirrors
+from sampan.kubelet.pods.pod_config import Change, Kind, Wanted, merge
+from sampan.kubelet.pods.pod_state import Cause
+from sampan.kubelet.pods.pod_workers import End, PodWorkers
+from sampan.kubelet.pods.preempt import PREEMPTED
+from sampan.kubelet.status.pod_status import Verdict, is_terminal
+from sampan.kubelet.status.recorder import PodEvents
+from sampan.kubelet.status.status_manager import StatusReporter
+
+log = get_logger(__name__)
+
+# As upstream: what nobody claims gets no time to say goodbye.
+ORPHAN_GRACE_SECONDS = 1.0
+
+
+class SyncLoop:
+    def __init__(
+        self,
+        *,
+        sources: Iterable[str],
+        workers: PodWorkers,
+        reporter: StatusReporter,
+        mirrors: Mirrors,
+        events: PodEvents,
+        room: Callable[[], fit.NodeRoom],
+        clock: Clock,
+        allocations: Allocations | None = None,
+    ) -> None:
+        self._workers, self._reporter, self._events = workers, reporter, events
+        self._mirrors, self._allocations = mirrors, allocations or Allocations()
+        self._room, self._clock = room, clock
+        self._requests: dict[str, tuple[Obj, Mapping[str, Quantity]]] = {}  # by uid
+        self._wanted = {source: Wanted(source) for source in sources}
+
+    def all_ready(self) -> bool:
+        return all(wanted.ready for wanted in self._wanted.values())
+
+    def deliver(self, source: str, pods: Sequence[Obj]) -> None:
+        """A source's whole set, as it is now."""
+        now, was_ready = self._clock.now(), self.all_ready()
+        merged = merge(self._wanted[source], pods, time_text(now))
+        self._wanted[source] = merged.wanted
+        for pod, why in merged.refused:
+            log.warning("pod was refused", pod=key_of(pod), source=source, why=why)
+            self._events.warning(pod, "FailedValidation", f"Error validating pod: {why}")
+        for change in merged.changes:
+            self._dispatch(change, now)
+        if self.all_ready() and not was_ready:
+            self._mirrors.sweep()
+            known = (uid for wanted in self._wanted.values() for uid in wanted.pods)
+            self._allocations.keep_only(known)
+        if self._allocations.pending and merged.changes:
+            self._retry_resizes()
+
+    def is_orphaned(self, full_name: str) -> bool:
+        """Has every source spoken, and none a pod of that name?"""
+        return self.all_ready() and not self._workers.has_name(full_name)
+
+    def look_for_orphans(self, found: Sequence[ObservedPod]) -> None:
+        """What the runtime has and no source wants has to go."""
+        if not self.all_ready():
+            return
+        for pod in found:
+            if pod.uid not in self._workers:
+                log.info("orphan found, ending it", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
+                self._workers.adopt_orphan(_pod_of(pod), ORPHAN_GRACE_SECONDS)
+            elif any(one.ready for one in pod.sandboxes):
+                # A start that was cancelled may still have succeeded, after its pod had ended.
+                self._workers.end_again(pod.uid)
+
+    def _dispatch(self, change: Change, now: float) -> None:
+        pod = change.pod
+        if is_mirror(pod):
+            self._dispatch_mirror(change)
+            return
+        match change.kind:
+            case Kind.ADD:
+                victims: set[str] = set()
+                end = self._end_of_new(pod, now, victims)
+                if end is None:
+                    self._consider_resize(pod)
+                # As upstream: what had to go for it is gone before anything of it starts.
+                self._workers.want(pod, now, end, frozenset(victims))
+            case Kind.UPDATE:
+                self._reporter.seen(pod)
+                self._consider_resize(pod)
+                self._workers.want(pod, now)
+            case Kind.DELETE:
+                self._reporter.seen(pod)
+                self._workers.want(pod, now, End(Cause.DELETED, grace_seconds_of(pod)))
+            case Kind.REMOVE:
+                self._reporter.forget(uid_of(pod))
+                self._allocations.forget(uid_of(pod))
+                self._requests.pop(uid_of(pod), None)
+                self._workers.remove(uid_of(pod), grace_seconds_of(pod))
+            case Kind.RECONCILE:
+                self._reporter.seen(pod)
+                self._workers.update(pod)
+                if spec_of(pod).get("readinessGates"):
+                    self._workers.wake(uid_of(pod))
+
+    def _dispatch_mirror(self, change: Change) -> None:
+        """The reflection of a static pod."""
+        if change.kind is Kind.REMOVE:
+            self._mirrors.gone(change.pod)
+        else:
+            self._mirrors.seen(change.pod)
+
+    def _end_of_new(self, pod: Obj, now: float, victims: set[str]) -> End | None:
+        """Must a pod that was just seen end at once? `victims` gets those that go for it."""
+        if is_deleted(pod):
+            return End(Cause.DELETED, _grace_left(pod, now))
+        if is_terminal(pod.get("status") or {}):
+            return End(Cause.COMPLETED, grace_seconds_of(pod))
+        # After a restart of the agent, what it was given before is the truth.
+        admitted = self._allocations.applied(pod)
+        verdict = self._refusal(admitted, victims)
+        if verdict is None:
+            self._allocations.give(admitted)
+            return None
+        message = verdict.message.removeprefix("Pod was rejected: ")
+        self._events.warning(pod, verdict.reason, message)
+        return End(Cause.REJECTED, grace_seconds_of(pod), verdict)
+
+    def _refusal(self, pod: Obj, victims: set[str]) -> Verdict | None:
+        """A critical pod may make room for itself."""
+        others, room = self._holding(), self._room()
+        verdict = fit.refusal(pod, others, room, self._requests_of)
+        if verdict is None or not is_critical(pod) or fit.lacking(pod, others, room) is None:
+            return verdict
+        chosen = preempt.victims(pod, others, room)
+        if chosen is None:
+            return verdict
+        gone = {uid_of(one) for one in chosen}
+        verdict = fit.refusal(pod, [one for one in others if uid_of(one) not in gone], room)
+        if verdict is None:
+            for victim in chosen:
+                self._events.warning(victim, PREEMPTED.reason, PREEMPTED.message)
+                grace = grace_seconds_of(victim)
+                self._workers.kill(uid_of(victim), grace, Cause.EVICTED, PREEMPTED)
+                victims.add(uid_of(victim))
+        return verdict
+
+    def _requests_of(self, pod: Obj) -> Mapping[str, Quantity]:
+        """Remembered: every new pod is weighed against all that are here."""
+        known = self._requests.get(uid_of(pod))
+        if known is None or known[0] is not pod.get("spec"):
+            known = self._requests[uid_of(pod)] = (spec_of(pod), fit.requests_of(pod))
+        return known[1]
+
+    def _holding(self) -> list[Obj]:
+        """The pods that hold resources, with what they were given."""
+        return [self._allocations.applied(pod) for pod in self._workers.active_pods()]
+
+    # In-place resize.
+
+    def _consider_resize(self, pod: Obj) -> None:
+        """Does the pod ask for something else than it was given, and may it have that?"""
+        uid, allocations = uid_of(pod), self._allocations
+        if allocations.applied(pod) is pod:
+            allocations.pending.pop(uid, None)
+            return
+        others = [one for one in self._holding() if uid_of(one) != uid]
+        pending = why_not(pod, others, self._room())
+        if pending is None:
+            allocations.give(pod)
+            allocations.pending.pop(uid, None)
+            generation = int(meta_of(pod).get("generation") or 0)
+            allocations.in_progress[uid] = InProgress(generation)
+            started = f"Pod resize started: {told(pod, generation)}"
+            self._events.normal(pod, "ResizeStarted", started)
+        elif allocations.pending.get(uid) != pending:
+            allocations.pending[uid] = pending
+            text = told(pod, pending.generation, pending.message)
+            message = f"Pod resize {pending.reason}: {text}"
+            self._events.warning(pod, f"Resize{pending.reason}", message)
+
+    def _retry_resizes(self) -> None:
+        """Something changed on the node: what was deferred may be possible by now."""
+        for uid, pending in list(self._allocations.pending.items()):
+            pod = self._workers.pod(uid)
+            if pending.reason == DEFERRED and pod is not None:
+                self._consider_resize(pod)
+                if uid not in self._allocations.pending:
+                    self._workers.wake(uid)
+
+
+def _grace_left(pod: Obj, now: float) -> float:
+    """Deletion was asked for before we came: part of its grace is used up. The timestamp is the
+    moment at which it runs out."""
+    try:
+        left = seconds_of(meta_of(pod)["deletionTimestamp"]) - now
+    except ValueError:
+        left = 0.0
+    return max(0.0, min(grace_seconds_of(pod), left))
+
+
+def _pod_of(observed: ObservedPod) -> Obj:
+    """As much of a Pod as the runtime remembers."""
+    names = dict.fromkeys(one.name for one in observed.containers)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": observed.name, "namespace": observed.namespace, "uid": observed.uid},
+        "spec": {"containers": [{"name": name} for name in names]},
+    }

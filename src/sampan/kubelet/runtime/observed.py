@@ -1,0 +1,133 @@
+"""What the runtime has, with what its events already told us laid over it.
+
+Job: hold the exits that events announced until the runtime itself admits them. Small and bounded.
+Invariant: an exit that an event announced is never taken back by a slower answer.
+Owner: Relist writes it, PodSync reads through it.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.runtime import (
+    ContainerState,
+    ContainerStatus,
+    ObservedPod,
+    Runtime,
+    RuntimeEvent,
+)
+
+REMEMBERED_EXITS = 1024
+# What a container goes through, in this order.
+_ORDER = (ContainerState.CREATED, ContainerState.RUNNING, ContainerState.EXITED)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    sandboxes: int
+    containers: Mapping[str, int]  # by state
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    code: int
+    at: float
+
+
+class Observations:
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._exits: dict[str, Exit] = {}
+        self._fingerprints: dict[str, tuple[object, ...]] = {}
+        self._listed = False
+        self._latest: dict[str, ObservedPod] = {}  # what was seen last, for those who only look
+
+    async def pod(self, uid: str) -> ObservedPod | None:
+        """Fresh from the runtime."""
+        found = await self._runtime.pod(uid)
+        if found is None:
+            self.forget(uid)
+            return None
+        # What a step has seen need not wake the pod once more at the next look.
+        self._fingerprints[uid] = _fingerprint(found)
+        seen = self._latest[uid] = self._laid_over(found)
+        return seen
+
+    def never_had(self, uid: str) -> bool:
+        """Sure that the runtime had nothing of this pod when we last looked at everything."""
+        return self._listed and uid not in self._fingerprints
+
+    def last_seen(self, uid: str) -> ObservedPod | None:
+        return self._latest.get(uid)
+
+    def note(self, event: RuntimeEvent) -> None:
+        if event.exit_code is None or not event.container_id:
+            return
+        self._exits[event.container_id] = Exit(event.exit_code, event.exited_at)
+        while len(self._exits) > REMEMBERED_EXITS:
+            del self._exits[next(iter(self._exits))]
+
+    def is_news(self, event: RuntimeEvent) -> bool:
+        """Does it tell what no step has seen yet? A step that starts a container sees it run:
+        the runtime's word of that need not wake the pod once more."""
+        seen = self._latest.get(event.uid)
+        if event.state is None or seen is None:
+            return True
+        states = [one.state for one in seen.containers if one.id == event.container_id]
+        states += [
+            ContainerState.RUNNING if one.ready else ContainerState.EXITED
+            for one in seen.sandboxes
+            if one.id == event.container_id
+        ]
+        return not any(_is_at_least(state, event.state) for state in states)
+
+    async def changed(self) -> tuple[list[str], Sequence[ObservedPod]]:
+        """Look at everything: the uids that are not as they were at the last look, and all."""
+        found = await self._runtime.pods()
+        fresh = {pod.uid: _fingerprint(pod) for pod in found}
+        before, self._fingerprints, self._listed = self._fingerprints, fresh, True
+        changed = [uid for uid, print_ in fresh.items() if before.get(uid) != print_]
+        return changed + [uid for uid in before if uid not in fresh], found
+
+    def count(self) -> Count:
+        """As of the last look at everything, and of what was seen of single pods since."""
+        pods = self._latest.values()
+        states = Counter(str(one.state) for pod in pods for one in pod.containers)
+        return Count(sum(any(one.ready for one in pod.sandboxes) for pod in pods), states)
+
+    def forget(self, uid: str) -> None:
+        self._latest.pop(uid, None)
+        self._fingerprints.pop(uid, None)
+
+    def _laid_over(self, pod: ObservedPod) -> ObservedPod:
+        if not any(one.id in self._exits for one in pod.containers):
+            return pod
+        return replace(pod, containers=tuple(self._with_exit(one) for one in pod.containers))
+
+    def _with_exit(self, container: ContainerStatus) -> ContainerStatus:
+        ended = self._exits.get(container.id)
+        if ended is None:
+            return container
+        if container.state is ContainerState.EXITED:
+            del self._exits[container.id]  # the runtime has caught up
+            return container
+        reason = container.reason or ("Completed" if ended.code == 0 else "Error")
+        return replace(
+            container,
+            state=ContainerState.EXITED,
+            exit_code=ended.code,
+            finished_at=ended.at,
+            reason=reason,
+        )
+
+
+def _is_at_least(state: ContainerState, than: ContainerState) -> bool:
+    return state in _ORDER and than in _ORDER and _ORDER.index(state) >= _ORDER.index(than)
+
+
+def _fingerprint(pod: ObservedPod) -> tuple[object, ...]:
+    return (
+        tuple((one.id, one.ready) for one in pod.sandboxes),
+        tuple((one.id, one.state) for one in pod.containers),
+    )

@@ -1,0 +1,279 @@
+"""The node's own HTTP server: logs, exec, attach, port-forward, pods, health and metrics.
+
+Job: ask who comes and what they may (server_access.py); route; turn what is not available into a
+    status code.
+Invariant: no route is served to a caller who was not let in.
+Owner: the node agent starts and stops it.
+"""
+
+import os
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Protocol
+from urllib.parse import parse_qs, unquote
+
+import orjson
+
+from sampan.api.log_options import LogOptions, options_from_query
+from sampan.api.objects import Obj
+from sampan.core.clock import Clock
+from sampan.core.file_events import FileEvents
+from sampan.core.http import Headers, Reply, Request, Response, Stream
+from sampan.core.http_server import Server
+from sampan.core.metrics import Metrics
+from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure
+from sampan.kubelet.server.access import ServerAccess
+from sampan.kubelet.server.logs import has_log, read_log
+from sampan.kubelet.server.lookup import FoundContainer, NotAvailable, PodLookup
+from sampan.kubelet.server.streams import Streams, Target
+from sampan.kubelet.stats.node_stats import NodeStats
+
+RUN_SECONDS = 120.0
+NEXT_INSTANCE_SECONDS = 0.3  # asked only while somebody follows the log of a container that ended
+_TEXT: Headers = (("content-type", "text/plain; charset=utf-8"),)
+_JSON: Headers = (("content-type", "application/json"),)
+
+
+class Measured(Protocol):
+    """What the server asks of the agent when somebody wants figures."""
+
+    def stats(self) -> NodeStats: ...
+
+    async def summary(self) -> Obj: ...
+
+    async def cadvisor(self) -> str: ...
+
+    def probe_metrics(self) -> str: ...
+
+
+class KubeletServer:
+    def __init__(
+        self,
+        lookup: PodLookup,
+        runtime: Runtime,
+        *,
+        clock: Clock,
+        metrics: Metrics,
+        config: Obj | None = None,
+        healthy: Callable[[], str] = lambda: "",
+        agent: Callable[[], "Measured | None"] = lambda: None,
+        access: ServerAccess | None = None,
+        checkpoints: str = "/var/lib/kubelet/checkpoints",
+    ) -> None:
+        """`config`: what /configz shows. `healthy`: what is wrong with the agent, or nothing.
+        `agent`: who answers for figures, once it is there. `access`: None lets in the cluster's
+        masters by their certificates, and nobody else."""
+        self._lookup, self._runtime = lookup, runtime
+        self._clock, self._metrics = clock, metrics
+        self._config, self._healthy, self._agent = config or {}, healthy, agent
+        self._access, self._checkpoints = access or ServerAccess("", None, clock), checkpoints
+        self._events = FileEvents()
+        self._streams = Streams(lookup, runtime)
+        self._server: Server | None = None
+
+    async def start(self, host: str, port: int, ssl_context: ssl.SSLContext) -> int:
+        """`ssl_context` verifies client certificates against the cluster's CA."""
+        self._server = Server(
+            self.answer, ssl_context=ssl_context, clock=self._clock, name="kubelet http"
+        )
+        return await self._server.start(host, port)
+
+    async def stop(self, grace_seconds: float) -> None:
+        if self._server is not None:
+            await self._server.stop(grace_seconds)
+        await self._streams.close()
+        self._events.close()
+
+    async def answer(self, request: Request) -> Reply:
+        refused = await self._access.refusal(request)
+        if refused is not None:
+            return refused
+        parts = [unquote(part) for part in request.path.split("/")[1:]]
+        try:
+            return await self._routed(parts, request)
+        except NotAvailable as error:
+            return Response(error.status, _TEXT, f"{error}".encode())
+        except RuntimeFailure as error:
+            return Response(500, _TEXT, f"{error}".encode())
+
+    async def _routed(self, parts: list[str], request: Request) -> Reply:
+        reading = request.method in ("GET", "HEAD")
+        match parts:
+            case ["healthz", "ping" | "log"] if reading:
+                return Response(200, _TEXT, b"ok")
+            case ["healthz"] | ["healthz", "syncloop"] if reading:
+                return self._health()
+            case ["metrics"] if reading:
+                shown = self._metrics.render().encode()
+                return Response(200, (("content-type", "text/plain; version=0.0.4"),), shown)
+            case ["metrics", ("resource" | "cadvisor" | "probes") as what] if reading:
+                return await self._measured(what)
+            case ["stats", "summary"] if reading:
+                agent = self._agent()
+                return Response(503, _TEXT) if agent is None else _json(await agent.summary())
+            case ["configz"] if reading:
+                return _json({"kubeletconfig": self._config})
+            case ["pods"] | ["pods", ""] if reading:
+                return _json(_pod_list(self._lookup.pods()))
+            case ["runningpods"] | ["runningpods", ""] if reading:
+                return _json(_pod_list(await self._running_pods()))
+            case ["containerLogs", namespace, pod, container] if reading:
+                return await self._container_logs(Target(namespace, pod, container), request)
+            case ["run", namespace, pod, *uid, container] if len(uid) < 2:
+                return await self._run(Target(namespace, pod, container, "".join(uid)), request)
+            case [("exec" | "attach") as verb, namespace, pod, *uid, container] if len(uid) < 2:
+                target = Target(namespace, pod, container, "".join(uid))
+                return await self._stream(verb, target, request)
+            case ["checkpoint", namespace, pod, container]:
+                return await self._checkpoint(Target(namespace, pod, container), request)
+            case ["portForward", namespace, pod, *uid] if len(uid) < 2:
+                target = Target(namespace, pod, uid="".join(uid))
+                return await self._streams.port_forward(target, request)
+        return Response(404, _TEXT, b"404 page not found\n")
+
+    async def _measured(self, what: str) -> Response:
+        agent = self._agent()
+        if agent is None:
+            return Response(503, _TEXT, b"the node agent is starting")
+        match what:
+            case "resource":
+                text = agent.stats().resource_metrics()
+            case "cadvisor":
+                text = await agent.cadvisor()
+            case _:
+                text = agent.probe_metrics()
+        return Response(200, (("content-type", "text/plain; version=0.0.4"),), text.encode())
+
+    def _health(self) -> Response:
+        wrong = self._healthy()
+        if not wrong:
+            return Response(200, _TEXT, b"ok")
+        told = f"[+]ping ok\n[+]log ok\n[-]syncloop failed: {wrong}\nhealthz check failed\n"
+        return Response(500, _TEXT, told.encode())
+
+    async def _stream(self, verb: str, target: Target, request: Request) -> Reply:
+        if request.method not in ("GET", "POST"):
+            return Response(405, _TEXT, b"405: Method Not Allowed")
+        perform: Callable[[Target, Request], Awaitable[Reply]] = (
+            self._streams.run_in_container if verb == "exec" else self._streams.attach
+        )
+        return await perform(target, request)
+
+    async def _container_logs(self, target: Target, request: Request) -> Reply:
+        query = parse_qs(request.query, keep_blank_values=True)
+        options, errors = options_from_query(query)
+        if errors:
+            return Response(422, _TEXT, b'{"message": "Invalid request."}')
+        found = await self._found(target, options.previous)
+        if not has_log(found.log_path):
+            raise NotAvailable(f"no log file of container {found.id}", status=500)
+        return Stream(200, _TEXT, self._log_of_all(target, found, options))
+
+    async def _log_of_all(
+        self, target: Target, found: FoundContainer | None, options: LogOptions
+    ) -> AsyncIterator[bytes]:
+        """With `follow`, the log goes on with the container's next instance: upstream's ends."""
+        while found is not None:
+            chunks = read_log(
+                found.log_path,
+                options,
+                now=self._clock.now(),
+                events=self._events,
+                is_running=partial(self._still_runs, target, found.id),
+            )
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    yield chunk
+            if not options.follow or options.previous or options.limit_bytes is not None:
+                return
+            found = await self._next_instance(target, found.id)
+            options = replace(options, tail_lines=None, since_seconds=None, since_time=None)
+
+    async def _next_instance(self, target: Target, after_id: str) -> FoundContainer | None:
+        while True:
+            try:
+                found = await self._lookup.next_instance(
+                    target.namespace, target.pod, target.container, after_id
+                )
+                if found is not None and has_log(found.log_path):
+                    return found
+            except NotAvailable:
+                return None
+            except RuntimeFailure:
+                pass  # nobody can say: ask again
+            await self._clock.sleep(NEXT_INSTANCE_SECONDS)
+
+    async def _found(self, target: Target, previous: bool) -> FoundContainer:
+        return await self._lookup.find_container(
+            target.namespace, target.pod, target.container, previous
+        )
+
+    async def _still_runs(self, target: Target, container_id: str) -> bool:
+        try:
+            found = await self._found(target, False)
+        except NotAvailable:
+            return False  # the pod is gone, and its containers with it
+        except RuntimeFailure:
+            return True  # nobody can say: ask again
+        return found.running and found.id == container_id
+
+    async def _run(self, target: Target, request: Request) -> Reply:
+        if request.method != "POST":
+            return Response(405, _TEXT, b"405: Method Not Allowed")
+        command = parse_qs(request.query).get("cmd", [""])[0].split(" ")
+        found = await self._lookup.find_container(
+            target.namespace, target.pod, target.container, uid=target.uid
+        )
+        result = await self._runtime.exec_sync(found.id, command, RUN_SECONDS)
+        output = result.stdout + result.stderr
+        if result.exit_code:
+            why = f"command '{' '.join(command)}' exited with {result.exit_code}: ".encode()
+            return Response(500, _TEXT, why + output)
+        return Response(200, _TEXT, output)
+
+    async def _checkpoint(self, target: Target, request: Request) -> Reply:
+        """A running container's state as a file of the node, where the runtime can write it."""
+        if request.method != "POST":
+            return Response(405, _TEXT, b"405: Method Not Allowed")
+        given = parse_qs(request.query).get("timeout", ["0"])[0]
+        if not given.isdigit():
+            raise NotAvailable("cannot parse value of timeout parameter")
+        found = await self._found(target, False)
+        named = f"{target.namespace}/{target.pod}/{target.container}"
+        stamp = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        name = f"checkpoint-{target.pod}_{target.namespace}-{target.container}-{stamp}.tar"
+        path = f"{self._checkpoints}/{name}"
+        try:
+            os.makedirs(self._checkpoints, mode=0o700, exist_ok=True)
+            await self._runtime.checkpoint(found.id, path, float(given))
+        except (OSError, RuntimeFailure) as error:
+            raise NotAvailable(f"checkpointing of {named} failed ({error})", status=500) from error
+        return _json({"items": [path]})
+
+    async def _running_pods(self) -> list[Obj]:
+        return [
+            {
+                "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+                "spec": {
+                    "containers": [
+                        {"name": one.name, "image": one.image}
+                        for one in pod.containers
+                        if one.state == "running"
+                    ]
+                },
+                "status": {},
+            }
+            for pod in await self._runtime.pods()
+        ]
+
+
+def _pod_list(pods: list[Obj]) -> Obj:
+    return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods}
+
+
+def _json(value: Obj) -> Response:
+    return Response(200, _JSON, orjson.dumps(value))

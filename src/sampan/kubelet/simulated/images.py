@@ -1,0 +1,54 @@
+"""The images of a simulated node: every reference can be pulled, unless its tag says otherwise.
+
+Job: keep, find, pull and remove images that are nothing but a name.
+    A tag `missing` is not in its registry, one `broken` cannot be unpacked.
+Owner: SimulatedRuntime.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from sampan.kubelet.contracts.runtime import Image, ImageNotFound, RuntimeFailure
+from sampan.kubelet.simulated.parts import digits_of
+
+SIZE_BYTES = 1_000_000
+
+
+class SimulatedImages:
+    def __init__(self, references: Iterable[str]) -> None:
+        self._images: dict[str, Image] = {}
+        for reference in references:
+            self.keep(reference)
+
+    def find(self, reference: str) -> Image | None:
+        """By name or by id."""
+        return self._images.get(reference) or next(
+            (one for one in self._images.values() if one.id == reference), None
+        )
+
+    def all(self) -> Sequence[Image]:
+        return list(self._images.values())
+
+    def pull(self, reference: str) -> Image:
+        tag = reference.rpartition(":")[2]
+        if tag == "missing":
+            raise ImageNotFound(f'failed to resolve reference "{reference}": not found')
+        if tag == "broken":
+            raise RuntimeFailure(f'failed to pull and unpack image "{reference}"')
+        return self.keep(reference)
+
+    def remove(self, reference: str) -> None:
+        for name in [name for name, one in self._images.items() if reference in (name, one.id)]:
+            del self._images[name]
+
+    def keep(self, reference: str) -> Image:
+        digest = digits_of(reference)
+        name = reference.rpartition("@")[0] or reference
+        repository = name.rpartition(":")[0] if ":" in name.rpartition("/")[2] else name
+        image = Image(
+            id=f"sha256:{digest}",
+            tags=(reference,),
+            digests=(f"{repository}@sha256:{digest}",),
+            size_bytes=SIZE_BYTES,
+        )
+        self._images[reference] = image
+        return image

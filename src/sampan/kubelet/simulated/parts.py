@@ -1,0 +1,58 @@
+"""What a simulated runtime is made of: its sandboxes and containers, addresses and names.
+
+Job: the state of one sandbox and one container; addresses of a subnet; ids as long as real ones.
+Invariant: an address is given to one sandbox at a time.
+Owner: SimulatedRuntime.
+"""
+
+import asyncio
+import ipaddress
+from dataclasses import field
+from zlib import crc32
+
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.runtime import ContainerStatus, RuntimeFailure, SandboxStatus
+from sampan.kubelet.simulated.script import Script
+
+
+@dataclass(slots=True)
+class SimulatedContainer:
+    status: ContainerStatus
+    script: Script
+    exit_timer: asyncio.TimerHandle | None = None
+    ended: list[asyncio.Future[None]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class SimulatedSandbox:
+    status: SandboxStatus
+    containers: dict[str, SimulatedContainer] = field(default_factory=dict)
+
+
+class Addresses:
+    """Of one subnet, one after the other, so that a free one is seldom the one that was just
+    given back."""
+
+    def __init__(self, subnet: str) -> None:
+        network = ipaddress.ip_network(subnet)
+        self._subnet, self._version = subnet, type(network.network_address)
+        self._first, self._count = int(network.network_address), network.num_addresses
+        self._last = 1
+        self._taken: set[str] = set()
+
+    def take(self) -> str:
+        for _ in range(self._count):
+            self._last = self._last % (self._count - 2) + 1
+            address = str(self._version(self._first + self._last))
+            if address not in self._taken:
+                self._taken.add(address)
+                return address
+        raise RuntimeFailure(f"no free address in {self._subnet}")
+
+    def give_back(self, addresses: "tuple[str, ...]") -> None:
+        self._taken.difference_update(addresses)
+
+
+def digits_of(seed: str) -> str:
+    """Sixty-four of them, as of a real id, and the same in every run of a test."""
+    return "".join(f"{crc32(f'{seed}{part}'.encode()):08x}" for part in range(8))

@@ -1,0 +1,475 @@
+"""A container runtime that only pretends: same contract, no kernel, thousands in one process.
+
+Job: sandboxes, containers, images and events in memory, with timing, exits, logs and failures
+    scripted by the pod's annotations or by a scenario. Timers are the event loop's own; a
+    container has no task.
+Invariant: passes the same contract suite as containerd.
+Owner: one per simulated node; it outlives a restart of that node's agent, as containers do.
+
+The annotations are told of in simulated_script.py, scenarios in simulated_scenario.py.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from sampan.api.objects import micro_time_text
+from sampan.core.clock import Clock
+from sampan.kubelet.contracts.runtime import (
+    ContainerSpec,
+    ContainerState,
+    ContainerStatus,
+    Credentials,
+    ExecResult,
+    Image,
+    Layer,
+    LinuxResources,
+    ObservedPod,
+    RuntimeEvent,
+    RuntimeFailure,
+    RuntimeFeatures,
+    RuntimeInfo,
+    RuntimeUnavailable,
+    SandboxSpec,
+    SandboxStatus,
+)
+from sampan.kubelet.simulated.images import SimulatedImages
+from sampan.kubelet.simulated.parts import (
+    Addresses,
+    SimulatedContainer,
+    SimulatedSandbox,
+    digits_of,
+)
+from sampan.kubelet.simulated.scenario import NOTHING, Scenario
+from sampan.kubelet.simulated.script import Script
+
+EVENTS_BOUND = 10_000
+
+
+class SimulatedRuntime:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        node_name: str = "simulated",
+        pod_subnet: str = "10.244.0.0/16",
+        images: Iterable[str] = (),
+        pull_seconds: float = 0.0,
+        scenario: Scenario = NOTHING,
+    ) -> None:
+        self._clock, self._scenario = clock, scenario
+        self._node_name, self._pull_seconds = node_name, pull_seconds
+        self._addresses = Addresses(pod_subnet)
+        self._sandboxes: dict[str, SimulatedSandbox] = {}
+        self._by_uid: dict[str, dict[str, SimulatedSandbox]] = {}
+        self._containers: dict[str, tuple[SimulatedSandbox, SimulatedContainer]] = {}
+        self._images = SimulatedImages(images)
+        self._listeners: set[asyncio.Queue[RuntimeEvent | None]] = set()
+        self._failed: dict[tuple[str, str], int] = {}
+        self._made = 0
+        self._down = ""
+        self.updated: dict[str, LinuxResources] = {}  # containers that were resized: for tests
+        self.calls: dict[str, int] = {}  # how often each call was made: for tests and metrics
+
+    # What a test does to it.
+
+    def go_down(self, why: str = "connection refused") -> None:
+        """Every call fails and event streams break, until `come_back`; containers go on."""
+        self._down = why
+        for listener in self._listeners:
+            listener.put_nowait(None)
+
+    def come_back(self) -> None:
+        self._down = ""
+
+    def crash(self, container_id: str, exit_code: int = 1, reason: str = "") -> None:
+        """The container ends now, of its own."""
+        _, container = self._containers[container_id]
+        self._end(container_id, container, exit_code, reason)
+
+    def kill_sandbox(self, sandbox_id: str) -> None:
+        """The sandbox dies, and all that is in it."""
+        self._stop_sandbox(self._sandboxes[sandbox_id])
+
+    # The contract.
+
+    async def info(self) -> RuntimeInfo:
+        self._called("info")
+        features = RuntimeFeatures(image_volumes=True)  # what nobody sees costs nothing
+        return RuntimeInfo("simulated", "1.0", True, True, features=features)
+
+    async def pods(self) -> Sequence[ObservedPod]:
+        self._called("pods")
+        return [self._observed(uid) for uid in self._by_uid]
+
+    async def pod(self, uid: str) -> ObservedPod | None:
+        self._called("pod")
+        return self._observed(uid) if uid in self._by_uid else None
+
+    async def run_sandbox(self, spec: SandboxSpec) -> str:
+        self._called("run_sandbox")
+        notes = self._scenario.annotations(
+            spec.namespace, spec.name, spec.labels, spec.annotations, spec.uid
+        )
+        script = Script(notes)
+        self._fail_if_scripted("run_sandbox", spec.uid, script)
+        await self._take(script.seconds("sandbox-seconds"))
+        sandbox_id = self._new_id("sandbox")
+        status = SandboxStatus(
+            id=sandbox_id,
+            name=spec.name,
+            namespace=spec.namespace,
+            uid=spec.uid,
+            attempt=spec.attempt,
+            ready=True,
+            created_at=self._clock.now(),
+            ips=() if spec.security.host_network else (self._addresses.take(),),
+            host_network=spec.security.host_network,
+            labels=spec.labels,
+            annotations=notes,
+        )
+        sandbox = self._sandboxes[sandbox_id] = SimulatedSandbox(status)
+        self._by_uid.setdefault(spec.uid, {})[sandbox_id] = sandbox
+        self._tell(RuntimeEvent(spec.uid, sandbox_id, state=ContainerState.RUNNING))
+        return sandbox_id
+
+    async def stop_sandbox(self, sandbox_id: str) -> None:
+        self._called("stop_sandbox")
+        sandbox = self._sandboxes.get(sandbox_id)
+        if sandbox is not None:
+            self._stop_sandbox(sandbox)
+
+    async def remove_sandbox(self, sandbox_id: str) -> None:
+        self._called("remove_sandbox")
+        sandbox = self._sandboxes.get(sandbox_id)
+        if sandbox is None:
+            return
+        self._stop_sandbox(sandbox)
+        for container_id in list(sandbox.containers):
+            await self.remove_container(container_id)
+        del self._sandboxes[sandbox_id]
+        mine = self._by_uid[sandbox.status.uid]
+        del mine[sandbox_id]
+        if not mine:
+            del self._by_uid[sandbox.status.uid]
+
+    async def create_container(
+        self, sandbox_id: str, container: ContainerSpec, sandbox: SandboxSpec
+    ) -> str:
+        self._called("create_container")
+        inside = self._sandboxes.get(sandbox_id)
+        if inside is None or not inside.status.ready:
+            raise RuntimeFailure(f"sandbox {sandbox_id} is not running")
+        script = Script(inside.status.annotations, container.name)
+        self._fail_if_scripted("create_container", f"{sandbox.uid}/{container.name}", script)
+        await self._take(script.seconds("create-seconds"))
+        container_id = self._new_id(container.name)
+        log_file = ""
+        if sandbox.log_directory and container.log_path:
+            log_file = f"{sandbox.log_directory}/{container.log_path}"
+        image = self._images.find(container.user_image)
+        status = ContainerStatus(
+            id=container_id,
+            sandbox_id=sandbox_id,
+            name=container.name,
+            attempt=container.attempt,
+            state=ContainerState.CREATED,
+            image=container.user_image or container.image,
+            image_id=image.digests[0] if image else container.image,
+            created_at=self._clock.now(),
+            log_path=log_file,
+            labels=container.labels,
+            annotations=container.annotations,
+        )
+        made = inside.containers[container_id] = SimulatedContainer(status, script)
+        self._containers[container_id] = (inside, made)
+        self._tell(RuntimeEvent(inside.status.uid, container_id, state=status.state))
+        return container_id
+
+    async def start_container(self, container_id: str) -> None:
+        self._called("start_container")
+        sandbox, container = self._found(container_id)
+        if container.status.state is not ContainerState.CREATED:
+            raise RuntimeFailure(f"container {container_id} is {container.status.state}")
+        script = container.script
+        try:
+            self._fail_if_scripted(
+                "start_container", f"{sandbox.status.uid}/{container.status.name}", script
+            )
+        except RuntimeFailure as error:
+            self._end(container_id, container, 128, "StartError", str(error))
+            raise
+        await self._take(script.seconds("start-seconds"))
+        if container_id not in self._containers or not sandbox.status.ready:
+            raise RuntimeFailure(f"container {container_id} is gone")
+        container.status = replace(
+            container.status, state=ContainerState.RUNNING, started_at=self._clock.now()
+        )
+        self._write_log(container)
+        seconds = script.number("exit-after-seconds")
+        if seconds is not None:
+            code = script.exit_code(container.status.attempt)
+            container.exit_timer = asyncio.get_running_loop().call_later(
+                seconds, self._end, container_id, container, code
+            )
+        self._tell(RuntimeEvent(sandbox.status.uid, container_id, state=container.status.state))
+
+    async def stop_container(self, container_id: str, grace_seconds: float) -> None:
+        self._called("stop_container")
+        entry = self._containers.get(container_id)
+        if entry is None:
+            return
+        sandbox, container = entry
+        script = container.script
+        self._fail_if_scripted(
+            "stop_container", f"{sandbox.status.uid}/{container.status.name}", script
+        )
+        if container.status.state is ContainerState.RUNNING:
+            seconds = script.stop_seconds()
+            obeys = seconds is not None and seconds <= grace_seconds
+            if not await self._ends_within(container, seconds if obeys else grace_seconds):
+                code = int(script.number("stop-exit-code") or 0) if obeys else 137
+                self._end(container_id, container, code)
+        elif container.status.state is ContainerState.CREATED:
+            self._end(container_id, container, 0)
+
+    async def signal_container(self, container_id: str, signal: str, seconds: float) -> bool:
+        """Any signal ends it, as its script obeys the usual one."""
+        self._called("signal_container")
+        entry = self._containers.get(container_id)
+        if entry is None or entry[1].status.state is not ContainerState.RUNNING:
+            return True
+        container = entry[1]
+        takes = container.script.stop_seconds()
+        obeys = takes is not None and takes <= seconds
+        if not await self._ends_within(container, takes if obeys else seconds) and obeys:
+            code = int(container.script.number("stop-exit-code") or 0)
+            self._end(container_id, container, code)
+        return container.status.state is ContainerState.EXITED
+
+    async def update_container(self, container_id: str, resources: LinuxResources) -> None:
+        self._called("update_container")
+        sandbox, container = self._found(container_id)
+        about = f"{sandbox.status.uid}/{container.status.name}"
+        self._fail_if_scripted("update_container", about, container.script)
+        self.updated[container_id] = resources
+
+    async def remove_container(self, container_id: str) -> None:
+        self._called("remove_container")
+        entry = self._containers.get(container_id)
+        if entry is None:
+            return
+        sandbox, container = entry
+        self._end(container_id, container, 137)
+        del self._containers[container_id]
+        del sandbox.containers[container_id]
+        self._remove_log(container)
+
+    async def image(self, reference: str) -> Image | None:
+        self._called("image")
+        return self._images.find(reference)
+
+    async def images(self) -> Sequence[Image]:
+        self._called("images")
+        return self._images.all()
+
+    async def pull_image(self, reference: str, credentials: Credentials | None) -> str:
+        self._called("pull_image")
+        await self._take(self._pull_seconds)
+        return self._images.pull(reference).id
+
+    async def remove_image(self, reference: str) -> None:
+        self._called("remove_image")
+        self._images.remove(reference)
+
+    async def exec_sync(
+        self, container_id: str, command: Sequence[str], timeout_seconds: float
+    ) -> ExecResult:
+        self._called("exec_sync")
+        _, container = self._found(container_id)
+        if container.status.state is not ContainerState.RUNNING:
+            raise RuntimeFailure(f"container {container_id} is not running")
+        code = int(container.script.number("exec-exit-code") or 0)
+        return ExecResult(code, container.script.text("exec-output").encode(), b"")
+
+    async def exec_url(
+        self,
+        container_id: str,
+        command: Sequence[str],
+        *,
+        stdin: bool,
+        stdout: bool,
+        stderr: bool,
+        tty: bool,
+    ) -> str:
+        raise RuntimeFailure("a simulated container cannot be entered")
+
+    async def attach_url(
+        self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool, tty: bool
+    ) -> str:
+        raise RuntimeFailure("a simulated container cannot be attached to")
+
+    async def port_forward_url(self, sandbox_id: str) -> str:
+        raise RuntimeFailure("a simulated pod has no ports")
+
+    async def reopen_log(self, container_id: str) -> None:
+        self._called("reopen_log")
+        self._found(container_id)
+
+    async def layers(self) -> Mapping[str, Layer]:
+        self._called("layers")
+        return {container_id: Layer() for container_id in self._containers}
+
+    async def checkpoint(self, container_id: str, path: str, seconds: float) -> None:
+        self._called("checkpoint")
+        raise RuntimeFailure("a simulated container has no state that could be written")
+
+    async def layer_bytes(self, container_id: str) -> int:
+        self._called("layer_bytes")
+        self._found(container_id)
+        return 0
+
+    async def events(self) -> AsyncIterator[RuntimeEvent]:
+        self._called("events")
+        queue: asyncio.Queue[RuntimeEvent | None] = asyncio.Queue(EVENTS_BOUND)
+        self._listeners.add(queue)
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+        finally:
+            self._listeners.discard(queue)
+        raise RuntimeUnavailable(self._down or "the event stream ended")
+
+    async def close(self) -> None:
+        for _, container in self._containers.values():
+            if container.exit_timer is not None:
+                container.exit_timer.cancel()
+
+    # How it pretends.
+
+    def _called(self, name: str) -> None:
+        self.calls[name] = self.calls.get(name, 0) + 1
+        if self._down:
+            raise RuntimeUnavailable(self._down)
+
+    async def _take(self, seconds: float) -> None:
+        if seconds > 0:
+            await self._clock.sleep(seconds)
+            if self._down:
+                raise RuntimeUnavailable(self._down)
+
+    def _fail_if_scripted(self, step: str, about: str, script: Script) -> None:
+        failure = script.failure(step)
+        if failure is None:
+            return
+        times, message = failure
+        count = self._failed.get((step, about), 0)
+        if times is None or count < times:
+            self._failed[(step, about)] = count + 1
+            raise RuntimeFailure(message)
+
+    def _found(self, container_id: str) -> tuple[SimulatedSandbox, SimulatedContainer]:
+        entry = self._containers.get(container_id)
+        if entry is None:
+            raise RuntimeFailure(f"container {container_id} not found")
+        return entry
+
+    def _new_id(self, about: str) -> str:
+        self._made += 1
+        return digits_of(f"{self._node_name}/{about}/{self._made}")
+
+    def _observed(self, uid: str) -> ObservedPod:
+        sandboxes = sorted(self._by_uid[uid].values(), key=lambda one: -one.status.attempt)
+        first = sandboxes[0].status
+        containers = [one.status for inside in sandboxes for one in inside.containers.values()]
+        # Newest first: by attempt, for clocks are set back now and then.
+        containers.sort(key=lambda one: (-one.attempt, -one.created_at))
+        return ObservedPod(
+            uid,
+            first.name,
+            first.namespace,
+            tuple(one.status for one in sandboxes),
+            tuple(containers),
+        )
+
+    def _stop_sandbox(self, sandbox: SimulatedSandbox) -> None:
+        for container_id, container in sandbox.containers.items():
+            if container.status.state is not ContainerState.EXITED:
+                self._end(container_id, container, 137)
+        if sandbox.status.ready:
+            self._addresses.give_back(tuple(sandbox.status.ips))
+            sandbox.status = replace(sandbox.status, ready=False)
+            status = sandbox.status
+            self._tell(RuntimeEvent(status.uid, status.id, state=ContainerState.EXITED))
+
+    def _end(
+        self,
+        container_id: str,
+        container: SimulatedContainer,
+        exit_code: int,
+        reason: str = "",
+        message: str = "",
+    ) -> None:
+        if container.exit_timer is not None:
+            container.exit_timer.cancel()
+            container.exit_timer = None
+        if container.status.state is ContainerState.EXITED:
+            return
+        now = self._clock.now()
+        container.status = replace(
+            container.status,
+            state=ContainerState.EXITED,
+            finished_at=now,
+            exit_code=exit_code,
+            reason=reason or ("Completed" if exit_code == 0 else "Error"),
+            message=message,
+        )
+        for waiter in container.ended:
+            if not waiter.done():
+                waiter.set_result(None)
+        entry = self._containers.get(container_id)
+        if entry is not None:
+            uid = entry[0].status.uid
+            self._tell(RuntimeEvent(uid, container_id, exit_code, now, state=ContainerState.EXITED))
+
+    async def _ends_within(self, container: SimulatedContainer, seconds: float | None) -> bool:
+        """Wait for the container to end by itself."""
+        if not seconds:
+            return False
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        container.ended.append(waiter)
+        try:
+            await asyncio.wait_for(waiter, seconds)
+        except TimeoutError:
+            return False
+        finally:
+            container.ended.remove(waiter)
+        return True
+
+    def _write_log(self, container: SimulatedContainer) -> None:
+        text = container.script.text("log")
+        if not text or not container.status.log_path:
+            return
+        path = Path(container.status.log_path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+            for line in text.splitlines():
+                file.write(f"{_moment(self._clock.now())} stdout F {line}\n")
+
+    def _remove_log(self, container: SimulatedContainer) -> None:
+        if container.status.log_path and container.script.text("log"):
+            Path(container.status.log_path).unlink(missing_ok=True)
+
+    def _tell(self, event: RuntimeEvent) -> None:
+        for listener in self._listeners:
+            if listener.full():
+                # Whoever does not read in time is cut, and looks at everything afterwards.
+                listener.get_nowait()
+                listener.put_nowait(None)
+            else:
+                listener.put_nowait(event)
+
+
+def _moment(seconds: float) -> str:
+    return micro_time_text(seconds).replace("Z", "000Z")

@@ -1,0 +1,126 @@
+"""What the node and its pods use, in the forms that others ask for.
+
+Job: usage of pods and containers, and /metrics/resource, made from the kernel's figures at the
+    moment they are asked for.
+Invariant: nothing is measured while nobody asks.
+Owner: Kubelet builds it; the node's HTTP server asks.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from sampan.api.objects import Obj, name_of, namespace_of, uid_of
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.metrics import Metrics
+from sampan.kubelet.cgroups.pod_cgroups import Cgroups
+from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
+from sampan.kubelet.contracts.spec import is_host_network
+from sampan.kubelet.stats.usage import (
+    NANO,
+    Interface,
+    Usage,
+    first_process,
+    read_interfaces,
+    read_machine_usage,
+    read_usage,
+)
+
+_POD = ("namespace", "pod")
+_CONTAINER = ("container", *_POD)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerUsage:
+    status: ContainerStatus
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class PodUsage:
+    pod: Obj
+    usage: Usage
+    path: str  # inside of its hierarchy
+    started_at: float
+    containers: tuple[ContainerUsage, ...]
+    interfaces: tuple[Interface, ...] = ()  # none in the node's own network
+
+
+class NodeStats:
+    def __init__(
+        self,
+        *,
+        cgroups: Cgroups | None,
+        pods: Callable[[], list[Obj]],
+        observed: Callable[[str], ObservedPod | None],
+    ) -> None:
+        self._cgroups, self._pods, self._observed = cgroups, pods, observed
+
+    def usages(self) -> Iterator[PodUsage]:
+        """Of the pods that run."""
+        for pod in self._pods():
+            observed = self._observed(uid_of(pod))
+            if observed is not None and any(one.ready for one in observed.sandboxes):
+                yield self.usage_of(pod, observed)
+
+    def usage_of(self, pod: Obj, observed: ObservedPod) -> PodUsage:
+        uid = uid_of(pod)
+        paths = [self._path(uid, one) for one in ("cpuacct", "memory", "pids", "cpu")]
+        memory = paths[1]
+        containers = tuple(
+            ContainerUsage(
+                one,
+                read_usage(*(path and path / self._folder(one.id) for path in paths)),
+            )
+            for one in observed.containers
+            if one.state is ContainerState.RUNNING
+        )
+        ready = [one for one in observed.sandboxes if one.ready]
+        inside = first_process(memory / self._folder(ready[0].id)) if memory and ready else 0
+        return PodUsage(
+            pod,
+            read_usage(*paths),
+            str(memory or ""),
+            min((one.created_at for one in ready), default=0.0),
+            containers,
+            read_interfaces(inside) if inside and not is_host_network(pod) else (),
+        )
+
+    def resource_metrics(self) -> str:
+        """As upstream's /metrics/resource."""
+        metrics, machine = Metrics(), read_machine_usage()
+        seconds = "Cumulative cpu time consumed by the {} in core-seconds"
+        size = "Current working set of the {} in bytes"
+        node_cpu = metrics.counter("node_cpu_usage_seconds_total", seconds.format("node"))
+        node_memory = metrics.gauge("node_memory_working_set_bytes", size.format("node"))
+        pod_cpu = metrics.counter("pod_cpu_usage_seconds_total", seconds.format("pod"), _POD)
+        pod_memory = metrics.gauge("pod_memory_working_set_bytes", size.format("pod"), _POD)
+        cpu = metrics.counter(
+            "container_cpu_usage_seconds_total", seconds.format("container"), _CONTAINER
+        )
+        memory = metrics.gauge(
+            "container_memory_working_set_bytes", size.format("container"), _CONTAINER
+        )
+        start = metrics.gauge(
+            "container_start_time_seconds",
+            "Start time of the container since unix epoch in seconds",
+            _CONTAINER,
+        )
+        metrics.gauge("resource_scrape_error", "1 if there was an error, 0 otherwise").set(0)
+        node_cpu.add(by=machine.cpu_nanoseconds / NANO)
+        node_memory.set(machine.working_set_bytes)
+        for one in self.usages():
+            about = (namespace_of(one.pod), name_of(one.pod))
+            pod_cpu.add(*about, by=one.usage.cpu_nanoseconds / NANO)
+            pod_memory.set(one.usage.working_set_bytes, *about)
+            for inside in one.containers:
+                labels = (inside.status.name, *about)
+                cpu.add(*labels, by=inside.usage.cpu_nanoseconds / NANO)
+                memory.set(inside.usage.working_set_bytes, *labels)
+                start.set(inside.status.started_at, *labels)
+        return metrics.render()
+
+    def _folder(self, container_id: str) -> str:
+        return "" if self._cgroups is None else self._cgroups.container_folder(container_id)
+
+    def _path(self, uid: str, controller: str) -> Path | None:
+        return None if self._cgroups is None else self._cgroups.path_of(uid, controller)

@@ -1,0 +1,195 @@
+"""The container statuses of a pod's status.
+
+Job: per container of the spec, in its order: state, last state, readiness, restart count. Pure.
+Invariant: there is one entry per container of the spec, whatever the runtime has.
+Invariant: the restart count never falls.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from sampan.api.objects import Obj, time_text
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
+from sampan.kubelet.contracts.spec import (
+    Role,
+    containers,
+    ephemeral_containers,
+    init_containers,
+    is_sidecar,
+    latest,
+    should_restart,
+)
+from sampan.kubelet.pods.plan import Checks
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Why a container is not running yet (again)."""
+
+    reason: str
+    message: str = ""
+
+
+class Told(Protocol):
+    """The part of status.Facts that matters here."""
+
+    @property
+    def runtime_name(self) -> str: ...
+    @property
+    def waiting(self) -> Mapping[str, Waiting]: ...
+    @property
+    def checks(self) -> Checks: ...
+    @property
+    def ending(self) -> bool: ...
+
+
+UNKNOWN: Obj = {
+    "exitCode": 137,
+    "reason": "ContainerStatusUnknown",
+    "message": "The container could not be located when the pod was terminated",
+}
+
+
+def container_statuses(
+    pod: Obj, observed: ObservedPod | None, told: Told
+) -> tuple[list[Obj], list[Obj]]:
+    """(init containers, normal containers)"""
+    inits = [
+        _one(pod, one, Role.SIDECAR if is_sidecar(one) else Role.INIT, observed, told)
+        for one in init_containers(pod)
+    ]
+    normals = [_one(pod, one, Role.NORMAL, observed, told) for one in containers(pod)]
+    return inits, normals
+
+
+def ephemeral_statuses(pod: Obj, observed: ObservedPod | None, told: Told) -> list[Obj]:
+    return [_one(pod, one, Role.EPHEMERAL, observed, told) for one in ephemeral_containers(pod)]
+
+
+def _one(pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, told: Told) -> Obj:
+    name = container["name"]
+    old = _old_status(pod, role, name)
+    last = latest(observed, name)
+    if last is None and told.ending and "terminated" in (old.get("state") or {}):
+        return old  # its end was reported, and the container has been collected since
+    state, last_state = _states(pod, container, role, observed, told)
+    if told.ending and "terminated" not in state:
+        state, last_state = _lost(state, last_state, old)
+    running = "running" in state and last is not None
+    started = (
+        running
+        and last is not None
+        and told.checks.started.get(last.id, "startupProbe" not in container)
+    )
+    status: Obj = {
+        "name": name,
+        "state": state,
+        "lastState": last_state,
+        "ready": _is_ready(container, role, last, state, bool(started), told),
+        "restartCount": max(last.attempt if last else 0, int(old.get("restartCount") or 0)),
+        "image": (last.image if last else "") or container.get("image", ""),
+        "imageID": last.image_id if last else "",
+    }
+    if last is not None and last.state is not ContainerState.CREATED:
+        status["containerID"] = f"{told.runtime_name}://{last.id}"
+    signal = (container.get("lifecycle") or {}).get("stopSignal")
+    if signal:
+        status["stopSignal"] = signal
+    if role is not Role.EPHEMERAL:
+        status["started"] = bool(started)
+    resources = container.get("resources") or {}
+    if running and resources:
+        if resources.get("requests"):
+            status["allocatedResources"] = resources["requests"]
+        status["resources"] = {
+            key: resources[key] for key in ("limits", "requests") if resources.get(key)
+        }
+    return status
+
+
+def _old_status(pod: Obj, role: Role, name: str) -> Obj:
+    lists = {Role.NORMAL: "containerStatuses", Role.EPHEMERAL: "ephemeralContainerStatuses"}
+    listed = (pod.get("status") or {}).get(lists.get(role, "initContainerStatuses")) or ()
+    return next((one for one in listed if one.get("name") == name), {})
+
+
+def _states(
+    pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, told: Told
+) -> tuple[Obj, Obj]:
+    """(state, lastState)"""
+    mine = [one for one in observed.containers if one.name == container["name"]] if observed else []
+    ended = [one for one in mine if one.state is ContainerState.EXITED]
+    newest = mine[0] if mine else None
+    if newest is None or newest.state is ContainerState.CREATED:
+        last_state = {"terminated": _terminated(ended[0], told)} if ended else {}
+        return {"waiting": _why(pod, container, told)}, last_state
+    if newest.state is ContainerState.RUNNING:
+        state: Obj = {"running": {"startedAt": time_text(newest.started_at)}}
+        return state, {"terminated": _terminated(ended[0], told)} if ended else {}
+    if newest.state is ContainerState.UNKNOWN:
+        return {"terminated": dict(UNKNOWN)}, {}
+    state = {"terminated": _terminated(newest, told)}
+    waits = told.waiting.get(container["name"])
+    if waits is not None and not told.ending and _starts_again(pod, container, role, newest):
+        return {"waiting": _waiting(waits)}, state
+    return state, {"terminated": _terminated(ended[1], told)} if len(ended) > 1 else {}
+
+
+def _starts_again(pod: Obj, container: Obj, role: Role, ended: ContainerStatus) -> bool:
+    if role is Role.INIT and ended.exit_code == 0:
+        return False
+    if role is Role.EPHEMERAL:
+        return False
+    return should_restart(pod, container, ended)
+
+
+def _why(pod: Obj, container: Obj, told: Told) -> Obj:
+    waits = told.waiting.get(container["name"])
+    if waits is not None:
+        return _waiting(waits)
+    # As upstream: a pod with init containers says so on all that have not begun.
+    return {"reason": "PodInitializing" if init_containers(pod) else "ContainerCreating"}
+
+
+def _waiting(waits: Waiting) -> Obj:
+    state: Obj = {"reason": waits.reason}
+    if waits.message:
+        state["message"] = waits.message
+    return state
+
+
+def _terminated(ended: ContainerStatus, told: Told) -> Obj:
+    state: Obj = {"exitCode": ended.exit_code}
+    reason = ended.reason or ("Completed" if ended.exit_code == 0 else "Error")
+    state["reason"] = reason
+    if ended.message:
+        state["message"] = ended.message
+    if ended.started_at:
+        state["startedAt"] = time_text(ended.started_at)
+    if ended.finished_at:
+        state["finishedAt"] = time_text(ended.finished_at)
+    state["containerID"] = f"{told.runtime_name}://{ended.id}"
+    return state
+
+
+def _lost(state: Obj, last_state: Obj, old: Obj) -> tuple[Obj, Obj]:
+    """The pod has ended, but the runtime has no end of this container to show."""
+    if "running" in (old.get("state") or {}) or "running" in state:
+        return {"terminated": dict(UNKNOWN)}, last_state
+    return state, last_state
+
+
+def _is_ready(
+    container: Obj,
+    role: Role,
+    last: ContainerStatus | None,
+    state: Obj,
+    started: bool,
+    told: Told,
+) -> bool:
+    if role is Role.INIT:
+        return "terminated" in state and state["terminated"]["exitCode"] == 0
+    if role is Role.EPHEMERAL or last is None or "running" not in state or not started:
+        return False
+    return told.checks.ready.get(last.id, "readinessProbe" not in container)

@@ -1,0 +1,300 @@
+"""A pod's status as the API shows it, from what the runtime has.
+
+Job: (pod, observed, why containers wait, now) → status. Pure.
+Invariant: a phase that is terminal in the API stays.
+Invariant: a condition's transition time changes only when its status does.
+Invariant: conditions of others (PodScheduled, readiness gates, DisruptionTarget) are kept.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+
+from sampan.api.objects import Obj, meta_of, time_text
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.resize_state import InProgress, Pending
+from sampan.kubelet.contracts.runtime import ObservedPod
+from sampan.kubelet.contracts.spec import (
+    containers,
+    init_containers,
+    is_host_network,
+    is_sidecar,
+    restarts_after_exit,
+    spec_of,
+)
+from sampan.kubelet.pods.plan import NO_CHECKS, Checks, ready_sandbox
+from sampan.kubelet.status.container_status import Waiting, container_statuses, ephemeral_statuses
+
+TERMINAL = ("Succeeded", "Failed")
+# Written by the node; everything else in `conditions` belongs to others.
+RESIZE = ("PodResizePending", "PodResizeInProgress")  # there only while they hold
+OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", *RESIZE)
+
+# The reason of a DisruptionTarget that is the node's own doing.
+BY_KUBELET = "TerminationByKubelet"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The node ended the pod itself: why, in the words of the API."""
+
+    reason: str
+    message: str
+    disruption: str = ""  # the pod was well: what its DisruptionTarget says
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What beside the pod and the runtime goes into a status."""
+
+    now: float
+    node_ips: Sequence[str] = ()
+    runtime_name: str = "containerd"
+    waiting: Mapping[str, Waiting] = field(default_factory=dict)
+    checks: Checks = NO_CHECKS
+    verdict: Verdict | None = None
+    ending: bool = False  # terminating, and every container has ended
+    pending: Pending | None = None  # a resize that was not granted
+    resizing: InProgress | None = None
+
+
+def pod_status(pod: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
+    old: Obj = pod.get("status") or {}
+    inits, normals = container_statuses(pod, observed, facts)
+    phase = _phase(pod, inits, normals, facts)
+    if old.get("phase") in TERMINAL:
+        phase = old["phase"]
+    status: Obj = {"phase": phase}
+    generation = meta_of(pod).get("generation")
+    if generation:
+        status["observedGeneration"] = generation
+    status["conditions"] = _conditions(pod, observed, phase, inits, normals, facts)
+    for name in ("reason", "message"):
+        if facts.verdict is not None:
+            status[name] = getattr(facts.verdict, name)
+        elif old.get(name) and old.get("phase") in TERMINAL:
+            status[name] = old[name]
+    status["startTime"] = old.get("startTime") or time_text(facts.now)
+    status["qosClass"] = old.get("qosClass") or qos_class(pod)
+    status |= _addresses(pod, old, observed, facts)
+    if inits:
+        status["initContainerStatuses"] = inits
+    if normals:
+        status["containerStatuses"] = normals
+    ephemeral = ephemeral_statuses(pod, observed, facts)
+    if ephemeral:
+        status["ephemeralContainerStatuses"] = ephemeral
+    return status
+
+
+def is_terminal(status: Obj) -> bool:
+    return status.get("phase") in TERMINAL
+
+
+def _addresses(pod: Obj, old: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
+    addresses: Obj = {}
+    if facts.node_ips:
+        addresses["hostIP"] = facts.node_ips[0]
+        addresses["hostIPs"] = [{"ip": ip} for ip in facts.node_ips]
+    sandbox = ready_sandbox(observed)
+    ips: Sequence[str] = ()
+    if is_host_network(pod):
+        ips = facts.node_ips
+    elif sandbox is not None:
+        ips = sandbox.ips
+    elif old.get("podIPs"):
+        # As upstream: an ended pod keeps showing the address that it had.
+        ips = [one["ip"] for one in old["podIPs"]]
+    if ips:
+        addresses["podIP"] = ips[0]
+        addresses["podIPs"] = [{"ip": ip} for ip in ips]
+    return addresses
+
+
+def _phase(pod: Obj, inits: list[Obj], normals: list[Obj], facts: Facts) -> str:
+    if facts.verdict is not None:
+        return "Failed"
+    pending, failed = _init_progress(pod, inits, normals)
+    if failed:
+        return "Failed"
+    states = [one["state"] for one in normals]
+    waiting = [one for one in normals if "waiting" in one["state"]]
+    running = sum("running" in state for state in states)
+    stopped = [(one, state["terminated"]) for one, state in zip(normals, states, strict=True)
+               if "terminated" in state]  # fmt: skip
+    if facts.ending:
+        # A pod that never ran a container ends as failed, as upstream reports it.
+        codes = [ended.get("exitCode", 0) for _, ended in stopped]
+        return "Succeeded" if codes and len(codes) == len(normals) and not any(codes) else "Failed"
+    if pending:
+        return "Pending"
+    fresh = sum("terminated" not in one.get("lastState", {}) for one in waiting)
+    if waiting:
+        return (
+            "Pending"
+            if fresh == len(normals) or not (running or stopped or len(waiting) > fresh)
+            else "Running"
+        )
+    if running:
+        return "Running"
+    if not stopped:
+        return "Pending"
+    by_name = {container["name"]: container for container in containers(pod)}
+    if any(
+        restarts_after_exit(pod, by_name[one["name"]], ended.get("exitCode", 0))
+        for one, ended in stopped
+    ):
+        return "Running"
+    return "Failed" if any(ended.get("exitCode", 0) for _, ended in stopped) else "Succeeded"
+
+
+def _init_progress(pod: Obj, inits: list[Obj], normals: list[Obj]) -> tuple[bool, bool]:
+    """(initialization goes on, initialization failed for good)"""
+    if any(
+        "waiting" not in one["state"] or "terminated" in one.get("lastState", {}) for one in normals
+    ):
+        return False, False
+    pending = False
+    for container, status in zip(init_containers(pod), inits, strict=True):
+        if is_sidecar(container):
+            pending = pending or not status.get("started")
+            continue
+        ended = status["state"].get("terminated")
+        if ended is None or ended.get("exitCode", 0) != 0:
+            pending = True
+        if ended is not None and ended.get("exitCode", 0) != 0:
+            policy = spec_of(pod).get("restartPolicy") or "Always"
+            if policy == "Never":
+                return True, True
+    return pending, False
+
+
+def _conditions(
+    pod: Obj,
+    observed: ObservedPod | None,
+    phase: str,
+    inits: list[Obj],
+    normals: list[Obj],
+    facts: Facts,
+) -> list[Obj]:
+    old = {one["type"]: one for one in (pod.get("status") or {}).get("conditions") or ()}
+    # Of a pod that ends, the sandbox is being taken down while this is written.
+    sandbox = None if facts.ending else ready_sandbox(observed)
+    has_network = sandbox is not None and (sandbox.host_network or bool(sandbox.ips))
+    containers_ready = _containers_ready(pod, phase, normals, inits)
+    made = [
+        {"type": "PodReadyToStartContainers", "status": "True" if has_network else "False"},
+        {"type": "Initialized", **_initialized(pod, phase, inits, normals)},
+        {"type": "Ready", **_ready(pod, containers_ready, old)},
+        {"type": "ContainersReady", **containers_ready},
+    ]
+    disruption = _disruption(facts.verdict)
+    if disruption:
+        why = {"reason": BY_KUBELET, "message": disruption}
+        made.append({"type": "DisruptionTarget", "status": "True", **why})
+    if "PodScheduled" not in old:
+        made.append({"type": "PodScheduled", "status": "True"})
+    made += _resize_conditions(facts)
+    generation = meta_of(pod).get("generation")
+    result = [
+        _dated(condition, old.get(condition["type"]), generation, facts.now) for condition in made
+    ]
+    names = {*RESIZE, *(condition["type"] for condition in made)}
+    return result + [one for name, one in old.items() if name not in names]
+
+
+def _disruption(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return ""
+    return verdict.disruption or (verdict.message if verdict.reason == "Evicted" else "")
+
+
+def _resize_conditions(facts: Facts) -> list[Obj]:
+    made: list[Obj] = []
+    if facts.pending is not None:
+        made.append({"type": "PodResizePending", "status": "True", "reason": facts.pending.reason,
+                     "message": facts.pending.message,
+                     "observedGeneration": facts.pending.generation})  # fmt: skip
+    if facts.resizing is not None:
+        made.append({"type": "PodResizeInProgress", "status": "True",
+                     "observedGeneration": facts.resizing.generation})  # fmt: skip
+        if facts.resizing.error:
+            made[-1] |= {"reason": "Error", "message": facts.resizing.error}
+    return made
+
+
+def _dated(condition: Obj, old: Obj | None, generation: int | None, now: float) -> Obj:
+    unchanged = old is not None and old.get("status") == condition["status"]
+    since = old.get("lastTransitionTime") if old is not None and unchanged else None
+    if generation:
+        condition.setdefault("observedGeneration", generation)
+    return {**condition, "lastTransitionTime": since or time_text(now)}
+
+
+def _initialized(pod: Obj, phase: str, inits: list[Obj], normals: list[Obj]) -> Obj:
+    if phase == "Succeeded":
+        return {"status": "True", "reason": "PodCompleted"}
+    if any("waiting" not in one["state"] for one in normals):
+        return {"status": "True"}
+    incomplete = []
+    for container, status in zip(init_containers(pod), inits, strict=True):
+        if is_sidecar(container):
+            done = bool(status.get("started"))
+        else:
+            done = (status["state"].get("terminated") or {"exitCode": 1})["exitCode"] == 0
+        if not done:
+            incomplete.append(container["name"])
+    if not incomplete:
+        return {"status": "True"}
+    return {
+        "status": "False",
+        "reason": "ContainersNotInitialized",
+        "message": f"containers with incomplete status: [{' '.join(incomplete)}]",
+    }
+
+
+def _containers_ready(pod: Obj, phase: str, normals: list[Obj], inits: list[Obj]) -> Obj:
+    if phase == "Succeeded":
+        return {"status": "False", "reason": "PodCompleted"}
+    if phase == "Failed":
+        return {"status": "False", "reason": "PodFailed"}
+    sidecars = {one["name"] for one in init_containers(pod) if is_sidecar(one)}
+    counted = [one for one in inits if one["name"] in sidecars] + normals
+    unready = [one["name"] for one in counted if not one.get("ready")]
+    if not unready:
+        return {"status": "True"}
+    message = f"containers with unready status: [{' '.join(unready)}]"
+    return {"status": "False", "reason": "ContainersNotReady", "message": message}
+
+
+def _ready(pod: Obj, containers_ready: Obj, old: Mapping[str, Obj]) -> Obj:
+    if containers_ready["status"] != "True":
+        return dict(containers_ready)
+    messages = []
+    for gate in spec_of(pod).get("readinessGates") or ():
+        name = gate["conditionType"]
+        if name not in old:
+            messages.append(
+                f'corresponding condition of pod readiness gate "{name}" does not exist.'
+            )
+        elif (status := old[name].get("status")) != "True":
+            messages.append(
+                f'the status of pod readiness gate "{name}" is not "True", but {status}'
+            )
+    if not messages:
+        return {"status": "True"}
+    return {"status": "False", "reason": "ReadinessGatesNotReady", "message": ", ".join(messages)}
+
+
+def qos_class(pod: Obj) -> str:
+    """Guaranteed: limits equal requests for cpu and memory everywhere; BestEffort: none at all."""
+    guaranteed, anything = True, False
+    for container in [*init_containers(pod), *containers(pod)]:
+        resources = container.get("resources") or {}
+        requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+        for name in ("cpu", "memory"):
+            limit, request = limits.get(name), requests.get(name, limits.get(name))
+            anything = anything or bool(limit or request)
+            guaranteed = guaranteed and bool(limit) and str(limit) == str(request)
+    if not anything:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"

@@ -1,0 +1,277 @@
+"""The one writer of pod statuses, and of the last word: the pod's removal from the API.
+
+Job: bring each pod's newest status to the API, only when it differs, as the smallest patch, for
+    as long as it takes; delete the pod from the API when it has ended and deletion was asked for.
+Invariant: statuses of one pod are written in order, and only the newest one matters.
+Invariant: a terminal phase is never replaced by another.
+Invariant: what is said to be passing is written only if nothing newer comes within a moment.
+Invariant: a pod is deleted only after its last status was written, and only under its own uid.
+Owner: PodSync says what is true, SyncLoop what the API shows; nobody else writes statuses.
+"""
+
+import asyncio
+import random
+from dataclasses import field
+
+from sampan.api.errors import ApiError, Conflict, NotFound
+from sampan.api.objects import Obj, key_of, name_of, namespace_of, revision_of, uid_of
+from sampan.api.resources import PODS
+from sampan.api.rules.pods import is_static
+from sampan.client.contract import Client
+from sampan.core.backoff import Backoff, jittered
+from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.log import get_logger
+from sampan.core.tasks import Tasks
+from sampan.kubelet.status.pod_status import BY_KUBELET, OWNED, RESIZE, TERMINAL
+
+log = get_logger(__name__)
+
+RETRY = Backoff(first_seconds=0.2, cap_seconds=10.0)
+PASSING_SECONDS = 0.1
+# Lists that a strategic patch merges by key: what left must be said.
+_KEYED = ("podIPs", "hostIPs")
+_SCHEDULED = "PodScheduled"
+
+
+@dataclass(slots=True)
+class _Entry:
+    pod: Obj  # for its names only
+    target: Obj | None  # the pod in the API that shows it; a static pod's is its mirror
+    known: Obj  # the status that the API has, as far as we know
+    revision: int
+    wanted: Obj | None = None
+    delete: bool = False
+    writing: bool = False
+    gone: bool = field(default=False)
+    held: asyncio.TimerHandle | None = None  # what is wanted may be outdated soon
+    compared: tuple[Obj, Obj, Obj | None] | None = None  # known, wanted, and the patch between
+
+
+class StatusReporter:
+    def __init__(self, client: Client, *, tasks: Tasks, clock: Clock, rng: random.Random) -> None:
+        self._client, self._tasks, self._clock, self._rng = client, tasks, clock, rng
+        self._entries: dict[str, _Entry] = {}
+
+    def status_of(self, uid: str) -> Obj | None:
+        """The newest status that is, or is about to be, in the API."""
+        entry = self._entries.get(uid)
+        if entry is None:
+            return None
+        return entry.wanted if entry.wanted is not None else entry.known
+
+    def is_idle(self) -> bool:
+        return not any(entry.writing or entry.held for entry in self._entries.values())
+
+    def set(self, pod: Obj, status: Obj) -> None:
+        """This is how the pod is now."""
+        self._go_on(self._wanting(pod, status))
+
+    def set_passing(self, pod: Obj, status: Obj) -> None:
+        """This is how the pod is now, and likely to be otherwise in a moment."""
+        entry = self._wanting(pod, status)
+        if entry.held is None and not entry.writing:
+            loop = asyncio.get_running_loop()
+            entry.held = loop.call_later(PASSING_SECONDS, self._go_on, entry)
+
+    def close(self) -> None:
+        """Nothing is begun any more; what is being written is stopped by the owner of the tasks."""
+        for entry in self._entries.values():
+            entry.gone = True
+            self._release(entry)
+
+    def seen(self, pod: Obj) -> None:
+        """The API shows the pod like this now: ours is the truth, so what differs is written."""
+        entry = self._entry(pod)
+        # The newest one, which others hold anyway: an old one would be kept for its names alone.
+        entry.pod = pod
+        if not is_static(pod):
+            entry.target = pod
+        if revision_of(pod) > entry.revision:
+            entry.known, entry.revision = pod.get("status") or {}, revision_of(pod)
+            self._go_on(entry)
+
+    def mirrored(self, pod: Obj, mirror: Obj | None) -> None:
+        """The API shows a static pod by this mirror now; None: not at all."""
+        entry = self._entry(pod)
+        if mirror is None:
+            entry.target = None
+            return
+        if entry.target is None or uid_of(entry.target) != uid_of(mirror):
+            entry.target, entry.revision = mirror, 0
+        if revision_of(mirror) > entry.revision:
+            entry.known, entry.revision = mirror.get("status") or {}, revision_of(mirror)
+            self._go_on(entry)
+
+    def delete(self, pod: Obj) -> None:
+        """Nothing of the pod is left: remove it from the API, after its last status."""
+        entry = self._entry(pod)
+        entry.delete = True
+        self._go_on(entry)
+
+    def forget(self, uid: str) -> None:
+        entry = self._entries.pop(uid, None)
+        if entry is not None:
+            entry.gone = True
+            self._release(entry)
+
+    def _entry(self, pod: Obj) -> _Entry:
+        entry = self._entries.get(uid_of(pod))
+        if entry is None:
+            target = None if is_static(pod) else pod
+            entry = _Entry(pod, target, pod.get("status") or {}, revision_of(pod))
+            self._entries[uid_of(pod)] = entry
+        return entry
+
+    def _wanting(self, pod: Obj, status: Obj) -> _Entry:
+        entry = self._entry(pod)
+        before = self.status_of(uid_of(pod)) or {}
+        if before.get("phase") in TERMINAL and status.get("phase") != before["phase"]:
+            status = {**status, "phase": before["phase"]}
+        entry.wanted = status
+        return entry
+
+    def _release(self, entry: _Entry) -> None:
+        if entry.held is not None:
+            entry.held.cancel()
+            entry.held = None
+
+    def _go_on(self, entry: _Entry) -> None:
+        self._release(entry)
+        if entry.writing or entry.gone or not self._has_work(entry):
+            return
+        entry.writing = True
+        self._tasks.start(f"report {key_of(entry.pod)}", self._write_all(entry))
+
+    def _has_work(self, entry: _Entry) -> bool:
+        if entry.target is None:
+            return False
+        if entry.delete:
+            return True
+        if entry.wanted is None or entry.wanted is entry.known:
+            return False
+        if self._patch(entry) is None:
+            # They say the same: one copy, the one that is shared with the API's cache, is enough.
+            entry.wanted, entry.compared = entry.known, None
+            return False
+        return True
+
+    def _patch(self, entry: _Entry) -> Obj | None:
+        """Computed once for each pair: comparing costs more than anything else here."""
+        known, wanted = entry.known, entry.wanted if entry.wanted is not None else entry.known
+        before = entry.compared
+        if before is None or before[0] is not known or before[1] is not wanted:
+            before = entry.compared = (known, wanted, status_patch(known, wanted))
+        return before[2]
+
+    async def _write_all(self, entry: _Entry) -> None:
+        failures = 0
+        try:
+            while not entry.gone and self._has_work(entry):
+                try:
+                    await self._write(entry)
+                    failures = 0
+                except ApiError as error:
+                    failures += 1
+                    if failures in (1, 10):
+                        log.warning(
+                            "pod status was not written, trying again",
+                            pod=key_of(entry.pod),
+                            error=error,
+                        )
+                    pause = jittered(RETRY.delay(failures), 0.5, self._rng)
+                    await self._clock.sleep(max(pause, float(error.retry_after_seconds or 0)))
+        finally:
+            entry.writing = False
+
+    async def _write(self, entry: _Entry) -> None:
+        assert entry.target is not None, "only what the API shows has work"
+        pod, uid = entry.target, uid_of(entry.target)
+        try:
+            patch = self._patch(entry)
+            if patch is not None:
+                body: Obj = {"metadata": {"uid": uid}, "status": patch}
+                answer = await self._client.patch(
+                    PODS, namespace_of(pod), name_of(pod), body, subresource="status"
+                )
+                if _is_same(entry.target, pod):
+                    entry.known, entry.revision = answer.get("status") or {}, revision_of(answer)
+            elif entry.delete:
+                await self._client.delete(
+                    PODS, namespace_of(pod), name_of(pod), grace_seconds=0, uid=uid
+                )
+                self._end(entry)
+        except (NotFound, Conflict) as error:
+            if isinstance(error, Conflict) and await self._is_still_there(pod):
+                raise  # somebody else wrote at the same moment: once more
+            # The pod is gone, or another one has its name by now: our words are about nobody.
+            log.debug("pod is not there any more", pod=key_of(pod), uid=uid, error=error)
+            if not is_static(entry.pod):
+                self._end(entry)
+            elif _is_same(entry.target, pod):
+                entry.target = None  # its next mirror will be told everything
+
+    async def _is_still_there(self, pod: Obj) -> bool:
+        """Under its own uid?"""
+        try:
+            found = await self._client.get(PODS, namespace_of(pod), name_of(pod))
+        except NotFound:
+            return False
+        return uid_of(found) == uid_of(pod)
+
+    def _end(self, entry: _Entry) -> None:
+        entry.gone = True
+        self._release(entry)
+        if self._entries.get(uid_of(entry.pod)) is entry:
+            del self._entries[uid_of(entry.pod)]
+
+
+def _is_same(one: Obj | None, other: Obj) -> bool:
+    return one is not None and uid_of(one) == uid_of(other)
+
+
+def status_patch(known: Obj, wanted: Obj) -> Obj | None:
+    """The strategic merge patch that makes `known` say what `wanted` says; None: it does."""
+    patch: Obj = {}
+    for name, value in wanted.items():
+        if name == "conditions":
+            changed = _changed_conditions(known.get(name) or [], value)
+            if changed:
+                patch[name] = changed
+        elif not _same(known.get(name), value):
+            merged = name in _KEYED and known.get(name)
+            patch[name] = [{"$patch": "replace"}, *value] if merged else value
+    for name in ("reason", "message"):
+        if known.get(name) and name not in wanted:
+            patch[name] = None
+    return patch or None
+
+
+def _changed_conditions(known: list[Obj], wanted: list[Obj]) -> list[Obj]:
+    """Only ours: a patch by type leaves everybody else's alone."""
+    before = {one["type"]: one for one in known}
+    changed = []
+    for one in wanted:
+        old = before.get(one["type"], {})
+        ours = one["type"] in OWNED or (one["type"] == _SCHEDULED and not old)
+        ours = ours or one.get("reason") == BY_KUBELET
+        if ours and not _same(old, one):
+            # A merge keeps what it is not told of: a reason that went must be named.
+            changed.append({**{field: None for field in old if field not in one}, **one})
+    there = {one["type"] for one in wanted}
+    gone = [name for name in RESIZE if name in before and name not in there]
+    return changed + [{"$patch": "delete", "type": name} for name in gone]
+
+
+def _same(known: object, wanted: object) -> bool:
+    return known == wanted or _plain(known) == _plain(wanted)
+
+
+def _plain(value: object) -> object:
+    """Without what says nothing: a server may keep or drop null and empty fields."""
+    if isinstance(value, dict):
+        kept = {key: _plain(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item not in (None, {}, "")}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,69 @@
+"""What a container left behind as its last words.
+
+Job: read the termination log of ended containers, or by policy the tail of their log.
+Invariant: never more than the API takes: 4096 bytes of the file, 2048 bytes or 80 lines of a log.
+"""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from sampan.api.objects import Obj
+from sampan.kubelet.container_spec import generate
+from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
+from sampan.kubelet.contracts.spec import find_container
+from sampan.kubelet.settings import KubeletSettings
+
+FILE_BYTES = 4096
+TAIL_BYTES = 2048
+TAIL_LINES = 80
+
+
+def with_messages(pod: Obj, observed: ObservedPod, settings: KubeletSettings) -> ObservedPod:
+    if not any(_needs_message(one) for one in observed.containers):
+        return observed
+    told = tuple(_told(pod, one, settings) for one in observed.containers)
+    return replace(observed, containers=told)
+
+
+def _needs_message(container: ContainerStatus) -> bool:
+    return container.state is ContainerState.EXITED and not container.message
+
+
+def _told(pod: Obj, container: ContainerStatus, settings: KubeletSettings) -> ContainerStatus:
+    found = find_container(pod, container.name)
+    if found is None or not _needs_message(container):
+        return container
+    message = _read_start(_termination_file(pod, container, settings))
+    policy = found[1].get("terminationMessagePolicy")
+    if not message and policy == "FallbackToLogsOnError" and container.exit_code != 0:
+        message = log_tail(container.log_path)
+    return replace(container, message=message) if message else container
+
+
+def _termination_file(pod: Obj, container: ContainerStatus, settings: KubeletSettings) -> str:
+    return generate.termination_log(
+        pod, container.name, attempt=container.attempt, root_dir=settings.root_dir
+    )
+
+
+def _read_start(path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(FILE_BYTES).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def log_tail(path: str) -> str:
+    """The last lines of a CRI log, without its prefixes."""
+    try:
+        with Path(path).open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 4 * TAIL_BYTES))
+            raw = file.read()
+    except OSError:
+        return ""
+    lines = raw.decode(errors="replace").splitlines()[-TAIL_LINES:]
+    text = "\n".join(line.split(" ", 3)[3] for line in lines if line.count(" ") >= 3)
+    return (text + "\n")[-TAIL_BYTES:] if text else ""

@@ -1,0 +1,106 @@
+"""Volumes for the claims of a pod that found its node: promised, written, waited for.
+
+Job: what VolumeBinding chose → API calls on volumes and claims, then wait until they are bound.
+Invariant: what was promised is either written or taken back.
+Owner: the scheduler's loop.
+"""
+
+import asyncio
+
+from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from sampan.api.rules.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
+from sampan.client.contract import Client
+from sampan.core.fast_dataclass import dataclass
+from sampan.scheduler.cache.snapshot import Snapshot
+from sampan.scheduler.filters.volume_binding import bindings
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.volumes import Claim, Volume, Volumes
+
+BIND_SECONDS = 600.0  # as the default of VolumeBindingArgs
+
+
+class VolumesNotBound(Exception):
+    """The pod must look for a node again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    node: str
+    static: tuple[tuple[Claim, Volume], ...]  # volumes that exist
+    dynamic: tuple[Claim, ...]  # to be provisioned
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        return (*(claim for claim, _ in self.static), *self.dynamic)
+
+
+NOTHING = Promise("", (), ())
+
+
+class VolumeBinder:
+    def __init__(self, client: Client, volumes: Volumes) -> None:
+        self._client, self._volumes = client, volumes
+        self._changed = asyncio.Event()
+
+    def changed(self) -> None:
+        """A claim or a volume changed: who waits looks again."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def promise(self, pod: PodShape, nodes: Snapshot, node: str) -> Promise:
+        if not pod.claims:
+            return NOTHING
+        chosen = bindings(pod, nodes, nodes.at[node])
+        made = Promise(
+            node,
+            tuple((claim, volume) for claim, volume in chosen if volume is not None),
+            tuple(claim for claim, volume in chosen if volume is None),
+        )
+        for claim, volume in made.static:
+            self._volumes.promise(volume.name, claim.key)
+        return made
+
+    def take_back(self, made: Promise) -> None:
+        for _, volume in made.static:
+            self._volumes.take_back(volume.name)
+
+    async def write(self, made: Promise) -> None:
+        for claim, volume in made.static:
+            namespace, _, name = claim.key.partition("/")
+            reference = {
+                "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                "namespace": namespace, "name": name, "uid": claim.uid,
+            }  # fmt: skip
+            patch = {
+                "metadata": {"annotations": {BOUND_BY_CONTROLLER: "yes"}},
+                "spec": {"claimRef": reference},
+            }
+            if not volume.claim_uid:
+                await self._client.patch(
+                    PERSISTENT_VOLUMES, "", volume.name, patch, patch_type="merge"
+                )
+        for claim in made.dynamic:
+            namespace, _, name = claim.key.partition("/")
+            marks = {"metadata": {"annotations": {SELECTED_NODE: made.node}, "uid": claim.uid}}
+            await self._client.patch(
+                PERSISTENT_VOLUME_CLAIMS, namespace, name, marks, patch_type="merge"
+            )
+
+    async def bound(self, made: Promise) -> None:
+        """Returns when every claim is bound; raises VolumesNotBound when that cannot happen."""
+        marked: set[str] = set()
+        while True:
+            waiting = [one for one in made.claims if not self._is_bound(one, made.node, marked)]
+            if not waiting:
+                return
+            await self._changed.wait()
+
+    def _is_bound(self, claim: Claim, node: str, marked: set[str]) -> bool:
+        now = self._volumes.claims.get(claim.key)
+        if now is None or now.uid != claim.uid:
+            raise VolumesNotBound(f"the claim {claim.key} is gone")
+        if now.selected_node == node:
+            marked.add(claim.key)
+        elif claim.key in marked and not self._volumes.is_bound(now):
+            raise VolumesNotBound(f"selectedNode annotation reset for PVC {claim.key}")
+        return self._volumes.is_bound(now)

@@ -1,0 +1,48 @@
+"""What the scheduler says about pods: events, and the PodScheduled condition.
+
+Job: a finding → an event and, where it is news, a write of the pod's status in the background.
+Invariant: a write that fails holds up nobody: the next attempt says it again.
+Owner: the scheduler's loop.
+"""
+
+import asyncio
+
+from sampan.api.errors import ApiError
+from sampan.api.objects import Obj, key_of
+from sampan.client.contract import Client
+from sampan.client.events import EventRecorder, reference
+from sampan.core.clock import Clock
+from sampan.core.log import get_logger
+from sampan.scheduler.binding.api_call_limiter import CALL_SECONDS, Calls
+from sampan.scheduler.binding.bind import not_nominated, not_scheduled, write_status
+
+log = get_logger(__name__)
+
+
+class Reports:
+    def __init__(self, client: Client, clock: Clock, events: EventRecorder, calls: Calls) -> None:
+        self._client, self._clock, self.events, self._calls = client, clock, events, calls
+
+    def failed(self, pod: Obj, why: str) -> None:
+        self.events.record(reference(pod), "Warning", "FailedScheduling", why)
+
+    def scheduled(self, pod: Obj, node: str) -> None:
+        where = f"Successfully assigned {key_of(pod)} to {node}"
+        self.events.record(reference(pod), "Normal", "Scheduled", where)
+
+    def not_scheduled(self, pod: Obj, reason: str, why: str, nominated: str | None = None) -> None:
+        """`nominated`: as bind.not_scheduled takes it."""
+        patch = not_scheduled(pod, reason, why, self._clock.now(), nominated)
+        if patch is not None:
+            self._calls.start("status", self._write(pod, patch))
+
+    def not_nominated(self, pod: Obj) -> None:
+        self._calls.start("status", self._write(pod, not_nominated(pod)))
+
+    async def _write(self, pod: Obj, patch: Obj) -> None:
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                await write_status(self._client, pod, patch)
+        except (ApiError, OSError) as error:
+            # The pod is gone, or the API is: the next attempt says it again.
+            log.debug("pod condition was not written", pod=key_of(pod), error=error)

@@ -1,0 +1,390 @@
+"""Nodes and what their pods take, as numpy columns, kept up to date change by change.
+
+Job: apply one node or one pod's usage in time proportional to that change; hand out snapshots.
+Invariant: `requested` of a node is the sum over the pods on it, at every moment.
+Invariant: rows are dense: removing a node moves the last one into its place.
+Owner: CacheState; readers get a Snapshot.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import numpy as np
+
+from sampan.scheduler.cache.pod_columns import PodColumns
+from sampan.scheduler.cache.pod_table import PodTable
+from sampan.scheduler.cache.snapshot import ABSENT, BoolArray, IntArray, Snapshot
+from sampan.scheduler.devices.device_allocation import DeviceAllocation
+from sampan.scheduler.model.pod_and_node_info import NodeRow
+from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.tolerations import Taint
+from sampan.scheduler.model.volumes import Volumes
+from sampan.scheduler.model.workloads import Workloads
+
+MOST_LAZY = 256  # columns that are kept only because a pod once asked for them
+MOST_TOUCHED = 4096
+_FIRST_CAPACITY = 16
+
+
+class Columns:
+    def __init__(self, residents: Callable[[], Iterable[tuple[str, Resident]]]) -> None:
+        """`residents`: every pod with its node's name, for counts that are asked for late."""
+        self.generation = 0  # grows with every change
+        self.structure = 0  # grows when nodes or namespaces change, not when pods come and go
+        self.touched = Touched()
+        self.table = PodTable()
+        self.volumes = Volumes()
+        self.workloads = Workloads()
+        self.devices = DeviceAllocation()
+        self._rows: list[NodeRow] = []
+        self._at: dict[str, int] = {}
+        self._capacity = _FIRST_CAPACITY
+        self._allocatable: dict[str, IntArray] = {}
+        self._requested: dict[str, IntArray] = {}
+        self._scored_cpu = self._zeros()
+        self._scored_memory = self._zeros()
+        self._pods = self._zeros()
+        self._allowed_pods = self._zeros()
+        self._unschedulable: BoolArray = np.zeros(self._capacity, np.bool_)
+        self._taint_set = self._zeros()
+        self._taint_sets = _TaintSets()
+        self._ports: dict[tuple[str, int], dict[str, dict[str, int]]] = {}
+        self._labels = _Labels()
+        self._label_columns = LazyColumns(self._labels.cell)
+        self._image_columns = LazyColumns(lambda row, name: row.images.get(name, 0))
+        self._feature_columns = LazyColumns(lambda row, name: name in row.features)
+        self._pod_columns = PodColumns(lambda: self._known(residents()), self._capacity)
+        self._snapshot: Snapshot | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def put_node(self, row: NodeRow, placed: Iterable[Resident]) -> None:
+        """A node that is new or changed; `placed` is read only for a new one."""
+        self._restructured()
+        at = self._at.get(row.name)
+        if at is not None:
+            self._taint_sets.drop(int(self._taint_set[at]))
+            self._rows[at] = row
+            self._write_node(at, row)
+            return
+        at = len(self._rows)
+        if at == self._capacity:
+            self._grow()
+        self._rows.append(row)
+        self._at[row.name] = at
+        self._write_node(at, row)
+        for resident in placed:
+            self._take(at, resident, 1)
+
+    def remove_node(self, name: str, placed: Iterable[Resident]) -> None:
+        at = self._at.get(name)
+        if at is None:
+            return
+        self._restructured()
+        for resident in placed:
+            self._take(at, resident, -1)
+        self._taint_sets.drop(int(self._taint_set[at]))
+        del self._at[name]
+        last = len(self._rows) - 1
+        if at != last:
+            self._rows[at] = self._rows[last]
+            self._at[self._rows[at].name] = at
+            self.table.moved(last, at)
+        for column in self._all_columns():
+            column[at] = column[last]
+            column[last] = 0
+        self._rows.pop()
+
+    def add(self, node: str, resident: Resident) -> None:
+        """A pod on a node; nothing where the node is not there (its pods come with it later)."""
+        at = self._at.get(node)
+        if at is not None:
+            self.generation += 1
+            self.touched.add(at)
+            self._take(at, resident, 1)
+
+    def subtract(self, node: str, resident: Resident) -> None:
+        at = self._at.get(node)
+        if at is not None:
+            self.generation += 1
+            self.touched.add(at)
+            self._take(at, resident, -1)
+
+    def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
+        self._restructured()
+        self._pod_columns.put_namespace(name, labels)
+
+    def changed_beside(self) -> None:
+        """Storage or devices are others now: what was worked out may be outdated."""
+        self.generation += 1
+
+    def row(self, name: str) -> NodeRow | None:
+        at = self._at.get(name)
+        return None if at is None else self._rows[at]
+
+    def snapshot(self) -> Snapshot:
+        if self._snapshot is None:
+            self._snapshot = self._taken()
+        return self._snapshot
+
+    def _taken(self) -> Snapshot:
+        count = len(self._rows)
+        return Snapshot(
+            rows=self._rows,
+            at=self._at,
+            allocatable={name: _view(one, count) for name, one in self._allocatable.items()},
+            requested={name: _view(one, count) for name, one in self._requested.items()},
+            scored_cpu=_view(self._scored_cpu, count),
+            scored_memory=_view(self._scored_memory, count),
+            pods=_view(self._pods, count),
+            allowed_pods=_view(self._allowed_pods, count),
+            unschedulable=_bool_view(self._unschedulable, count),
+            taint_set=_view(self._taint_set, count),
+            taint_sets=self._taint_sets.by_id,
+            ports=self._ports,
+            label=lambda key: _view(self._label_columns.column(key, self._rows), count),
+            label_value=self._labels.id_of,
+            label_text=self._labels.text_of,
+            image_bytes=lambda name: _view(self._image_columns.column(name, self._rows), count),
+            pod_count=lambda kind: _view(self._pod_columns.count(kind), count),
+            carried=self._pod_columns.carried.keys(),
+            carriers=lambda term: _view(self._pod_columns.carried[term], count),
+            namespaces=self._pod_columns.namespaces,
+            volumes=self.volumes,
+            claim_uses=self._pod_columns.claim_uses,
+            claims_on=self._pod_columns.claims_on,
+            disks_on=self._pod_columns.disks_on,
+            workloads=self.workloads,
+            devices=self.devices,
+            declares=lambda name: _view(self._feature_columns.column(name, self._rows), count),
+        )
+
+    def _known(self, residents: Iterable[tuple[str, Resident]]) -> Iterator[tuple[int, Resident]]:
+        for node, resident in residents:
+            at = self._at.get(node)
+            if at is not None:
+                yield at, resident
+
+    def _restructured(self) -> None:
+        self.generation += 1
+        self.structure += 1
+        self._snapshot = None
+
+    def _write_node(self, at: int, row: NodeRow) -> None:
+        for name in row.allocatable:
+            self._resource(name)
+        for name, column in self._allocatable.items():
+            column[at] = row.allocatable.get(name, 0)
+        self._allowed_pods[at] = row.allowed_pods
+        self._unschedulable[at] = row.unschedulable
+        self._taint_set[at] = self._taint_sets.take(row.taints)
+        if self._labels.overgrown(len(self._rows)):
+            self._labels.clear()
+            self._label_columns.clear()
+        self._label_columns.put(at, row)
+        self._image_columns.put(at, row)
+        self._feature_columns.put(at, row)
+
+    def _take(self, at: int, resident: Resident, sign: int) -> None:
+        usage = resident.usage
+        for name, amount in usage.requests:
+            self._resource(name)
+            self._requested[name][at] += sign * amount
+        self._scored_cpu[at] += sign * usage.scored_cpu
+        self._scored_memory[at] += sign * usage.scored_memory
+        self._pods[at] += sign
+        for port in usage.ports:
+            self._hold((port.protocol, port.port), self._rows[at].name, port.address, sign)
+        self._pod_columns.take(at, resident, sign)
+        if resident.claims:
+            self._pod_columns.mount(self._rows[at].name, resident.claims, sign)
+        if resident.disks:
+            self._pod_columns.attach(self._rows[at].name, resident.disks, sign)
+        if sign > 0:
+            self.table.put(at, resident)
+        else:
+            self.table.remove(resident)
+
+    def _hold(self, port: tuple[str, int], node: str, address: str, sign: int) -> None:
+        nodes = self._ports.setdefault(port, {})
+        addresses = nodes.setdefault(node, {})
+        addresses[address] = addresses.get(address, 0) + sign
+        if not addresses[address]:
+            del addresses[address]
+            if not addresses:
+                del nodes[node]
+                if not nodes:
+                    del self._ports[port]
+
+    def _resource(self, name: str) -> None:
+        if name not in self._allocatable:
+            self._allocatable[name] = self._zeros()
+            self._requested[name] = self._zeros()
+            self._snapshot = None
+
+    def _zeros(self) -> IntArray:
+        return np.zeros(self._capacity, np.int64)
+
+    def _all_columns(self) -> list[IntArray | BoolArray]:
+        return [
+            *self._allocatable.values(), *self._requested.values(), self._scored_cpu,
+            self._scored_memory, self._pods, self._allowed_pods, self._unschedulable,
+            self._taint_set, *self._label_columns.arrays(), *self._image_columns.arrays(),
+            *self._feature_columns.arrays(), *self._pod_columns.arrays(),
+        ]  # fmt: skip
+
+    def _grow(self) -> None:
+        self._capacity *= 2
+        for columns in (self._allocatable, self._requested):
+            for name, column in columns.items():
+                columns[name] = _grown(column, self._capacity)
+        self._scored_cpu = _grown(self._scored_cpu, self._capacity)
+        self._scored_memory = _grown(self._scored_memory, self._capacity)
+        self._pods = _grown(self._pods, self._capacity)
+        self._allowed_pods = _grown(self._allowed_pods, self._capacity)
+        self._unschedulable = np.concatenate(
+            [self._unschedulable, np.zeros(self._capacity // 2, np.bool_)]
+        )
+        self._taint_set = _grown(self._taint_set, self._capacity)
+        self._label_columns.grow(self._capacity)
+        self._image_columns.grow(self._capacity)
+        self._feature_columns.grow(self._capacity)
+        self._pod_columns.grow(self._capacity)
+
+
+class Touched:
+    """Which nodes had pods come or go, as a log with positions; the oldest entries are dropped."""
+
+    def __init__(self) -> None:
+        self._rows: list[int] = []
+        self._dropped = 0
+
+    @property
+    def position(self) -> int:
+        return self._dropped + len(self._rows)
+
+    def add(self, at: int) -> None:
+        self._rows.append(at)
+        if len(self._rows) > MOST_TOUCHED:
+            half = MOST_TOUCHED // 2
+            del self._rows[:half]
+            self._dropped += half
+
+    def forget_since(self, position: int) -> None:
+        """What was done since then was undone."""
+        del self._rows[max(0, position - self._dropped) :]
+
+    def since(self, position: int) -> list[int] | None:
+        """None: it is too long ago to say."""
+        if position < self._dropped:
+            return None
+        return self._rows[position - self._dropped :]
+
+
+class LazyColumns:
+    """Columns made when a pod first asks for their key, then kept up to date; the oldest go."""
+
+    def __init__(self, cell: Callable[[NodeRow, str], int]) -> None:
+        self._cell = cell
+        self._columns: dict[str, IntArray] = {}
+        self._capacity = _FIRST_CAPACITY
+
+    def column(self, key: str, rows: list[NodeRow]) -> IntArray:
+        column = self._columns.get(key)
+        if column is None:
+            if len(self._columns) >= MOST_LAZY:
+                del self._columns[next(iter(self._columns))]
+            column = self._columns[key] = np.zeros(self._capacity, np.int64)
+            column[: len(rows)] = [self._cell(row, key) for row in rows]
+        return column
+
+    def put(self, at: int, row: NodeRow) -> None:
+        for key, column in self._columns.items():
+            column[at] = self._cell(row, key)
+
+    def grow(self, capacity: int) -> None:
+        self._capacity = capacity
+        for key, column in self._columns.items():
+            self._columns[key] = _grown(column, capacity)
+
+    def arrays(self) -> Iterable[IntArray]:
+        return self._columns.values()
+
+    def clear(self) -> None:
+        self._columns.clear()
+
+
+class _Labels:
+    """Label values as numbers. They are never forgotten one by one; when nodes have come and gone
+    for long enough, all are, and the columns are made anew."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+        self._texts: list[str] = []
+
+    def cell(self, row: NodeRow, key: str) -> int:
+        value = row.labels.get(key)
+        if value is None:
+            return ABSENT
+        found = self._ids.get(value)
+        if found is None:
+            found = self._ids[value] = len(self._texts)
+            self._texts.append(value)
+        return found
+
+    def id_of(self, value: str) -> int:
+        """A number that no node has, where no node has the value."""
+        return self._ids.get(value, ABSENT - 1)
+
+    def text_of(self, value_id: int) -> str:
+        return self._texts[value_id]
+
+    def overgrown(self, nodes: int) -> bool:
+        return len(self._texts) > 4096 + 16 * nodes
+
+    def clear(self) -> None:
+        self._ids.clear()
+        self._texts.clear()
+
+
+class _TaintSets:
+    """Sets of taints as numbers, each kept while a node has it."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[int, frozenset[Taint]] = {}
+        self._ids: dict[frozenset[Taint], int] = {}
+        self._uses: dict[int, int] = {}
+        self._free: list[int] = []
+
+    def take(self, taints: frozenset[Taint]) -> int:
+        found = self._ids.get(taints)
+        if found is None:
+            found = self._free.pop() if self._free else len(self._ids)
+            self._ids[taints] = found
+            self.by_id[found] = taints
+            self._uses[found] = 0
+        self._uses[found] += 1
+        return found
+
+    def drop(self, taint_set: int) -> None:
+        self._uses[taint_set] -= 1
+        if not self._uses[taint_set]:
+            del self._uses[taint_set]
+            del self._ids[self.by_id.pop(taint_set)]
+            self._free.append(taint_set)
+
+
+def _grown(column: IntArray, capacity: int) -> IntArray:
+    return np.concatenate([column, np.zeros(capacity - len(column), np.int64)])
+
+
+def _view(column: IntArray, count: int) -> IntArray:
+    view = column[:count]
+    view.flags.writeable = False
+    return view
+
+
+def _bool_view(column: BoolArray, count: int) -> BoolArray:
+    view = column[:count]
+    view.flags.writeable = False
+    return view

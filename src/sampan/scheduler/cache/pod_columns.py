@@ -1,0 +1,113 @@
+"""Pods as columns: how many of a kind are on each node, kept up to date pod by pod.
+
+Job: counts per node of pods that a selector matches, and of pods that carry a term.
+Invariant: a count is what counting all pods anew would give.
+Owner: Columns.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from sampan.scheduler.cache.snapshot import IntArray
+from sampan.scheduler.model.disks import Disk
+from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.pod_terms import Carried, Kind
+
+MOST_COUNTS = 1024  # selectors that are counted only because a pod once asked
+
+
+Residents = Callable[[], Iterable[tuple[int, Resident]]]  # (node's index, pod)
+
+
+class PodColumns:
+    def __init__(self, residents: Residents, capacity: int) -> None:
+        self._residents = residents
+        self._capacity = capacity
+        self._counts: dict[Kind, IntArray] = {}
+        self.carried: dict[Carried, IntArray] = {}
+        self._carriers: dict[Carried, int] = {}
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.claim_uses: Counter[str] = Counter()
+        self.claims_on: dict[str, Counter[str]] = {}  # by node's name
+        self.disks_on: dict[str, Counter[Disk]] = {}  # likewise
+
+    def count(self, kind: Kind) -> IntArray:
+        column = self._counts.get(kind)
+        if column is None:
+            if len(self._counts) >= MOST_COUNTS:
+                del self._counts[next(iter(self._counts))]
+            column = self._counts[kind] = np.zeros(self._capacity, np.int64)
+            for at, resident in self._residents():
+                if self._includes(kind, resident):
+                    column[at] += 1
+        return column
+
+    def mount(self, node: str, claims: tuple[str, ...], sign: int) -> None:
+        on_node = self.claims_on.setdefault(node, Counter())
+        for claim in claims:
+            for uses in (self.claim_uses, on_node):
+                uses[claim] += sign
+                if not uses[claim]:
+                    del uses[claim]
+        if not on_node:
+            del self.claims_on[node]
+
+    def attach(self, node: str, disks: tuple[Disk, ...], sign: int) -> None:
+        there = self.disks_on.setdefault(node, Counter())
+        for disk in disks:
+            there[disk] += sign
+            if not there[disk]:
+                del there[disk]
+        if not there:
+            del self.disks_on[node]
+
+    def take(self, at: int, resident: Resident, sign: int) -> None:
+        for kind, column in self._counts.items():
+            if self._includes(kind, resident):
+                column[at] += sign
+        for term in resident.carried:
+            self._carry(at, term, sign)
+
+    def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
+        """None: it is gone. What was counted by the labels of namespaces is counted anew."""
+        if labels is None:
+            self.namespaces.pop(name, None)
+        else:
+            self.namespaces[name] = labels
+        for kind in [one for one in self._counts if _by_namespace_labels(one)]:
+            del self._counts[kind]
+
+    def arrays(self) -> Iterable[IntArray]:
+        return (*self._counts.values(), *self.carried.values())
+
+    def grow(self, capacity: int) -> None:
+        more = np.zeros(capacity - self._capacity, np.int64)
+        self._capacity = capacity
+        for kind, column in self._counts.items():
+            self._counts[kind] = np.concatenate([column, more])
+        for term, column in self.carried.items():
+            self.carried[term] = np.concatenate([column, more])
+
+    def _carry(self, at: int, term: Carried, sign: int) -> None:
+        column = self.carried.get(term)
+        if column is None:
+            column = self.carried[term] = np.zeros(self._capacity, np.int64)
+        column[at] += sign
+        carriers = self._carriers[term] = self._carriers.get(term, 0) + sign
+        if not carriers:
+            del self.carried[term], self._carriers[term]
+
+    def _includes(self, kind: Kind, resident: Resident) -> bool:
+        if resident.terminating and not kind.with_terminating:
+            return False
+        return kind.includes(
+            resident.namespace,
+            self.namespaces.get(resident.namespace, {}),
+            dict(resident.labels),
+        )
+
+
+def _by_namespace_labels(kind: Kind) -> bool:
+    return any(one.namespace_selector is not None for one in kind.selectors)

@@ -1,0 +1,69 @@
+"""All nodes at one moment, as read-only columns.
+
+Job: what filters and scores read.
+Invariant: index i means the same node in every column; nothing here can be written through.
+Invariant: a snapshot is read before its columns change again: a decision does not await.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sampan.core.fast_dataclass import dataclass
+from sampan.scheduler.model.disks import Disk
+from sampan.scheduler.model.pod_and_node_info import NodeRow
+from sampan.scheduler.model.pod_terms import Carried, Kind
+from sampan.scheduler.model.tolerations import Taint
+from sampan.scheduler.model.volumes import Volumes
+from sampan.scheduler.model.workloads import Workloads
+
+if TYPE_CHECKING:  # it takes a snapshot itself
+    from sampan.scheduler.devices.device_allocation import DeviceAllocation
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+
+ABSENT = -1  # in a label column: the node has no such label
+
+# (protocol, port) → node → address → how many pods hold it
+HeldPorts = Mapping[tuple[str, int], Mapping[str, Mapping[str, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    rows: Sequence[NodeRow]
+    at: Mapping[str, int]  # node name → index
+    allocatable: Mapping[str, IntArray]  # by resource
+    requested: Mapping[str, IntArray]
+    scored_cpu: IntArray  # requested, with defaults for containers that request none
+    scored_memory: IntArray
+    pods: IntArray
+    allowed_pods: IntArray
+    unschedulable: BoolArray
+    taint_set: IntArray  # index into taint_sets
+    taint_sets: Mapping[int, frozenset[Taint]]
+    ports: HeldPorts
+    label: Callable[[str], IntArray]  # key → value ids, ABSENT where the label is not there
+    label_value: Callable[[str], int]  # value → id
+    label_text: Callable[[int], str]  # id → value
+    image_bytes: Callable[[str], IntArray]  # 0 where the image is not there
+    pod_count: Callable[[Kind], IntArray]  # pods of a kind
+    carried: Collection[Carried]  # every term that some pod carries
+    carriers: Callable[[Carried], IntArray]  # pods that carry a term
+    namespaces: Mapping[str, Mapping[str, str]]  # their labels
+    volumes: Volumes
+    claim_uses: Mapping[str, int]  # claim → pods that mount it
+    claims_on: Mapping[str, Mapping[str, int]]  # the same by node
+    disks_on: Mapping[str, Mapping[Disk, int]]
+    workloads: Workloads
+    devices: "DeviceAllocation"
+    declares: Callable[[str], IntArray]  # feature → 1 where a node declares it
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def any_set(mask: BoolArray) -> bool:
+    return bool(mask.any())

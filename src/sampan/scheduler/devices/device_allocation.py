@@ -1,0 +1,236 @@
+"""Claims to devices over all nodes: where they can be allocated, and what is then written.
+
+Job: a pod's claims → for each node an allocation or the reason why there is none; remembered until
+    devices, claims or nodes change.
+Owner: Columns.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sampan.api.objects import Obj
+from sampan.core.fast_dataclass import dataclass
+from sampan.scheduler.cache.snapshot import BoolArray, Snapshot
+from sampan.scheduler.devices.allocate import CannotAllocate, Matches, Picked, Search
+from sampan.scheduler.devices.device_needs import DeviceNeeds
+from sampan.scheduler.devices.device_pools import Pools, reached_from
+from sampan.scheduler.devices.devices import DeviceClaim, Devices
+from sampan.scheduler.model.node_terms import Requirement
+
+if TYPE_CHECKING:
+    from sampan.scheduler.devices.device_selectors import Selectors
+
+NOT_ALL = "cannot allocate all claims"
+ADMIN_LABEL = "resource.kubernetes.io/admin-access"
+NOT_HERE = "resourceclaim not available on the node"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    available: BoolArray  # where the claims that have devices can be used
+    allocated: BoolArray  # where the others can be allocated
+    by_node: tuple[tuple[tuple[int, ...], list[list[Picked]]], ...]  # nodes alike → devices
+    problems: tuple[tuple[tuple[int, ...], str], ...]
+
+    def at(self, index: int) -> list[list[Picked]]:
+        for indices, picked in self.by_node:
+            if index in indices:
+                return picked
+        return []
+
+
+class DeviceAllocation:
+    def __init__(self) -> None:
+        self.devices = Devices()
+        self._pools: Pools | None = None
+        self._selectors: Selectors | None = None
+        self._known: tuple[int, Snapshot, DeviceNeeds, Found] | None = None
+
+    def put_slice(self, key: str, written: Obj | None) -> None:
+        self.devices.put_slice(key, written)
+        self._pools = self._selectors = None
+
+    def beforehand(
+        self, needs: DeviceNeeds, namespaces: Mapping[str, Mapping[str, str]]
+    ) -> str | None:
+        """What is wrong with the claims, whatever the node; `namespaces`: their labels."""
+        if needs.problem:
+            return needs.problem
+        for key, owner in needs.claims:
+            claim, name = self.devices.claims.get(key), key.partition("/")[2]
+            if claim is None:
+                return f'resourceclaim "{name}" not found'
+            if owner and claim.owner != owner:
+                return f"ResourceClaim {key} was not created for pod {needs.pod} (pod is not owner)"
+            if claim.deleted:
+                return f'resourceclaim "{name}" is being deleted'
+            if key in self.devices.promised:
+                return f"resource claim {key} is in the process of being allocated"
+            labels = namespaces.get(key.partition("/")[0], {})
+            if claim.allocation is None and (why := self._wrong(claim, labels)):
+                return why
+        return None
+
+    def found(self, needs: DeviceNeeds, nodes: Snapshot) -> Found:
+        known = self._known
+        if (
+            known is not None
+            and known[1] is nodes
+            and (known[0], known[2]) == (self.devices.changes, needs)
+        ):
+            return known[3]
+        made = self._found(needs, nodes)
+        self._known = (self.devices.changes, nodes, needs, made)
+        return made
+
+    def allocations(
+        self, needs: DeviceNeeds, nodes: Snapshot, node: str
+    ) -> list[tuple[DeviceClaim, Obj]]:
+        """What the claims without devices get on that node."""
+        picked = self.found(needs, nodes).at(nodes.at[node])
+        claims = self._without(needs)
+        return [
+            (claim, self._written(claim, devices, node))
+            for claim, devices in zip(claims, picked, strict=True)
+        ]
+
+    def _wrong(self, claim: DeviceClaim, labels: Mapping[str, str]) -> str:
+        if claim.unsupported:
+            return f"resource claim {claim.key}: {claim.unsupported} is not supported yet"
+        for request in (one for those in claim.requests for one in those):
+            if request.device_class not in self.devices.classes:
+                wanted = request.device_class
+                return f"request {request.name}: device class {wanted} does not exist"
+            # Who administers devices sees what others do with them: the namespace must allow it.
+            if request.admin and labels.get(ADMIN_LABEL) != "true":
+                return (
+                    f"request {request.name}: admin access to devices requires the "
+                    f"`{ADMIN_LABEL}: true` label on the containing namespace"
+                )
+        return ""
+
+    def _without(self, needs: DeviceNeeds) -> list[DeviceClaim]:
+        known = (self.devices.claims.get(key) for key, _ in needs.claims)
+        return [one for one in known if one is not None and one.allocation is None]
+
+    def _found(self, needs: DeviceNeeds, nodes: Snapshot) -> Found:
+        available: BoolArray = np.ones(len(nodes), np.bool_)
+        for key, _ in needs.claims:
+            claim = self.devices.claims.get(key)
+            if claim is not None and claim.allocation is not None:
+                available &= reached_from(claim.where, nodes)
+        claims = self._without(needs)
+        if not claims:
+            return Found(available, np.ones(len(nodes), np.bool_), (), ())
+        return self._searched(claims, nodes, available)
+
+    def _searched(
+        self, claims: Sequence[DeviceClaim], nodes: Snapshot, available: BoolArray
+    ) -> Found:
+        allocated: BoolArray = np.zeros(len(nodes), np.bool_)
+        by_node, problems = [], []
+        everybody = tuple(range(len(nodes)))
+        try:
+            search = Search(claims, self.devices.classes, self.devices.in_use(), self._matches())
+        except CannotAllocate as error:
+            return Found(available, allocated, (), ((everybody, str(error)),))
+        if self._pools is None:
+            self._pools = Pools(self.devices.slices.values())
+        for (local, near), indices in self._pools.by_node(nodes).items():
+            try:
+                picked = search.allocated(self._pools.reached(local, near))
+            except CannotAllocate as error:
+                problems.append((tuple(indices), str(error)))
+                continue
+            if picked is not None:
+                allocated[indices] = True
+                by_node.append((tuple(indices), picked))
+        return Found(available, allocated, tuple(by_node), tuple(problems))
+
+    def _matches(self) -> Matches:
+        # The language of selectors is loaded with the first claim.
+        from sampan.scheduler.devices.device_selectors import Selectors
+
+        if self._selectors is None:
+            self._selectors = Selectors()
+        return self._selectors.match
+
+    def _written(self, claim: DeviceClaim, devices: Sequence[Picked], node: str) -> Obj:
+        allocation: Obj = {"devices": {"results": [_result(one) for one in devices]}}
+        if config := self._config(claim, devices):
+            allocation["devices"]["config"] = config
+        if (selector := _node_selector(devices, node)) is not None:
+            allocation["nodeSelector"] = selector
+        return allocation
+
+    def _config(self, claim: DeviceClaim, devices: Sequence[Picked]) -> list[Obj]:
+        """Of the classes first, each once; then the claim's own, as far as they concern what was
+        chosen."""
+        chosen = {one.request.name: one.request for one in devices}.values()
+        by_class: dict[str, list[str]] = {}
+        for request in chosen:
+            by_class.setdefault(request.device_class, []).append(request.name)
+        made = [
+            {"source": "FromClass", "requests": names, **_opaque(one)}
+            for name, names in by_class.items()
+            for one in self.devices.classes[name].config
+        ]
+        taken = {name for one in chosen for name in (one.name, one.name.partition("/")[0])}
+        for one in claim.config:
+            requests = one.get("requests") or []
+            if not requests or taken & set(requests):
+                entry: Obj = {"source": "FromClaim", **_opaque(one)}
+                made.append({**entry, "requests": requests} if requests else entry)
+        return made
+
+
+def _result(one: Picked) -> Obj:
+    driver, pool, device = one.device.id
+    made: Obj = {"request": one.request.name, "driver": driver, "pool": pool, "device": device}
+    if one.request.admin:
+        made["adminAccess"] = True
+    if one.request.written_tolerations:
+        made["tolerations"] = list(one.request.written_tolerations)
+    return made
+
+
+def _opaque(one: Obj) -> Obj:
+    return {"opaque": one["opaque"]} if "opaque" in one else {}
+
+
+def _node_selector(devices: Sequence[Picked], node: str) -> Obj | None:
+    """From where all of them can be reached; None: from everywhere."""
+    wheres = dict.fromkeys(one.device.where for one in devices)
+    if any(one.node for one in wheres):
+        field = {"key": "metadata.name", "operator": "In", "values": [node]}
+        return {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    selecting = [one.terms for one in wheres if one.terms is not None]
+    if not selecting:
+        return None
+    # As upstream: one selector is taken as it is; of several, the requirements are put together.
+    merged: Obj = {"matchExpressions": [], "matchFields": []}
+    if len(selecting) == 1:
+        return {"nodeSelectorTerms": [_term(one.labels, one.fields) for one in selecting[0]]}
+    for terms in selecting:
+        for term in terms[:1]:
+            written = _term(term.labels, term.fields)
+            for key in merged:
+                merged[key] += [one for one in written.get(key, ()) if one not in merged[key]]
+    return {"nodeSelectorTerms": [{key: value for key, value in merged.items() if value}]}
+
+
+def _term(labels: Sequence[Requirement], fields: Sequence[Requirement]) -> Obj:
+    made = {"matchExpressions": _requirements(labels), "matchFields": _requirements(fields)}
+    return {key: value for key, value in made.items() if value}
+
+
+def _requirements(those: Sequence[Requirement]) -> list[Obj]:
+    found = []
+    for one in those:
+        entry: Obj = {"key": one.key, "operator": one.operator}
+        if one.values:
+            entry["values"] = list(one.values)
+        found.append(entry)
+    return found

@@ -1,0 +1,90 @@
+"""Node selectors as values: what a pod asks of a node's labels and name. Pure.
+
+Job: read terms from a pod, match them with one node's labels.
+Invariant: terms are alternatives; the requirements of one term must all hold; an empty term, and an
+    empty list of terms, match nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sampan.api.objects import Obj
+from sampan.core.fast_dataclass import dataclass
+
+NAME_FIELD = "metadata.name"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    key: str
+    operator: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    labels: tuple[Requirement, ...]
+    fields: tuple[Requirement, ...]
+
+
+def term_of(written: Obj) -> Term:
+    return Term(
+        _requirements(written.get("matchExpressions")), _requirements(written.get("matchFields"))
+    )
+
+
+def selected(pairs: Mapping[str, str]) -> tuple[Requirement, ...]:
+    """A pod's nodeSelector as requirements."""
+    return tuple(Requirement(key, "In", (value,)) for key, value in sorted(pairs.items()))
+
+
+def any_matches(terms: Sequence[Term], name: str, labels: Mapping[str, str]) -> bool:
+    return any(matches(term, name, labels) for term in terms)
+
+
+def matches(term: Term, name: str, labels: Mapping[str, str]) -> bool:
+    if not term.labels and not term.fields:
+        return False
+    return all(holds(one, labels.get(one.key)) for one in term.labels) and all(
+        holds(one, name if one.key == NAME_FIELD else None) for one in term.fields
+    )
+
+
+def holds(requirement: Requirement, value: str | None) -> bool:
+    """Whether a value (None = there is none) meets the requirement."""
+    match requirement.operator:
+        case "In":
+            return value is not None and value in requirement.values
+        case "NotIn":
+            return value is None or value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return value is not None and _compared(requirement, value)
+        case _:
+            return False  # validation lets none other pass
+
+
+def _compared(requirement: Requirement, value: str) -> bool:
+    if len(requirement.values) != 1:
+        return False
+    found, limit = whole_number(value), whole_number(requirement.values[0])
+    if found is None or limit is None:
+        return False
+    return found > limit if requirement.operator == "Gt" else found < limit
+
+
+def whole_number(text: str) -> int | None:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits.isascii() or not digits.isdigit():
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def _requirements(written: Sequence[Obj] | None) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(one["key"], one["operator"], tuple(one.get("values") or ()))
+        for one in written or ()
+    )

@@ -1,0 +1,165 @@
+"""What the scheduler knows of one pod and of one node: the only place that looks inside them.
+
+Job: Pod and Node objects → frozen rows. Pure.
+Invariant: two pods with equal shapes are placed by the same rules in the same way.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from sampan.api.objects import Obj, key_of, labels_of, name_of, namespace_of, uid_of
+from sampan.core.fast_dataclass import dataclass
+from sampan.scheduler.devices.device_needs import NO_DEVICES, DeviceNeeds, needs_of
+from sampan.scheduler.model.declared_features import features_of
+from sampan.scheduler.model.disks import Disk, disks_of
+from sampan.scheduler.model.node_terms import Requirement, Term, selected, term_of
+from sampan.scheduler.model.pod_terms import PodDemands, demands_of
+from sampan.scheduler.model.requests import MOST, PODS, Usage, amounts, usage_of
+from sampan.scheduler.model.tolerations import Taint, Toleration, taints_of, tolerations_of
+from sampan.scheduler.model.volumes import claims_of
+from sampan.scheduler.model.workloads import NO_OWNER, Owner, owner_of
+
+DEFAULT_SCHEDULER = "default-scheduler"
+FINISHED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """Everything about a pod that bears on where it may run."""
+
+    usage: Usage
+    node_name: str
+    selector: tuple[Requirement, ...]
+    required: tuple[Term, ...] | None  # None = no requirement at all
+    preferred: tuple[tuple[int, Term], ...]
+    tolerations: tuple[Toleration, ...]
+    images: tuple[str, ...]
+    namespace: str
+    labels: tuple[tuple[str, str], ...]
+    demands: PodDemands  # of other pods
+    claims: tuple[str, ...]  # keys of PersistentVolumeClaims
+    owner: Owner = NO_OWNER
+    devices: DeviceNeeds = NO_DEVICES
+    disks: tuple[Disk, ...] = ()  # of kinds that two pods must not share
+    features: tuple[str, ...] = ()  # of the node agent, that a node must declare
+
+
+@dataclass(frozen=True, slots=True)
+class PodRow:
+    uid: str
+    key: str
+    priority: int
+    gates: tuple[str, ...]
+    may_preempt: bool
+    shape: PodShape
+    scheduler: str = DEFAULT_SCHEDULER
+    order: tuple[float, ...] | None = None  # of a plugin's; else by priority
+    nominated: str = ""  # the node that was cleared for it
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    name: str
+    allocatable: Mapping[str, int]
+    allowed_pods: int
+    labels: Mapping[str, str]
+    taints: frozenset[Taint]
+    unschedulable: bool
+    images: Mapping[str, int]  # name → bytes
+    features: frozenset[str] = frozenset()  # of its agent, that it declares
+
+
+def node_row(node: Obj) -> NodeRow:
+    spec, status = node.get("spec") or {}, node.get("status") or {}
+    allocatable = amounts(status.get("allocatable"))
+    return NodeRow(
+        name=name_of(node),
+        allocatable=allocatable,
+        allowed_pods=allocatable.pop(PODS, 0),
+        labels=labels_of(node),
+        taints=taints_of(node),
+        unschedulable=bool(spec.get("unschedulable")),
+        images={
+            name: min(int(image.get("sizeBytes") or 0), MOST)
+            for image in status.get("images") or ()
+            for name in image.get("names") or ()
+        },
+        features=frozenset(status.get("declaredFeatures") or ()),
+    )
+
+
+def pod_row(pod: Obj) -> PodRow:
+    spec = pod.get("spec") or {}
+    return PodRow(
+        uid=uid_of(pod),
+        key=key_of(pod),
+        priority=priority_of(pod),
+        gates=tuple(gate.get("name") or "" for gate in spec.get("schedulingGates") or ()),
+        may_preempt=spec.get("preemptionPolicy") != "Never",
+        shape=_shape(pod),
+        scheduler=scheduler_of(pod),
+        nominated=nominated_of(pod),
+    )
+
+
+def scheduler_of(pod: Obj) -> str:
+    return (pod.get("spec") or {}).get("schedulerName") or DEFAULT_SCHEDULER
+
+
+def priority_of(pod: Obj) -> int:
+    return int((pod.get("spec") or {}).get("priority") or 0)
+
+
+def node_of(pod: Obj) -> str:
+    return (pod.get("spec") or {}).get("nodeName") or ""
+
+
+def nominated_of(pod: Obj) -> str:
+    return (pod.get("status") or {}).get("nominatedNodeName") or ""
+
+
+def is_finished(pod: Obj) -> bool:
+    return (pod.get("status") or {}).get("phase") in FINISHED
+
+
+def without(row: PodRow, resources: Collection[str]) -> PodRow:
+    """The pod, were it to request none of these."""
+    usage = row.shape.usage
+    requests = tuple(pair for pair in usage.requests if pair[0] not in resources)
+    return replace(row, shape=replace(row.shape, usage=replace(usage, requests=requests)))
+
+
+def image_name(name: str) -> str:
+    """With its tag, as nodes report it."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _shape(pod: Obj) -> PodShape:
+    spec = pod.get("spec") or {}
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    return PodShape(
+        usage=usage_of(pod),
+        node_name=spec.get("nodeName") or "",
+        selector=selected(spec.get("nodeSelector") or {}),
+        required=None
+        if required is None
+        else tuple(term_of(term) for term in required.get("nodeSelectorTerms") or ()),
+        preferred=tuple(
+            (int(one["weight"]), term_of(one.get("preference") or {}))
+            for one in preferred
+            if one.get("weight")
+        ),
+        tolerations=tolerations_of(pod),
+        images=tuple(image_name(one.get("image") or "") for one in containers),
+        namespace=namespace_of(pod),
+        labels=tuple(sorted(labels_of(pod).items())),
+        demands=demands_of(pod),
+        claims=claims_of(pod),
+        owner=owner_of(pod),
+        devices=needs_of(pod),
+        disks=disks_of(pod),
+        features=features_of(spec),
+    )

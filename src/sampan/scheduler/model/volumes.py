@@ -1,0 +1,272 @@
+"""Claims, volumes and classes, as far as they bear on where a pod can run.
+
+Job: fold the objects of storage into values; what was promised to a pod and is not stored yet.
+Invariant: a volume that was promised to one claim is offered to no other.
+Owner: the scheduler's loop; rules read it.
+"""
+
+from collections.abc import Iterator
+
+from sampan.api.objects import (
+    Obj,
+    annotations_of,
+    is_deleted,
+    key_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
+from sampan.api.rules.storage import (
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    class_name_of,
+    waits_for_consumer,
+)
+from sampan.core.fast_dataclass import dataclass
+from sampan.scheduler.model.node_terms import Requirement, Term, term_of
+from sampan.scheduler.model.pod_terms import Selector, selector_of, selects
+from sampan.scheduler.model.requests import amounts
+
+ONLY_ONE_POD = "ReadWriteOncePod"
+ZONE_LABELS = (
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    key: str
+    uid: str
+    storage_class: str
+    modes: frozenset[str]
+    volume_mode: str
+    size: int
+    selector: Selector
+    volume: str  # the name of the bound one
+    bound: bool  # by both sides
+    lost: bool
+    deleted: bool
+    selected_node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    name: str
+    storage_class: str
+    modes: frozenset[str]
+    volume_mode: str
+    size: int
+    labels: tuple[tuple[str, str], ...]
+    terms: tuple[Term, ...] | None  # of nodes from where it can be reached; None: from all
+    claim: str  # key of the claim that it is for
+    claim_uid: str
+    available: bool
+    csi: tuple[str, str] | None  # driver, handle
+
+
+@dataclass(frozen=True, slots=True)
+class StorageClass:
+    name: str
+    waits: bool  # for its first consumer
+    provisions: bool
+    topologies: tuple[Term, ...]  # where it can provision; none: anywhere
+    provisioner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a driver reports of the storage that some nodes can reach."""
+
+    storage_class: str
+    nodes: Selector  # None: none can
+    most: int  # bytes that a volume may have now
+
+
+class Volumes:
+    def __init__(self) -> None:
+        self.claims: dict[str, Claim] = {}
+        self.volumes: dict[str, Volume] = {}
+        self.classes: dict[str, StorageClass] = {}
+        self.limits: dict[str, dict[str, int]] = {}  # node → driver → volumes
+        self.tracking: set[str] = set()  # drivers that report their capacity
+        self.capacities: dict[str, Capacity] = {}
+        self._promised: dict[str, str] = {}  # volume → claim, decided here
+
+    def put_claim(self, key: str, written: Obj | None) -> None:
+        if written is None:
+            self.claims.pop(key, None)
+        else:
+            self.claims[key] = claim_of(written)
+
+    def put_volume(self, name: str, written: Obj | None) -> None:
+        if written is None:
+            self.volumes.pop(name, None)
+            return
+        volume = self.volumes[name] = volume_of(written)
+        if volume.claim:
+            self._promised.pop(name, None)  # the API's word replaces ours
+
+    def put_class(self, name: str, written: Obj | None) -> None:
+        if written is None:
+            self.classes.pop(name, None)
+        else:
+            self.classes[name] = class_of(written)
+
+    def put_limits(self, node: str, written: Obj | None) -> None:
+        if written is None:
+            self.limits.pop(node, None)
+            return
+        drivers = (written.get("spec") or {}).get("drivers") or ()
+        self.limits[node] = {
+            one["name"]: int(one["allocatable"]["count"])
+            for one in drivers
+            if (one.get("allocatable") or {}).get("count") is not None
+        }
+
+    def put_driver(self, name: str, written: Obj | None) -> None:
+        self.tracking.discard(name)
+        if written is not None and (written.get("spec") or {}).get("storageCapacity"):
+            self.tracking.add(name)
+
+    def put_capacity(self, key: str, written: Obj | None) -> None:
+        if written is None:
+            self.capacities.pop(key, None)
+        else:
+            self.capacities[key] = capacity_of(written)
+
+    def promise(self, volume: str, claim: str) -> None:
+        self._promised[volume] = claim
+
+    def take_back(self, volume: str) -> None:
+        self._promised.pop(volume, None)
+
+    def is_bound(self, claim: Claim) -> bool:
+        return claim.bound and bool(claim.volume)
+
+    def offered_to(self, claim: Claim) -> list[Volume]:
+        """Free volumes that suit, the smallest first; one that names the claim before all."""
+        found = [one for one in self.volumes.values() if self._suits(one, claim)]
+        found.sort(key=lambda one: (one.claim != claim.key, one.size, one.name))
+        return found
+
+    def csi_of(self, claim_keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        """The drivers and handles behind claims; a claim that is not bound yet counts by itself."""
+        for key in claim_keys:
+            claim = self.claims.get(key)
+            if claim is None:
+                continue
+            volume = self.volumes.get(claim.volume)
+            if volume is not None:
+                if volume.csi is not None:
+                    yield volume.csi
+            elif not claim.volume and (wanted := self.classes.get(claim.storage_class)):
+                # As upstream: it will be one of its class's driver.
+                yield (wanted.provisioner, f"for the claim {key}")
+
+    def _suits(self, volume: Volume, claim: Claim) -> bool:
+        promised = self._promised.get(volume.name)
+        if promised is not None and promised != claim.key:
+            return False
+        if volume.claim:
+            if volume.claim != claim.key or volume.claim_uid not in ("", claim.uid):
+                return False
+        elif not volume.available or not (
+            claim.selector is None or selects(claim.selector, dict(volume.labels))
+        ):
+            return False
+        return (
+            volume.size >= claim.size
+            and volume.storage_class == claim.storage_class
+            and volume.volume_mode == claim.volume_mode
+            and claim.modes <= volume.modes
+        )
+
+
+def claim_of(written: Obj) -> Claim:
+    spec, status = written.get("spec") or {}, written.get("status") or {}
+    phase = status.get("phase") or "Pending"
+    return Claim(
+        key=key_of(written),
+        uid=uid_of(written),
+        storage_class=class_name_of(written),
+        modes=frozenset(spec.get("accessModes") or ()),
+        volume_mode=spec.get("volumeMode") or "Filesystem",
+        size=_size((spec.get("resources") or {}).get("requests")),
+        selector=selector_of(spec.get("selector")),
+        volume=spec.get("volumeName") or "",
+        bound=phase == "Bound",
+        lost=phase == "Lost",
+        deleted=is_deleted(written),
+        selected_node=annotations_of(written).get(SELECTED_NODE) or "",
+    )
+
+
+def volume_of(written: Obj) -> Volume:
+    spec = written.get("spec") or {}
+    reference = spec.get("claimRef") or {}
+    required = ((spec.get("nodeAffinity") or {}).get("required")) or None
+    csi = spec.get("csi")
+    return Volume(
+        name=name_of(written),
+        storage_class=class_name_of(written),
+        modes=frozenset(spec.get("accessModes") or ()),
+        volume_mode=spec.get("volumeMode") or "Filesystem",
+        size=_size(spec.get("capacity")),
+        labels=tuple(sorted(labels_of(written).items())),
+        terms=None
+        if required is None
+        else tuple(term_of(one) for one in required.get("nodeSelectorTerms") or ()),
+        claim=f"{reference.get('namespace')}/{reference.get('name')}" if reference else "",
+        claim_uid=reference.get("uid") or "",
+        available=(written.get("status") or {}).get("phase") in ("Available", None)
+        and not is_deleted(written),
+        csi=(csi.get("driver") or "", csi.get("volumeHandle") or "") if csi else None,
+    )
+
+
+def class_of(written: Obj) -> StorageClass:
+    return StorageClass(
+        name_of(written),
+        waits_for_consumer(written),
+        written.get("provisioner") not in (None, "", NO_PROVISIONER),
+        tuple(
+            Term(
+                tuple(
+                    Requirement(one["key"], "In", tuple(one.get("values") or ()))
+                    for one in topology.get("matchLabelExpressions") or ()
+                ),
+                (),
+            )
+            for topology in written.get("allowedTopologies") or ()
+        ),
+        written.get("provisioner") or "",
+    )
+
+
+def capacity_of(written: Obj) -> Capacity:
+    sizes = amounts({key: written.get(key) for key in ("capacity", "maximumVolumeSize")})
+    return Capacity(
+        written.get("storageClassName") or "",
+        selector_of(written.get("nodeTopology")),
+        sizes.get("maximumVolumeSize", sizes.get("capacity", -1)),
+    )
+
+
+def claims_of(pod: Obj) -> tuple[str, ...]:
+    """The keys of the claims that a pod mounts, its own ephemeral ones among them."""
+    namespace = namespace_of(pod)
+    found = []
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        if claim := volume.get("persistentVolumeClaim"):
+            found.append(f"{namespace}/{claim.get('claimName')}")
+        elif volume.get("ephemeral") is not None:
+            found.append(f"{namespace}/{name_of(pod)}-{volume.get('name')}")
+    return tuple(dict.fromkeys(found))
+
+
+def _size(written: Obj | None) -> int:
+    return amounts(written).get("storage", 0)

@@ -1,0 +1,149 @@
+"""Preemption carried out: a refused pod → a node that is being cleared for it, or why none is.
+
+Job: ask preempt.py (and the extenders) whom to remove, nominate the node, remove the victims in the
+    background.
+Invariant: a pod whose victims are being told is not asked about again.
+Owner: the scheduler's loop.
+"""
+
+import asyncio
+import random
+
+from sampan.api.errors import ApiError
+from sampan.api.objects import Obj, key_of
+from sampan.client.contract import Client
+from sampan.core.clock import Clock
+from sampan.core.log import get_logger
+from sampan.core.tasks import all_of
+from sampan.scheduler.binding.api_call_limiter import CALL_SECONDS, Calls
+from sampan.scheduler.binding.reports import Reports
+from sampan.scheduler.cache.cache_state import CacheState
+from sampan.scheduler.decision.decide import Refused
+from sampan.scheduler.decision.plugin_verdicts import ExtenderFailed
+from sampan.scheduler.extenders.extender_chain import Extenders
+from sampan.scheduler.metrics import Measures
+from sampan.scheduler.model.pod_and_node_info import PodRow
+from sampan.scheduler.model.pod_info import Resident, resident
+from sampan.scheduler.preemption.budgets import Budget, budget_of
+from sampan.scheduler.preemption.evict import evict, tell
+from sampan.scheduler.preemption.victims import (
+    NOT_HELPFUL,
+    WAITING,
+    Candidate,
+    Hopeless,
+    Preemptor,
+    best,
+    candidates,
+    not_eligible,
+    preempt,
+)
+from sampan.scheduler.profile import Profile
+from sampan.scheduler.queue.pending import Pending
+from sampan.scheduler.why.explain import nobody_to_preempt, not_preempted
+
+log = get_logger(__name__)
+
+
+class Preemption:
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        rng: random.Random,
+        cache: CacheState,
+        pending: Pending,
+        reports: Reports,
+        measures: Measures,
+        calls: Calls,
+        outside: Extenders,
+    ) -> None:
+        self._client, self._clock, self._rng = client, clock, rng
+        self._cache, self._pending, self._reports = cache, pending, reports
+        self._measures, self._calls, self._outside = measures, calls, outside
+        self._budgets: dict[str, Budget] = {}  # by namespace/name
+        self._evicting: set[str] = set()  # pods whose victims are being told
+
+    def budget_changed(self, old: Obj | None, new: Obj | None) -> None:
+        if new is not None:
+            self._budgets[key_of(new)] = budget_of(new)
+        elif old is not None:
+            self._budgets.pop(key_of(old), None)
+
+    async def make_room(
+        self, pod: Obj, row: PodRow, refused: Refused, profile: Profile
+    ) -> tuple[str | None, str]:
+        """The node that is being cleared (None: nothing changes; empty: none any more), and what
+        there is to say about it."""
+        nominations = self._pending.nominations
+        if not refused.all_nodes or not profile.preempts:
+            return None, ""
+        if row.uid in self._evicting:
+            return None, WAITING
+        if why_not := not_eligible(row, nominations, self._cache):
+            return None, why_not
+        if refused.beforehand or not self._cache.any_below(row.priority):
+            self._measures.preempted(0)
+            nominations.remove(row.uid)
+            return "", nobody_to_preempt(refused)
+        budgets = tuple(self._budgets.values())
+        asked = Preemptor(self._cache, profile, budgets, nominations)
+        try:
+            found = await self._found_victims(pod, row, asked)
+        except ExtenderFailed as error:
+            return None, f"{error}."
+        if isinstance(found, Hopeless):
+            self._measures.preempted(0)
+            nominations.remove(row.uid)
+            return "", not_preempted(refused.all_nodes, found.reasons)
+        self._clear(row, found)
+        return found.node, ""
+
+    async def _found_victims(self, pod: Obj, row: PodRow, asked: Preemptor) -> Candidate | Hopeless:
+        if not self._outside.weigh_victims_of(pod):
+            return preempt(row, asked, self._rng)
+        those = await self._outside.left_of(pod, candidates(row, asked, self._rng))
+        if not those:
+            return Hopeless(((NOT_HELPFUL, len(self._cache.columns)),))
+        return best(those, self._rng)
+
+    def _clear(self, row: PodRow, found: Candidate) -> None:
+        self._measures.preempted(len(found.victims))
+        log.info("room is made", pod=row.key, node=found.node, victims=len(found.victims))
+        nominations = self._pending.nominations
+        for one in nominations.on(found.node):
+            if one.priority < row.priority:
+                self._not_expected_any_more(one.uid)
+        nominations.put(resident(row), found.node)
+        self._evicting.add(row.uid)
+        self._calls.start("evict", self._evicted(row, found))
+
+    def nominate(self, row: PodRow, node: str) -> bool:
+        """A plugin makes room there; False where there is no such node."""
+        if self._cache.columns.row(node) is None:
+            log.warning("a plugin names a node that is not there", pod=row.key, node=node)
+            return False
+        self._pending.nominations.put(resident(row), node)
+        return True
+
+    def _not_expected_any_more(self, uid: str) -> None:
+        self._pending.nominations.remove(uid)
+        pod = self._pending.objects.get(uid)
+        if pod is not None:
+            self._reports.not_nominated(pod)
+            self._pending.activate(uid)
+
+    async def _evicted(self, row: PodRow, found: Candidate) -> None:
+        try:
+            going = [one for one in found.victims if not one.terminating]
+            await all_of(self._evict_one(one, row, found.node) for one in going)
+        except (ApiError, OSError) as error:
+            log.warning("room was not made", pod=row.key, node=found.node, error=error)
+            # As upstream: there may be no event to wait for, so the pod tries again.
+            self._pending.activate(row.uid)
+        finally:
+            self._evicting.discard(row.uid)
+
+    async def _evict_one(self, victim: Resident, row: PodRow, node: str) -> None:
+        async with asyncio.timeout(CALL_SECONDS):
+            if await evict(self._client, victim, row.scheduler, self._clock.now()):
+                tell(self._reports.events, victim, row.uid, node)

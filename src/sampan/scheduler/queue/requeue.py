@@ -1,0 +1,181 @@
+"""Which event may help which refused pod. Pure.
+
+Job: an event, a refused pod and the rules that refused it → is another attempt worth it?
+Invariant: an event after which the pod could be scheduled is never answered with no.
+"""
+
+from sampan.core.fast_dataclass import dataclass
+from sampan.scheduler.filters.dynamic_resources import DYNAMIC_RESOURCES
+from sampan.scheduler.filters.inter_pod_affinity import INTER_POD_AFFINITY
+from sampan.scheduler.filters.node_affinity import NODE_AFFINITY
+from sampan.scheduler.filters.node_declared_features import NODE_DECLARED_FEATURES
+from sampan.scheduler.filters.node_name import NODE_NAME
+from sampan.scheduler.filters.node_ports import NODE_PORTS, conflicts
+from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT
+from sampan.scheduler.filters.node_unschedulable import NODE_UNSCHEDULABLE
+from sampan.scheduler.filters.node_volume_limits import NODE_VOLUME_LIMITS
+from sampan.scheduler.filters.pod_topology_spread import POD_TOPOLOGY_SPREAD
+from sampan.scheduler.filters.taint_toleration import TAINT_TOLERATION
+from sampan.scheduler.filters.volume_binding import VOLUME_BINDING
+from sampan.scheduler.filters.volume_restrictions import VOLUME_RESTRICTIONS
+from sampan.scheduler.filters.volume_zone import VOLUME_ZONE
+from sampan.scheduler.model.node_terms import any_matches, holds
+from sampan.scheduler.model.pod_and_node_info import NodeRow, PodShape
+from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.tolerations import UNSCHEDULABLE, keeps_away, tolerated
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAdded:
+    node: NodeRow
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChanged:
+    old: NodeRow
+    new: NodeRow
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodGone:
+    """A pod on a node ended, was deleted, or is about to be replaced by a changed one."""
+
+    pod: Resident
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodPlaced:
+    """A pod on a node is new, or changed."""
+
+    pod: Resident
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceChanged:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class StorageChanged:
+    """A claim, a volume, a class or a node's limits."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesChanged:
+    """A claim to devices, a class of them or a slice."""
+
+    name: str
+
+
+Event = (
+    NodeAdded
+    | NodeChanged
+    | NodeGone
+    | PodGone
+    | PodPlaced
+    | NamespaceChanged
+    | StorageChanged
+    | DevicesChanged
+)
+
+_STORAGE = frozenset(
+    rule.name for rule in (VOLUME_BINDING, VOLUME_ZONE, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS)
+)
+_KNOWN = _STORAGE | {
+    rule.name
+    for rule in (
+        NODE_UNSCHEDULABLE, NODE_NAME, TAINT_TOLERATION, NODE_AFFINITY, NODE_PORTS,
+        NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY, NODE_DECLARED_FEATURES,
+        DYNAMIC_RESOURCES,
+    )
+}  # fmt: skip
+_SPREAD, _AFFINITY = POD_TOPOLOGY_SPREAD.name, INTER_POD_AFFINITY.name
+
+
+def may_help(event: Event, pod: PodShape, rules: frozenset[str]) -> bool:
+    if not rules:  # there was no node at all
+        return isinstance(event, NodeAdded)
+    if rules - _KNOWN:  # nobody says what helps a plugin
+        return True
+    match event:
+        case NodeAdded(node):
+            return _moves_domains(rules) or could_take(node, pod)
+        case NodeChanged(old, new):
+            if _moves_domains(rules) and (old.labels, old.taints) != (new.labels, new.taints):
+                return True
+            return could_take(new, pod) and _better(old, new)
+        case NodeGone():
+            return _moves_domains(rules)
+        case PodGone(gone):
+            return any(_frees(rule, gone, pod) for rule in rules)
+        case PodPlaced(placed):
+            return _AFFINITY in rules or (_SPREAD in rules and placed.namespace == pod.namespace)
+        case NamespaceChanged():
+            return _AFFINITY in rules or DYNAMIC_RESOURCES.name in rules
+        case StorageChanged():
+            return bool(rules & _STORAGE)
+        case DevicesChanged():
+            return DYNAMIC_RESOURCES.name in rules
+
+
+def could_take(node: NodeRow, pod: PodShape) -> bool:
+    """Whether the node would do, were it empty."""
+    if node.unschedulable and not tolerated(pod.tolerations, UNSCHEDULABLE):
+        return False
+    if pod.node_name and pod.node_name != node.name:
+        return False
+    if keeps_away(pod.tolerations, node.taints):
+        return False
+    if not all(holds(one, node.labels.get(one.key)) for one in pod.selector):
+        return False
+    if pod.required is not None and not any_matches(pod.required, node.name, node.labels):
+        return False
+    return node.allowed_pods > 0 and all(
+        amount <= node.allocatable.get(name, 0) for name, amount in pod.usage.requests
+    )
+
+
+def _moves_domains(rules: frozenset[str]) -> bool:
+    """A node that comes, goes or is relabelled changes what is near and what is level, also for
+    the other nodes."""
+    return _SPREAD in rules or _AFFINITY in rules
+
+
+def _better(old: NodeRow, new: NodeRow) -> bool:
+    """Whether anything changed for which a filter may now let pass what it refused before."""
+    return (
+        old.unschedulable != new.unschedulable
+        or old.taints != new.taints
+        or old.labels != new.labels
+        or old.features != new.features
+        or new.allowed_pods > old.allowed_pods
+        or any(amount > old.allocatable.get(name, 0) for name, amount in new.allocatable.items())
+    )
+
+
+def _frees(rule: str, gone: Resident, pod: PodShape) -> bool:
+    if rule == NODE_RESOURCES_FIT.name:
+        return True  # if nothing else, one pod less counts against the node's limit of pods
+    if rule == NODE_PORTS.name:
+        return any(
+            (freed.protocol, freed.port) == (wanted.protocol, wanted.port)
+            and conflicts(wanted.address, {freed.address: 1})
+            for freed in gone.usage.ports
+            for wanted in pod.usage.ports
+        )
+    if rule == _SPREAD:
+        return gone.namespace == pod.namespace
+    if rule in _STORAGE:
+        return bool(gone.claims or gone.disks)
+    # Affinity too: the last of a kind that goes makes room for the first of its kind. The other
+    # rules look at the node alone.
+    return rule == _AFFINITY

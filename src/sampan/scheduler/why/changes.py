@@ -1,0 +1,136 @@
+"""The smallest changes that would let a pod fit. Pure.
+
+Job: a refused pod and the nodes as they are → changes to the pod, one at a time, each with the
+    number of nodes that it opens.
+Invariant: a change that is named was tried: with it, and it alone, so many nodes pass all rules.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from sampan.core.fast_dataclass import dataclass
+from sampan.scheduler.cache.snapshot import Snapshot
+from sampan.scheduler.decision.decide import filtered, refused_beforehand
+from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_terms import NO_DEMANDS
+from sampan.scheduler.model.requests import CPU
+from sampan.scheduler.model.tolerations import NO_EXECUTE, NO_SCHEDULE, Toleration
+from sampan.scheduler.profile import Profile
+
+MOST_CHANGES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    text: str
+    nodes: int  # that would do
+
+
+def changes(pod: PodShape, nodes: Snapshot, profile: Profile) -> list[Change]:
+    if not len(nodes) or refused_beforehand(pod, nodes, profile) is not None:
+        return []
+    found: list[Change] = []
+    for text, other in (
+        *_smaller(pod, nodes, profile),
+        *_more_tolerant(pod, nodes),
+        *_less_choosy(pod),
+    ):
+        count = _fitting(other, nodes, profile)
+        if count:
+            found.append(Change(text, count))
+    found.sort(key=lambda one: -one.nodes)
+    return found[:MOST_CHANGES]
+
+
+def amount_text(name: str, amount: int) -> str:
+    if name == CPU:
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    for unit, size in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
+        if amount and amount % size == 0:
+            return f"{amount // size}{unit}"
+    return str(amount)
+
+
+def _smaller(pod: PodShape, nodes: Snapshot, profile: Profile) -> list[tuple[str, PodShape]]:
+    """One request lowered to what the roomiest node has left, where nothing else is in the way."""
+    found = []
+    for name, wanted in pod.usage.requests:
+        without = _requesting(pod, name, None)
+        feasible, _ = filtered(without, nodes, profile)
+        allocatable = nodes.allocatable.get(name)
+        if not feasible.any() or allocatable is None:
+            continue
+        left = int((allocatable - nodes.requested[name])[feasible].max())
+        left = _rounded(name, left)
+        if 0 < left < wanted:
+            text = f"lower {name} request to {amount_text(name, left)}"
+            found.append((text, _requesting(pod, name, left)))
+        elif left <= 0:
+            found.append((f"request no {name}", without))
+    return found
+
+
+def _more_tolerant(pod: PodShape, nodes: Snapshot) -> list[tuple[str, PodShape]]:
+    found = {}
+    for taints in nodes.taint_sets.values():
+        keeping = [
+            one
+            for one in taints
+            if one.effect in (NO_SCHEDULE, NO_EXECUTE)
+            and not any(toleration.tolerates(one) for toleration in pod.tolerations)
+        ]
+        if keeping:
+            names = [f"{one.key}={one.value}" if one.value else one.key for one in keeping]
+            more = tuple(Toleration(one.key, "Equal", one.value, one.effect) for one in keeping)
+            tolerant = replace(pod, tolerations=(*pod.tolerations, *more))
+            found[f"tolerate {', '.join(sorted(names))}"] = tolerant
+    return list(found.items())
+
+
+def _less_choosy(pod: PodShape) -> list[tuple[str, PodShape]]:
+    found: list[tuple[str, PodShape]] = []
+    for at, one in enumerate(pod.selector):
+        rest = (*pod.selector[:at], *pod.selector[at + 1 :])
+        text = f"drop {one.key}={','.join(one.values)} from nodeSelector"
+        found.append((text, replace(pod, selector=rest)))
+    if pod.required is not None:
+        found.append(("drop the required node affinity", replace(pod, required=None)))
+    if pod.usage.ports:
+        ports = ", ".join(str(one.port) for one in pod.usage.ports)
+        found.append(
+            (f"give up host port {ports}", replace(pod, usage=replace(pod.usage, ports=())))
+        )
+    demands = pod.demands
+    if demands.affinity:
+        found.append(("drop the required pod affinity", _asking(pod, affinity=())))
+    if demands.anti_affinity:
+        found.append(("drop the required pod anti-affinity", _asking(pod, anti_affinity=())))
+    if any(one.hard for one in demands.spread):
+        soft = tuple(replace(one, hard=False) for one in demands.spread)
+        found.append(("spread with ScheduleAnyway", _asking(pod, spread=soft)))
+    if demands != NO_DEMANDS and len(found) > 1:
+        found.append(("ask nothing of other pods", replace(pod, demands=NO_DEMANDS)))
+    return found
+
+
+def _asking(pod: PodShape, **less: object) -> PodShape:
+    return replace(pod, demands=replace(pod.demands, **less))  # type: ignore[arg-type]  # fields of PodDemands
+
+
+def _requesting(pod: PodShape, name: str, amount: int | None) -> PodShape:
+    requests = tuple(
+        (one, before if one != name else amount)
+        for one, before in pod.usage.requests
+        if one != name or amount is not None
+    )
+    return replace(pod, usage=replace(pod.usage, requests=requests))  # type: ignore[arg-type]  # no None is left
+
+
+def _rounded(name: str, amount: int) -> int:
+    step = 100 if name == CPU else 2**20 if amount > 2**24 else 1
+    return amount // step * step or amount
+
+
+def _fitting(pod: PodShape, nodes: Snapshot, profile: Profile) -> int:
+    return int(np.count_nonzero(filtered(pod, nodes, profile)[0]))

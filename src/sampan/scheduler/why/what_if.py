@@ -1,0 +1,184 @@
+"""Questions to a cluster, answered beside it: why is this pod pending, where would these pods go?
+
+Job: the objects of a cluster → the scheduler's own cache; decisions on it that nobody carries out.
+Invariant: nothing is written to the cluster.
+"""
+
+import random
+from collections.abc import Iterable, Mapping
+
+from sampan.api.errors import Forbidden, NotFound
+from sampan.api.objects import Obj, copy_of, key_of, labels_of, name_of, uid_of
+from sampan.api.resources import (
+    CSI_DRIVERS,
+    CSI_NODES,
+    CSI_STORAGE_CAPACITIES,
+    DEVICE_CLASSES,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    SERVICES,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    Resource,
+)
+from sampan.client.contract import Client
+from sampan.core.fast_dataclass import dataclass
+from sampan.scheduler.cache.cache_state import CacheState
+from sampan.scheduler.decision.batch import Batches
+from sampan.scheduler.decision.decide import Chosen, Decision
+from sampan.scheduler.decision.decision_records import best_of, refusing
+from sampan.scheduler.model.pod_and_node_info import is_finished, node_of, node_row, pod_row
+from sampan.scheduler.model.pod_info import resident, resident_of
+from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
+from sampan.scheduler.why.changes import Change, changes
+from sampan.scheduler.why.explain import message
+
+NEEDED: tuple[Resource, ...] = (
+    NAMESPACES, NODES, PODS, PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES,
+    CSI_NODES, CSI_DRIVERS, CSI_STORAGE_CAPACITIES, SERVICES, REPLICATION_CONTROLLERS, REPLICA_SETS,
+    STATEFUL_SETS, DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    decision: Decision
+    message: str  # upstream's, where the pod is refused
+    refused: Mapping[str, tuple[str, ...]]  # rule → nodes
+    best: tuple[tuple[str, int, Mapping[str, int]], ...]  # node, points, by rule
+    changes: list[Change]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    pod: Obj
+    decision: Decision
+    message: str
+
+
+async def fetched(client: Client) -> list[Obj]:
+    """Everything of a live cluster that bears on scheduling."""
+    found: list[Obj] = []
+    for resource in NEEDED:
+        try:
+            listed = (await client.list(resource)).items
+        except (NotFound, Forbidden):
+            if resource in (NODES, PODS):
+                raise
+            continue  # an older cluster has no such kind, or the user may not see it
+        found += [{"kind": resource.kind, **one} for one in listed]
+    return found
+
+
+def cache_of(objects: Iterable[Obj], *, without: str = "") -> CacheState:
+    """`without`: the uid of a pod that is not to count."""
+    cache = CacheState()
+    volumes, workloads = cache.columns.volumes, cache.columns.workloads
+    allocation = cache.columns.devices
+    for one in objects:
+        match one.get("kind"):
+            case "Namespace":
+                cache.put_namespace(name_of(one), labels_of(one))
+            case "Node":
+                cache.put_node(node_row(one))
+            case "Pod" if node_of(one) and not is_finished(one):
+                uid = uid_of(one) or key_of(one)
+                if uid != without:
+                    cache.put_pod(uid, node_of(one), resident_of(one))
+            case "PersistentVolume":
+                volumes.put_volume(name_of(one), one)
+            case "PersistentVolumeClaim":
+                volumes.put_claim(key_of(one), one)
+            case "StorageClass":
+                volumes.put_class(name_of(one), one)
+            case "CSINode":
+                volumes.put_limits(name_of(one), one)
+            case "CSIDriver":
+                volumes.put_driver(name_of(one), one)
+            case "CSIStorageCapacity":
+                volumes.put_capacity(key_of(one), one)
+            case "DeviceClass":
+                allocation.devices.put_class(name_of(one), one)
+            case "ResourceClaim":
+                allocation.devices.put_claim(key_of(one), one)
+            case "ResourceSlice":
+                allocation.put_slice(name_of(one), one)
+            case "Service":
+                workloads.put_service(key_of(one), one)
+            case "ReplicationController" | "ReplicaSet" | "StatefulSet" as kind:
+                workloads.put_controller(kind, key_of(one), one)
+            case _:
+                pass
+    return cache
+
+
+def explained(pod: Obj, objects: Iterable[Obj], profile: Profile = DEFAULT_PROFILE) -> Explained:
+    """Of a pod that waits, or, were it to be placed anew, of one that has a node."""
+    cache = cache_of(objects, without=uid_of(pod) or key_of(pod))
+    unplaced = {**pod, "spec": {**pod["spec"], "nodeName": ""}}
+    row, nodes = pod_row(unplaced), cache.snapshot()
+    decision = Batches(cache.columns, profile).decide(row.shape, random.Random(0))
+    refused = not isinstance(decision, Chosen)
+    return Explained(
+        decision,
+        message(decision) if not isinstance(decision, Chosen) else "",
+        refusing(row, nodes, profile),
+        best_of(row, nodes, profile),
+        changes(row.shape, nodes, profile) if refused else [],
+    )
+
+
+def dry_run(
+    pods: Iterable[Obj],
+    objects: Iterable[Obj],
+    rng: random.Random,
+    profile: Profile = DEFAULT_PROFILE,
+) -> list[Placed]:
+    """One after the other, the most important first, each counted for the next."""
+    cache = cache_of(objects)
+    batches = Batches(cache.columns, profile)
+    rows = [(pod, pod_row(pod)) for pod in pods]
+    rows.sort(key=lambda one: -one[1].priority)
+    found = []
+    for number, (pod, row) in enumerate(rows):
+        decision = batches.decide(row.shape, rng)
+        if isinstance(decision, Chosen):
+            cache.assume(f"dry-run-{number}", decision.node, resident(row))
+            found.append(Placed(pod, decision, ""))
+        else:
+            found.append(Placed(pod, decision, message(decision)))
+    return found
+
+
+def pods_in(objects: Iterable[Obj], namespace: str) -> list[Obj]:
+    """The pods that manifests would make: pods, and those of templates, as many as asked for."""
+    found: list[Obj] = []
+    for one in objects:
+        if one.get("kind") == "List":
+            found += pods_in(one.get("items") or (), namespace)
+        elif one.get("kind") == "Pod":
+            made = copy_of(one)
+            made.setdefault("metadata", {}).setdefault("namespace", namespace)
+            found.append(made)
+        elif (template := (one.get("spec") or {}).get("template")) is not None:
+            found += _copies(one, template, namespace)
+    return found
+
+
+def _copies(owner: Obj, template: Obj, namespace: str) -> list[Obj]:
+    spec, made = owner["spec"], []
+    count = spec.get("parallelism" if owner.get("kind") == "Job" else "replicas")
+    for number in range(1 if count is None else int(count)):
+        pod = copy_of(template)
+        meta = pod.setdefault("metadata", {})
+        meta["name"] = f"{name_of(owner)}-{number}"
+        meta["namespace"] = (owner.get("metadata") or {}).get("namespace") or namespace
+        made.append({"apiVersion": "v1", "kind": "Pod", **pod})
+    return made

@@ -1,0 +1,79 @@
+"""A real containerd for one test: its own directories, network and processes, gone afterwards.
+
+Job: `async with private_runtime(directory) as node`, with the pause image on board.
+"""
+
+import platform
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from sampan.core.clock import Clock, SystemClock
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.containerd import process
+from sampan.kubelet.containerd.config import what_is_missing
+from sampan.kubelet.containerd.pause_image import architecture, ensure_pause_image
+from sampan.kubelet.images.archive import import_archive
+from sampan.kubelet.runtime.cri_runtime import CriRuntime
+from sampan.network import cni
+
+CONNECT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateNode:
+    runtime: CriRuntime
+    daemon: process.PrivateContainerd
+    network: cni.PodNetwork
+    data_dir: Path
+    clock: Clock
+
+    async def import_image(self, archive: bytes) -> list[str]:
+        file = self.data_dir / "image.tar"
+        file.write_bytes(archive)
+        names = await import_archive(self.daemon.socket_path, file)
+        deadline = self.clock.monotonic() + CONNECT_SECONDS
+        for name in names:
+            # CRI hears of it by an event, some milliseconds later.
+            while await self.runtime.image(name) is None:
+                assert self.clock.monotonic() < deadline, f"{name} does not appear"
+                await self.clock.sleep(0.005)
+        return names
+
+
+def why_not() -> str:
+    """Why no containerd can be started here; empty when one can."""
+    return ", ".join(what_is_missing({}, cni.plugin_directory()))
+
+
+def daemon_for(data_dir: Path, clock: Clock) -> process.PrivateContainerd:
+    plugins = cni.plugin_directory()
+    assert plugins is not None, "the CNI plugins are not installed"
+    return process.PrivateContainerd(
+        data_dir,
+        cni_conf_dir=cni.conf_directory(data_dir),
+        cni_bin_dir=plugins,
+        environment={},
+        clock=clock,
+    )
+
+
+@asynccontextmanager
+async def private_runtime(data_dir: Path) -> AsyncIterator[PrivateNode]:
+    assert architecture(platform.machine())
+    clock = SystemClock()
+    network = cni.set_up(data_dir)
+    daemon = daemon_for(data_dir, clock)
+    try:
+        await daemon.start()
+        runtime = CriRuntime(daemon.socket_path, clock)
+        try:
+            await runtime.connect(CONNECT_SECONDS)
+            await ensure_pause_image(runtime, daemon.socket_path, data_dir, clock)
+            yield PrivateNode(runtime, daemon, network, data_dir, clock)
+        finally:
+            await runtime.close()
+            await daemon.stop()
+    finally:
+        await process.reset(data_dir, environment={}, clock=clock)
+        cni.tear_down(data_dir)

@@ -1,0 +1,82 @@
+"""RFC 6902, with the original's liberties."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sampan.api.errors import BadRequest, Invalid, RequestEntityTooLarge
+from sampan.api.objects import copy_of
+from sampan.api.patch.json_patch import json_patch
+
+DOCUMENT = {"a": {"b": [1, 2, 3]}, "c/d": 1, "e~f": None}
+
+
+@pytest.mark.parametrize(
+    ("operation", "result"),
+    [
+        ({"op": "add", "path": "/x", "value": {"y": 1}}, {**DOCUMENT, "x": {"y": 1}}),
+        ({"op": "add", "path": "/a/b/1", "value": 9}, {**DOCUMENT, "a": {"b": [1, 9, 2, 3]}}),
+        ({"op": "add", "path": "/a/b/-", "value": 9}, {**DOCUMENT, "a": {"b": [1, 2, 3, 9]}}),
+        ({"op": "add", "path": "/a/b/3", "value": 9}, {**DOCUMENT, "a": {"b": [1, 2, 3, 9]}}),
+        ({"op": "add", "path": "/a", "value": 1}, {**DOCUMENT, "a": 1}),
+        ({"op": "add", "path": "", "value": {}}, {}),
+        ({"op": "remove", "path": "/a/b/0"}, {**DOCUMENT, "a": {"b": [2, 3]}}),
+        ({"op": "remove", "path": "/a/b/-1"}, {**DOCUMENT, "a": {"b": [1, 2]}}),
+        ({"op": "remove", "path": "/c~1d"}, {"a": {"b": [1, 2, 3]}, "e~f": None}),
+        ({"op": "replace", "path": "/e~0f", "value": 5}, {**DOCUMENT, "e~f": 5}),
+        ({"op": "replace", "path": "/a/b/2", "value": 5}, {**DOCUMENT, "a": {"b": [1, 2, 5]}}),
+        ({"op": "move", "from": "/a/b/0", "path": "/x"},
+         {**DOCUMENT, "a": {"b": [2, 3]}, "x": 1}),
+        ({"op": "copy", "from": "/a", "path": "/x"}, {**DOCUMENT, "x": {"b": [1, 2, 3]}}),
+        ({"op": "test", "path": "/a/b", "value": [1, 2, 3]}, DOCUMENT),
+        ({"op": "test", "path": "/nowhere", "value": None}, DOCUMENT),
+    ],
+)  # fmt: skip
+def test_every_operation_does_its_work(operation, result):
+    """[A7]"""
+    before = copy_of(DOCUMENT)
+    assert json_patch(DOCUMENT, [operation]) == result
+    assert before == DOCUMENT
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "add", "path": "/x/y", "value": 1},
+        {"op": "add", "path": "/a/b/4", "value": 1},
+        {"op": "add", "path": "/a/b/01", "value": 1},
+        {"op": "add", "path": "/x"},
+        {"op": "remove", "path": "/x"},
+        {"op": "remove", "path": "/c~1d/x"},
+        {"op": "replace", "path": "/x", "value": 1},
+        {"op": "replace", "path": "/a/b/-", "value": 1},
+        {"op": "move", "from": "/a", "path": "/a/x"},
+        {"op": "copy", "from": "/x", "path": "/y"},
+        {"op": "copy", "path": "/y"},
+        {"op": "test", "path": "/a/b/0", "value": True},
+        {"op": "test", "path": "/a", "value": {"b": [1, 2]}},
+        {"op": "paint", "path": "/a"},
+        {"op": "add", "path": "a", "value": 1},
+    ],
+)
+def test_what_does_not_apply_is_invalid(operation):
+    with pytest.raises(Invalid) as caught:
+        json_patch(DOCUMENT, [operation])
+    assert caught.value.message == (
+        "the server rejected our request due to an error in our request"
+    )
+
+
+def test_what_is_no_patch_is_a_bad_request():
+    with pytest.raises(BadRequest):
+        json_patch({}, {"op": "add"})
+    with pytest.raises(RequestEntityTooLarge):
+        json_patch({}, [{"op": "test", "path": ""}] * 10_001)
+
+
+@given(st.lists(st.integers(), max_size=6), st.data())
+def test_an_item_that_was_added_is_removed_again(items, data):
+    at = data.draw(st.integers(0, len(items)))
+    added = [{"op": "add", "path": f"/items/{at}", "value": "new"}]
+    removed = [{"op": "remove", "path": f"/items/{at}"}]
+    assert json_patch({"items": items}, added + removed) == {"items": items}

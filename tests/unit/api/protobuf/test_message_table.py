@@ -1,0 +1,20 @@
+"""The tables of messages, read."""
+
+from sampan.api.protobuf.message_table import inlined, load_messages, marked, own_tokens
+
+CORE = "io.k8s.api.core.v1."
+
+
+def test_fields_are_numbered_and_gaps_are_kept():
+    messages = load_messages()
+    assert messages[CORE + "LocalObjectReference"] == {1: "name"}
+    projection = {1: "*LocalObjectReference", 2: "items", 4: "optional!"}
+    assert messages[CORE + "ConfigMapProjection"] == projection
+
+
+def test_inlined_messages_lend_their_fields():
+    messages = load_messages()
+    message = CORE + "ConfigMapKeySelector"
+    assert inlined(message, "*LocalObjectReference") == CORE + "LocalObjectReference"
+    assert list(own_tokens(messages, message)) == ["name", "key!", "optional!"]
+    assert marked(messages, message) == {"key", "optional"}

@@ -1,0 +1,199 @@
+"""Types from the published definitions, and objects checked against them."""
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sampan.api.errors import BadRequest
+from sampan.api.objects import copy_of
+from sampan.api.resources import RESOURCES
+from sampan.api.schema.published import Schema, strict_error
+
+SCHEMA = Schema.load()
+
+
+def pod(**spec):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+
+
+def refusal(obj, api_version="v1", kind="Pod"):
+    with pytest.raises(BadRequest) as caught:
+        SCHEMA.check(api_version, kind, obj)
+    return caught.value.message
+
+
+def test_every_kind_of_the_table_has_a_definition():
+    """[A5] ComponentStatus and Binding too."""
+    missing = [
+        (row.api_version, row.kind)
+        for row in RESOURCES
+        if SCHEMA.type_of(row.api_version, row.kind) is None
+    ]
+    assert missing == []
+
+
+def test_fields_say_how_lists_merge():
+    spec = SCHEMA.fields_of("io.k8s.api.core.v1.ServiceSpec")["ports"]
+    assert (spec.shape, spec.list_type, spec.map_keys) == ("list", "map", ("port", "protocol"))
+    assert (spec.merge_key, spec.strategies) == ("port", ("merge",))
+    volumes = SCHEMA.fields_of("io.k8s.api.core.v1.PodSpec")["volumes"]
+    assert volumes.strategies == ("merge", "retainKeys")
+    kind = SCHEMA.type_of("apps/v1", "Deployment")
+    strategy = SCHEMA.field(SCHEMA.field(kind, "spec"), "strategy")
+    assert strategy.strategies == ("retainKeys",)
+    assert SCHEMA.field(strategy, "nothing") is None
+
+
+def test_unknown_fields_are_dropped_and_named():
+    """[A4]"""
+    given_pod = pod(containers=[{"name": "a", "imagee": 1}], foo={"x": 1}, Containers=[])
+    before = copy_of(given_pod)
+    checked = SCHEMA.check("v1", "Pod", given_pod)
+    assert checked.obj == pod(containers=[{"name": "a"}])
+    assert checked.unknown == [
+        'unknown field "spec.containers[0].imagee"',
+        'unknown field "spec.foo"',
+        'unknown field "spec.Containers"',
+    ]
+    assert given_pod == before
+
+
+def test_nulls_are_dropped_from_objects_and_become_zeros_in_lists_and_maps():
+    obj = pod(containers=[None], nodeName=None)
+    obj["metadata"] = {"creationTimestamp": None, "labels": {"a": None}}
+    assert SCHEMA.check("v1", "Pod", obj).obj == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"labels": {"a": ""}},
+        "spec": {"containers": [{}]},
+    }
+
+
+def test_quantities_and_times_get_their_one_spelling():
+    resources = {"limits": {"cpu": 1, "memory": "1024Mi"}, "requests": {"cpu": 0.5}}
+    obj = pod(containers=[{"resources": resources}])
+    obj["metadata"]["creationTimestamp"] = "2026-01-02T03:04:05.678+02:00"
+    checked = SCHEMA.check("v1", "Pod", obj).obj
+    assert checked["spec"]["containers"][0]["resources"] == {
+        "limits": {"cpu": "1", "memory": "1Gi"},
+        "requests": {"cpu": "500m"},
+    }
+    assert checked["metadata"]["creationTimestamp"] == "2026-01-02T01:04:05Z"
+    lease = {"spec": {"renewTime": "2026-01-02T03:04:05Z"}}
+    checked = SCHEMA.check("coordination.k8s.io/v1", "Lease", lease).obj
+    assert checked["spec"]["renewTime"] == "2026-01-02T03:04:05.000000Z"
+
+
+def test_bytes_are_base64_without_line_ends():
+    assert (
+        SCHEMA.check("v1", "Secret", {"data": {"a": "YWJj\nZA=="}}).obj["data"]["a"] == "YWJjZA=="
+    )
+    assert refusal({"data": {"a": "a*b"}}, kind="Secret") == (
+        'Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte 1'
+    )
+
+
+@pytest.mark.parametrize(
+    ("obj", "why"),
+    [
+        (pod(containers=[{"image": 3}]),
+         "number into Go struct field Container.spec.containers.image of type string"),
+        (pod(containers={}),
+         "object into Go struct field PodSpec.spec.containers of type []v1.Container"),
+        (pod(containers=["x"]),
+         "string into Go struct field PodSpec.spec.containers of type v1.Container"),
+        (pod(activeDeadlineSeconds=1.5),
+         "number 1.5 into Go struct field PodSpec.spec.activeDeadlineSeconds of type int64"),
+        (pod(priority=2**31),
+         "number 2147483648 into Go struct field PodSpec.spec.priority of type int32"),
+        (pod(priority=True), "bool into Go struct field PodSpec.spec.priority of type int32"),
+        (pod(hostNetwork="yes"),
+         "string into Go struct field PodSpec.spec.hostNetwork of type bool"),
+        ({"metadata": {"labels": {"a": 1}}},
+         "number into Go struct field ObjectMeta.metadata.labels of type string"),
+        ({"metadata": {"labels": "a"}},
+         "string into Go struct field ObjectMeta.metadata.labels of type map[string]string"),
+        ({"spec": []}, "array into Go struct field Pod.spec of type v1.PodSpec"),
+        ([], "array into Go value of type v1.Pod"),
+    ],
+)  # fmt: skip
+def test_a_wrong_type_is_refused_in_upstreams_words(obj, why):
+    """[A4]"""
+    wording = 'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal '
+    assert refusal(obj) == wording + why
+
+
+def test_self_decoding_types_word_their_own_refusals():
+    port = {"readinessProbe": {"httpGet": {"port": True}}}
+    assert refusal(pod(containers=[port])).endswith(
+        ": json: cannot unmarshal bool into Go value of type int32"
+    )
+    limits = {"resources": {"limits": {"cpu": "a lot"}}}
+    assert "quantities must match the regular expression" in refusal(pod(containers=[limits]))
+    assert 'parsing time "2020" as "2006-01-02T15:04:05Z07:00"' in refusal(
+        {"metadata": {"creationTimestamp": "2020"}}
+    )
+
+
+def test_ports_may_be_numbers_or_names():
+    for port in (80, "http"):
+        obj = pod(containers=[{"livenessProbe": {"tcpSocket": {"port": port}}}])
+        assert SCHEMA.check("v1", "Pod", obj).obj == obj
+
+
+def test_free_form_parts_pass_as_they_are():
+    schema = {"properties": {"x": {"items": {"type": "object"}, "default": {"anything": [None]}}}}
+    obj = {"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}}
+    checked = SCHEMA.check("apiextensions.k8s.io/v1", "CustomResourceDefinition", obj)
+    assert checked.obj == obj
+    assert checked.unknown == []
+
+
+def test_an_object_that_is_nested_beyond_measure_is_refused():
+    deep = {"type": "object"}
+    for _ in range(sys.getrecursionlimit()):
+        deep = {"items": deep}
+    obj = {"spec": {"versions": [{"schema": {"openAPIV3Schema": deep}}]}}
+    why = refusal(obj, "apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    assert why.endswith(": exceeded max depth")
+
+
+def test_a_strict_refusal_lists_every_problem():
+    error = strict_error("apps/v1", "Deployment", ['unknown field "a"', 'duplicate field "b"'])
+    assert error.code == 400
+    assert error.message == (
+        'Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: '
+        'unknown field "a", duplicate field "b"'
+    )
+
+
+def test_prose_is_there_for_explain():
+    found = SCHEMA.explanation("io.k8s.api.core.v1.Container")
+    assert found.text.startswith("A single application container")
+    assert "image" in found.fields
+
+
+KEYS = st.sampled_from(
+    ["metadata", "spec", "containers", "name", "labels", "image", "status", "x", "replicas", "env",
+     "template", "resources", "limits", "value", "creationTimestamp", "data"]
+)  # fmt: skip
+LEAVES = st.none() | st.booleans() | st.integers() | st.sampled_from(["", "1", "1Gi", "YQ=="])
+TREES = st.recursive(
+    LEAVES,
+    lambda inner: st.dictionaries(KEYS, inner, max_size=4) | st.lists(inner, max_size=3),
+    max_leaves=20,
+)
+
+
+@given(st.sampled_from([("v1", "Pod"), ("apps/v1", "Deployment"), ("v1", "Secret")]), TREES)
+def test_what_was_decoded_decodes_to_itself(kind, tree):
+    """The decoder's invariant, for whatever is accepted at all."""
+    try:
+        once = SCHEMA.check(*kind, tree)
+    except BadRequest:
+        return
+    again = SCHEMA.check(*kind, once.obj)
+    assert again.obj == once.obj
+    assert again.unknown == []

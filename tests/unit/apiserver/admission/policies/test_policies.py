@@ -1,0 +1,69 @@
+"""Which policies are in force, and how often they are compiled."""
+
+import pytest
+
+from sampan.api.cel.policies import compile_validating
+from sampan.api.resources import VALIDATING_ADMISSION_POLICIES, VALIDATING_POLICY_BINDINGS
+from sampan.apiserver.admission.policies.policies import Policies, unknown_kind
+
+
+class Objects:
+    """As much of a registry as policies are read from."""
+
+    def __init__(self):
+        self.of = {VALIDATING_ADMISSION_POLICIES: [], VALIDATING_POLICY_BINDINGS: []}
+
+    def find_all(self, resource):
+        return self.of[resource]
+
+
+def policy(name, text="true"):
+    return {"metadata": {"name": name}, "spec": {"validations": [{"expression": text}]}}
+
+
+def binding(name, of):
+    return {"metadata": {"name": name}, "spec": {"policyName": of}}
+
+
+def test_a_policy_is_compiled_once_and_again_only_when_it_is_another_one():
+    """[A3]"""
+    objects, compiled = Objects(), []
+
+    def compile_(spec):
+        compiled.append(spec["validations"][0]["expression"])
+        return compile_validating(spec)
+
+    policies = Policies(
+        objects, VALIDATING_ADMISSION_POLICIES, VALIDATING_POLICY_BINDINGS, compile_
+    )
+    objects.of[VALIDATING_ADMISSION_POLICIES] = [policy("b"), policy("a", "1 == 1"), policy("c")]
+    objects.of[VALIDATING_POLICY_BINDINGS] = [binding("x", "b"), binding("y", "a")]
+    assert [one.name for one in policies.bound()] == ["a", "b"]
+    assert policies.bound() is policies.bound()
+    assert sorted(compiled) == ["1 == 1", "true"]
+    objects.of[VALIDATING_POLICY_BINDINGS].append(binding("w", "b"))
+    policies.changed()
+    assert [[one["metadata"]["name"] for one in each.bindings] for each in policies.bound()] == [
+        ["y"],
+        ["w", "x"],
+    ]
+    assert len(compiled) == 2
+    objects.of[VALIDATING_ADMISSION_POLICIES][0] = policy("b", "2 == 2")
+    policies.changed()
+    policies.bound()
+    assert compiled[2:] == ["2 == 2"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "complaint"),
+    [
+        (None, ""),
+        ({"apiVersion": "v1", "kind": "ConfigMap"}, ""),
+        (
+            {"apiVersion": "v1", "kind": "Nothing"},
+            "failed to find resource referenced by paramKind: '/v1, Kind=Nothing'",
+        ),
+    ],
+)
+def test_parameters_of_no_known_kind_are_complained_about(kind, complaint):
+    assert unknown_kind({} if kind is None else {"paramKind": kind}) == complaint

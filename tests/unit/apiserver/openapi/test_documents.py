@@ -1,0 +1,72 @@
+"""Documents of both versions."""
+
+import re
+
+import orjson
+import pytest
+
+from sampan.api.resources import DEPLOYMENTS, PODS
+from sampan.api.schema.published import Schema
+from sampan.apiserver.openapi.documents import document_v2, document_v3
+
+SCHEMA = Schema.load()
+PROSE = {"io.k8s.api.core.v1.Pod": ["A pod.", {"spec": "What it wants."}]}
+V2 = document_v2(SCHEMA, [PODS, DEPLOYMENTS], PROSE)
+V3 = document_v3(SCHEMA, [PODS], PROSE)
+
+
+@pytest.mark.parametrize(
+    ("document", "prefix", "defined"),
+    [
+        (V2, "#/definitions/", V2["definitions"]),
+        (V3, "#/components/schemas/", V3["components"]["schemas"]),
+    ],
+    ids=["v2", "v3"],
+)
+def test_every_reference_is_defined(document, prefix, defined):
+    """[A5]"""
+    text = orjson.dumps(document).decode()
+    wanted = {one.removeprefix(prefix) for one in re.findall(r'"\$ref":"([^"]*)"', text)}
+    assert wanted <= set(defined)
+    assert "io.k8s.api.core.v1.PodList" in defined
+
+
+def test_a_kind_is_found_by_its_group_version_kind():
+    pod = V3["components"]["schemas"]["io.k8s.api.core.v1.Pod"]
+    assert pod["x-kubernetes-group-version-kind"] == [{"group": "", "kind": "Pod", "version": "v1"}]
+    assert pod["description"] == "A pod."
+    assert pod["properties"]["spec"] == {
+        "allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.PodSpec"}],
+        "description": "What it wants.",
+    }
+    assert V2["definitions"]["io.k8s.api.core.v1.Pod"]["properties"]["spec"] == {
+        "$ref": "#/definitions/io.k8s.api.core.v1.PodSpec",
+        "description": "What it wants.",
+    }
+
+
+def test_lists_say_how_they_merge():
+    spec = V3["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]
+    containers = spec["properties"]["containers"]
+    assert containers["x-kubernetes-list-map-keys"] == ["name"]
+    assert containers["x-kubernetes-patch-merge-key"] == "name"
+    assert spec["required"] == ["containers"]
+
+
+def test_types_that_decode_themselves_are_published_in_each_versions_way():
+    quantity, number = "io.k8s.apimachinery.pkg.api.resource.Quantity", "int-or-string"
+    assert V2["definitions"][quantity] == {"type": "string"}
+    assert "oneOf" in V3["components"]["schemas"][quantity]
+    either = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+    assert V2["definitions"][either] == {"type": "string", "format": number}
+
+
+def test_patches_name_their_kind_and_their_parameters():
+    path = "/api/v1/namespaces/{namespace}/pods/{name}"
+    patch = V3["paths"][path]["patch"]
+    assert patch["x-kubernetes-group-version-kind"] == {"group": "", "version": "v1", "kind": "Pod"}
+    names = {one["name"] for one in patch["parameters"]}
+    assert {"dryRun", "fieldManager", "fieldValidation", "force"} <= names
+    assert [one["name"] for one in V3["paths"][path]["parameters"]] == ["namespace", "name"]
+    older = V2["paths"][path]["patch"]
+    assert {"name": "dryRun", "in": "query", "type": "string"} in older["parameters"]

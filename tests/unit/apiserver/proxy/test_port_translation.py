@@ -1,0 +1,98 @@
+"""Port-forward over WebSocket channels, as the Python client does it."""
+
+import asyncio
+
+import pytest
+
+from sampan.api.errors import BadRequest
+from sampan.apiserver.proxy.port_translation import V4, port_channels
+from sampan.core import websocket
+from sampan.core.http import Reply, Request, Response, Upgrade
+from sampan.core.http_client import HttpClient, Upgraded
+from sampan.core.http_server import Server
+from sampan.core.websocket import FrameReader, render_frame
+from sampan.testing.parts.streaming import SpdyPorts
+
+HANDSHAKE = {
+    "connection": "Upgrade",
+    "upgrade": "websocket",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "sec-websocket-version": "13",
+    "sec-websocket-protocol": V4,
+}
+SPDY_CHOSEN = (("connection", "Upgrade"), ("upgrade", "SPDY/3.1"))
+
+
+async def node(request: Request) -> Reply:
+    if request.path == "/refuses":
+        return Response(500, (), b"no sandbox")
+    return Upgrade(SPDY_CHOSEN, SpdyPorts().run)
+
+
+async def talk(path: str, *messages: bytes) -> dict[int, bytes]:
+    """Everything that a client of ports 80 and 81 hears, by channel, until the close."""
+    far, http, client = Server(node), HttpClient(), HttpClient()
+    far_url = f"http://127.0.0.1:{await far.start('127.0.0.1', 0)}{path}"
+
+    async def connect(protocols: tuple[str, ...]) -> Upgraded:
+        return await http.upgrade("POST", far_url, headers=SPDY_CHOSEN)
+
+    async def middle(request: Request) -> Reply:
+        return port_channels(request, ["80", "81"], connect)
+
+    near = Server(middle)
+    url = f"http://127.0.0.1:{await near.start('127.0.0.1', 0)}"
+    heard: dict[int, bytes] = {}
+    answer = await client.upgrade("GET", url, headers=list(HANDSHAKE.items()))
+    assert answer.connection is not None
+    try:
+        for message in messages:
+            await answer.connection.write(render_frame(websocket.BINARY, message, b"abcd"))
+        reader = FrameReader(from_client=False)
+        while data := await answer.connection.read():
+            for frame in reader.feed(data):
+                if frame.opcode == websocket.CLOSE:
+                    return heard
+                channel = frame.payload[0]
+                heard[channel] = heard.get(channel, b"") + frame.payload[1:]
+        raise AssertionError(f"ended without a close: {heard}")
+    finally:
+        answer.connection.close()
+        for part in (client, http):
+            await part.close()
+        await near.stop(1.0)
+        await far.stop(1.0)
+
+
+def test_each_port_has_its_channel_and_all_ends_close_the_socket():
+    heard = asyncio.run(talk("/", b"\x02x", b"\x00hello", b"\x00end", b"\x02end"))
+    assert heard == {
+        0: b"\x50\x0080:hello80:end",
+        1: b"\x50\x00",
+        2: b"\x51\x0081:x81:end",
+        3: b"\x51\x00",
+    }
+
+
+def test_a_node_that_refuses_is_heard_on_the_error_channel():
+    heard = asyncio.run(talk("/refuses"))
+    assert b"unable to upgrade connection: no sandbox" in heard[1]
+
+
+@pytest.mark.parametrize(
+    ("ports", "headers", "message"),
+    [
+        ([], {}, 'query parameter "port" is required'),
+        (["x"], {}, 'unable to parse "x" as a port'),
+        (["80"], {"sec-websocket-protocol": "v4.base64.channel.k8s.io"}, "only v4.channel.k8s.io"),
+        (["80"], {"sec-websocket-version": "7"}, "version"),
+    ],
+)
+def test_what_cannot_be_forwarded_is_a_bad_request(ports, headers, message):
+    async def connect(protocols: tuple[str, ...]) -> Upgraded:
+        raise AssertionError
+
+    request = Request("GET", "/", "", HANDSHAKE | headers)
+    with pytest.raises(BadRequest) as raised:
+        port_channels(request, ports, connect)
+    assert message in raised.value.message

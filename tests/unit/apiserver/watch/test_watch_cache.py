@@ -1,0 +1,195 @@
+"""The watch cache against a memory store."""
+
+import pytest
+
+from sampan.api.calls import Item
+from sampan.api.errors import Expired, ServiceUnavailable
+from sampan.apiserver.watch.watch_cache import (
+    LINES_KEPT,
+    WINDOW_LEAST,
+    KindCache,
+    Record,
+    WatchCache,
+    Watcher,
+    split_key,
+)
+from sampan.apiserver.write.stored_form import canonical, stored_bytes
+from sampan.store.memory import MemoryStore
+from sampan.testing import virtual_time
+from sampan.testing.virtual_time import LoopClock
+
+PREFIX = "/registry/pods/"
+
+
+def value(name, **spec):
+    return stored_bytes(
+        canonical({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
+    )
+
+
+def item(key, revision, **spec):
+    return Item(key, revision, {"metadata": {"name": key}, "spec": spec}, b'{"metadata":{}}')
+
+
+def name_getter(obj):
+    return obj["metadata"]["name"]
+
+
+def run(story):
+    async def main():
+        store = MemoryStore(LoopClock())
+        cache = WatchCache(store, LoopClock())
+        await store.create(PREFIX + "a/x", value("x"))
+        await cache.start()
+        await story(store, cache)
+        await cache.stop()
+        await store.close()
+
+    virtual_time.run(main())
+
+
+def test_a_key_is_split_behind_its_kind():
+    assert split_key("/registry/pods/default/web") == ("/registry/pods/", "default/web")
+
+
+def test_what_was_there_and_what_comes_is_seen():
+    async def story(store, cache):
+        kind = cache.kind(PREFIX)
+        assert kind.keys() == ["a/x"]
+        revision = await store.create(PREFIX + "b/y", value("y"))
+        await cache.reached(revision)
+        assert kind.keys() == ["a/x", "b/y"]
+        assert kind.keys("b") == ["b/y"]
+        assert kind.items["b/y"].obj["metadata"]["resourceVersion"] == str(revision)
+        await cache.reached(await store.delete(PREFIX + "b/y", revision))
+        assert kind.keys() == ["a/x"]
+
+    run(story)
+
+
+def test_a_namespace_is_not_the_prefix_of_another():
+    kind = KindCache(1)
+    for number, key in enumerate(["a/x", "a-b/x", "ab/x"], start=2):
+        kind.change(key, number, item(key, number), 0.0)
+    assert kind.keys("a") == ["a/x"]
+    assert kind.keys() == ["a-b/x", "a/x", "ab/x"]
+
+
+def test_the_writers_object_is_not_parsed_again():
+    async def story(store, cache):
+        ordered = canonical({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "z"}})
+        data = stored_bytes(ordered)
+        cache.hand_over(PREFIX + "a/z", data, ordered)
+        await cache.reached(await store.create(PREFIX + "a/z", data))
+        assert cache.kind(PREFIX).items["a/z"].obj is ordered
+
+    run(story)
+
+
+def test_an_event_is_shared_by_all_who_watch():
+    async def story(store, cache):
+        kind = cache.kind(PREFIX)
+        watchers = [Watcher("", None, cache.revision, 10) for _ in range(2)]
+        for watcher in watchers:
+            kind.watch(watcher, None, name_getter)
+        await cache.reached(await store.create(PREFIX + "a/y", value("y")))
+        first, second = (watcher.take()[0] for watcher in watchers)
+        assert first is second
+        assert first.line.startswith(b'{"type":"ADDED","object":{"apiVersion":"v1"')
+        assert first.line is second.line
+
+    run(story)
+
+
+def test_a_trigger_wakes_only_whom_it_concerns():
+    kind = KindCache(1)
+    mine, other = Watcher("", None, 1, 10), Watcher("", None, 1, 10)
+    kind.watch(mine, ("metadata.name", "a/x"), name_getter)
+    kind.watch(other, ("metadata.name", "a/y"), name_getter)
+    kind.change("a/x", 2, item("a/x", 2), 0.0)
+    assert len(mine.take()) == 1
+    assert other.take() == []
+    kind.forget(mine)
+    assert kind.watcher_count() == 1
+
+
+def test_a_watcher_that_does_not_read_is_cut_at_its_bound():
+    kind = KindCache(1)
+    watcher = Watcher("", None, 1, 3)
+    kind.watch(watcher, None, name_getter)
+    for number in range(2, 8):
+        kind.change("a/x", number, item("a/x", number), 0.0)
+    assert watcher.cut
+    assert watcher.closed
+    assert len(watcher.take()) == 3
+
+
+def test_entering_and_leaving_a_selection():
+    def matches(one):
+        return one.obj["spec"].get("on", False)
+
+    on, off = item("k", 1, on=True), item("k", 1)
+    on.data = off.data = b'{"metadata":{"resourceVersion":"1","name":"k"}}'
+    assert Record(2, on, None, 0.0).event(matches).type == "ADDED"
+    assert Record(2, on, off, 0.0).event(matches).type == "ADDED"
+    assert Record(2, on, on, 0.0).event(matches).type == "MODIFIED"
+    left = Record(2, off, on, 0.0).event(matches)
+    assert left.type == "DELETED"
+    assert left.item.obj["spec"] == {"on": True}
+    assert left.item.obj["metadata"]["resourceVersion"] == "2"
+    assert Record(2, None, on, 0.0).event(matches).type == "DELETED"
+    assert Record(2, off, off, 0.0).event(matches) is None
+    assert Record(2, None, off, 0.0).event(matches) is None
+
+
+def test_the_window_forgets_old_records_and_says_so():
+    kind = KindCache(1)
+    for number in range(2, 2 + WINDOW_LEAST + 10):
+        kind.change("a/x", number, item("a/x", number), float(number))
+    kind.change("a/x", 1000, item("a/x", 1000), 1e6)
+    with pytest.raises(Expired, match=r"too old resource version: 5 \(\d+\)"):
+        kind.replay(Watcher("", None, 5, 10**6), 5, 1000)
+    recent = Watcher("", None, 130, 10**6)
+    kind.replay(recent, 130, 1000)
+    assert [event.item.revision for event in recent.take()] == [*range(131, 140), 1000]
+
+
+def test_whoever_waits_when_the_cache_stops_is_told():
+    async def story(store, cache):
+        from sampan.core.tasks import Tasks
+
+        tasks = Tasks("test")
+        waiting = tasks.start("wait", cache.reached(10**6))
+        await LoopClock().sleep(0)
+        await cache.stop()
+        with pytest.raises(ServiceUnavailable):
+            await waiting
+
+    run(story)
+
+
+def test_falling_behind_compaction_reads_all_again():
+    async def story(store, cache):
+        kind = cache.kind(PREFIX)
+        watcher = Watcher("", None, cache.revision, 10)
+        kind.watch(watcher, None, name_getter)
+        kind.load([item("a/x", 9)], 9)
+        assert watcher.closed
+        assert not watcher.cut
+        with pytest.raises(Expired):
+            kind.replay(Watcher("", None, 5, 10), 5, 9)
+
+    run(story)
+
+
+def test_old_changes_keep_no_lines_and_are_told_all_the_same():
+    """[E2] what a change costs in memory is what it changed"""
+    kind = KindCache(0)
+    watcher = Watcher("", None, 0, 10_000)
+    kind.watch(watcher, None, name_getter)
+    for revision in range(1, LINES_KEPT + 3):
+        kind.change("a/x", revision, item("a/x", revision), 0.0)
+        assert watcher._events[-1].line  # somebody sends it
+    events = watcher.take()
+    assert [one._line == b"" for one in events] == [True] * 2 + [False] * LINES_KEPT
+    assert b'"type":"ADDED"' in events[0].line

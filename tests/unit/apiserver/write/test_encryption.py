@@ -1,0 +1,132 @@
+"""Encryption at rest."""
+
+import base64
+
+import pytest
+
+from sampan.apiserver.write.encryption import (
+    PREFIX,
+    BadEncryption,
+    EncryptedStore,
+    Unreadable,
+    transformers,
+)
+from sampan.store.memory import MemoryStore
+from sampan.testing import virtual_time
+from sampan.testing.virtual_time import LoopClock
+
+KEY = "/registry/secrets/default/a"
+ONE, TWO = (base64.b64encode(bytes([n]) * 32).decode() for n in (1, 2))
+
+
+def configuration(*providers, resources=("secrets",)):
+    rows = [{"resources": list(resources), "providers": list(providers)}]
+    return {"kind": "EncryptionConfiguration", "resources": rows}
+
+
+def provider(kind, *secrets):
+    return {kind: {"keys": [{"name": f"k{one[:3]}", "secret": one} for one in secrets]}}
+
+
+def run(test, *providers):
+    async def main():
+        plain = MemoryStore(LoopClock())
+        await test(plain, lambda *p: EncryptedStore(plain, transformers(configuration(*p))))
+        await plain.close()
+
+    virtual_time.run(main())
+
+
+@pytest.mark.parametrize("kind", ["aescbc", "aesgcm", "secretbox"])
+def test_what_is_stored_cannot_be_read_and_what_is_read_is_plain(kind):
+    async def test(plain, opened):
+        store = opened(provider(kind, ONE))
+        watch = store.watch("/registry/", 1)
+        revision = await store.create(KEY, b"the password")
+        await store.create("/registry/pods/default/p", b"a pod")
+        raw = await plain.get(KEY)
+        assert raw.value.startswith(PREFIX + f"{kind}:v1:".encode())
+        assert b"password" not in raw.value
+        assert (await plain.get("/registry/pods/default/p")).value == b"a pod"
+        assert (await store.get(KEY)).value == b"the password"
+        await store.update(KEY, b"another", revision)
+        assert [one.value for one in (await store.range("/registry/secrets/")).entries] == [
+            b"another"
+        ]
+        seen = []
+        async for changes in watch:
+            seen += [one.entry.value for one in changes]
+            if len(seen) == 3:
+                break
+        watch.close()
+        assert seen == [b"the password", b"a pod", b"another"]
+
+    run(test)
+
+
+def test_keys_are_rotated_and_old_values_written_anew():
+    async def test(plain, opened):
+        await plain.create(KEY, b"from before")
+        first = opened(provider("aescbc", ONE), {"identity": {}})
+        assert (await first.get(KEY)).value == b"from before"
+        assert await first.reencrypt() == 1
+        assert await first.reencrypt() == 0
+        second = opened(provider("aesgcm", TWO), provider("aescbc", ONE))
+        assert (await second.get(KEY)).value == b"from before"
+        assert await second.reencrypt() == 1
+        only = opened(provider("aesgcm", TWO))
+        assert (await only.get(KEY)).value == b"from before"
+        with pytest.raises(Unreadable):
+            await opened(provider("aescbc", ONE)).get(KEY)
+        back = opened({"identity": {}}, provider("aesgcm", TWO))
+        assert await back.reencrypt() == 1
+        assert (await plain.get(KEY)).value == b"from before"
+
+    run(test)
+
+
+@pytest.mark.parametrize("kind", ["aesgcm", "secretbox"])
+def test_a_value_that_was_changed_is_not_handed_out(kind):
+    async def test(plain, opened):
+        store = opened(provider(kind, ONE))
+        await store.create(KEY, b"the password")
+        raw = await plain.get(KEY)
+        await plain.update(KEY, raw.value[:-1] + bytes([raw.value[-1] ^ 1]), raw.revision)
+        with pytest.raises(Unreadable):
+            await store.get(KEY)
+
+    run(test)
+
+
+def test_a_value_does_not_move_to_another_key():
+    async def test(plain, opened):
+        store = opened(provider("aesgcm", ONE))
+        await store.create(KEY, b"the password")
+        await plain.create("/registry/secrets/default/b", (await plain.get(KEY)).value)
+        with pytest.raises(Unreadable):
+            await store.get("/registry/secrets/default/b")
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {},
+        configuration(),
+        configuration({"kms": {}}),
+        configuration(provider("aescbc", base64.b64encode(b"short").decode())),
+        configuration(provider("aesgcm", "no base64!")),
+    ],
+)
+def test_a_configuration_that_means_nothing_is_refused(broken):
+    with pytest.raises(BadEncryption):
+        transformers(broken)
+
+
+def test_resources_are_named_by_group_or_all():
+    found = transformers(configuration({"identity": {}}, resources=["*.apps", "configmaps"]))
+    assert "/registry/deployments.apps/" in found
+    assert "/registry/configmaps/" in found
+    assert "/registry/secrets/" not in found
+    assert "/registry/secrets/" in transformers(configuration({"identity": {}}, resources=["*.*"]))

@@ -1,0 +1,60 @@
+import pytest
+
+from sampan.api.calls import Call, Options
+from sampan.api.objects import copy_of
+from sampan.api.patch.merge_patch import merge_patch
+from sampan.api.patch.strategic_patch import strategic_patch
+from sampan.api.resources import PODS
+from sampan.api.schema.published import Schema
+from sampan.apiserver.write.decoding import checked
+from sampan.apiserver.write.patching import patched
+
+SCHEMA = Schema.load()
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "a", "labels": {"a": "b"}, "managedFields": [{"manager": "m"}]},
+    "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"},
+    "status": {"phase": "Pending", "conditions": [{"type": "A", "status": "True"}]},
+}
+PATCHES = [
+    {},
+    {"status": {"phase": "Running", "conditions": [{"type": "B", "status": "False"}]}},
+    {"status": None},
+    {"metadata": {"labels": {"a": None, "c": "d"}}},
+    {"spec": {"containers": [{"name": "c", "image": "j"}]}, "status": {"phase": None}},
+    {"nosuch": 1},
+    {"kind": "Pod", "spec": {"$patch": "delete"}},
+    {"$retainKeys": ["spec", "apiVersion", "kind"], "spec": {"nodeName": "m"}},
+    {"$patch": "replace", "metadata": {"name": "a"}},
+]
+
+
+def call(kind, patch):
+    return Call("patch", PODS, "default", "a", body=patch, options=Options(patch_type=kind))
+
+
+@pytest.mark.parametrize("patch", PATCHES, ids=str)
+def test_what_a_patch_does_not_mention_is_as_if_it_had_been_merged_too(patch):
+    """[A7]"""
+    for kind in ("merge", "strategic"):
+        if kind == "merge":
+            whole = merge_patch(POD, patch)
+        else:
+            whole = strategic_patch(SCHEMA, "v1", "Pod", POD, patch)
+        warnings, expected_warnings = [], []
+        asked = call(kind, patch)
+        expected = checked(SCHEMA, asked, "v1", "Pod", whole, expected_warnings)
+        before = copy_of(POD)
+        found = patched(SCHEMA, asked, POD, warnings)
+        assert found == expected
+        assert warnings == expected_warnings
+        assert before == POD
+
+
+def test_the_patched_object_shares_nothing_with_the_one_it_was():
+    found = patched(SCHEMA, call("merge", {"status": {"phase": "Running"}}), POD, [])
+    assert found["spec"] == POD["spec"]
+    assert found["spec"] is not POD["spec"]
+    assert found["spec"]["containers"][0] is not POD["spec"]["containers"][0]
+    assert found["metadata"]["labels"] is not POD["metadata"]["labels"]

@@ -1,0 +1,138 @@
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sampan.apiserver.watch.sharing import SharedValues
+from sampan.apiserver.write.stored_form import (
+    at_revision,
+    canonical,
+    item_from,
+    same_content,
+    share_parts,
+    stored_bytes,
+    with_revision,
+)
+
+TEXT = st.text(max_size=20)
+OBJECTS = st.fixed_dictionaries(
+    {
+        "spec": st.dictionaries(TEXT, TEXT | st.integers(-(2**53), 2**53), max_size=4),
+        "metadata": st.fixed_dictionaries(
+            {"name": TEXT, "resourceVersion": st.just("9")},
+            optional={"annotations": st.dictionaries(TEXT, TEXT, max_size=3)},
+        ),
+        "kind": st.just("Pod"),
+        "apiVersion": st.just("v1"),
+    }
+)
+
+
+@given(OBJECTS, st.integers(1, 10**9))
+def test_a_revision_is_spliced_in_without_parsing(obj, revision):
+    value = stored_bytes(canonical(obj))
+    assert value.startswith(b'{"apiVersion":"v1","kind":"Pod","metadata":{')
+    assert "resourceVersion" not in orjson.loads(value)["metadata"]
+    shown = orjson.loads(with_revision(value, revision))
+    assert shown["metadata"].pop("resourceVersion") == str(revision)
+    assert shown == orjson.loads(value)
+
+
+@given(OBJECTS, st.integers(1, 10**6), st.integers(1, 10**9))
+def test_parsed_and_serialised_forms_of_an_item_agree(obj, revision, later):
+    item = item_from("k", stored_bytes(canonical(obj)), revision, None)
+    assert orjson.loads(item.data) == item.obj
+    moved = at_revision(item, later)
+    assert orjson.loads(moved.data) == moved.obj
+    assert moved.obj["metadata"]["resourceVersion"] == str(later)
+    assert item.obj["metadata"]["resourceVersion"] == str(revision)
+
+
+def test_the_writers_own_form_is_taken_over():
+    ordered = canonical({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}})
+    item = item_from("k", stored_bytes(ordered), 5, ordered)
+    assert item.obj is ordered
+    same, other = canonical(ordered), canonical({**ordered, "spec": {}})
+    assert same_content(item, stored_bytes(same), same)
+    assert not same_content(item, stored_bytes(other), other)
+
+
+def test_the_order_of_fields_is_no_content():
+    ordered = {"apiVersion": "v1", "kind": "X", "metadata": {"name": "a", "uid": "u"}, "x": 1}
+    item = item_from("k", stored_bytes(ordered), 5, ordered)
+    turned = canonical({**ordered, "metadata": {"uid": "u", "name": "a"}})
+    assert stored_bytes(turned) != stored_bytes(canonical(ordered))
+    assert same_content(item, stored_bytes(turned), turned)
+    other = canonical({**ordered, "metadata": {"uid": "v", "name": "a"}})
+    assert not same_content(item, stored_bytes(other), other)
+
+
+def test_events_are_kept_as_bytes_only_and_parsed_for_each_reader():
+    """they are many, and hardly ever read"""
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "reason": "Started"}
+    item = item_from("k", stored_bytes(canonical(event)), 7, event)
+    assert item.obj == {**event, "metadata": {"resourceVersion": "7", "name": "e"}}
+    assert item.obj is not item.obj
+    assert at_revision(item, 9).obj["metadata"]["resourceVersion"] == "9"
+    assert same_content(item, stored_bytes(canonical(event)), canonical(event))
+
+
+def pod_item(sharing, name, before=None, **spec):
+    made = {"nodeName": name, "tolerations": [{"key": "k"}], **spec}
+    metadata = {"name": name, "labels": {"app": "web"}, "managedFields": [{"manager": "m"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made}
+    item = item_from(name, stored_bytes(canonical(pod)), 5, None)
+    share_parts(item, before, sharing)
+    assert orjson.loads(item.data) == item.obj
+    return item
+
+
+def test_pods_of_one_template_share_what_is_the_templates():
+    """[E2] what a pod costs in memory is what is its own"""
+    sharing = SharedValues()
+    containers = [{"name": "c"}]
+    _, one, two = (pod_item(sharing, name, containers=containers) for name in "abc")
+    for part in ("containers", "tolerations"):
+        assert one.obj["spec"][part] is two.obj["spec"][part]
+    assert one.obj["spec"]["nodeName"] == "b"
+    assert one.obj["metadata"]["labels"] is two.obj["metadata"]["labels"]
+    assert one.obj["metadata"]["managedFields"][0] is two.obj["metadata"]["managedFields"][0]
+
+
+def test_what_has_a_name_of_its_own_inside_is_shared_around_it():
+    """every pod's token volume has one"""
+    sharing = SharedValues()
+    items = []
+    for name in "abc":
+        mounts = [{"name": "data", "mountPath": "/d"}, {"name": f"token-{name}", "mountPath": "/t"}]
+        container = {"name": "c", "env": [{"name": "A"}], "volumeMounts": mounts}
+        volume = {"name": f"token-{name}", "projected": {"sources": [{"x": "y"}]}}
+        items.append(pod_item(sharing, name, containers=[container], volumes=[volume]))
+    one, two = (item.obj["spec"] for item in items[1:])
+    assert one["volumes"][0] is not two["volumes"][0]
+    assert one["volumes"][0]["projected"] is two["volumes"][0]["projected"]
+    mine, other = one["containers"][0], two["containers"][0]
+    assert mine["env"] is other["env"]
+    assert mine["volumeMounts"][0] is other["volumeMounts"][0]
+    assert mine["volumeMounts"][1]["name"] == "token-b"
+
+
+def test_sharing_changes_nothing_that_somebody_else_holds():
+    sharing = SharedValues()
+    for _ in range(2):
+        sharing.shared([{"name": "c"}])
+    spec = {"containers": [{"name": "c"}]}
+    ordered = canonical({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}})
+    ordered["spec"] = spec
+    mine = spec["containers"]
+    item = item_from("k", stored_bytes(ordered), 5, ordered)
+    share_parts(item, None, sharing)
+    assert spec["containers"] is mine
+    assert item.obj["spec"]["containers"] is not mine
+
+
+def test_what_a_write_has_left_alone_is_not_looked_at_again():
+    sharing = SharedValues()
+    before = pod_item(sharing, "a", containers=[{"name": "c"}])
+    after = item_from("a", stored_bytes(canonical(before.obj)), 6, canonical(before.obj))
+    share_parts(after, before, sharing)
+    assert after.obj["spec"] is before.obj["spec"]

@@ -1,0 +1,101 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sampan.client.indexer import Cache, by_namespace, by_node_name, by_owner_uid
+
+
+def pod(name, uid="u", revision=1, node="", owners=()):
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "ns",
+            "uid": uid,
+            "resourceVersion": str(revision),
+            "ownerReferences": [{"uid": owner} for owner in owners],
+        },
+        "spec": {"nodeName": node},
+    }
+
+
+def test_an_object_is_found_by_key_and_by_index():
+    cache = Cache({"namespace": by_namespace, "node": by_node_name})
+    cache.put(pod("a", node="n1"))
+    cache.put(pod("b"))
+    assert cache.get("ns/a") == pod("a", node="n1")
+    assert len(cache.by("namespace", "ns")) == 2
+    assert cache.by("node", "n1") == [pod("a", node="n1")]
+    assert cache.by("node", "n2") == []
+
+
+def test_an_index_follows_a_change():
+    cache = Cache({"node": by_node_name})
+    cache.put(pod("a", node="n1"))
+    cache.put(pod("a", node="n2", revision=2))
+    assert cache.by("node", "n1") == []
+    assert list(cache.index_values("node")) == ["n2"]
+
+
+def test_an_index_added_late_knows_what_is_there():
+    cache = Cache()
+    cache.put(pod("a", owners=("o1", "o2")))
+    cache.add_index("owner", by_owner_uid)
+    assert cache.by("owner", "o2") == [pod("a", owners=("o1", "o2"))]
+
+
+def test_the_same_name_with_another_uid_is_a_deletion_and_a_creation():
+    cache = Cache()
+    old, new = pod("a", uid="1"), pod("a", uid="2")
+    cache.put(old)
+    assert cache.put(new) == [(old, None), (None, new)]
+
+
+def test_replace_reports_only_what_differs():
+    cache = Cache()
+    same, changed, gone = pod("same"), pod("changed"), pod("gone")
+    for one in (same, changed, gone):
+        cache.put(one)
+    changed_now, new = pod("changed", revision=2), pod("new")
+    assert cache.replace([same, changed_now, new]) == [
+        (gone, None),
+        (changed, changed_now),
+        (None, new),
+    ]
+
+
+def test_the_deletion_of_an_unknown_object_is_no_change():
+    assert Cache().remove(pod("a")) == []
+
+
+PODS = st.builds(
+    pod,
+    st.sampled_from("abc"),
+    st.sampled_from("12"),
+    st.integers(1, 3),
+    st.sampled_from(["", "n1", "n2"]),
+    st.lists(st.sampled_from("xy"), max_size=2),
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), PODS),
+        st.tuples(st.just("remove"), PODS),
+        st.tuples(st.just("replace"), st.lists(PODS, max_size=3)),
+    ),
+    max_size=12,
+)
+
+
+@pytest.mark.slow
+@given(STEPS)
+def test_indices_always_agree_with_the_objects(steps):
+    cache = Cache({"node": by_node_name, "owner": by_owner_uid})
+    for verb, value in steps:
+        getattr(cache, verb)(value)
+        fresh = Cache({"node": by_node_name, "owner": by_owner_uid})
+        fresh.replace(cache.all())
+        for index in ("node", "owner"):
+            assert set(cache.index_values(index)) == set(fresh.index_values(index))
+            for at in fresh.index_values(index):
+                assert {o["metadata"]["name"] for o in cache.by(index, at)} == {
+                    o["metadata"]["name"] for o in fresh.by(index, at)
+                }

@@ -1,0 +1,75 @@
+"""cmd/cluster/pki.py: made once, kept, renewed in time."""
+
+import os
+import ssl
+import stat
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from sampan.cmd.cluster import pki
+from sampan.core.clock import SystemClock
+
+
+class LaterClock(SystemClock):
+    def __init__(self, days: float) -> None:
+        self._days = days
+
+    def now(self) -> float:
+        return super().now() + self._days * 86_400
+
+
+def wanted(server=("localhost", "127.0.0.1")):
+    return pki.leaves(server, "node-1", ["node-1", "127.0.0.1"])
+
+
+def test_everything_is_made_once_and_then_kept(tmp_path):
+    root = tmp_path / "pki"
+    assert pki.ensure(root, wanted(), SystemClock()) == 2 + len(wanted())
+    before = {path.name: path.read_bytes() for path in root.iterdir()}
+    assert pki.ensure(root, wanted(), SystemClock()) == 0
+    assert {path.name: path.read_bytes() for path in root.iterdir()} == before
+
+
+def test_keys_are_readable_by_their_owner_only(tmp_path):
+    pki.ensure(tmp_path / "pki", wanted(), SystemClock())
+    for path in (tmp_path / "pki").iterdir():
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
+
+def test_a_new_address_renews_only_the_server_certificate(tmp_path):
+    pki.ensure(tmp_path / "pki", wanted(), SystemClock())
+    assert pki.ensure(tmp_path / "pki", wanted(("localhost", "10.0.0.7")), SystemClock()) == 1
+    assert pki.ensure(tmp_path / "pki", wanted(("localhost", "10.0.0.7")), SystemClock()) == 0
+
+
+def test_leaves_are_renewed_before_they_expire_and_the_ca_is_not(tmp_path):
+    root = tmp_path / "pki"
+    pki.ensure(root, wanted(), SystemClock())
+    ca = (root / "ca.crt").read_bytes()
+    assert pki.ensure(root, wanted(), LaterClock(200)) == 0
+    assert pki.ensure(root, wanted(), LaterClock(pki.LEAF_DAYS - 30)) == len(wanted())
+    assert (root / "ca.crt").read_bytes() == ca
+
+
+def test_the_admin_is_in_system_masters_and_openssl_accepts_the_chain(tmp_path):
+    root = tmp_path / "pki"
+    pki.ensure(root, wanted(), SystemClock())
+    paths = pki.Pki(root)
+    admin = x509.load_pem_x509_certificate(paths.certificate("admin").read_bytes())
+    organization = admin.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    assert [attribute.value for attribute in organization] == ["system:masters"]
+    context = ssl.create_default_context(cafile=str(paths.ca))
+    context.load_cert_chain(paths.certificate("apiserver"), paths.key("apiserver"))
+
+
+def test_another_clusters_authority_signs_the_certificates_of_a_node_that_joins(tmp_path):
+    clock = SystemClock()
+    leaf = pki.Leaf("kubelet", "system:node:n", ("system:nodes",), ("n", "127.0.0.1"))
+    for name in ("one", "two"):
+        pki.ensure(tmp_path / name, wanted(), clock)
+    one, two = pki.Pki(tmp_path / "one"), pki.Pki(tmp_path / "two")
+    assert pki.ensure_signed_by(one, tmp_path / "node", [leaf], clock) == 1
+    assert pki.ensure_signed_by(one, tmp_path / "node", [leaf], clock) == 0
+    assert pki.ensure_signed_by(two, tmp_path / "node", [leaf], clock) == 1, "it joins another now"
+    assert not pki.Pki(tmp_path / "node").ca_key.exists()

@@ -1,0 +1,35 @@
+"""cmd/cluster/progress.py: one line per step, colours only on a terminal."""
+
+import io
+
+import pytest
+
+from sampan.cmd.cluster.progress import Progress
+from sampan.core.clock import SystemClock
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_step_is_one_line_with_its_detail_and_time():
+    stream = io.StringIO()
+    with Progress(stream, SystemClock()).step("store") as step:
+        step.detail = "sqlite"
+    assert stream.getvalue().split() == ["✓", "store", "sqlite", "0", "ms"]
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_a_step_that_fails_is_marked_and_the_error_goes_on():
+    stream = io.StringIO()
+    with pytest.raises(KeyError), Progress(stream, SystemClock()).step("store"):
+        raise KeyError("x")
+    assert "✗ store" in stream.getvalue()
+
+
+def test_a_terminal_gets_colours():
+    stream = Terminal()
+    with Progress(stream, SystemClock()).step("store"):
+        pass
+    assert "\x1b[32m✓\x1b[0m" in stream.getvalue()

@@ -1,0 +1,66 @@
+"""Certificates are renewed before they expire."""
+
+import asyncio
+
+import pytest
+from cryptography import x509
+
+from sampan.cmd.cluster import pki, rotation
+from sampan.core.tls import server_context
+
+DAY = 86400.0
+
+
+class Calendar:
+    """A clock on which sleeping turns the page at once."""
+
+    def __init__(self):
+        self.seconds = 1_700_000_000.0
+
+    def now(self):
+        return self.seconds
+
+    def monotonic(self):
+        return self.seconds
+
+    async def sleep(self, seconds):
+        self.seconds += seconds
+
+
+class Renewed(Exception):
+    """The test has seen what it waited for."""
+
+
+def serial(path):
+    return x509.load_pem_x509_certificate(path.read_bytes()).serial_number
+
+
+def test_a_certificate_is_replaced_in_time_and_the_context_shows_the_new_one(tmp_path):
+    clock = Calendar()
+    leaves = pki.leaves(["localhost"], "n1", ["n1"])
+    pki.ensure(tmp_path, leaves, clock)
+    where = pki.Pki(tmp_path)
+    path = where.certificate("apiserver")
+    context = server_context(path, where.key("apiserver"), where.ca)
+    served = [rotation.Served(context, "apiserver")]
+    first = serial(path)
+    clock.seconds += 200 * DAY
+    assert not rotation.renew(tmp_path, leaves, served, clock)
+    clock.seconds += 120 * DAY
+    assert rotation.renew(tmp_path, leaves, served, clock)
+    assert serial(path) != first
+    assert oct(where.key("apiserver").stat().st_mode)[-3:] == "600"
+
+
+def test_it_looks_twice_a_day_for_as_long_as_the_cluster_runs(tmp_path):
+    clock = Calendar()
+    leaves = pki.leaves(["localhost"], "n1", ["n1"])[:1]
+    pki.ensure(tmp_path, leaves, clock)
+    start = clock.now()
+
+    def renewed():
+        raise Renewed
+
+    with pytest.raises(Renewed):
+        asyncio.run(rotation.keep_fresh(tmp_path, leaves, list, renewed, clock))
+    assert 304 * DAY <= clock.now() - start <= 306 * DAY

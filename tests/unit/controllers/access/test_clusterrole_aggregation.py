@@ -1,0 +1,42 @@
+"""Aggregated cluster roles. [A2]"""
+
+from sampan.apiserver.authz.bootstrap.objects import CLUSTER_ROLES, rbac_objects
+from sampan.controllers.access.clusterrole_aggregation import plan
+from sampan.controllers.actions import NOTHING
+
+GET = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
+LIST = {**GET, "verbs": ["list"]}
+
+
+def role(name, rules=(), labels=None, gathers=None):
+    made = {"metadata": {"name": name, "labels": labels or {}}, "rules": list(rules)}
+    if gathers:
+        made["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": gathers}]}
+    return made
+
+
+def test_rules_are_gathered_by_label_in_order_of_names_each_once():
+    top = role("top", gathers={"to": "top"})
+    others = [
+        role("b", [LIST, GET], {"to": "top"}),
+        role("a", [GET], {"to": "top"}),
+        role("c", [{**GET, "verbs": ["*"]}], {"to": "other"}),
+        top,
+    ]
+    [update] = plan(top, others).actions
+    assert update.obj["rules"] == [GET, LIST]
+    assert plan({**top, "rules": [GET, LIST]}, others) is NOTHING
+
+
+def test_a_role_does_not_gather_itself_and_one_without_a_rule_gathers_nothing():
+    own = role("own", [GET], {"to": "own"}, {"to": "own"})
+    [update] = plan(own, [own]).actions
+    assert update.obj["rules"] == []
+    assert plan(role("plain", [GET]), []) is NOTHING
+
+
+def test_the_bootstrap_roles_are_already_what_they_gather():
+    """At its first start a cluster has nothing to write here."""
+    roles = [obj for row, obj in rbac_objects() if row is CLUSTER_ROLES]
+    for one in roles:
+        assert plan(one, roles) is NOTHING, one["metadata"]["name"]

@@ -1,0 +1,144 @@
+from sampan.api.errors import Forbidden
+from sampan.api.resources import CONFIG_MAPS, EVENTS, EVENTS_V1, NAMESPACES, PODS, SECRETS
+from sampan.controllers.actions import NOTHING, Outcome, Patch, Update, deletion
+from sampan.controllers.cluster.namespace import conditions, content_resources, plan
+
+NOW = 1_700_000_000.0
+
+
+def namespace(deleted=True, finalizers=("kubernetes",), stated=()):
+    meta = {"name": "ns", "uid": "n", "resourceVersion": "5"}
+    if deleted:
+        meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return {
+        "metadata": meta,
+        "spec": {"finalizers": list(finalizers)},
+        "status": {"conditions": list(stated)},
+    }
+
+
+def thing(name, deleted=False, finalizers=(), grace=0):
+    meta = {"name": name, "namespace": "ns", "uid": name, "finalizers": list(finalizers)}
+    if deleted:
+        meta |= {
+            "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "deletionGracePeriodSeconds": grace,
+        }
+    return {"metadata": meta}
+
+
+def by_type(patch):
+    stated = patch.patch["status"]["conditions"]
+    return {one["type"]: (one["status"], one["reason"], one["message"]) for one in stated}
+
+
+def test_a_living_namespace_is_left_alone():
+    assert plan(namespace(deleted=False), {PODS: [thing("a")]}, NOW) is NOTHING
+
+
+def test_an_empty_namespace_is_released():
+    released = namespace()
+    released["spec"]["finalizers"] = []
+    wanted = [Update(NAMESPACES, released, subresource="finalize")]
+    assert plan(namespace(), {PODS: [], SECRETS: []}, NOW).actions == wanted
+
+
+def test_other_finalizers_of_the_namespace_stay():
+    [update] = plan(namespace(finalizers=("kubernetes", "mine")), {PODS: []}, NOW).actions
+    assert update.obj["spec"]["finalizers"] == ["mine"]
+    assert plan(namespace(finalizers=("mine",)), {PODS: []}, NOW) is NOTHING
+
+
+def test_pods_go_first():
+    content = {PODS: [thing("a"), thing("b")], SECRETS: [thing("s")]}
+    assert plan(namespace(), content, NOW).actions == [
+        deletion(PODS, thing("a")),
+        deletion(PODS, thing("b")),
+    ]
+
+
+def test_everything_else_goes_when_the_pods_are_gone():
+    content = {PODS: [], SECRETS: [thing("s")], CONFIG_MAPS: [thing("c")]}
+    planned = plan(namespace(), content, NOW)
+    assert planned.actions == [deletion(SECRETS, thing("s")), deletion(CONFIG_MAPS, thing("c"))]
+    assert planned.again_seconds == 0.0
+
+
+def test_what_is_being_deleted_is_not_deleted_again():
+    planned = plan(namespace(), {PODS: [thing("a", deleted=True, grace=30)]}, NOW)
+    assert planned.actions == []
+    assert planned.again_seconds is None
+
+
+def test_nothing_is_said_where_all_goes_at_once():
+    planned = plan(namespace(), {PODS: [], SECRETS: [thing("s")]}, NOW)
+    outcomes = [Outcome(action, thing("s")) for action in planned.actions]
+    assert planned.then(outcomes) == []
+
+
+def test_what_stays_is_said_in_the_conditions():
+    content = {PODS: [], SECRETS: [thing("s"), thing("t", deleted=True, finalizers=["x/y"])]}
+    planned = plan(namespace(), content, NOW)
+    [deleted] = planned.actions
+    stays = thing("s", deleted=True, finalizers=["x/y"])
+    [patch] = planned.then([Outcome(deleted, stays)])
+    assert isinstance(patch, Patch)
+    assert patch.subresource == "status"
+    assert by_type(patch) == {
+        "NamespaceDeletionDiscoveryFailure": (
+            "False",
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
+        "NamespaceDeletionGroupVersionParsingFailure": (
+            "False",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        "NamespaceDeletionContentFailure": (
+            "False",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        "NamespaceContentRemaining": (
+            "True",
+            "SomeResourcesRemain",
+            "Some resources are remaining: secrets. has 2 resource instances",
+        ),
+        "NamespaceFinalizersRemaining": (
+            "True",
+            "SomeFinalizersRemain",
+            # The one that was deleted just now shows its finalizer with the next look.
+            "Some content in the namespace has finalizers remaining: x/y in 1 resource instances",
+        ),
+    }
+
+
+def test_a_failure_is_said_in_the_conditions():
+    planned = plan(namespace(), {PODS: [], SECRETS: [thing("s")]}, NOW)
+    [patch] = planned.then([Outcome(planned.actions[0], error=Forbidden("no way"))])
+    assert by_type(patch)["NamespaceDeletionContentFailure"] == (
+        "True",
+        "ContentDeletionFailed",
+        "Failed to delete all resource types, 1 remaining: no way",
+    )
+
+
+def test_conditions_are_written_only_when_they_change():
+    waiting = {PODS: [thing("a", deleted=True, grace=30)]}
+    [patch] = plan(namespace(), waiting, NOW).then([])
+    stated = patch.patch["status"]["conditions"]
+    assert plan(namespace(stated=stated), waiting, NOW + 60).then([]) == []
+
+
+def test_foreign_conditions_are_kept():
+    foreign = {"type": "Mine", "status": "True"}
+    assert conditions([foreign], [], [], NOW)[0] == foreign
+
+
+def test_every_kind_is_deleted_once_whatever_its_versions():
+    resources = content_resources()
+    assert PODS in resources
+    assert EVENTS in resources
+    assert EVENTS_V1 not in resources
+    assert len({one.storage_prefix for one in resources}) == len(resources)

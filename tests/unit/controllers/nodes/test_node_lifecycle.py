@@ -1,0 +1,104 @@
+"""controllers/nodes/node_lifecycle.py: conditions become taints, silence becomes Unknown."""
+
+from sampan.api.objects import copy_of, time_text
+from sampan.controllers.actions import Patch, Record
+from sampan.controllers.nodes import node_lifecycle as lifecycle
+
+NOW = 1_700_000_000.0
+
+
+def node(ready="True", taints=(), unschedulable=False, **conditions):
+    listed = [{"type": "Ready", "status": ready, "lastHeartbeatTime": time_text(NOW - 5)}]
+    listed += [{"type": kind, "status": status} for kind, status in conditions.items()]
+    spec = {"taints": list(taints)} if taints else {}
+    if unschedulable:
+        spec["unschedulable"] = True
+    meta = {"name": "n1", "uid": "u1", "creationTimestamp": time_text(NOW - 100)}
+    status = {"conditions": listed} if ready else {}
+    return {"kind": "Node", "metadata": meta, "spec": spec, "status": status}
+
+
+def pod(ready="True"):
+    conditions = [{"type": "Ready", "status": ready}]
+    return {
+        "metadata": {"name": "p", "namespace": "a", "uid": "p1"},
+        "spec": {"nodeName": "n1"},
+        "status": {"phase": "Running", "conditions": conditions},
+    }
+
+
+def pairs(taints):
+    return [(taint["key"].removeprefix("node.kubernetes.io/"), taint["effect"]) for taint in taints]
+
+
+def test_a_ready_node_loses_the_taint_that_it_was_registered_with():
+    tainted = node(taints=[{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}])
+    [action] = lifecycle.plan(tainted, [], NOW, NOW).actions
+    assert action.patch["spec"] == {"taints": None}
+    assert lifecycle.plan(node(), [], NOW, NOW).actions == []
+
+
+def test_conditions_become_taints_and_a_users_taints_stay():
+    mine = {"key": "dedicated", "value": "gpu", "effect": "NoExecute"}
+    taints = lifecycle.wanted_taints(
+        node("False", [mine], unschedulable=True, MemoryPressure="True", DiskPressure="False"), NOW
+    )
+    assert taints[0] == mine
+    assert pairs(taints[1:]) == [
+        ("not-ready", "NoSchedule"),
+        ("memory-pressure", "NoSchedule"),
+        ("unschedulable", "NoSchedule"),
+        ("not-ready", "NoExecute"),
+    ]
+
+
+def test_a_taint_that_stays_keeps_its_time():
+    first = lifecycle.wanted_taints(node("False"), NOW)
+    assert lifecycle.wanted_taints(node("False", first), NOW + 60) == first
+
+
+def told(before, action):
+    """The node after the patch of its conditions was written."""
+    after = copy_of(before)
+    after["status"]["conditions"] = action.patch["status"]["conditions"]
+    return after
+
+
+def test_a_silent_node_becomes_unknown():
+    conditions, event = lifecycle.plan(node(), [pod()], NOW - 51, NOW).actions
+    assert isinstance(conditions, Patch)
+    by_type = {one["type"]: one for one in conditions.patch["status"]["conditions"]}
+    assert by_type["Ready"]["reason"] == "NodeStatusUnknown"
+    assert by_type["DiskPressure"]["reason"] == "NodeStatusNeverUpdated"
+    assert isinstance(event, Record)
+    assert event.reason == "NodeNotReady"
+
+
+def test_an_unknown_node_is_tainted_and_its_pods_are_not_ready():
+    silent = told(node(), lifecycle.plan(node(), [], NOW - 51, NOW).actions[0])
+    taints, unready = lifecycle.plan(silent, [pod(), pod("False")], NOW - 51, NOW).actions
+    assert pairs(taints.patch["spec"]["taints"]) == [
+        ("unreachable", "NoSchedule"),
+        ("unreachable", "NoExecute"),
+    ]
+    assert unready.patch["status"]["conditions"][0]["status"] == "False"
+
+
+def test_a_node_that_reports_is_looked_at_again_when_it_could_be_silent():
+    assert lifecycle.plan(node(), [], NOW - 20, NOW).again_seconds == 30
+
+
+def test_a_node_that_never_reported_gets_its_start_up_grace():
+    new = node(ready="")
+    plan = lifecycle.plan(new, [], NOW - 50, NOW)
+    assert (plan.actions, plan.again_seconds) == ((), 10)
+    conditions, *_ = lifecycle.plan(new, [], NOW - 61, NOW).actions
+    reasons = {one["reason"] for one in conditions.patch["status"]["conditions"]}
+    assert reasons == {"NodeStatusNeverUpdated"}
+
+
+def test_a_plan_that_was_carried_out_leaves_nothing_to_do():
+    after = told(node(), lifecycle.plan(node(), [], NOW - 51, NOW).actions[0])
+    [taints] = lifecycle.plan(after, [], NOW - 51, NOW).actions
+    after["spec"]["taints"] = taints.patch["spec"]["taints"]
+    assert lifecycle.plan(after, [], NOW - 51, NOW).actions == []

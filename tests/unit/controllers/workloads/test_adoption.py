@@ -1,0 +1,32 @@
+from sampan.api.resources import DAEMON_SETS, PODS
+from sampan.client.indexer import Cache, by_namespace
+from sampan.controllers.workloads.adoption import may_adopt
+
+SET = {
+    "metadata": {"name": "s", "namespace": "default", "uid": "u"},
+    "spec": {"selector": {"matchLabels": {"a": "b"}}},
+}
+
+
+def caches(resource):
+    assert resource in (DAEMON_SETS, PODS)
+    cache = Cache({"namespace": by_namespace})
+    cache.put(SET)
+    return cache
+
+
+def pod(**meta):
+    return {"metadata": {"name": "p", "namespace": "default", "labels": {"a": "b"}, **meta}}
+
+
+def test_a_pod_that_nobody_has_wakes_those_that_match():
+    assert list(may_adopt(caches, DAEMON_SETS, pod())) == ["default/s"]
+    assert not list(may_adopt(caches, DAEMON_SETS, pod(labels={"a": "c"})))
+    assert not list(may_adopt(caches, DAEMON_SETS, pod(namespace="other")))
+
+
+def test_a_pod_that_goes_or_has_a_controller_wakes_nobody():
+    owner = {"uid": "x", "controller": True}
+    assert not list(may_adopt(caches, DAEMON_SETS, pod(ownerReferences=[owner])))
+    assert not list(may_adopt(caches, DAEMON_SETS, pod(deletionTimestamp="now")))
+    assert not list(may_adopt(caches, DAEMON_SETS, None))

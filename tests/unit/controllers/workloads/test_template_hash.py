@@ -1,0 +1,25 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sampan.controllers.workloads.template_hash import ALPHABET, fnv32a, speakable, template_hash
+
+TEMPLATES = st.dictionaries(st.text("ab", max_size=3), st.integers(0, 99))
+
+
+def test_the_sum_is_fnv_1a():
+    assert fnv32a(b"") == 0x811C9DC5
+    assert fnv32a(b"foobar") == 0xBF9CF968
+
+
+@given(TEMPLATES)
+def test_it_is_stable_and_speakable(template):
+    word = template_hash(template, None)
+    assert word == template_hash(dict(reversed(list(template.items()))), None)
+    assert 1 <= len(word) <= 10
+    assert set(word) <= set(ALPHABET)
+
+
+def test_a_collision_gives_another_word():
+    words = {template_hash({"a": 1}, count) for count in (None, 0, 1, 2)}
+    assert len(words) == 4
+    assert speakable("0123456789") == "".join(ALPHABET[(48 + n) % 27] for n in range(10))

@@ -1,0 +1,93 @@
+"""The cgroups of a node, in a directory that stands in for the kernel's [N16]."""
+
+import os
+
+import pytest
+
+from sampan.kubelet.cgroups.limits import Limits
+from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups, find_hierarchies
+
+POD = {
+    "metadata": {"uid": "u1"},
+    "spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]},
+}
+
+
+class Kernel:
+    """Folders whose files appear when they are written and go with their folder, as a cgroup's."""
+
+    def __init__(self, monkeypatch):
+        self._rmdir, self._open = os.rmdir, os.open
+        monkeypatch.setattr("sampan.kubelet.cgroups.pod_cgroups.os.rmdir", self.rmdir)
+        monkeypatch.setattr("sampan.kubelet.cgroups.pod_cgroups.os.open", self.open)
+
+    def rmdir(self, path):
+        for entry in [one for one in os.scandir(path) if one.is_file()]:
+            os.unlink(entry.path)
+        self._rmdir(path)
+
+    def open(self, path, flags):
+        return self._open(path, flags | os.O_CREAT | os.O_TRUNC)
+
+
+@pytest.fixture
+def v1(tmp_path, monkeypatch):
+    for name in ("cpu", "memory", "pids", "unified"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "cgroup.procs").touch()
+    Kernel(monkeypatch)
+    return tmp_path
+
+
+def test_a_machine_without_hierarchies_has_none(tmp_path):
+    assert find_hierarchies(tmp_path) is None
+
+
+def test_version_2_is_told_by_its_controllers(tmp_path):
+    (tmp_path / "cgroup.controllers").write_text("cpu memory pids")
+    found = find_hierarchies(tmp_path)
+    assert found is not None
+    assert found.unified == tmp_path
+    assert Cgroups("/x", found).is_v2
+
+
+def test_a_pod_has_its_limits_and_leaves_nothing(v1):
+    cgroups = Cgroups("/x", find_hierarchies(v1), pids_limit=77)
+    cgroups.prepare()
+    assert cgroups.ensure(POD) == "/x/kubepods/burstable/podu1"
+    folder = v1 / "cpu/x/kubepods/burstable"
+    assert (folder / "podu1/cpu.shares").read_text() == "1024"
+    assert (folder / "cpu.shares").read_text() == "1024"  # the quality's own share follows
+    assert (v1 / "pids/x/kubepods/burstable/podu1/pids.max").read_text() == "77"
+    (v1 / "unified/x/kubepods/burstable/podu1/left").mkdir(parents=True)  # by the runtime
+    assert cgroups.uids() == {"u1"}
+    cgroups.remove("u1")
+    assert cgroups.uids() == set()
+    assert (folder / "cpu.shares").read_text() == "2"
+    cgroups.remove("u1")  # again: nothing to do
+
+
+def test_orphans_go_and_known_pods_stay(v1):
+    cgroups = Cgroups("/x", find_hierarchies(v1))
+    cgroups.ensure(POD)
+    cgroups.ensure({**POD, "metadata": {"uid": "u2"}})
+    cgroups.remove_orphans(lambda uid: uid == "u2")
+    assert cgroups.uids() == {"u2"}
+
+
+def test_what_the_kernel_lacks_is_told(v1):
+    cgroups = Cgroups("/x", find_hierarchies(v1))
+    limits = {"hugepages-2Mi": "2Mi", "memory": "1Gi"}
+    containers = [{"name": "a", "resources": {"limits": limits}}]
+    huge = {"metadata": {"uid": "u3"}, "spec": {"containers": containers}}
+    with pytest.raises(CgroupFailure, match="no cgroup controller hugetlb"):
+        cgroups.ensure(huge)
+
+
+def test_all_pods_together_have_the_room_that_the_node_gives_them(v1):
+    """[N16] node allocatable, enforced"""
+    room = Limits(cpu_shares=512, memory_bytes=1 << 30)
+    Cgroups("/x", find_hierarchies(v1), room=room).prepare()
+    assert (v1 / "memory/x/kubepods/memory.limit_in_bytes").read_text() == str(1 << 30)
+    assert (v1 / "cpu/x/kubepods/cpu.shares").read_text() == "512"
+    assert not (v1 / "memory/x/kubepods/burstable/memory.limit_in_bytes").exists()

@@ -1,0 +1,225 @@
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sampan.kubelet.container_spec.environment import (
+    ConfigError,
+    Surroundings,
+    environment,
+    expand,
+    field_value,
+    resource_value,
+)
+
+AROUND = Surroundings(
+    node_name="n1",
+    node_ips=("192.0.2.1", "fd00::1"),
+    pod_ips=("10.244.0.5", "fd00::5"),
+    allocatable={"cpu": "1930m", "memory": "4Gi"},
+)
+POD = {
+    "metadata": {
+        "name": "web-0",
+        "namespace": "shop",
+        "uid": "u1",
+        "labels": {"tier": "front", "app": 'we"b'},
+        "annotations": {"note": "two\nlines"},
+    },
+    "spec": {"nodeName": "n1", "serviceAccountName": "robot", "containers": []},
+}
+CONFIG = ("ConfigMap", "settings")
+SECRET = ("Secret", "keys")
+OBJECTS = {
+    CONFIG: {"metadata": {"name": "settings"}, "data": {"COLOR": "blue", "with.dot": "yes"}},
+    SECRET: {
+        "metadata": {"name": "keys"},
+        "data": {"TOKEN": base64.b64encode(b"s3cret").decode()},
+    },
+}
+
+
+def env(*entries, sources=(), objects=OBJECTS, services=None):
+    container = {"name": "c", "env": list(entries), "envFrom": list(sources)}
+    around = AROUND
+    if services:
+        around = Surroundings(service_variables=services)
+    return environment(POD, container, objects, around)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("$(A)", "1"),
+        ("$(A)$(B)", "12"),
+        ("x$(A)y", "x1y"),
+        ("$(missing)", "$(missing)"),
+        ("$$(A)", "$(A)"),
+        ("$$$(A)", "$1"),
+        ("$$$$(A)", "$$(A)"),
+        ("$(A", "$(A"),
+        ("$A", "$A"),
+        ("$", "$"),
+        ("a$", "a$"),
+        ("$(", "$("),
+        ("$()", "$()"),
+        ("$($(A))", "$($(A))"),
+        ("$(A)-$", "1-$"),
+        ("$(A))", "1)"),
+        ("${A}", "${A}"),
+        ("$$", "$"),
+    ],
+)
+def test_expansion_is_upstream_s(text, expected):
+    """[N10]"""
+    assert expand(text, {"A": "1", "B": "2"}) == expected
+
+
+@given(st.text(alphabet="ab()", max_size=20))
+def test_text_without_a_dollar_is_left_alone(text):
+    assert expand(text, {"a": "x"}) == text
+
+
+@given(st.text(max_size=20))
+def test_doubled_dollars_bring_any_text_through_unchanged(text):
+    assert expand(text.replace("$", "$$"), {"A": "1"}) == text
+
+
+def test_a_variable_sees_those_before_it_and_not_those_after_it():
+    found = env(
+        {"name": "A", "value": "1"},
+        {"name": "B", "value": "$(A)$(C)"},
+        {"name": "C", "value": "3"},
+    )
+    assert found == {"A": "1", "B": "1$(C)", "C": "3"}
+
+
+def test_env_beats_env_from_and_later_sources_beat_earlier_ones():
+    found = env(
+        {"name": "COLOR", "value": "red"},
+        sources=[
+            {"configMapRef": {"name": "settings"}},
+            {"secretRef": {"name": "keys"}, "prefix": "P_"},
+        ],
+    )
+    assert found == {"COLOR": "red", "with.dot": "yes", "P_TOKEN": "s3cret"}
+
+
+def test_services_come_last_and_can_be_referred_to():
+    services = {"WEB_SERVICE_HOST": "10.96.0.7", "A": "never"}
+    found = env(
+        {"name": "A", "value": "mine"},
+        {"name": "URL", "value": "http://$(WEB_SERVICE_HOST)"},
+        services=services,
+    )
+    assert found == {"A": "mine", "URL": "http://10.96.0.7", "WEB_SERVICE_HOST": "10.96.0.7"}
+
+
+def test_keys_of_config_maps_and_secrets_are_read():
+    found = env(
+        {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "COLOR"}}},
+        {"name": "B", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "TOKEN"}}},
+        {"name": "EMPTY"},
+    )
+    assert found == {"A": "blue", "B": "s3cret", "EMPTY": ""}
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"configMapKeyRef": {"name": "nope", "key": "k"}}, 'configmap "nope" not found'),
+        ({"secretKeyRef": {"name": "nope", "key": "k"}}, 'secret "nope" not found'),
+        (
+            {"configMapKeyRef": {"name": "settings", "key": "k"}},
+            "couldn't find key k in ConfigMap shop/settings",
+        ),
+        (
+            {"secretKeyRef": {"name": "keys", "key": "k"}},
+            "couldn't find key k in Secret shop/keys",
+        ),
+        ({"fieldRef": {"fieldPath": "spec.color"}}, "unsupported fieldPath: spec.color"),
+        ({"fileKeyRef": {"path": "a"}}, "not supported"),
+    ],
+)
+def test_a_reference_that_leads_nowhere_says_so(entry, message):
+    """[N10]"""
+    with pytest.raises(ConfigError, match=message):
+        env({"name": "A", "valueFrom": entry})
+
+
+def test_an_optional_reference_that_leads_nowhere_sets_nothing():
+    found = env(
+        {
+            "name": "A",
+            "valueFrom": {"secretKeyRef": {"name": "no", "key": "k", "optional": True}},
+        },
+        {
+            "name": "B",
+            "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "k", "optional": True}},
+        },
+        sources=[{"configMapRef": {"name": "no", "optional": True}}],
+    )
+    assert found == {}
+
+
+def test_a_missing_source_says_so():
+    with pytest.raises(ConfigError, match='secret "no" not found'):
+        env(sources=[{"secretRef": {"name": "no"}}])
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("metadata.name", "web-0"),
+        ("metadata.namespace", "shop"),
+        ("metadata.uid", "u1"),
+        ("metadata.labels['tier']", "front"),
+        ("metadata.annotations['missing']", ""),
+        ("metadata.labels", 'app="we\\"b"\ntier="front"'),
+        ("metadata.annotations", 'note="two\\nlines"'),
+        ("spec.nodeName", "n1"),
+        ("spec.serviceAccountName", "robot"),
+        ("status.hostIP", "192.0.2.1"),
+        ("status.hostIPs", "192.0.2.1,fd00::1"),
+        ("status.podIP", "10.244.0.5"),
+        ("status.podIPs", "10.244.0.5,fd00::5"),
+    ],
+)
+def test_the_downward_api_knows_its_fields(path, value):
+    assert field_value(POD, path, AROUND) == value
+
+
+@pytest.mark.parametrize(
+    ("resource", "divisor", "value"),
+    [
+        ("requests.cpu", "", "1"),
+        ("requests.cpu", "1m", "250"),
+        ("limits.cpu", "1m", "1930"),
+        ("limits.memory", "", "134217728"),
+        ("limits.memory", "1Mi", "128"),
+        ("limits.memory", "100Mi", "2"),
+        ("requests.memory", "", "0"),
+    ],
+)
+def test_resources_are_rounded_up_to_the_divisor_and_the_node_is_the_last_limit(
+    resource, divisor, value
+):
+    container = {
+        "name": "c",
+        "resources": {"requests": {"cpu": "250m"}, "limits": {"memory": "128Mi"}},
+    }
+    selector = {"resource": resource, "divisor": divisor}
+    assert resource_value(POD, container, selector, AROUND) == value
+
+
+def test_resources_of_another_container_can_be_asked_for():
+    other = {"name": "other", "resources": {"limits": {"memory": "1Gi"}}}
+    pod = {**POD, "spec": {"containers": [other]}}
+    selector = {"containerName": "other", "resource": "limits.memory", "divisor": "1Gi"}
+    assert resource_value(pod, {"name": "c"}, selector, AROUND) == "1"
+    with pytest.raises(ConfigError, match="container gone not found"):
+        resource_value(pod, {}, {"containerName": "gone", "resource": "limits.cpu"}, AROUND)
+    with pytest.raises(ConfigError, match=r"unsupported container resource : limits\.fun"):
+        resource_value(pod, {}, {"resource": "limits.fun"}, AROUND)

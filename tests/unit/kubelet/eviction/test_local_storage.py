@@ -1,0 +1,56 @@
+"""What a pod takes of the disk, measured [N18]."""
+
+import os
+
+from sampan.kubelet.contracts.runtime import RuntimeFailure
+from sampan.kubelet.eviction.local_storage import measure, taken_by
+from sampan.kubelet.stats.node_stats import ContainerUsage, PodUsage
+from sampan.kubelet.stats.usage import Usage
+from sampan.testing import virtual_time
+from sampan.testing.worlds.observed_pods import UID, container
+
+POD = {
+    "metadata": {"name": "web", "namespace": "default", "uid": UID},
+    "spec": {"containers": [{"name": "main"}]},
+}
+
+
+class Layers:
+    """As much of a runtime as is asked."""
+
+    def __init__(self, size):
+        self._size = size
+
+    async def layer_bytes(self, container_id):
+        if self._size is None:
+            raise RuntimeFailure("not measured")
+        return self._size
+
+
+def write(path, size):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * size)
+
+
+def test_a_file_with_two_names_counts_once_and_links_lead_nowhere(tmp_path):
+    write(tmp_path / "v" / "file", 40_000)
+    os.link(tmp_path / "v" / "file", tmp_path / "v" / "again")
+    (tmp_path / "v" / "out").symlink_to("/usr")
+    taken = taken_by(tmp_path / "v")
+    assert 40_000 <= taken.size < 80_000
+    assert taken.files == 2
+    assert taken_by(tmp_path / "missing").size == 0
+
+
+def test_volumes_logs_and_layers_add_up(tmp_path):
+    write(tmp_path / "pods" / UID / "volumes" / "kubernetes.io~empty-dir" / "v" / "f", 8192)
+    write(tmp_path / "logs" / f"default_web_{UID}" / "main" / "0.log", 4096)
+    usage = PodUsage(POD, Usage(), "", 0.0, (ContainerUsage(container(), Usage()),))
+    root, logs = str(tmp_path), str(tmp_path / "logs")
+    found = virtual_time.run(measure(Layers(1_000_000), usage, root, logs))
+    assert found.volumes == {"v": 8192}
+    assert found.containers == {"main": 1_004_096}
+    assert found.on_disk(POD) == 1_012_288
+    assert found.inodes == 2
+    found = virtual_time.run(measure(Layers(None), usage, root, logs))
+    assert found.containers == {"main": 4096}

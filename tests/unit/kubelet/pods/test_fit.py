@@ -1,0 +1,155 @@
+"""[N5] reasons and messages of the node's own admission."""
+
+from dataclasses import replace
+
+import pytest
+
+from sampan.api.quantity import value_of
+from sampan.kubelet.pods.fit import NodeRoom, refusal, requests_of
+from sampan.testing.worlds.simulated_node import pod_named
+
+ALLOCATABLE = {"cpu": "1", "memory": "1Gi", "pods": "3"}
+
+
+def room(labels=None, taints=()):
+    return NodeRoom("node-1", {"kubernetes.io/os": "linux", **(labels or {})}, taints, ALLOCATABLE)
+
+
+def asking(cpu="0", memory="0", **container):
+    requests = {"cpu": cpu, "memory": memory}
+    one = {"name": "main", "image": "a", "resources": {"requests": requests}, **container}
+    return pod_named("web", containers=[one])
+
+
+def affinity(*expressions, fields=()):
+    term = {"matchExpressions": list(expressions), "matchFields": list(fields)}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return pod_named("web", affinity={"nodeAffinity": required})
+
+
+def expression(key, operator, *values):
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+PORT = {"ports": [{"containerPort": 80, "hostPort": 80}]}
+TAINT = {"key": "gone", "value": "yes", "effect": "NoExecute"}
+NO_MATCH = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
+REFUSED = {
+    "cpu": (
+        asking(cpu="2"),
+        [asking(cpu="100m")],
+        room(),
+        "OutOfcpu",
+        "Node didn't have enough resource: cpu, requested: 2000, used: 100, capacity: 1000",
+    ),
+    "memory": (
+        asking(memory="1Gi"),
+        [asking(memory="1Mi")],
+        room(),
+        "OutOfmemory",
+        "Node didn't have enough resource: memory, requested: 1073741824, used: 1048576, "
+        "capacity: 1073741824",
+    ),
+    "pods": (
+        asking(),
+        [asking()] * 3,
+        room(),
+        "OutOfpods",
+        "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3",
+    ),
+    "selector": (
+        pod_named("web", nodeSelector={"disk": "ssd"}),
+        [],
+        room(),
+        "NodeAffinity",
+        NO_MATCH,
+    ),
+    "affinity": (affinity(expression("disk", "In", "ssd")), [], room(), "NodeAffinity", NO_MATCH),
+    "port": (
+        asking(**PORT),
+        [asking(**PORT)],
+        room(),
+        "NodePorts",
+        "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports",
+    ),
+    "taint": (
+        asking(),
+        [],
+        room(taints=(TAINT,)),
+        "TaintToleration",
+        "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate",
+    ),
+    "os": (
+        pod_named("web", os={"name": "windows"}),
+        [],
+        room(),
+        "PodOSNotSupported",
+        "Failed to admit pod as the OS field doesn't match node OS",
+    ),
+    "os label": (
+        pod_named("web", nodeSelector={"kubernetes.io/os": "windows"}),
+        [],
+        room(),
+        "PodOSSelectorNodeLabelDoesNotMatch",
+        "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
+    ),
+}
+ADMITTED = {
+    "exactly what is left": (asking(cpu="900m"), [asking(cpu="100m")], room()),
+    "nothing asked": (asking(), [asking(cpu="1")], room()),
+    "selected": (pod_named("web", nodeSelector={"disk": "ssd"}), [], room({"disk": "ssd"})),
+    "exists": (affinity(expression("disk", "Exists")), [], room({"disk": "ssd"})),
+    "not in": (affinity(expression("disk", "NotIn", "hdd")), [], room()),
+    "absent": (affinity(expression("disk", "DoesNotExist")), [], room()),
+    "greater": (affinity(expression("cores", "Gt", "3")), [], room({"cores": "4"})),
+    "by name": (affinity(fields=[expression("metadata.name", "In", "node-1")]), [], room()),
+    "tolerated": (
+        pod_named("web", tolerations=[{"key": "gone", "operator": "Exists"}]),
+        [],
+        room(taints=(TAINT,)),
+    ),
+    "only the scheduler cares": (asking(), [], room(taints=({**TAINT, "effect": "NoSchedule"},))),
+    "same port, other protocol": (
+        asking(ports=[{"containerPort": 80, "hostPort": 80, "protocol": "UDP"}]),
+        [asking(**PORT)],
+        room(),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+def test_refused_for(case):
+    """[N5]"""
+    pod, others, node, reason, message = REFUSED[case]
+    verdict = refusal(pod, others, node)
+    assert verdict is not None
+    assert (verdict.reason, verdict.message) == (reason, f"Pod was rejected: {message}")
+
+
+@pytest.mark.parametrize("case", ADMITTED, ids=str)
+def test_admitted_with(case):
+    """[N5]"""
+    assert refusal(*ADMITTED[case]) is None
+
+
+def test_a_pod_asks_for_its_greediest_moment():
+    def ask(name, cpu, **more):
+        return {"name": name, "image": "a", "resources": {"requests": {"cpu": cpu}}, **more}
+
+    side = ask("side", "1", restartPolicy="Always")
+    pod = pod_named(
+        "web",
+        containers=[ask("a", "1"), ask("b", "1")],
+        initContainers=[ask("first", "2"), side, ask("second", "5")],
+        overhead={"cpu": "250m"},
+    )
+    # second (5) beside the sidecar (1), plus overhead
+    assert requests_of(pod)["cpu"] == value_of("6250m")
+
+
+def test_a_pod_that_claims_devices_does_not_run_without_them():
+    claiming = pod_named("web", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
+    found = refusal(claiming, [], room())
+    assert found.reason == "UnexpectedAdmissionError"
+    assert "resource claims (gpu) need a device driver" in found.message
+    assert refusal(claiming, [], replace(room(), prepares_devices=True)) is None

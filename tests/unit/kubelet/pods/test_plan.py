@@ -1,0 +1,305 @@
+"""[N9] the table of cases: what a pod and its runtime state ask for next."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sampan.kubelet.contracts.runtime import ContainerState
+from sampan.kubelet.contracts.spec import Role
+from sampan.kubelet.pods.plan import (
+    Checks,
+    CreateSandbox,
+    HoldBack,
+    KillContainer,
+    KillPod,
+    RemoveContainer,
+    StartContainer,
+    plan,
+)
+from sampan.testing.worlds.observed_pods import NOW, container, exited, observed, sandbox
+from sampan.testing.worlds.simulated_node import pod_named
+
+NORMAL, INIT, SIDECAR = Role.NORMAL, Role.INIT, Role.SIDECAR
+START = StartContainer("main", NORMAL)
+START_AGAIN = StartContainer("main", NORMAL, attempt=1, streak=1)
+SETUP = {"name": "setup", "image": "app:1"}
+THEN = {"name": "then", "image": "app:1"}
+SIDE = {"name": "side", "image": "app:1", "restartPolicy": "Always"}
+CREATED, RUNNING, UNKNOWN = ContainerState.CREATED, ContainerState.RUNNING, ContainerState.UNKNOWN
+DEAD = sandbox(ready=False)
+NO_SANDBOX = ()
+
+
+def pod(**spec):
+    return pod_named("web", **spec)
+
+
+def deleted():
+    made = pod()
+    made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return made
+
+
+CASES = {
+    "a new pod gets a sandbox and its containers": (pod(), None, [CreateSandbox(0), START]),
+    "a new pod with init containers starts only the first": (
+        pod(initContainers=[SETUP, THEN]),
+        None,
+        [CreateSandbox(0), StartContainer("setup", INIT)],
+    ),
+    "a new pod with a sidecar first starts the sidecar": (
+        pod(initContainers=[SIDE]),
+        None,
+        [CreateSandbox(0), StartContainer("side", SIDECAR)],
+    ),
+    "a sandbox without containers gets them": (pod(), observed(), [START]),
+    "a running pod needs nothing": (pod(), observed(container()), []),
+    "an exit is restarted at once the first time": (
+        pod(),
+        observed(exited(exit_code=1)),
+        [START_AGAIN],
+    ),
+    "a completed container is restarted too where the policy is Always": (
+        pod(),
+        observed(exited(exit_code=0)),
+        [START_AGAIN],
+    ),
+    "the second exit waits ten seconds": (
+        pod(),
+        observed(exited(exit_code=1, attempt=1, streak=1, ended_ago=4)),
+        [HoldBack("main", 10.0, NOW - 4 + 10)],
+    ),
+    "after the wait it starts": (
+        pod(),
+        observed(exited(exit_code=1, attempt=1, streak=1, ended_ago=10)),
+        [StartContainer("main", NORMAL, attempt=2, streak=2)],
+    ),
+    "a long run starts the backoff anew": (
+        pod(),
+        observed(exited(exit_code=1, attempt=9, streak=9, ran_seconds=601)),
+        [StartContainer("main", NORMAL, attempt=10, streak=0)],
+    ),
+    "OnFailure restarts a failure": (
+        pod(restartPolicy="OnFailure"),
+        observed(exited(exit_code=1)),
+        [START_AGAIN],
+    ),
+    "OnFailure leaves a success, and ends the sandbox": (
+        pod(restartPolicy="OnFailure"),
+        observed(exited(exit_code=0)),
+        [KillPod("all containers ended")],
+    ),
+    "Never leaves a failure, and ends the sandbox": (
+        pod(restartPolicy="Never"),
+        observed(exited(exit_code=1)),
+        [KillPod("all containers ended")],
+    ),
+    "a finished pod whose sandbox is gone needs nothing": (
+        pod(restartPolicy="Never"),
+        observed(exited(exit_code=1), sandboxes=(DEAD,)),
+        [],
+    ),
+    "a dead sandbox is replaced with all that was in it": (
+        pod(),
+        observed(exited(exit_code=137), sandboxes=(DEAD,)),
+        [KillPod("sandbox changed"), CreateSandbox(1), START_AGAIN],
+    ),
+    "a dead sandbox of a pod that never restarts is not replaced": (
+        pod(restartPolicy="Never"),
+        observed(exited(exit_code=137), sandboxes=(DEAD,)),
+        [],
+    ),
+    "a dead sandbox without any container is replaced even for Never": (
+        pod(restartPolicy="Never"),
+        observed(sandboxes=(DEAD,)),
+        [KillPod("sandbox changed"), CreateSandbox(1), START],
+    ),
+    "two ready sandboxes are one too many": (
+        pod(),
+        observed(container(), sandboxes=(sandbox(attempt=1), sandbox())),
+        [KillPod("sandbox changed"), CreateSandbox(2), START_AGAIN],
+    ),
+    "a sandbox in the wrong network is replaced": (
+        pod(hostNetwork=True),
+        observed(container()),
+        [KillPod("sandbox changed"), CreateSandbox(1), START_AGAIN],
+    ),
+    "a sandbox without an address is replaced": (
+        pod(),
+        observed(sandboxes=(sandbox(ip=""),)),
+        [KillPod("sandbox changed"), CreateSandbox(1), START],
+    ),
+    "a host network sandbox needs no address": (
+        pod(hostNetwork=True),
+        observed(container(), sandboxes=(sandbox(host_network=True),)),
+        [],
+    ),
+    "a new sandbox runs the init containers again": (
+        pod(initContainers=[SETUP]),
+        observed(exited(exit_code=137), exited("setup"), sandboxes=(DEAD,)),
+        [
+            KillPod("sandbox changed"),
+            CreateSandbox(1),
+            StartContainer("setup", INIT, attempt=1, streak=1),
+        ],
+    ),
+    "a running init container is waited for": (
+        pod(initContainers=[SETUP]),
+        observed(container("setup")),
+        [],
+    ),
+    "a finished init container makes room for the next": (
+        pod(initContainers=[SETUP, THEN]),
+        observed(exited("setup")),
+        [StartContainer("then", INIT)],
+    ),
+    "all finished init containers make room for the others": (
+        pod(initContainers=[SETUP]),
+        observed(exited("setup")),
+        [START],
+    ),
+    "a failed init container is started again": (
+        pod(initContainers=[SETUP]),
+        observed(exited("setup", 1)),
+        [StartContainer("setup", INIT, attempt=1, streak=1)],
+    ),
+    "a failed init container ends a pod that never restarts": (
+        pod(initContainers=[SETUP], restartPolicy="Never"),
+        observed(exited("setup", 1)),
+        [KillPod("init container setup failed")],
+    ),
+    "init containers that were collected are not run again": (
+        pod(initContainers=[SETUP]),
+        observed(container()),
+        [],
+    ),
+    "a running sidecar lets the next begin": (
+        pod(initContainers=[SIDE, SETUP]),
+        observed(container("side")),
+        [StartContainer("setup", INIT)],
+    ),
+    "a sidecar that is not started yet holds the next back": (
+        pod(initContainers=[{**SIDE, "startupProbe": {}}, SETUP]),
+        observed(container("side")),
+        [],
+    ),
+    "an ended sidecar is restarted beside running containers": (
+        pod(initContainers=[SIDE]),
+        observed(container(), exited("side")),
+        [StartContainer("side", SIDECAR, attempt=1, streak=1)],
+    ),
+    "a sidecar does not keep a finished pod alive": (
+        pod(initContainers=[SIDE], restartPolicy="Never"),
+        observed(exited(), container("side")),
+        [KillPod("all containers ended")],
+    ),
+    "a changed image replaces the container": (
+        pod(containers=[{"name": "main", "image": "app:2"}]),
+        observed(container()),
+        [
+            KillContainer("main-0", "main", "Container main definition changed, will be restarted"),
+            START_AGAIN,
+        ],
+    ),
+    "a container that is not in the spec is killed": (
+        pod(),
+        observed(container(), container("stranger")),
+        [KillContainer("stranger-0", "stranger", "")],
+    ),
+    "a container that runs twice is killed once": (
+        pod(),
+        observed(container(attempt=1), container(attempt=0)),
+        [KillContainer("main-0", "main", "")],
+    ),
+    "a container that was created but never started is made again": (
+        pod(),
+        observed(container(state=CREATED)),
+        [RemoveContainer("main-0"), START],
+    ),
+    "a container of unknown state is killed before it is restarted": (
+        pod(),
+        observed(container(state=UNKNOWN)),
+        [
+            KillContainer(
+                "main-0", "main", 'Container is in "unknown" state, try killing it before restart'
+            ),
+            START_AGAIN,
+        ],
+    ),
+    "an ephemeral container starts beside the others": (
+        pod(ephemeralContainers=[{"name": "debug", "image": "d:1"}]),
+        observed(container()),
+        [StartContainer("debug", Role.EPHEMERAL)],
+    ),
+    "an ephemeral container is never restarted": (
+        pod(ephemeralContainers=[{"name": "debug", "image": "d:1"}]),
+        observed(container(), exited("debug", 1)),
+        [],
+    ),
+    "a container's own policy goes before the pod's": (
+        pod(
+            restartPolicy="Never",
+            containers=[{"name": "main", "image": "app:1", "restartPolicy": "Always"}],
+        ),
+        observed(exited(exit_code=1)),
+        [START_AGAIN],
+    ),
+    "nothing is restarted in a pod that is being deleted": (
+        deleted(),
+        observed(exited(exit_code=1)),
+        [KillPod("all containers ended")],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_plan_is(case):
+    """[N9]"""
+    wanted, seen, actions = CASES[case]
+    assert plan(wanted, seen, NOW) == actions
+
+
+def test_a_failed_probe_kills_and_restarts():
+    checks = Checks({"main-0": "liveness"}, {}, {})
+    assert plan(pod(), observed(container()), NOW, checks) == [
+        KillContainer("main-0", "main", "Container main failed liveness probe, will be restarted"),
+        START_AGAIN,
+    ]
+
+
+def test_a_failed_probe_ends_a_container_that_never_restarts():
+    checks = Checks({"main-0": "liveness"}, {}, {})
+    two = [{"name": "main", "image": "app:1"}, {"name": "other", "image": "app:1"}]
+    seen = observed(container(), container("other"))
+    assert plan(pod(restartPolicy="Never", containers=two), seen, NOW, checks) == [
+        KillContainer("main-0", "main", "Container main failed liveness probe")
+    ]
+
+
+STATES = st.sampled_from([None, "running", "exited 0", "exited 1"])
+
+
+@given(
+    policy=st.sampled_from(["Always", "OnFailure", "Never"]),
+    states=st.tuples(STATES, STATES, STATES),
+    sandbox_ready=st.booleans(),
+)
+def test_no_normal_container_starts_before_initialization_is_over(policy, states, sandbox_ready):
+    """[N9]"""
+    setup, side, main = states
+    seen = []
+    for name, state in (("main", main), ("side", side), ("setup", setup)):
+        if state == "running":
+            seen.append(container(name))
+        elif state is not None:
+            seen.append(exited(name, int(state[-1])))
+    wanted = pod(restartPolicy=policy, initContainers=[SETUP, SIDE])
+    boxes = (sandbox(ready=sandbox_ready),)
+    actions = plan(wanted, observed(*seen, sandboxes=boxes), NOW)
+    starts = [action for action in actions if isinstance(action, StartContainer)]
+    if any(start.role is NORMAL for start in starts) and main is None:
+        assert setup == "exited 0"
+        assert side == "running"
+    if any(isinstance(action, CreateSandbox) for action in actions):
+        assert [start.name for start in starts] == ["setup"]
+    assert len({start.name for start in starts}) == len(starts)

@@ -1,0 +1,57 @@
+import pytest
+
+from sampan.kubelet.simulated.script import PREFIX, Script, problem_of
+
+
+def script(**words):
+    return Script({PREFIX + key.replace("_", "-"): value for key, value in words.items()}, "main")
+
+
+def test_a_word_for_one_container_goes_before_the_word_for_all():
+    both = Script({f"{PREFIX}exit-code": "1", f"{PREFIX}exit-code.main": "2"}, "main")
+    assert both.exit_code(0) == 2
+
+
+def test_exit_codes_count_attempts_and_the_last_one_stays():
+    assert [script(exit_code="1,2,0").exit_code(attempt) for attempt in range(4)] == [1, 2, 0, 0]
+
+
+def test_what_is_no_number_counts_as_not_said():
+    assert script(start_seconds="soon").seconds("start-seconds") == 0
+    assert script().number("exit-after-seconds") is None
+
+
+def test_a_container_may_never_obey():
+    assert script(stop_seconds="never").stop_seconds() is None
+    assert script().stop_seconds() == 0
+
+
+def test_failures_are_named_by_step_with_count_and_message():
+    words = script(fail="run_sandbox:2:no network;start_container")
+    assert words.failure("run_sandbox") == (2, "no network")
+    assert words.failure("start_container") == (None, "start_container fails by script")
+    assert words.failure("stop_container") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("start-seconds", "1.5", ""),
+        ("start-seconds.main", "2", ""),
+        ("start-seconds", "-1", "start-seconds: '-1' is no number"),
+        ("stop-seconds", "never", ""),
+        ("start-seconds", "never", "start-seconds: 'never' is no number"),
+        ("exit-code", "1,1,0", ""),
+        ("exit-code", "one", "exit-code: 'one' is no list of exit codes"),
+        ("log", "anything: at all", ""),
+        ("readiness-probe", "fail,ok", ""),
+        ("readiness-probe", "maybe", "readiness-probe: 'maybe' is no list of ok, fail and error"),
+        ("fail", "run_sandbox:1:no;stop_container", ""),
+        ("fail.main", "run_sandbox", "fail.main: fail is of the whole pod"),
+        ("colour", "red", "colour: unknown"),
+    ],
+)
+def test_a_word_that_means_nothing_is_found(name, text, problem):
+    assert problem_of(name, text) == problem
+    if name == "fail":
+        assert "names no step" in problem_of("fail", "fly:1:no")

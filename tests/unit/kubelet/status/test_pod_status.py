@@ -1,0 +1,205 @@
+"""[N14] the status that a pod shows."""
+
+import pytest
+
+from sampan.kubelet.contracts.runtime import ContainerState
+from sampan.kubelet.pods.plan import Checks
+from sampan.kubelet.status.container_status import Waiting
+from sampan.kubelet.status.pod_status import Facts, Verdict, pod_status, qos_class
+from sampan.testing.worlds.observed_pods import NOW, container, exited, observed, sandbox
+from sampan.testing.worlds.simulated_node import pod_named
+
+TWO = [{"name": "main", "image": "app:1"}, {"name": "other", "image": "app:1"}]
+SETUP = {"name": "setup", "image": "app:1"}
+SIDE = {"name": "side", "image": "app:1", "restartPolicy": "Always"}
+GONE = (sandbox(ready=False),)
+
+
+def pod(status=None, **spec):
+    made = pod_named("web", **spec)
+    made["metadata"]["generation"] = 3
+    if status:
+        made["status"] = status
+    return made
+
+
+def shown(wanted, seen, **facts):
+    return pod_status(wanted, seen, Facts(now=NOW, node_ips=("192.0.2.1",), **facts))
+
+
+PHASES = {
+    "nothing there": (pod(), None, {}, "Pending"),
+    "only a sandbox": (pod(), observed(), {}, "Pending"),
+    "running": (pod(), observed(container()), {}, "Running"),
+    "one of two running": (pod(containers=TWO), observed(container()), {}, "Running"),
+    "one of two ended, other not begun": (
+        pod(containers=TWO, restartPolicy="Never"),
+        observed(exited()),
+        {},
+        "Running",
+    ),
+    "ended, will be restarted": (pod(), observed(exited(exit_code=1)), {}, "Running"),
+    "crash loop": (
+        pod(),
+        observed(exited(exit_code=1)),
+        {"waiting": {"main": Waiting("CrashLoopBackOff")}},
+        "Running",
+    ),
+    "succeeded": (pod(restartPolicy="Never"), observed(exited()), {}, "Succeeded"),
+    "failed": (pod(restartPolicy="Never"), observed(exited(exit_code=2)), {}, "Failed"),
+    "on failure, failed": (
+        pod(restartPolicy="OnFailure"),
+        observed(exited(exit_code=2)),
+        {},
+        "Running",
+    ),
+    "on failure, succeeded": (pod(restartPolicy="OnFailure"), observed(exited()), {}, "Succeeded"),
+    "init runs": (pod(initContainers=[SETUP]), observed(container("setup")), {}, "Pending"),
+    "init failed for good": (
+        pod(initContainers=[SETUP], restartPolicy="Never"),
+        observed(exited("setup", 1)),
+        {},
+        "Failed",
+    ),
+    "init failed, again": (
+        pod(initContainers=[SETUP]),
+        observed(exited("setup", 1)),
+        {},
+        "Pending",
+    ),
+    "sidecar only": (pod(initContainers=[SIDE]), observed(container("side")), {}, "Pending"),
+    "ended by deletion, obeyed": (pod(), observed(exited()), {"ending": True}, "Succeeded"),
+    "ended by deletion, killed": (
+        pod(),
+        observed(exited(exit_code=137)),
+        {"ending": True},
+        "Failed",
+    ),
+    "ended before it began": (pod(), None, {"ending": True}, "Failed"),
+    "refused": (pod(), None, {"verdict": Verdict("OutOfcpu", "no room")}, "Failed"),
+    "a terminal phase stays": (
+        pod({"phase": "Succeeded"}),
+        observed(container()),
+        {},
+        "Succeeded",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PHASES, ids=str)
+def test_the_phase_is(case):
+    """[N14]"""
+    wanted, seen, facts, phase = PHASES[case]
+    assert shown(wanted, seen, **facts)["phase"] == phase
+
+
+def conditions(status):
+    return {one["type"]: one for one in status["conditions"]}
+
+
+def test_conditions_of_a_running_pod_are_true_and_carry_the_generation():
+    status = shown(pod(), observed(container()))
+    assert all(one["status"] == "True" for one in status["conditions"])
+    assert {one["observedGeneration"] for one in status["conditions"]} == {3}
+    assert status["observedGeneration"] == 3
+
+
+def test_unready_containers_are_named():
+    status = shown(pod(containers=TWO), observed(container()))
+    ready = conditions(status)["Ready"]
+    assert ready["reason"] == "ContainersNotReady"
+    assert ready["message"] == "containers with unready status: [other]"
+
+
+def test_a_transition_time_changes_only_with_the_status():
+    first = shown(pod(), observed(container()))
+    later = pod_status(pod(first), observed(container()), Facts(now=NOW + 50))
+    assert conditions(later)["Ready"] == conditions(first)["Ready"]
+    down = pod_status(pod(first), observed(exited(exit_code=1)), Facts(now=NOW + 50))
+    before, after = conditions(first)["Ready"], conditions(down)["Ready"]
+    assert after["lastTransitionTime"] > before["lastTransitionTime"]
+
+
+def test_conditions_of_others_are_kept():
+    theirs = {"type": "example.com/gate", "status": "False"}
+    status = shown(pod({"conditions": [theirs]}), observed(container()))
+    assert theirs in status["conditions"]
+
+
+def test_a_readiness_gate_holds_the_pod_unready():
+    gated = pod(readinessGates=[{"conditionType": "example.com/gate"}])
+    ready = conditions(shown(gated, observed(container())))["Ready"]
+    assert (ready["status"], ready["reason"]) == ("False", "ReadinessGatesNotReady")
+    gated["status"] = {"conditions": [{"type": "example.com/gate", "status": "True"}]}
+    assert conditions(shown(gated, observed(container())))["Ready"]["status"] == "True"
+
+
+def test_a_container_with_a_readiness_probe_is_unready_until_the_probe_says_so():
+    probed = pod(containers=[{"name": "main", "image": "app:1", "readinessProbe": {}}])
+    assert shown(probed, observed(container()))["containerStatuses"][0]["ready"] is False
+    checks = Checks({}, {}, {"main-0": True})
+    status = shown(probed, observed(container()), checks=checks)
+    assert status["containerStatuses"][0]["ready"] is True
+
+
+def test_a_crash_loop_shows_why_it_waits_and_how_it_ended():
+    waits = {"main": Waiting("CrashLoopBackOff", "back-off 10s")}
+    seen = observed(exited(exit_code=3, attempt=2), exited(exit_code=1, attempt=1))
+    one = shown(pod(), seen, waiting=waits)["containerStatuses"][0]
+    assert one["state"] == {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+    assert one["lastState"]["terminated"]["exitCode"] == 3
+    assert one["restartCount"] == 2
+
+
+def test_an_old_reason_to_wait_is_not_shown_on_what_runs_or_is_done():
+    waits = {"main": Waiting("CrashLoopBackOff")}
+    assert (
+        "running"
+        in shown(pod(), observed(container()), waiting=waits)["containerStatuses"][0]["state"]
+    )
+    done = shown(pod(restartPolicy="Never"), observed(exited()), waiting=waits)
+    assert "terminated" in done["containerStatuses"][0]["state"]
+
+
+def test_containers_that_were_lost_are_reported_as_such():
+    before = {"containerStatuses": [{"name": "main", "state": {"running": {}}, "restartCount": 4}]}
+    one = shown(pod(before), observed(sandboxes=GONE), ending=True)["containerStatuses"][0]
+    assert one["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
+    assert one["state"]["terminated"]["exitCode"] == 137
+    assert one["restartCount"] == 4
+
+
+def test_reasons_of_an_end_are_named():
+    ended = observed(exited(exit_code=137, reason="OOMKilled"))
+    one = shown(pod(), ended)["containerStatuses"][0]
+    assert one["state"]["terminated"]["reason"] == "OOMKilled"
+
+
+def test_a_created_container_is_still_being_created():
+    one = shown(pod(), observed(container(state=ContainerState.CREATED)))["containerStatuses"][0]
+    assert one["state"] == {"waiting": {"reason": "ContainerCreating"}}
+    assert "containerID" not in one
+
+
+def test_host_network_pods_have_the_nodes_address():
+    hosted = pod(hostNetwork=True)
+    status = shown(hosted, observed(container(), sandboxes=(sandbox(host_network=True),)))
+    assert status["podIP"] == status["hostIP"] == "192.0.2.1"
+
+
+def test_the_start_time_stays():
+    assert shown(pod({"startTime": "2020-01-01T00:00:00Z"}), None)["startTime"].startswith("2020")
+
+
+@pytest.mark.parametrize(
+    ("resources", "quality"),
+    [
+        ({}, "BestEffort"),
+        ({"requests": {"cpu": "1"}}, "Burstable"),
+        ({"limits": {"cpu": "1", "memory": "1Gi"}}, "Guaranteed"),
+        ({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}, "Burstable"),
+    ],
+)
+def test_the_quality_of_service_follows_from_the_resources(resources, quality):
+    wanted = pod(containers=[{"name": "main", "image": "a", "resources": resources}])
+    assert qos_class(wanted) == quality

@@ -1,0 +1,195 @@
+"""[N14] the one writer of statuses."""
+
+import asyncio
+import random
+
+from sampan.api.resources import PODS
+from sampan.core.tasks import Tasks
+from sampan.kubelet.status.status_manager import PASSING_SECONDS, StatusReporter, status_patch
+from sampan.testing import virtual_time
+from sampan.testing.virtual_time import LoopClock
+from sampan.testing.worlds.simulated_node import pod_named
+from sampan.testing.worlds.small_api import SmallApi
+
+
+def condition(kind, status, **more):
+    return {"type": kind, "status": status, **more}
+
+
+def test_a_patch_holds_only_what_changed():
+    known = {
+        "phase": "Pending",
+        "startTime": "t",
+        "conditions": [condition("Ready", "False", reason="x"), condition("Initialized", "True")],
+    }
+    wanted = {
+        "phase": "Running",
+        "startTime": "t",
+        "conditions": [condition("Ready", "True"), condition("Initialized", "True")],
+    }
+    assert status_patch(known, wanted) == {
+        "phase": "Running",
+        "conditions": [{"reason": None, "type": "Ready", "status": "True"}],
+    }
+
+
+def test_an_equal_status_needs_no_patch_whatever_empty_fields_say():
+    known = {"phase": "Running", "containerStatuses": [{"name": "a", "lastState": {}}]}
+    assert status_patch(known, {"phase": "Running", "containerStatuses": [{"name": "a"}]}) is None
+
+
+def test_conditions_of_others_are_never_written():
+    wanted = {"conditions": [condition("example.com/theirs", "True")]}
+    assert status_patch({}, wanted) is None
+
+
+def test_changed_addresses_replace_the_old_ones():
+    patch = status_patch({"podIPs": [{"ip": "1"}]}, {"podIPs": [{"ip": "2"}]})
+    assert patch == {"podIPs": [{"$patch": "replace"}, {"ip": "2"}]}
+
+
+def test_a_reason_that_went_is_taken_away():
+    assert status_patch({"reason": "Evicted"}, {"phase": "Running"}) == {
+        "phase": "Running",
+        "reason": None,
+    }
+
+
+def told(story):
+    """Run a story about a reporter, an API and a pod in it."""
+
+    async def run():
+        clock = LoopClock()
+        api, tasks = SmallApi(clock), Tasks("test")
+        pod = await api.create(PODS, pod_named("web", node_name="n"), "default")
+        reporter = StatusReporter(api, tasks=tasks, clock=clock, rng=random.Random(1))
+        await story(reporter, api, pod)
+        await tasks.stop()
+
+    virtual_time.run(run())
+
+
+def test_only_the_newest_of_several_statuses_is_written():
+    async def story(reporter, api, pod):
+        for phase in ("Pending", "Running", "Succeeded"):
+            reporter.set(pod, {"phase": phase})
+        await asyncio.sleep(1)
+        assert api.find(PODS, "default", "web")["status"]["phase"] == "Succeeded"
+        assert api.calls.count("patch status pods") == 1
+
+    told(story)
+
+
+def test_a_terminal_phase_does_not_revert():
+    async def story(reporter, api, pod):
+        reporter.set(pod, {"phase": "Failed"})
+        reporter.set(pod, {"phase": "Running"})
+        await asyncio.sleep(1)
+        reporter.set(pod, {"phase": "Succeeded"})
+        await asyncio.sleep(1)
+        assert api.find(PODS, "default", "web")["status"]["phase"] == "Failed"
+
+    told(story)
+
+
+def test_the_pod_is_deleted_after_its_last_status_and_only_under_its_uid():
+    async def story(reporter, api, pod):
+        reporter.set(pod, {"phase": "Failed"})
+        reporter.delete(pod)
+        await asyncio.sleep(1)
+        assert api.find(PODS, "default", "web") is None
+        assert api.calls[-2:] == ["patch status pods", "delete pods"]
+        await api.create(PODS, pod_named("web", node_name="n"), "default")
+        reporter.set(pod, {"phase": "Running"})
+        reporter.delete(pod)
+        await asyncio.sleep(1)
+        assert api.find(PODS, "default", "web")["status"]["phase"] == "Pending"
+
+    told(story)
+
+
+def test_an_outage_only_delays():
+    async def story(reporter, api, pod):
+        api.go_down()
+        reporter.set(pod, {"phase": "Running"})
+        await asyncio.sleep(100)
+        reporter.set(pod, {"phase": "Failed"})
+        reporter.delete(pod)
+        assert not reporter.is_idle()
+        api.come_back()
+        await asyncio.sleep(20)
+        assert api.find(PODS, "default", "web") is None
+        assert reporter.is_idle()
+
+    told(story)
+
+
+def test_the_api_is_not_asked_again_for_what_it_has():
+    async def story(reporter, api, pod):
+        reporter.set(pod, {"phase": "Running"})
+        await asyncio.sleep(1)
+        written = api.find(PODS, "default", "web")
+        reporter.seen(written)
+        reporter.set(pod, {"phase": "Running"})
+        await asyncio.sleep(1)
+        assert api.calls.count("patch status pods") == 1
+
+    told(story)
+
+
+def test_a_passing_status_is_written_only_when_nothing_newer_comes():
+    """[R3] a simulated pod that starts at once costs one write."""
+
+    async def story(reporter, api, pod):
+        reporter.set_passing(pod, {"phase": "Pending", "startTime": "t"})
+        assert not reporter.is_idle()
+        await asyncio.sleep(PASSING_SECONDS / 2)
+        reporter.set(pod, {"phase": "Running", "startTime": "t"})
+        await asyncio.sleep(1)
+        assert api.calls.count("patch status pods") == 1
+        reporter.set_passing(pod, {"phase": "Running", "startTime": "later"})
+        await asyncio.sleep(1)
+        assert api.find(PODS, "default", "web")["status"]["startTime"] == "later"
+        assert reporter.is_idle()
+
+    told(story)
+
+
+def test_a_closed_reporter_begins_nothing():
+    async def story(reporter, api, pod):
+        reporter.set_passing(pod, {"phase": "Running"})
+        reporter.close()
+        await asyncio.sleep(1)
+        reporter.set(pod, {"phase": "Failed"})
+        await asyncio.sleep(1)
+        assert "patch status pods" not in api.calls
+
+    told(story)
+
+
+def test_a_conflict_over_the_same_pod_is_tried_again():
+    """[N14] another writer was faster; only another uid means that the pod is gone."""
+
+    async def story(reporter, api, pod):
+        api.conflicts = 2
+        reporter.set(pod, {"phase": "Running"})
+        await asyncio.sleep(5)
+        assert api.find(PODS, "default", "web")["status"]["phase"] == "Running"
+
+    told(story)
+
+
+def test_of_a_pod_only_its_newest_version_is_kept():
+    """Fifty thousand pods are fifty thousand objects, not twice as many."""
+
+    async def story(reporter, api, pod):
+        reporter.set(pod, {"phase": "Running"})
+        await asyncio.sleep(1)
+        newest = api.find(PODS, "default", "web")
+        reporter.seen(newest)
+        (entry,) = reporter._entries.values()
+        assert entry.pod is newest
+        assert entry.target is newest
+        assert entry.wanted is entry.known, "and of its status one copy"
+
+    told(story)

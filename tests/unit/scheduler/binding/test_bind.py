@@ -1,0 +1,37 @@
+from sampan.scheduler.binding.bind import UNSCHEDULABLE, not_scheduled
+
+POD = {"metadata": {"name": "p", "uid": "u", "generation": 2}, "status": {}}
+
+
+def test_the_condition_says_why_and_since_when():
+    patch = not_scheduled(POD, UNSCHEDULABLE, "0/1 nodes are available", 0)
+    assert patch == {
+        "metadata": {"uid": "u"},
+        "status": {
+            "conditions": [
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "reason": "Unschedulable",
+                    "message": "0/1 nodes are available",
+                    "observedGeneration": 2,
+                    "lastTransitionTime": "1970-01-01T00:00:00Z",
+                    "lastProbeTime": None,
+                }
+            ]
+        },
+    }
+
+
+def test_the_same_condition_is_not_written_twice():
+    first = not_scheduled(POD, UNSCHEDULABLE, "why", 0)["status"]
+    again = {**POD, "status": first}
+    assert not_scheduled(again, UNSCHEDULABLE, "why", 60) is None
+
+
+def test_a_new_reason_keeps_the_time_at_which_it_began():
+    first = not_scheduled(POD, UNSCHEDULABLE, "why", 0)["status"]
+    changed = not_scheduled({**POD, "status": first}, UNSCHEDULABLE, "another", 60)
+    condition = changed["status"]["conditions"][0]
+    assert condition["message"] == "another"
+    assert condition["lastTransitionTime"] == "1970-01-01T00:00:00Z"

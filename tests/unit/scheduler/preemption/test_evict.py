@@ -1,0 +1,31 @@
+from sampan.api.resources import PODS
+from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.requests import Usage
+from sampan.scheduler.preemption.evict import disruption, evict
+from sampan.testing import virtual_time
+from sampan.testing.virtual_time import LoopClock
+from sampan.testing.worlds.small_api import SmallApi
+
+VICTIM = Resident(Usage((), 0, 0), namespace="default", name="v", uid="u")
+
+
+def test_the_victim_is_told_who_removes_it_and_only_it():
+    patch = disruption(VICTIM, "mine", 0.0)
+    assert patch["metadata"] == {"uid": "u"}
+    [condition] = patch["status"]["conditions"]
+    assert condition["reason"] == "PreemptionByScheduler"
+    assert condition["message"] == "mine: preempting to accommodate a higher priority pod"
+
+
+def test_a_victim_that_is_gone_already_is_no_failure():
+    async def story():
+        api = SmallApi(LoopClock())
+        assert await evict(api, VICTIM, "mine", 0.0) is False
+        pod = {"kind": "Pod", "metadata": {"name": "v"}, "spec": {}}
+        made = await api.create(PODS, pod, "default")
+        there = Resident(
+            Usage((), 0, 0), namespace="default", name="v", uid=made["metadata"]["uid"]
+        )
+        assert await evict(api, there, "mine", 0.0) is True
+
+    virtual_time.run(story())

@@ -1,0 +1,87 @@
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sampan.scheduler.decision.batch import Batches
+from sampan.scheduler.decision.decide import Chosen
+from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import resident_of
+from sampan.scheduler.preemption.nominated_pods import Nominations
+from sampan.scheduler.profile import DEFAULT_PROFILE
+from sampan.scheduler.queue.queue_state import Alike
+from sampan.scheduler.queue.queueing_hints import Hints
+from sampan.scheduler.queue.requeue import PodGone
+from sampan.testing.generators.random_clusters import cache_of, clusters, crowds, neighbours, pods
+
+
+def alike(row, refused):
+    return Alike(row.shape, refused.rules, row.priority)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=200)
+@given(
+    st.one_of(clusters(with_demands=True), crowds()),
+    st.one_of(pods(with_demands=True), neighbours(), pods()),
+    st.lists(neighbours("expected"), max_size=1),
+    st.data(),
+)
+def test_who_could_be_scheduled_after_an_event_is_always_named(cluster, pod, coming, data):
+    """[S2]"""
+    there, placed = cluster
+    cache, nominations = cache_of(there, placed), Nominations()
+    row = pod_row(pod)
+    for made in coming:
+        if there:
+            nominations.put(resident_of(made), there[0]["metadata"]["name"])
+    batches = Batches(cache.columns, DEFAULT_PROFILE)
+    expected = nominations.for_others(row.uid, row.priority)
+    refused = batches.decide(row.shape, random.Random(1), expected)
+    residents = [(one["metadata"]["uid"], name) for name in placed for one in placed[name]]
+    if isinstance(refused, Chosen) or not residents:
+        return
+    uid, _ = data.draw(st.sampled_from(residents))
+    event = cache.remove_pod(uid)
+    assert isinstance(event, PodGone)
+    helped = Hints(cache, nominations, DEFAULT_PROFILE).helped(
+        event, alike(row, refused), (row.uid,)
+    )
+    if isinstance(batches.decide(row.shape, random.Random(1), expected), Chosen):
+        assert row.uid in helped
+
+
+def node(name, cpu):
+    amounts = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
+    return {"metadata": {"name": name}, "spec": {}, "status": {"allocatable": amounts}}
+
+
+def asking(name, cpu, priority=0):
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    meta = {"name": name, "uid": name, "namespace": "default"}
+    return {"metadata": meta, "spec": {"containers": [container], "priority": priority}}
+
+
+def test_a_pod_that_goes_wakes_only_whom_its_node_has_room_for():
+    """[S2]"""
+    placed = {"a": [asking("small", "1"), asking("more", "2")]}
+    cache, nominations = cache_of([node("a", "3")], placed), Nominations()
+    hints = Hints(cache, nominations, DEFAULT_PROFILE)
+    rules = frozenset({"NodeResourcesFit"})
+    event = cache.remove_pod("small")
+    for cpu, expected in (("1", {"w"}), ("2", set())):
+        group = Alike(pod_row(asking("w", cpu)).shape, rules, 0)
+        assert set(hints.helped(event, group, {"w"})) == expected
+
+
+def test_room_that_is_kept_for_somebody_wakes_that_one_alone():
+    """[S2]"""
+    cache, nominations = cache_of([node("a", "2")], {"a": [asking("old", "2")]}), Nominations()
+    hints = Hints(cache, nominations, DEFAULT_PROFILE)
+    nominations.put(resident_of(asking("first", "2", 5)), "a")
+    event = cache.remove_pod("old")
+    group = Alike(pod_row(asking("x", "2")).shape, frozenset({"NodeResourcesFit"}), 5)
+    assert list(hints.helped(event, group, {"first", "second", "third"})) == ["first"]
+    higher = Alike(group.shape, group.rules, 9)
+    assert set(hints.helped(event, higher, {"vip"})) == {"vip"}

@@ -1,0 +1,166 @@
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sampan.scheduler.decision.decide import Chosen, decide
+from sampan.scheduler.model.pod_and_node_info import node_row, pod_row
+from sampan.scheduler.model.pod_info import Resident, resident_of
+from sampan.scheduler.model.requests import HostPort, Usage
+from sampan.scheduler.profile import DEFAULT_PROFILE
+from sampan.scheduler.queue.requeue import (
+    DevicesChanged,
+    NamespaceChanged,
+    NodeAdded,
+    NodeChanged,
+    NodeGone,
+    PodGone,
+    PodPlaced,
+    may_help,
+)
+from sampan.testing.generators.random_clusters import (
+    cache_of,
+    clusters,
+    crowds,
+    neighbours,
+    nodes,
+    pods,
+)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=300)
+@given(
+    st.one_of(
+        st.tuples(clusters(with_demands=True), pods(with_demands=True)),
+        *(st.tuples(crowds(), neighbours(asks=(ask,))) for ask in ("near", "apart", "level")),
+    ),
+    st.data(),
+)
+def test_an_event_after_which_a_pod_fits_is_never_answered_with_no(case, data):
+    """The hint may be wrong in one direction only: a pod must not be left waiting."""
+    cluster, pod = case
+    cache, shape = cache_of(*cluster), pod_row(pod).shape
+    refused = decide(shape, cache.snapshot(), DEFAULT_PROFILE, random.Random(1))
+    if isinstance(refused, Chosen):
+        return
+    events = changed(cache, cluster, data)
+    after = decide(shape, cache.snapshot(), DEFAULT_PROFILE, random.Random(1))
+    if isinstance(after, Chosen):
+        assert any(may_help(event, shape, refused.rules) for event in events)
+
+
+def changed(cache, cluster, data):
+    """Something happens to the cluster; the events that it is."""
+    there, placed = cluster
+    on_nodes = [pod["metadata"]["uid"] for pods_there in placed.values() for pod in pods_there]
+    match data.draw(st.sampled_from(["node", "no node", "pod", "no pod", "namespace"])):
+        case "node":
+            more = data.draw(nodes(most=6).filter(bool) | crowds().map(lambda crowd: crowd[0]))
+            return [cache.put_node(node_row(more[-1]))]
+        case "no node" if there:
+            return [cache.remove_node(data.draw(st.sampled_from(there))["metadata"]["name"])]
+        case "no pod" if on_nodes:
+            return [cache.remove_pod(data.draw(st.sampled_from(on_nodes)))]
+        case "namespace":
+            return [cache.put_namespace("default", {"team": "x"})]
+        case _:
+            uid = data.draw(st.sampled_from([*on_nodes, "new"]))
+            made = resident_of(data.draw(neighbours()))
+            return cache.put_pod(uid, data.draw(st.sampled_from(list(placed))), made)
+
+
+def pod(**spec):
+    return pod_row({"metadata": {}, "spec": {"containers": [{"name": "c"}], **spec}}).shape
+
+
+def node(**spec):
+    status = {"allocatable": {"cpu": "1", "pods": "10"}}
+    return node_row({"metadata": {"name": "n"}, "spec": spec, "status": status})
+
+
+def test_a_node_that_cannot_take_the_pod_wakes_nobody():
+    tainted = node(taints=[{"key": "a", "effect": "NoSchedule"}])
+    rules = frozenset({"NodeResourcesFit"})
+    assert not may_help(NodeAdded(tainted), pod(), rules)
+    assert not may_help(NodeAdded(node()), pod(nodeSelector={"a": "b"}), rules)
+    assert may_help(NodeAdded(node()), pod(), rules)
+
+
+def test_a_freed_port_helps_only_who_wants_it():
+    wants = pod(containers=[{"name": "c", "ports": [{"hostPort": 80}]}])
+    rules = frozenset({"NodePorts"})
+
+    def freed(port):
+        return PodGone(Resident(Usage((), 0, 0, (HostPort("TCP", port, "0.0.0.0"),))), "n")
+
+    assert may_help(freed(80), wants, rules)
+    assert not may_help(freed(81), wants, rules)
+
+
+def test_a_pod_that_ends_does_not_help_against_taints():
+    gone = PodGone(Resident(Usage((("cpu", 1),), 1, 1)), "n")
+    assert not may_help(gone, pod(), frozenset({"TaintToleration", "NodeAffinity"}))
+    assert may_help(gone, pod(), frozenset({"TaintToleration", "NodeResourcesFit"}))
+
+
+def test_where_there_was_no_node_only_a_new_one_helps():
+    assert may_help(NodeAdded(node()), pod(), frozenset())
+    assert not may_help(PodGone(Resident(Usage((), 0, 0)), "n"), pod(), frozenset())
+
+
+SPREAD, AFFINITY = frozenset({"PodTopologySpread"}), frozenset({"InterPodAffinity"})
+FIT = frozenset({"NodeResourcesFit"})
+
+
+def resident(namespace="default"):
+    return Resident(Usage((), 0, 0), namespace=namespace)
+
+
+def in_default(**spec):
+    made = {"metadata": {"namespace": "default"}, "spec": {"containers": [], **spec}}
+    return pod_row(made).shape
+
+
+def test_a_node_that_goes_may_level_what_is_left_but_gives_no_room():
+    assert may_help(NodeGone("n"), in_default(), SPREAD)
+    assert may_help(NodeGone("n"), in_default(), AFFINITY)
+    assert not may_help(NodeGone("n"), in_default(), FIT)
+
+
+def test_a_pod_that_comes_helps_those_who_want_to_be_near_or_level():
+    assert may_help(PodPlaced(resident("other"), "n"), in_default(), AFFINITY)
+    assert may_help(PodPlaced(resident(), "n"), in_default(), SPREAD)
+    assert not may_help(PodPlaced(resident("other"), "n"), in_default(), SPREAD)
+    assert not may_help(PodPlaced(resident(), "n"), in_default(), FIT)
+
+
+def test_a_pod_that_goes_helps_those_who_want_to_be_apart_or_level():
+    assert may_help(PodGone(resident("other"), "n"), in_default(), AFFINITY)
+    assert may_help(PodGone(resident(), "n"), in_default(), SPREAD)
+    assert not may_help(PodGone(resident("other"), "n"), in_default(), SPREAD)
+
+
+def test_a_relabelled_node_moves_domains_also_for_pods_that_cannot_go_there():
+    tainted = node(taints=[{"key": "a", "effect": "NoSchedule"}])
+    relabelled = replace(tainted, labels={"zone": "b"})
+    larger = replace(tainted, allowed_pods=99)
+    for rules in (SPREAD, AFFINITY):
+        assert may_help(NodeChanged(tainted, relabelled), in_default(), rules)
+        assert not may_help(NodeChanged(tainted, larger), in_default(), rules)
+    assert not may_help(NodeChanged(tainted, relabelled), in_default(), FIT)
+
+
+def test_namespaces_matter_to_affinity_alone():
+    assert may_help(NamespaceChanged("x"), in_default(), AFFINITY)
+    assert not may_help(NamespaceChanged("x"), in_default(), SPREAD)
+
+
+def test_devices_matter_to_who_waits_for_them():
+    devices = frozenset({"DynamicResources"})
+    assert may_help(DevicesChanged("s"), in_default(), devices)
+    assert may_help(NodeAdded(node()), in_default(), devices)
+    assert not may_help(DevicesChanged("s"), in_default(), FIT)
+    assert not may_help(NodeGone("n"), in_default(), devices)
