@@ -87,5 +87,5 @@ def sampan_command(*verb: str) -> list[str]:
 
 def environment() -> dict[str, str]:
     """The child finds the same sampan as the test, installed or not."""
-    source = str(Path(__file__).parents[2])
+    source = str(Path(__file__).parents[3])
     return {**os.environ, "PYTHONPATH": source, "PYTHONUNBUFFERED": "1"}
