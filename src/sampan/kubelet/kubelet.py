@@ -7,7 +7,7 @@ Owner: cmd/ builds one per node.
 
 import asyncio
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from sampan.api.objects import Obj, uid_of
@@ -53,6 +53,7 @@ from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
 from sampan.kubelet.sources.files import FileSource
 from sampan.kubelet.sources.http import HttpSource
 from sampan.kubelet.sources.manifests import FILE, HTTP, all_pods, one_pod
+from sampan.kubelet.sources.own_node import NodeSource, informer_of_own_node
 from sampan.kubelet.stats.node_stats import NodeStats
 from sampan.kubelet.stats.summary import StatsSummary
 from sampan.kubelet.status.pod_status import Verdict
@@ -74,14 +75,15 @@ class Kubelet:
         metrics: Metrics,
         rng: random.Random,
         source: ApiserverSource | None = None,
+        nodes: NodeSource | None = None,
         objects: TrackedObjects | None = None,
     ) -> None:
-        """`source` and `objects`: shared by the nodes of one process, and run by their owner; None:
-        its own."""
+        """`source`, `nodes` and `objects`: shared by the nodes of one process, and run by their
+        owner; None: its own."""
         self._settings, self._client, self._clock = settings, client, clock
         self._runtime = runtime = timed(runtime, clock=clock, metrics=metrics)
         self._tasks = Tasks(f"kubelet {settings.node_name}")
-        self._source = source
+        self._source, self._nodes = source, nodes
         self._health = RuntimeHealth()
         self._allocations = Allocations(settings.checkpoint)
         self._registered = asyncio.Event()  # the node is in the API
@@ -149,6 +151,7 @@ class Kubelet:
             room=self._heartbeat.room,
             clock=clock,
             allocations=self._allocations,
+            refetch_node=None if settings.standalone else self._refetch_node,
         )
         self._shutdown = NodeShutdown(
             settings.shutdown,
@@ -231,6 +234,8 @@ class Kubelet:
         finally:
             if self._source is not None:
                 self._source.unsubscribe(self._settings.node_name)
+            if self._nodes is not None:
+                self._nodes.unsubscribe(self._settings.node_name)
             self._workers.close()
             self._reporter.close()
             self._probes.close()
@@ -252,6 +257,14 @@ class Kubelet:
             self._tasks.supervise("pods", informer.run)
             self._tasks.supervise("source", self._source.run)
         self._source.subscribe(name, partial(self._deliver, API))
+        if self._nodes is None:
+            own = informer_of_own_node(self._client, name, clock=self._clock)
+            self._nodes = NodeSource(own)
+            self._tasks.supervise("own node", own.run)
+        self._nodes.subscribe(name, self._heartbeat.seen)
+
+    def _refetch_node(self, then: Callable[[], None]) -> None:
+        self._tasks.start("own node once more", self._heartbeat.refetch(then))
 
     def _follow_manifests(self) -> None:
         settings, clock = self._settings, self._clock

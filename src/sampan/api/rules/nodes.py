@@ -15,6 +15,15 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 HARD_EFFECTS = ("NoSchedule", "NoExecute")
 
 
+def is_native_resource(name: str) -> bool:
+    """Kubernetes' own: cpu, memory, hugepages-2Mi, or with a prefix of its domain."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def is_extended_resource(name: str) -> bool:
+    return not is_native_resource(name) and not name.startswith("requests.")
+
+
 def condition(node: Obj, kind: str) -> Obj | None:
     return conditions.condition_of(node, kind)
 

@@ -10,7 +10,7 @@ import random
 import ssl
 from typing import TYPE_CHECKING
 
-from sampan.api.resources import PODS
+from sampan.api.resources import NODES, PODS
 from sampan.client.informer import Informer
 from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, all_ready, chosen
 from sampan.cmd.cluster.progress import Progress
@@ -55,6 +55,7 @@ class SimulatedNodes:
         from sampan.kubelet.settings import KubeletSettings
         from sampan.kubelet.simulated.runtime import SimulatedRuntime
         from sampan.kubelet.sources.apiserver import ApiserverSource
+        from sampan.kubelet.sources.own_node import NodeSource
         from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
         with self._progress.step("nodes") as step:
@@ -64,7 +65,10 @@ class SimulatedNodes:
             source = ApiserverSource(informer)
             objects = TrackedObjects(client, clock=self._clock, rng=random.Random())
             self._objects = objects
+            node_informer = Informer(client, NODES, clock=self._clock)
+            own_nodes = NodeSource(node_informer)
             self._tasks.supervise("pods", informer.run)
+            self._tasks.supervise("own nodes", node_informer.run)
             self._tasks.supervise("source", source.run)
             kubelets, words = self._kubelets, chosen(self._settings.node)
             scenario = scenario_in(self._settings.node.scenario)
@@ -91,6 +95,7 @@ class SimulatedNodes:
                     metrics=metrics,
                     rng=random.Random(),
                     source=source,
+                    nodes=own_nodes,
                     objects=objects,
                 )
                 self._tasks.supervise(name, kubelet.run)

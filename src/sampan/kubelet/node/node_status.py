@@ -4,10 +4,11 @@ Job: (settings, machine, runtime, images, now) → Node; and what an existing No
 Invariant: a condition's transition time changes only when its status does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sampan.api.objects import Obj, copy_of, labels_of, meta_of, time_text
 from sampan.api.quantity import canonical, from_milli
+from sampan.api.rules.nodes import is_extended_resource
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.runtime import HandlerFeatures, Image, RuntimeFeatures
 from sampan.kubelet.node.machine import Machine
@@ -75,10 +76,12 @@ def reconciled_metadata(existing: Obj, wanted: Obj) -> Obj | None:
 
 def node_status(told: NodeKnowledge, old: Obj) -> Obj:
     capacity, allocatable = _room(told.machine)
+    theirs = _extended(old.get("capacity") or {})
     status: Obj = {
         "addresses": _addresses(told.settings),
-        "capacity": capacity,
-        "allocatable": allocatable,
+        "capacity": {**capacity, **theirs},
+        # As upstream: nothing of what others advertise is reserved for the node itself.
+        "allocatable": {**allocatable, **theirs},
         "conditions": _conditions(told, old.get("conditions") or []),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": told.settings.port}},
         "nodeInfo": _node_info(told),
@@ -89,6 +92,11 @@ def node_status(told: NodeKnowledge, old: Obj) -> Obj:
     if told.health.answered:
         status |= _features(told.health.features)
     return status
+
+
+def _extended(capacity: Mapping[str, str]) -> dict[str, str]:
+    """What somebody else advertised for this node."""
+    return {name: amount for name, amount in capacity.items() if is_extended_resource(name)}
 
 
 def _features(features: RuntimeFeatures) -> Obj:
@@ -169,7 +177,7 @@ def _addresses(settings: KubeletSettings) -> list[Obj]:
 def _node_info(told: NodeKnowledge) -> Obj:
     machine, health = told.machine, told.health
     version = f"{health.runtime_name}://{health.version}" if health.answered else ""
-    return {
+    info: Obj = {
         "machineID": machine.machine_id,
         "systemUUID": machine.system_uuid,
         "bootID": machine.boot_id,
@@ -180,8 +188,10 @@ def _node_info(told: NodeKnowledge) -> Obj:
         "kubeProxyVersion": "",
         "operatingSystem": machine.os_name,
         "architecture": machine.architecture,
-        "swap": {"capacity": machine.swap_bytes},
     }
+    if machine.swap_bytes:
+        info["swap"] = {"capacity": machine.swap_bytes}  # none is said by saying nothing
+    return info
 
 
 def _images(told: NodeKnowledge) -> list[Obj]:

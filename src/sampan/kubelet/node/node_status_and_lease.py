@@ -2,6 +2,7 @@
 
 Job: keep the Node object and its lease in the API true, for as long as the agent lives.
 Invariant: a status is written at once when it changed, else every `status_report_seconds`.
+Invariant: the Node is the newest that the API has shown, whoever changed it.
 Invariant: an API that does not answer is asked again for as long as it takes.
 Owner: Kubelet runs it; `poke` may be called from anywhere in the same event loop.
 """
@@ -12,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from sampan.api.errors import AlreadyExists, ApiError, NotFound
-from sampan.api.objects import Obj, copy_of, micro_time_text, uid_of
+from sampan.api.objects import Obj, copy_of, micro_time_text, revision_of, uid_of
 from sampan.api.resources import LEASES, NODES
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
@@ -36,8 +37,12 @@ from sampan.kubelet.settings import KubeletSettings
 log = get_logger(__name__)
 
 LEASE_NAMESPACE = "kube-node-lease"
+_MAPS = ("capacity", "allocatable", "nodeInfo")
 RETRY = Backoff(first_seconds=0.1, cap_seconds=5.0)
 FIRST_WORD_SECONDS = 1.0
+# What others write into the status is answered at once, but no faster than this: two agents of one
+# name would otherwise contradict each other as fast as they can.
+PACE_SECONDS = 1.0
 
 
 class Heartbeat:
@@ -63,6 +68,7 @@ class Heartbeat:
         self._poked = asyncio.Event()
         self._images: list[Image] = []
         self._node: Obj = node_object(self._knowledge())
+        self._answered_at = -PACE_SECONDS  # when the status last followed what others wrote
         self._lease: Obj | None = None
         self.registered = registered or asyncio.Event()
         self.node_ready = asyncio.Event()
@@ -74,6 +80,26 @@ class Heartbeat:
     def node(self) -> Obj:
         """The node as the API last showed it (before registration: as we would write it)."""
         return self._node
+
+    def seen(self, node: Obj) -> None:
+        """The API shows the node like this now."""
+        if not self.registered.is_set() or not _is_newer(node, self._node):
+            return
+        self._node = node
+        loop = asyncio.get_running_loop()
+        due = max(self._answered_at + PACE_SECONDS, loop.time())
+        self._answered_at = due
+        loop.call_at(due, self.poke)
+
+    async def refetch(self, then: Callable[[], None]) -> None:
+        """Read the node, then go on, with what is known where the API does not answer."""
+        try:
+            node = await self._client.get(NODES, "", self._settings.node_name)
+        except ApiError as error:
+            log.info("node was not read", node=self._settings.node_name, error=error)
+        else:
+            self.seen(node)
+        then()
 
     def room(self) -> fit.NodeRoom:
         pretends = self._settings.simulated
@@ -180,7 +206,8 @@ class Heartbeat:
             self._event("Normal", word, f"Node {name} status is now: {word}")
 
     def _take(self, node: Obj, *, stale: bool = False) -> None:
-        self._node = node
+        if _is_newer(node, self._node):
+            self._node = node
         if is_ready(node.get("status") or {}) and not stale:
             self.node_ready.set()
         elif not stale:
@@ -251,9 +278,18 @@ class Heartbeat:
         self._recorder.record(about, kind, reason, message)
 
 
+def _is_newer(node: Obj, known: Obj) -> bool:
+    """Revisions of another Node, or of a store that was begun anew, say nothing."""
+    return uid_of(node) != uid_of(known) or revision_of(node) > revision_of(known)
+
+
 def _replacing(status: Obj, known: Obj) -> Obj:
-    """A strategic patch: keyed lists whose members may go are replaced whole."""
+    """A strategic patch: keyed lists whose members may go are replaced whole, and what has left a
+    map is named."""
     patch: Obj = copy_of(status)
     if known.get("addresses") not in (None, status["addresses"]):
         patch["addresses"] = [{"$patch": "replace"}, *patch["addresses"]]
+    for name in _MAPS:
+        gone = (known.get(name) or {}).keys() - status[name].keys()
+        patch[name] |= dict.fromkeys(gone)
     return {key: value for key, value in patch.items() if known.get(key) != status[key]}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from sampan.api.objects import Obj, labels_of, name_of
 from sampan.api.quantity import ZERO, Quantity, value_of
+from sampan.api.rules.nodes import is_extended_resource
 from sampan.api.rules.pods import is_static
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.spec import containers, init_containers, is_sidecar, spec_of
@@ -16,6 +17,7 @@ from sampan.kubelet.status.pod_status import Verdict
 
 NODE_OS = "linux"
 _MATCH_FIELDS = "metadata.name"
+_OUT_OF = "OutOf"
 RequestsOf = Callable[[Obj], Mapping[str, Quantity]]
 
 
@@ -46,6 +48,14 @@ def refusal(
     if found is None:
         return None
     return Verdict(found.reason, f"Pod was rejected: {found.message}")
+
+
+def depends_on_node(verdict: Verdict) -> bool:
+    """Was it refused because of what others may change in the Node object?"""
+    if verdict.reason in ("NodeAffinity", "TaintToleration"):
+        return True
+    prefix, _, name = verdict.reason.partition(_OUT_OF)
+    return not prefix and is_extended_resource(name)
 
 
 def requests_of(pod: Obj) -> dict[str, Quantity]:
@@ -106,6 +116,8 @@ def lacking(
     for other in others:
         _add(used, (requests or requests_of)(other))
     for name, amount in wanted.items():
+        if is_extended_resource(name) and name not in node.allocatable:
+            continue  # as upstream: a resource of the cluster, which only the scheduler counts
         capacity = value_of(node.allocatable.get(name, "0"))
         taken = used.get(name, ZERO)
         if amount and capacity < taken + amount:
@@ -119,7 +131,7 @@ def counted(name: str, amount: Quantity) -> int:
 
 def _out_of(name: str, requested: int, used: int, capacity: int) -> Verdict:
     return Verdict(
-        f"OutOf{name}",
+        f"{_OUT_OF}{name}",
         f"Node didn't have enough resource: {name}, requested: {requested}, "
         f"used: {used}, capacity: {capacity}",
     )

@@ -4,6 +4,7 @@ Job: merge what the sources want, dispatch each change, and find what runs witho
     It is called by events; it has no tick of its own.
 Invariant: nothing is cleaned up before every source has spoken once.
 Invariant: a pod that does not fit is never started.
+Invariant: no pod is refused because of a Node object that is older than the pod.
 Owner: Kubelet; the sources and Relist call it.
 """
 
@@ -54,12 +55,16 @@ class SyncLoop:
         room: Callable[[], fit.NodeRoom],
         clock: Clock,
         allocations: Allocations | None = None,
+        refetch_node: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
+        """`refetch_node` reads the Node from the API and calls back; None: there is no API."""
         self._workers, self._reporter, self._events = workers, reporter, events
         self._mirrors, self._allocations = mirrors, allocations or Allocations()
         self._room, self._clock = room, clock
         self._requests: dict[str, tuple[Obj, Mapping[str, Quantity]]] = {}  # by uid
         self._wanted = {source: Wanted(source) for source in sources}
+        self._refetch_node = refetch_node
+        self._doubted: dict[str, Obj] = {}  # refused by a Node that may have changed since, by uid
 
     def all_ready(self) -> bool:
         return all(wanted.ready for wanted in self._wanted.values())
@@ -102,14 +107,12 @@ class SyncLoop:
         if is_mirror(pod):
             self._dispatch_mirror(change)
             return
+        if self._doubted.pop(uid_of(pod), None) is not None and change.kind is not Kind.REMOVE:
+            self._admit(pod, now)
+            return
         match change.kind:
             case Kind.ADD:
-                victims: set[str] = set()
-                end = self._end_of_new(pod, now, victims)
-                if end is None:
-                    self._consider_resize(pod)
-                # As upstream: what had to go for it is gone before anything of it starts.
-                self._workers.want(pod, now, end, frozenset(victims))
+                self._admit(pod, now)
             case Kind.UPDATE:
                 self._reporter.seen(pod)
                 self._consider_resize(pod)
@@ -135,18 +138,41 @@ class SyncLoop:
         else:
             self._mirrors.seen(change.pod)
 
-    def _end_of_new(self, pod: Obj, now: float, victims: set[str]) -> End | None:
-        """Must a pod that was just seen end at once? `victims` gets those that go for it."""
+    def _admit(self, pod: Obj, now: float, *, sure: bool = False) -> None:
+        """Start a new pod, or end it at once. `sure`: the Node was just read."""
         if is_deleted(pod):
-            return End(Cause.DELETED, _grace_left(pod, now))
+            self._workers.want(pod, now, End(Cause.DELETED, _grace_left(pod, now)))
+            return
         if is_terminal(pod.get("status") or {}):
-            return End(Cause.COMPLETED, grace_seconds_of(pod))
+            self._workers.want(pod, now, End(Cause.COMPLETED, grace_seconds_of(pod)))
+            return
         # After a restart of the agent, what it was given before is the truth.
-        admitted = self._allocations.applied(pod)
+        admitted, victims = self._allocations.applied(pod), set[str]()
         verdict = self._refusal(admitted, victims)
-        if verdict is None:
-            self._allocations.give(admitted)
-            return None
+        if verdict is not None:
+            if not sure and self._refetch_node is not None and fit.depends_on_node(verdict):
+                self._doubt(pod)
+            else:
+                self._workers.want(pod, now, self._refused(pod, verdict))
+            return
+        self._allocations.give(admitted)
+        self._consider_resize(pod)
+        # As upstream: what had to go for it is gone before anything of it starts.
+        self._workers.want(pod, now, None, frozenset(victims))
+
+    def _doubt(self, pod: Obj) -> None:
+        """The scheduler may have heard of a label, taint or resource before us: look again."""
+        assert self._refetch_node is not None
+        if not self._doubted:
+            self._refetch_node(self._settle_doubts)
+        self._doubted[uid_of(pod)] = pod
+
+    def _settle_doubts(self) -> None:
+        doubted, self._doubted = self._doubted, {}
+        for pod in doubted.values():
+            self._admit(pod, self._clock.now(), sure=True)
+
+    def _refused(self, pod: Obj, verdict: Verdict) -> End:
         message = verdict.message.removeprefix("Pod was rejected: ")
         self._events.warning(pod, verdict.reason, message)
         return End(Cause.REJECTED, grace_seconds_of(pod), verdict)

@@ -1,5 +1,7 @@
 """[N17] the Node object."""
 
+from dataclasses import replace
+
 from sampan.kubelet.contracts.runtime import HandlerFeatures, Image, RuntimeFeatures
 from sampan.kubelet.node.machine import SIMULATED, Machine
 from sampan.kubelet.node.node_status import (
@@ -119,3 +121,22 @@ def test_what_the_runtimes_handlers_can_is_in_the_status():
         {"name": "", "features": {"recursiveReadOnlyMounts": False, "userNamespaces": False}},
         {"name": "crun", "features": {"recursiveReadOnlyMounts": True, "userNamespaces": True}},
     ]
+
+
+def test_a_machine_without_swap_says_nothing_of_it():
+    """The API takes only capacities that are greater than zero."""
+    for swap in (0, 1 << 30):
+        machine = replace(SIMULATED, swap_bytes=swap)
+        knowledge = NodeKnowledge(KubeletSettings("n"), machine, RuntimeHealth(), [], 0.0)
+        info = node_status(knowledge, {})["nodeInfo"]
+        assert info.get("swap") == ({"capacity": swap} if swap else None)
+
+
+def test_what_others_advertise_for_the_node_stays():
+    knowledge = NodeKnowledge(KubeletSettings("n"), SIMULATED, RuntimeHealth(), [], 0.0)
+    theirs = {"example.com/dongle": "4", "cpu": "900", "hugepages-3Mi": "3Mi"}
+    status = node_status(knowledge, {"capacity": theirs})
+    assert status["capacity"]["example.com/dongle"] == "4"
+    assert status["allocatable"]["example.com/dongle"] == "4"
+    assert status["capacity"]["cpu"] != "900"
+    assert "hugepages-3Mi" not in status["capacity"]

@@ -18,6 +18,7 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj
 from sampan.api.quantity import Quantity
+from sampan.api.rules.nodes import is_extended_resource, is_native_resource
 from sampan.api.validation import names
 from sampan.api.validation.fields import NOT_NEGATIVE
 
@@ -93,14 +94,8 @@ def is_standard(name: str) -> bool:
     return name in _STANDARD or name.startswith((HUGE, f"requests.{HUGE}"))
 
 
-def is_native(name: str) -> bool:
-    return "/" not in name or "kubernetes.io/" in name
-
-
 def is_extended(name: str) -> bool:
-    if is_native(name) or name.startswith("requests."):
-        return False
-    return not names.qualified_name(f"requests.{name}")
+    return is_extended_resource(name) and not names.qualified_name(f"requests.{name}")
 
 
 def is_whole(name: str) -> bool:
@@ -115,7 +110,7 @@ def _validate_container_resource(name: str, path: str, errors: Errors) -> None:
         if not name.startswith(HUGE):
             why = "must be a standard resource for containers"
             errors.append(invalid_value(path, name, why))
-    elif not is_native(name) and not is_extended(name):
+    elif not is_native_resource(name) and not is_extended(name):
         why = "doesn't follow extended resource name standard"
         errors.append(invalid_value(path, name, why))
 
@@ -148,7 +143,7 @@ def _validate_amounts(resources: Obj, check: NameCheck, path: str, errors: Error
 def _validate_request(
     name: str, written: str, limit_written: str | None, path: str, errors: Errors
 ) -> None:
-    may_overcommit = is_native(name) and not name.startswith(HUGE)
+    may_overcommit = is_native_resource(name) and not name.startswith(HUGE)
     if limit_written is None:
         if not may_overcommit:
             why = "Limit must be set for non overcommitable resources"

@@ -3,6 +3,7 @@
 Job: add a toleration per extended resource that the pod asks for.
 """
 
+from sampan.api.rules.nodes import is_extended_resource
 from sampan.api.rules.pods import all_containers
 from sampan.apiserver.admission.chain import Attributes, Steps
 from sampan.apiserver.admission.parts import PluginParts
@@ -20,7 +21,7 @@ def _tolerate(attributes: Attributes) -> None:
         name
         for one in all_containers(pod)
         for name in ((one.get("resources") or {}).get("requests") or {})
-        if "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+        if is_extended_resource(name)
     }
     spec = pod.setdefault("spec", {})
     for name in sorted(names):
