@@ -1,8 +1,8 @@
 """The build step: the published API definitions of one Kubernetes version, compiled into one file.
 
 Job: read the definitions from the build requirement, keep what sampan uses, write
-    src/sampan/api/schema/definitions.json.z. Runs with every build of the package and editable install;
-    by hand: `python setup.py definitions`.
+    src/sampan/api/schema/definitions.json.z. Runs with every build of the package and editable
+    install; by hand: `python setup.py definitions`.
 Invariant: the file is two zlib streams in a row: {"index": {"apps/v1 Deployment": name},
     "definitions": {name: JSON text}}, and {name: [text, {field: text}]}, which is read only when
     somebody asks for an explanation.
