@@ -143,11 +143,11 @@ def test_nobody_escalates_through_a_role():
             assert edited.status == 403, name
         inside = f"{RBAC}/namespaces/default/roles"
         assert (await alice("POST", inside, role("more", ALL))).status == 403
-        renamed = {"metadata": {"labels": {"a": "b"}}}
+        finalized = {"metadata": {"finalizers": ["example.com/a"]}}
         unchanged = await alice(
-            "PATCH", f"{RBAC}/clusterroles/cluster-admin", renamed, **{"content-type": MERGE}
+            "PATCH", f"{RBAC}/clusterroles/cluster-admin", finalized, **{"content-type": MERGE}
         )
-        assert unchanged.status == 200  # its rules stay what they are
+        assert unchanged.status == 200  # garbage collection must go on
 
     run(test)
 
@@ -174,8 +174,12 @@ def test_the_verbs_escalate_and_bind_lift_the_limit():
         lift = {"apiGroups": [GROUP], "resources": ["clusterroles"], "resourceNames": ["free"]}
         await grant(api, "alice", ROLE_WRITER, {**lift, "verbs": ["escalate", "bind"]})
         alice = as_user(api, "alice")
-        assert (await alice("POST", f"{RBAC}/clusterroles", role("free", ALL))).status == 201
-        assert (await alice("POST", f"{RBAC}/clusterroles", role("other", ALL))).status == 403
+        for name, status in (("free", 200), ("other", 403)):
+            # What is being created has no name yet that a rule could speak of.
+            assert (await alice("POST", f"{RBAC}/clusterroles", role(name, ALL))).status == 403
+            assert (await alice("POST", f"{RBAC}/clusterroles", role(name))).status == 201
+            widened = await alice("PUT", f"{RBAC}/clusterroles/{name}", role(name, ALL))
+            assert widened.status == status
         made = binding("free", "free", ("User", "alice"))
         assert (await alice("POST", f"{RBAC}/clusterrolebindings", made)).status == 201
         assert (await alice("GET", "/api/v1/secrets")).status == 200
@@ -196,6 +200,37 @@ def test_nobody_escalates_through_aggregation():
         bait = role("bait", ALL)
         bait["metadata"]["labels"] = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
         assert (await alice("POST", f"{RBAC}/clusterroles", bait)).status == 403
+
+    run(test)
+
+
+@pytest.mark.parametrize("verb", ["merge", "put", "apply"])
+def test_nobody_escalates_by_labelling_a_role_that_is_there(verb):
+    """An attack: the rules stay what they are, but now a role that the writer has gathers them."""
+
+    async def test(api):
+        await grant(api, "alice", ROLE_WRITER)
+        alice = as_user(api, "alice")
+        strong = await api.made(f"{RBAC}/clusterroles", role("strong", ALL))
+        labels = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
+        path, media = f"{RBAC}/clusterroles/strong", "application/apply-patch+yaml"
+        patch = {"metadata": {"labels": labels}}
+        if verb == "merge":
+            got = await alice("PATCH", path, patch, **{"content-type": MERGE})
+        elif verb == "put":
+            strong["metadata"]["labels"] = labels
+            got = await alice("PUT", path, strong)
+        else:
+            patch |= {"apiVersion": f"{GROUP}/v1", "kind": "ClusterRole"}
+            patch["metadata"]["name"] = "strong"
+            got = await alice("PATCH", f"{path}?fieldManager=a", patch, **{"content-type": media})
+        assert got.status == 403
+        assert "attempting to grant RBAC permissions not currently held" in got.message
+        # A binding counts whole as well: another subject and another label alike.
+        await api.made(f"{RBAC}/clusterrolebindings", binding("b", "strong", ("User", "eve")))
+        noted = {"metadata": {"annotations": {"a": "b"}}}
+        path = f"{RBAC}/clusterrolebindings/b"
+        assert (await alice("PATCH", path, noted, **{"content-type": MERGE})).status == 403
 
     run(test)
 

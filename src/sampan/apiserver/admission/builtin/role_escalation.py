@@ -2,12 +2,15 @@
 
 Job: refuse a role with rules, or a binding to a role, beyond what its writer may do, unless the
     writer has the verb `escalate` or `bind`. Not to be switched off: part of the kinds themselves.
+Invariant: only a change of nothing but owner references and finalizers goes unchecked, so that
+    garbage collection can go on: a label alone may hand a role's rules on, where another role
+    gathers it.
 """
 
 from sampan.api.errors import ApiError, forbidden, not_found
 from sampan.api.objects import Obj, meta_of, name_of
 from sampan.api.resources import Resource
-from sampan.apiserver.admission.chain import Attributes, Steps
+from sampan.apiserver.admission.chain import UPDATE, Attributes, Steps
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.authn.user import MASTERS, User
 from sampan.apiserver.authz.bootstrap.objects import GROUP
@@ -15,6 +18,7 @@ from sampan.apiserver.authz.chain import Attributes as Asked
 from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.rbac import Rbac
 
+_GC_FIELDS = frozenset({"ownerReferences", "finalizers", "managedFields", "selfLink"})
 _EVERYTHING: list[Obj] = [
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
     {"verbs": ["*"], "nonResourceURLs": ["*"]},
@@ -27,7 +31,7 @@ def plugin(parts: PluginParts) -> Steps:
     async def check(attributes: Attributes) -> None:
         new, old = attributes.obj, attributes.old
         assert new is not None
-        if MASTERS in attributes.user.groups or _is_same(new, old):
+        if MASTERS in attributes.user.groups or _is_for_garbage_collection(new, old):
             return
         if "roleRef" in new:
             await _check_binding(rbac, authorization, attributes, new)
@@ -37,31 +41,32 @@ def plugin(parts: PluginParts) -> Steps:
     return Steps(validate=check)
 
 
-def _is_same(new: Obj, old: Obj | None) -> bool:
-    fields = ("rules", "aggregationRule", "subjects", "roleRef")
-    return old is not None and all(new.get(one) == old.get(one) for one in fields)
+def _is_for_garbage_collection(new: Obj, old: Obj | None) -> bool:
+    """As upstream's IsOnlyMutatingGCFields."""
+    return old is not None and _without_gc_fields(new) == _without_gc_fields(old)
+
+
+def _without_gc_fields(obj: Obj) -> Obj:
+    meta = {name: value for name, value in meta_of(obj).items() if name not in _GC_FIELDS}
+    return {**obj, "metadata": meta}
 
 
 async def _check_role(
     rbac: Rbac, authorization: Authorization, attributes: Attributes, role: Obj
 ) -> None:
     resource = attributes.resource
+    # As upstream: what is being created has no name yet that a rule could speak of.
+    name = name_of(role) if attributes.operation == UPDATE else ""
     asked = Asked(
-        attributes.user, "escalate", GROUP, resource.plural, "", attributes.namespace,
-        name_of(role),
-    )  # fmt: skip
+        attributes.user, "escalate", GROUP, resource.plural, "", attributes.namespace, name
+    )
     if (await authorization.decide(asked))[0]:
         return
-    old = attributes.old or {}
-    gathers = role.get("aggregationRule")
-    is_new = gathers and gathers != old.get("aggregationRule")
-    if is_new and rbac.not_covered(attributes.user, "", _EVERYTHING):
+    _refuse_beyond(rbac, attributes, role.get("rules") or [])
+    gathers = role.get("aggregationRule") or (attributes.old or {}).get("aggregationRule")
+    if gathers and rbac.not_covered(attributes.user, "", _EVERYTHING):
         why = "must have cluster-admin privileges to use an aggregationRule"
         raise forbidden(resource.plural, GROUP, name_of(role), why)
-    rules = role.get("rules") or []
-    if rules == (old.get("rules") or []) and attributes.old is not None:
-        return
-    _refuse_beyond(rbac, attributes, rules)
 
 
 async def _check_binding(
