@@ -53,7 +53,7 @@ from sampan.apiserver.outside.followed_files import Followed
 from sampan.apiserver.outside.webhook_client import Caller
 from sampan.apiserver.proxy.metrics_api import MetricsApi
 from sampan.apiserver.proxy.node_proxy import NodeProxy
-from sampan.apiserver.proxy.service_proxy import SERVICE_NAME, service_url
+from sampan.apiserver.proxy.service_proxy import SERVICE_NAME, service_origin
 from sampan.apiserver.registry.bootstrap import brought_up_to_date, wanted
 from sampan.apiserver.registry.endpoint_reconciler import Masters
 from sampan.apiserver.registry.generic import Registry
@@ -67,9 +67,11 @@ from sampan.apiserver.subresources.handlers import handlers
 from sampan.apiserver.watch.followed import follow
 from sampan.apiserver.watch.watch_cache import WatchCache
 from sampan.apiserver.watch.watch_stream import WatchStream
+from sampan.core import tls
 from sampan.core.clock import Clock
 from sampan.core.http import Reply, Request
-from sampan.core.http_client import HttpClient
+from sampan.core.http_client import HttpClient, Origin
+from sampan.core.ip_addresses import is_proxyable
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
 from sampan.store.contract import Store
@@ -135,6 +137,9 @@ class ApiServer:
         )
         self.followed_files = self._followed_files(may, metrics)
         self._to_nodes = self._node_client()
+        self._to_backends = HttpClient(
+            ssl_context=tls.client_context(verify=False), allows=is_proxyable
+        )
         measured = MetricsApi(registry.find_all, self._to_nodes, clock)
         self._chain = chain = Chain(parts, {**handlers(signer), **measured.handlers()})
         self._store = store
@@ -232,6 +237,7 @@ class ApiServer:
         await self._cache.stop()
         if self._to_nodes is not None:
             await self._to_nodes.close()
+        await self._to_backends.close()
         for caller in self._callers:
             await caller.close()
         for close in self._plugins.at_stop:
@@ -315,7 +321,7 @@ class ApiServer:
         async def get_node(name: str) -> Obj:
             return (await self._registry.current(NODES, "", name)).obj
 
-        async def get_service_url(namespace: str, name: str, scheme: str, port: str) -> str:
+        async def get_service_origin(namespace: str, name: str, scheme: str, port: str) -> Origin:
             registry = self._registry
             service = (await registry.current(SERVICES, namespace, name)).obj
             slices = [
@@ -327,9 +333,12 @@ class ApiServer:
             def find_pod(pod_namespace: str, pod_name: str) -> Obj | None:
                 return registry.find(PODS, pod_namespace, pod_name)
 
-            return service_url(service, slices, find_pod, scheme, port, self._chain.parts.rng)
+            return service_origin(service, slices, find_pod, scheme, port, self._chain.parts.rng)
 
-        return NodeProxy(http, get_pod, get_node, get_service_url=get_service_url)
+        return NodeProxy(
+            http, get_pod, get_node,
+            backend_http=self._to_backends, get_service_origin=get_service_origin,
+        )  # fmt: skip
 
     def _bound(self, plural: str, namespace: str, name: str) -> Obj | None:
         return self._registry.find(_BOUND[plural], namespace, name)

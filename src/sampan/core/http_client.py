@@ -7,6 +7,7 @@ Owner: the HttpClient owns its idle connections; a running exchange belongs to i
 """
 
 import asyncio
+import socket
 import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -31,6 +32,10 @@ REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 class HttpError(ConnectionError):
     """There is no answer: no connection, a broken one, or something that is not HTTP."""
+
+
+class AddressNotAllowed(HttpError):
+    """This client may not connect there."""
 
 
 class HttpTimeout(HttpError, TimeoutError):
@@ -59,10 +64,36 @@ class Upgraded:
 
 
 @dataclass(frozen=True, slots=True)
-class _Origin:
+class Origin:
+    """A server: whom a connection leads to."""
+
     scheme: str
     host: str
     port: int
+
+    @property
+    def authority(self) -> str:
+        """Host and port, as a URL and a Host header have them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        standard = self.port == (443 if self.scheme == "https" else 80)
+        return host if standard else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL in parts: nothing in `path` can change which server is meant."""
+
+    origin: Origin
+    path: str  # encoded, with its query
+
+    def __str__(self) -> str:
+        return f"{self.origin}{self.path}"
+
+
+Url = str | Target
 
 
 class ClientStream:
@@ -96,19 +127,22 @@ class HttpClient:
         ssl_context: ssl.SSLContext | None = None,
         connect_seconds: float = 10.0,
         server_hostname: str | None = None,
+        allows: Callable[[str], bool] | None = None,
     ) -> None:
-        """`server_hostname`: whom the certificate must name, where that is not the URL's host."""
+        """`server_hostname`: whom the certificate must name, where that is not the URL's host.
+        `allows`: which addresses may be connected to, asked after names are resolved."""
         self._ssl = ssl_context
         self._connect_seconds = connect_seconds
         self._server_hostname = server_hostname
-        self._idle: dict[_Origin, deque[_Link]] = {}
+        self._allows = allows
+        self._idle: dict[Origin, deque[_Link]] = {}
         self._links: set[_Link] = set()
         self._closed = False
 
     async def request(
         self,
         method: str,
-        url: str,
+        url: Url,
         *,
         headers: Headers = (),
         body: bytes = b"",
@@ -125,7 +159,7 @@ class HttpClient:
     async def stream(
         self,
         method: str,
-        url: str,
+        url: Url,
         *,
         headers: Headers = (),
         body: bytes = b"",
@@ -138,7 +172,7 @@ class HttpClient:
     async def upgrade(
         self,
         method: str,
-        url: str,
+        url: Url,
         *,
         headers: Headers = (),
         timeout_seconds: float | None = 30.0,
@@ -154,7 +188,7 @@ class HttpClient:
                 self.give_back(link)
         return Upgraded(link.status, link.headers, None, why)
 
-    async def warm(self, url: str) -> None:
+    async def warm(self, url: Url) -> None:
         """Have a connection at hand for the next request. Nothing is lost where that fails."""
         origin, _ = _split_url(url)
         if self._idle.get(origin) or self._closed:
@@ -174,7 +208,7 @@ class HttpClient:
             await link.lost
 
     async def _exchange(
-        self, method: str, url: str, headers: Headers, body: bytes, *, upgrading: bool = False
+        self, method: str, url: Url, headers: Headers, body: bytes, *, upgrading: bool = False
     ) -> "_Link":
         """Send, and wait for the head of the answer."""
         origin, target = _split_url(url)
@@ -201,7 +235,7 @@ class HttpClient:
                 link.abort()
         return link
 
-    def _kept_link(self, origin: _Origin) -> "_Link | None":
+    def _kept_link(self, origin: Origin) -> "_Link | None":
         links = self._idle.get(origin)
         while links:
             link = links.pop()  # the youngest: the least likely to be stale
@@ -226,7 +260,7 @@ class HttpClient:
             if not idle:
                 del self._idle[link.origin]
 
-    async def _connect(self, origin: _Origin) -> "_Link":
+    async def _connect(self, origin: Origin) -> "_Link":
         if self._closed:
             raise HttpError("the client is closed")
         loop = asyncio.get_running_loop()
@@ -237,12 +271,14 @@ class HttpClient:
             async with asyncio.timeout(self._connect_seconds):
                 _, link = await loop.create_connection(
                     lambda: _Link(self._forget, origin),
-                    origin.host,
+                    await self._address_of(origin),
                     origin.port,
                     ssl=self._ssl if encrypted else None,
                     server_hostname=(self._server_hostname or origin.host) if encrypted else None,
                     ssl_shutdown_timeout=TLS_SHUTDOWN_SECONDS if encrypted else None,
                 )
+        except AddressNotAllowed:
+            raise
         except TimeoutError as error:
             raise HttpTimeout(f"dial {origin.host}:{origin.port}: no connection in time") from error
         except OSError as error:
@@ -250,11 +286,23 @@ class HttpClient:
         self._links.add(link)
         return link
 
+    async def _address_of(self, origin: Origin) -> str:
+        """What is connected to is what was judged: a name is resolved once. Raises OSError."""
+        if self._allows is None:
+            return origin.host
+        found = await asyncio.get_running_loop().getaddrinfo(
+            origin.host, origin.port, type=socket.SOCK_STREAM
+        )
+        addresses = [str(entry[4][0]) for entry in found]
+        if not addresses or not all(self._allows(address) for address in addresses):
+            raise AddressNotAllowed("address not allowed")
+        return addresses[0]
+
 
 class _Deadline:
     """asyncio.timeout whose expiry says what it was that took too long."""
 
-    def __init__(self, seconds: float | None, method: str, url: str) -> None:
+    def __init__(self, seconds: float | None, method: str, url: Url) -> None:
         self._timeout = asyncio.timeout(seconds)
         self._what = f"{method} {url}: no answer within {seconds} s"
 
@@ -271,7 +319,7 @@ class _Deadline:
 class _Link(asyncio.Protocol):
     """One connection to a server."""
 
-    def __init__(self, forget: "Callable[[_Link], None]", origin: _Origin) -> None:
+    def __init__(self, forget: "Callable[[_Link], None]", origin: Origin) -> None:
         self.origin = origin
         self._forget = forget
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -456,26 +504,29 @@ class _Link(asyncio.Protocol):
             self._whole = True
 
 
-def _split_url(url: str) -> tuple[_Origin, str]:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+def _split_url(url: Url) -> tuple[Origin, str]:
+    if isinstance(url, Target):
+        return url.origin, url.path
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError as error:
+        raise HttpError(f"not an HTTP URL: {url!r}") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
         raise HttpError(f"not an HTTP URL: {url!r}")
-    port = parts.port or (443 if parts.scheme == "https" else 80)
     target = parts.path or "/"
     if parts.query:
         target = f"{target}?{parts.query}"
-    return _Origin(parts.scheme, parts.hostname, port), target
+    return Origin(parts.scheme, parts.hostname, port), target
 
 
 def _render_request(
-    method: str, target: str, origin: _Origin, headers: Headers, body: bytes
+    method: str, target: str, origin: Origin, headers: Headers, body: bytes
 ) -> bytes:
     names = {name.lower() for name, _ in headers}
     lines = [f"{method} {target} HTTP/1.1"]
     if "host" not in names:
-        host = f"[{origin.host}]" if ":" in origin.host else origin.host
-        standard = origin.port == (443 if origin.scheme == "https" else 80)
-        lines.append(f"host: {host}" if standard else f"host: {host}:{origin.port}")
+        lines.append(f"host: {origin.authority}")
     lines += [f"{name}: {value}" for name, value in headers]
     if (body or method in ("POST", "PUT", "PATCH")) and "content-length" not in names:
         lines.append(f"content-length: {len(body)}")

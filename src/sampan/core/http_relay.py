@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 
 from sampan.core.http import Connection, Headers, Reply, Request, Response, Upgrade
-from sampan.core.http_client import HttpClient
+from sampan.core.http_client import HttpClient, Url
 from sampan.core.tasks import Tasks
 
 # Of one connection only, never of the next one (RFC 9110, 7.6.1); Host belongs to the URL.
@@ -42,7 +42,7 @@ def end_to_end(headers: Mapping[str, str], *, without: frozenset[str] = frozense
 async def pass_upgrade(
     client: HttpClient,
     request: Request,
-    url: str,
+    url: Url,
     *,
     without: frozenset[str] = frozenset(),
 ) -> Reply:

@@ -11,8 +11,16 @@ import pytest
 import uvloop
 
 from sampan.core.http import Connection, Handler, Request, Response, Stream, Upgrade
-from sampan.core.http_client import HttpClient, HttpError, HttpTimeout
+from sampan.core.http_client import (
+    AddressNotAllowed,
+    HttpClient,
+    HttpError,
+    HttpTimeout,
+    Origin,
+    Target,
+)
 from sampan.core.http_server import Server
+from sampan.core.ip_addresses import is_proxyable
 from sampan.core.tls import client_context
 from sampan.testing.parts.certificates import Authority
 
@@ -435,5 +443,31 @@ def test_a_cancelled_request_leaves_no_connection_behind():
             await asyncio.wait([asking])
             while server.connections:
                 await asyncio.sleep(0)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::ffff:127.0.0.1]"])
+def test_an_address_that_is_not_allowed_is_not_connected_to(host):
+    async def story():
+        async with serving(echo) as (_, url, _):
+            client = HttpClient(allows=is_proxyable)
+            with pytest.raises(AddressNotAllowed):
+                await client.request("GET", f"http://{host}:{url.rpartition(':')[2]}/")
+            await client.close()
+
+    asyncio.run(story())
+
+
+def test_the_path_of_a_target_does_not_change_its_server():
+    async def story():
+        async with serving(echo) as (client, url, _):
+            port = int(url.rpartition(":")[2])
+            target = Target(Origin("http", "127.0.0.1", port), "//elsewhere:1/@x?y")
+            assert (await client.request("GET", target)).status == 200
+            with pytest.raises(HttpError, match="not an HTTP URL"):
+                await client.request("GET", f"http://a@127.0.0.1:{port}/")
+            with pytest.raises(HttpError, match="not an HTTP URL"):
+                await client.request("GET", "http://127.0.0.1:99999/")
 
     asyncio.run(story())

@@ -20,10 +20,10 @@ from sampan.api.quantity import QuantityError, parse
 from sampan.api.resources import NODE_METRICS, NODES, POD_METRICS, PODS, Resource
 from sampan.api.rules import pods as pod_rules
 from sampan.api.rules.selectors import parse_label_selector
-from sampan.apiserver.proxy.node_proxy import node_url
+from sampan.apiserver.proxy.node_proxy import kubelet_origin
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import HttpClient, HttpError
+from sampan.core.http_client import HttpClient, HttpError, Target
 from sampan.core.tasks import all_of
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class MetricsApi:
         if self._http is None:
             raise ServiceUnavailable("this server has no way to its nodes")
         try:
-            url = f"{node_url(node)}/metrics/resource"
+            url = Target(kubelet_origin(node), "/metrics/resource")
             answer = await self._http.request("GET", url, timeout_seconds=ASK_SECONDS)
         except (HttpError, ApiError):
             return None

@@ -2,13 +2,16 @@
 
 Job: find the node's address and the container that is meant, build the node's URL, pass it through.
 Invariant: nothing that identifies the caller to us (token, impersonation) travels on.
+Invariant: what identifies us (the client certificate) is shown to kubelets only, never to pods,
+    services or other ports of a node.
+Invariant: where a connection leads is made of parts, never read out of a text with the caller's
+    words in it.
 Invariant: what cannot be had is an ApiError, worded as the original words it.
 """
 
-import ipaddress
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode
 
 from sampan.api.errors import (
     ApiError,
@@ -32,8 +35,17 @@ from sampan.apiserver.proxy.stream_translation import (
     wants_tunnel,
 )
 from sampan.core.http import Connection, Reply, Request, Response, Stream, Upgrade
-from sampan.core.http_client import ClientStream, HttpClient, HttpError, Upgraded
+from sampan.core.http_client import (
+    AddressNotAllowed,
+    ClientStream,
+    HttpClient,
+    HttpError,
+    Origin,
+    Target,
+    Upgraded,
+)
 from sampan.core.http_relay import end_to_end, pass_upgrade, wants_upgrade
+from sampan.core.ip_addresses import is_proxyable
 from sampan.core.websocket import is_websocket
 
 KUBELET_PORT = 10250
@@ -42,17 +54,19 @@ ERROR_BYTES = 64 * 1024
 ADDRESS_TYPES = ("InternalIP", "Hostname", "InternalDNS", "ExternalDNS", "ExternalIP")
 # Packed pages could not have their links changed.
 _NOT_PROXIED = frozenset({"accept-encoding"})
+_NOT_ALLOWED = "address not allowed"
 _PRIVATE = frozenset({"authorization", "x-remote-user", "x-remote-group", "x-remote-uid"})
 
 GetPod = Callable[[str, str], Awaitable[Obj]]  # namespace, name; raises NotFound
 GetNode = Callable[[str], Awaitable[Obj]]
 # namespace, name, scheme, port → where one of the service's endpoints listens
-GetServiceUrl = Callable[[str, str, str, str], Awaitable[str]]
+GetServiceOrigin = Callable[[str, str, str, str], Awaitable[Origin]]
 
 
 class NodeProxy:
-    """`http` carries the API server's client certificate for nodes; `insecure_http` the same
-    without checking the node's own, for insecureSkipTLSVerifyBackend."""
+    """`http` carries the API server's client certificate for kubelets; `insecure_http` the same
+    without checking the kubelet's own, for insecureSkipTLSVerifyBackend. `backend_http` carries
+    nothing of ours, checks no certificate, as upstream, and goes to proxyable addresses only."""
 
     def __init__(
         self,
@@ -60,12 +74,14 @@ class NodeProxy:
         get_pod: GetPod,
         get_node: GetNode,
         *,
+        backend_http: HttpClient,
         insecure_http: HttpClient | None = None,
-        get_service_url: GetServiceUrl | None = None,
+        get_service_origin: GetServiceOrigin | None = None,
     ) -> None:
         self._http, self._insecure_http = http, insecure_http
+        self._backend_http = backend_http
         self._get_pod, self._get_node = get_pod, get_node
-        self._get_service_url = get_service_url
+        self._get_service_origin = get_service_origin
 
     async def logs(self, namespace: str, name: str, request: Request) -> Reply:
         """GET pods/NAME/log."""
@@ -78,11 +94,11 @@ class NodeProxy:
         if not node_name_of(pod):
             return Response(204)
         path = node_path("containerLogs", pod, container)
-        url = f"{await self._node_url(pod)}{path}?{to_query(options)}"
+        url = await self._target(pod, f"{path}?{to_query(options)}".rstrip("?"))
         insecure = is_true(query.get("insecureSkipTLSVerifyBackend", [None])[0])
         http = self._insecure_http if insecure and self._insecure_http else self._http
         try:
-            stream = await http.stream("GET", url.rstrip("?"))
+            stream = await http.stream("GET", url)
         except HttpError as error:
             raise InternalError(f'Get "{url}": {error}') from error
         if stream.status >= 300:
@@ -100,14 +116,13 @@ class NodeProxy:
             path, asked = node_path(subresource, pod, container), stream_query(query)
         if not node_name_of(pod):
             raise BadRequest(f"pod {name} does not have a host assigned")
-        url = f"{await self._node_url(pod)}{path}?{asked}"
-        url = url.rstrip("?")
+        url = await self._target(pod, f"{path}?{asked}".rstrip("?"))
         if not wants_upgrade(request):
             raise BadRequest("Upgrade request required")
         return self._then_warm(await self._streamed(subresource, query, request, url), url)
 
     async def _streamed(
-        self, subresource: str, query: dict[str, list[str]], request: Request, url: str
+        self, subresource: str, query: dict[str, list[str]], request: Request, url: Target
     ) -> Reply:
         if subresource == "portforward" and wants_tunnel(request):
             return await self._tunnelled(request, url)
@@ -115,40 +130,52 @@ class NodeProxy:
             return port_channels(request, ports_of(query), self._spdy_to(url))
         if subresource != "portforward" and wants_translation(request):
             return translated(request, wanted_streams(query), self._spdy_to(url))
-        return await self._passed(request, url)
+        return await self._passed(request, url, self._http)
 
     async def proxy(
         self, resource: str, namespace: str, name: str, path: str, request: Request
     ) -> Reply:
         """pods/NAME/proxy, services/NAME/proxy and nodes/NAME/proxy; `path` is what follows, with
         its slash."""
-        scheme, bare, port = split_name(resource, name)
-        if resource == "nodes":
-            base = node_url(await self._get_node(bare), port)
-        elif resource == "services":
-            if self._get_service_url is None:
-                raise ServiceUnavailable("this server has no way to services")
-            base = await self._get_service_url(namespace, bare, scheme, port)
-        else:
-            base = pod_url(await self._get_pod(namespace, bare), scheme, port)
+        origin, http = await self._backend(resource, namespace, name)
         query = f"?{request.query}" if request.query else ""
-        url = f"{base}{path or '/'}{query}"
+        url = Target(origin, f"{path or '/'}{query}")
         if wants_upgrade(request):
-            return await self._passed(request, url)
+            return await self._passed(request, url, http)
         if not path and request.method in ("GET", "HEAD"):
             # Relative links of the page would lead out of the proxy otherwise.
             return Response(301, (("location", f"{request.path}/{query}"),))
         asked = end_to_end(public(request).headers, without=_NOT_PROXIED)
         try:
-            stream = await self._http.stream(
+            stream = await http.stream(
                 request.method, url,
                 headers=[*asked, ("x-forwarded-uri", request.path)], body=request.body,
             )  # fmt: skip
+        except AddressNotAllowed as error:
+            raise BadRequest(_NOT_ALLOWED) from error
         except HttpError as error:
             raise ServiceUnavailable(f"error trying to reach service: {error}") from error
-        return through(request.path.removesuffix(path), url, stream)
+        return through(request.path.removesuffix(path), origin, stream)
 
-    def _then_warm(self, reply: Reply, url: str) -> Reply:
+    async def _backend(self, resource: str, namespace: str, name: str) -> tuple[Origin, HttpClient]:
+        """Where the connection leads, and who we are there."""
+        scheme, bare, port = split_name(resource, name)
+        if resource == "nodes":
+            kubelet = kubelet_origin(await self._get_node(bare))
+            if port in ("", str(kubelet.port)):
+                return kubelet, self._http
+            return Origin(scheme or "http", kubelet.host, port_number(port)), self._backend_http
+        if resource == "services":
+            if self._get_service_origin is None:
+                raise ServiceUnavailable("this server has no way to services")
+            origin = await self._get_service_origin(namespace, bare, scheme, port)
+        else:
+            origin = pod_origin(await self._get_pod(namespace, bare), scheme, port)
+        if not is_proxyable(origin.host):
+            raise BadRequest(_NOT_ALLOWED)
+        return origin, self._backend_http
+
+    def _then_warm(self, reply: Reply, url: Target) -> Reply:
         """A stream takes its connection with it. The next command need not wait for another
         handshake: once this one is over, there is time for it."""
         if not isinstance(reply, Upgrade):
@@ -160,7 +187,7 @@ class NodeProxy:
 
         return Upgrade(reply.headers, take_over)
 
-    def _spdy_to(self, url: str) -> ConnectNode:
+    def _spdy_to(self, url: Target) -> ConnectNode:
         def connect(protocols: tuple[str, ...]) -> Awaitable[Upgraded]:
             offered = [("x-stream-protocol-version", one) for one in protocols]
             headers = [("connection", "Upgrade"), ("upgrade", SPDY), *offered]
@@ -168,20 +195,23 @@ class NodeProxy:
 
         return connect
 
-    async def _tunnelled(self, request: Request, url: str) -> Reply:
+    async def _tunnelled(self, request: Request, url: Target) -> Reply:
         try:
             return await tunnelled(request, self._spdy_to(url))
         except HttpError as error:
             raise _dialing_failed(error) from error
 
-    async def _passed(self, request: Request, url: str) -> Reply:
+    async def _passed(self, request: Request, url: Target, http: HttpClient) -> Reply:
         try:
-            return await pass_upgrade(self._http, public(request), url)
+            return await pass_upgrade(http, public(request), url)
+        except AddressNotAllowed as error:
+            raise BadRequest(_NOT_ALLOWED) from error
         except HttpError as error:
             raise _dialing_failed(error) from error
 
-    async def _node_url(self, pod: Obj) -> str:
-        return node_url(await self._get_node(node_name_of(pod)))
+    async def _target(self, pod: Obj, path: str) -> Target:
+        """On the kubelet of the pod's node."""
+        return Target(kubelet_origin(await self._get_node(node_name_of(pod))), path)
 
 
 def _dialing_failed(error: HttpError) -> InternalError:
@@ -241,7 +271,7 @@ def ports_of(query: dict[str, list[str]]) -> list[str]:
     return [port for part in query.get("ports", ()) for port in part.split(",") if port]
 
 
-def node_url(node: Obj, port: str = "") -> str:
+def kubelet_origin(node: Obj) -> Origin:
     """Where the node agent listens. Raises InternalError where the node does not say."""
     status = node.get("status") or {}
     addresses = {one.get("type"): one.get("address") for one in status.get("addresses") or ()}
@@ -250,19 +280,23 @@ def node_url(node: Obj, port: str = "") -> str:
         why = f"no preferred addresses found; known addresses: {[*addresses]}"
         raise InternalError(f"Internal error occurred: {why}")
     endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
-    return f"https://{_bracketed(host)}:{port or endpoint.get('Port') or KUBELET_PORT}"
+    return Origin("https", str(host), port_number(str(endpoint.get("Port") or KUBELET_PORT)))
 
 
-def pod_url(pod: Obj, scheme: str, port: str) -> str:
+def pod_origin(pod: Obj, scheme: str, port: str) -> Origin:
     """As ResourceLocation: the given port, else the first that any container declares."""
     containers = (pod.get("spec") or {}).get("containers") or ()
     declared = [one["containerPort"] for part in containers for one in part.get("ports") or ()]
-    port = port or (str(declared[0]) if declared else "")
+    port = port or (str(declared[0]) if declared else "443" if scheme == "https" else "80")
     ips: list[Obj] = (pod.get("status") or {}).get("podIPs") or [{}]
-    text = str(ips[0].get("ip") or "")
-    if not _is_global_unicast(text):
-        raise BadRequest("address not allowed")
-    return f"{scheme or 'http'}://{_bracketed(text)}" + (f":{port}" if port else "")
+    return Origin(scheme or "http", str(ips[0].get("ip") or ""), port_number(port))
+
+
+def port_number(text: str) -> int:
+    """Raises BadRequest."""
+    if text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535:
+        return int(text)
+    raise BadRequest(f'invalid port "{text}": must be between 1 and 65535, inclusive')
 
 
 def split_name(resource: str, name: str) -> tuple[str, str, str]:
@@ -312,25 +346,11 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-def _is_global_unicast(text: str) -> bool:
-    """As Go's IP.IsGlobalUnicast: private addresses are, loopback and link-local ones are not."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    special = address.is_loopback or address.is_link_local or address.is_multicast
-    return not (special or address.is_unspecified)
-
-
-def through(prefix: str, url: str, stream: ClientStream) -> Stream:
+def through(prefix: str, origin: Origin, stream: ClientStream) -> Stream:
     """The proxied server's answer; its links lead back through the proxy, whose path is `prefix`.
     It has no say in which pages of others may read this server."""
     headers = []
-    host = urlsplit(url).netloc
+    host = origin.authority
     for name, value in end_to_end(stream.headers):
         if name.startswith("access-control-"):
             continue

@@ -3,6 +3,7 @@
 Job: which address and port is meant by NAME, NAME:PORT or SCHEME:NAME:PORT. Pure, given a Random.
 Invariant: only the addresses of pods are reached: an endpoint that somebody wrote by hand could
     point at anything that this server can reach and its caller cannot.
+Invariant: they are pods of the service's own namespace, whatever an endpoint says of its target.
 """
 
 import random
@@ -10,20 +11,21 @@ from collections.abc import Callable, Iterable
 
 from sampan.api.errors import ServiceUnavailable
 from sampan.api.objects import Obj, name_of, namespace_of
+from sampan.core.http_client import Origin
 
 SERVICE_NAME = "kubernetes.io/service-name"  # an endpoint slice's label
 
 FindPod = Callable[[str, str], Obj | None]  # namespace, name
 
 
-def service_url(
+def service_origin(
     service: Obj,
     slices: Iterable[Obj],
     find_pod: FindPod,
     scheme: str,
     port: str,
     rng: random.Random,
-) -> str:
+) -> Origin:
     """Raises ServiceUnavailable."""
     wanted = _port_name(service, port)
     found = [
@@ -35,13 +37,12 @@ def service_url(
     if not found:
         raise ServiceUnavailable(f'no endpoints available for service "{name_of(service)}"')
     address, number = rng.choice(found)
-    host = f"[{address}]" if ":" in address else address
-    return f"{scheme or 'http'}://{host}:{number}"
+    return Origin(scheme or "http", address, number)
 
 
 def _port_name(service: Obj, port: str) -> str:
     """A number is one of the service's own ports; endpoints know ports by name."""
-    if not (port.isascii() and port.isdigit()):
+    if not (port.isascii() and port.isdigit() and len(port) <= 5):
         return port
     for one in (service.get("spec") or {}).get("ports") or ():
         if one.get("port") == int(port):
@@ -60,7 +61,9 @@ def _addresses(part: Obj, find_pod: FindPod) -> list[str]:
         target = endpoint.get("targetRef") or {}
         if (endpoint.get("conditions") or {}).get("ready") is False or target.get("kind") != "Pod":
             continue
-        pod = find_pod(target.get("namespace") or namespace_of(part), target.get("name") or "")
+        if target.get("namespace") not in (None, "", namespace_of(part)):
+            continue
+        pod = find_pod(namespace_of(part), target.get("name") or "")
         status: Obj = (pod or {}).get("status") or {}
         own = {one.get("ip") for one in status.get("podIPs") or ()}
         found += [one for one in endpoint.get("addresses") or () if one in own]

@@ -24,6 +24,7 @@ from sampan.core.fast_dataclass import dataclass
 CA_DAYS = 3650
 LEAF_DAYS = 365
 RENEW_DAYS = 60
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,9 @@ def leaves(server_names: Sequence[str], node_name: str, node_names: Sequence[str
     return [
         Leaf("apiserver", "kube-apiserver", names=tuple(server_names)),
         Leaf("admin", "kubernetes-admin", ("system:masters",)),
-        Leaf("apiserver-kubelet-client", "kube-apiserver-kubelet-client", ("system:masters",)),
+        # Bound to system:kubelet-api-admin and nothing else: whoever got it into his hands, or is
+        # asked with it in a kubelet's place, may not rule the cluster.
+        Leaf("apiserver-kubelet-client", KUBELET_CLIENT),
         Leaf("scheduler", "system:kube-scheduler"),
         Leaf("controller-manager", "system:kube-controller-manager"),
         Leaf("kubelet-client", f"system:node:{node_name}", ("system:nodes",)),

@@ -11,8 +11,9 @@ from sampan.api.objects import Obj
 from sampan.apiserver.proxy.node_proxy import (
     NodeProxy,
     container_of,
-    node_url,
-    pod_url,
+    kubelet_origin,
+    pod_origin,
+    port_number,
     ports_of,
     public,
     server_error,
@@ -21,8 +22,9 @@ from sampan.apiserver.proxy.node_proxy import (
 )
 from sampan.core import tls
 from sampan.core.http import Connection, Reply, Request, Response, Stream, Upgrade
-from sampan.core.http_client import HttpClient
+from sampan.core.http_client import HttpClient, Origin
 from sampan.core.http_server import Server
+from sampan.core.ip_addresses import is_proxyable
 from sampan.testing.parts.certificates import Authority
 
 UPGRADE = {"connection": "Upgrade", "upgrade": "SPDY/3.1", "host": "a"}
@@ -77,24 +79,126 @@ def test_a_node_is_reached_at_its_internal_address_and_port():
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 1234}},
         }
     }
-    assert node_url(node) == "https://[fd00::1]:1234"
+    assert str(kubelet_origin(node)) == "https://[fd00::1]:1234"
     only_name = {"status": {"addresses": [{"type": "Hostname", "address": "n1"}]}}
-    assert node_url(only_name) == "https://n1:10250"
+    assert str(kubelet_origin(only_name)) == "https://n1:10250"
     with pytest.raises(InternalError, match="no preferred addresses"):
-        node_url({"status": {}})
+        kubelet_origin({"status": {}})
 
 
 def test_a_pod_is_reached_at_its_own_address_only():
     made = pod("main")
     made["status"] = {"podIPs": [{"ip": "10.244.0.5"}]}
-    assert pod_url(made, "", "") == "http://10.244.0.5"
-    assert pod_url(made, "https", "8443") == "https://10.244.0.5:8443"
+    assert str(pod_origin(made, "", "")) == "http://10.244.0.5"
+    assert str(pod_origin(made, "https", "8443")) == "https://10.244.0.5:8443"
     made["spec"]["containers"][0]["ports"] = [{"containerPort": 8080}]
-    assert pod_url(made, "", "") == "http://10.244.0.5:8080"
-    for forbidden in ("127.0.0.1", "169.254.169.254", "", "0.0.0.0"):
-        made["status"] = {"podIPs": [{"ip": forbidden}]}
+    assert str(pod_origin(made, "", "")) == "http://10.244.0.5:8080"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1", "::1", "::ffff:127.0.0.1", "169.254.169.254", "::ffff:169.254.169.254", "",
+     "64:ff9b::7f00:1", "2002:7f00:1::", "0.0.0.0", "0.1.2.3", "fd00:ec2::254", "fe80::1",
+     "fe80::1%eth0", "224.0.0.1", "localhost", "example.com", "2130706433", "0x7f.1"],
+)  # fmt: skip
+@pytest.mark.parametrize("resource", ["pods", "services"])
+def test_a_disguised_address_is_not_reached(resource, address):
+    async def story():
+        async def get_pod(namespace: str, name: str) -> Obj:
+            return {"spec": {}, "status": {"podIPs": [{"ip": address}]}}
+
+        async def get_service_origin(*asked: str) -> Origin:
+            return Origin("http", address, 80)
+
+        http = HttpClient()
+        proxy = NodeProxy(
+            http, get_pod, nobody, backend_http=http, get_service_origin=get_service_origin
+        )
         with pytest.raises(BadRequest, match="address not allowed"):
-            pod_url(made, "", "")
+            await proxy.proxy(resource, "default", "web:80", "/", Request("GET", "/", "", {}))
+
+    asyncio.run(story())
+
+
+async def nobody(name: str) -> Obj:
+    raise AssertionError(name)
+
+
+@pytest.mark.parametrize(
+    "port",
+    ["@127.0.0.1", "80@127.0.0.1", "0", "65536", "-1", "+80", " 80", "８０", "80/x", "80#", "http",
+     "1e3", "1_0", "9" * 5000],
+)  # fmt: skip
+@pytest.mark.parametrize("resource", ["pods", "nodes"])
+def test_a_port_is_digits(resource, port):
+    """`pods/web:@HOST/proxy` once led to HOST."""
+
+    async def story():
+        async def get_pod(namespace: str, name: str) -> Obj:
+            return {"spec": {}, "status": {"podIPs": [{"ip": "10.0.0.1"}]}}
+
+        async def get_node(name: str) -> Obj:
+            return {"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}}
+
+        http = HttpClient()
+        proxy = NodeProxy(http, get_pod, get_node, backend_http=http)
+        with pytest.raises(BadRequest, match="invalid port"):
+            await proxy.proxy(resource, "", f"web:{port}", "/", Request("GET", "/", "", {}))
+        with pytest.raises(BadRequest, match="invalid port"):
+            port_number(port)
+
+    asyncio.run(story())
+
+
+def test_only_the_kubelet_sees_our_certificate(tmp_path):
+    """Another port of the node is anybody's: it is asked by somebody without a name."""
+
+    async def story():
+        authority = Authority(tmp_path)
+        pair, own = authority.issue("node"), authority.issue("kube-apiserver")
+        context = tls.server_context(pair.cert_path, pair.key_path, authority.ca_path)
+
+        async def who(request: Request) -> Reply:
+            return Response(200, (), b"nobody" if request.peer_certificate is None else b"us")
+
+        kubelet, other = Server(who, ssl_context=context), Server(who, ssl_context=context)
+        port, other_port = await kubelet.start("127.0.0.1", 0), await other.start("127.0.0.1", 0)
+
+        async def get_node(name: str) -> Obj:
+            address = {"type": "InternalIP", "address": "127.0.0.1"}
+            endpoint = {"kubeletEndpoint": {"Port": port}}
+            return {"status": {"addresses": [address], "daemonEndpoints": endpoint}}
+
+        http = HttpClient(
+            ssl_context=tls.client_context(
+                ca_path=authority.ca_path, cert_path=own.cert_path, key_path=own.key_path
+            )
+        )
+        plain = HttpClient(ssl_context=tls.client_context(verify=False))
+        proxy = NodeProxy(http, no_pod, get_node, backend_http=plain)
+        request = Request("GET", "/x", "", {})
+        for name, seen in (
+            ("n1", b"us"),
+            (f"n1:{port}", b"us"),
+            (f"https:n1:{other_port}", b"nobody"),
+        ):
+            reply = await proxy.proxy("nodes", "", name, "/x", request)
+            assert isinstance(reply, Stream)
+            assert b"".join([chunk async for chunk in reply.chunks]) == seen
+        careful = HttpClient(ssl_context=tls.client_context(verify=False), allows=is_proxyable)
+        proxy = NodeProxy(http, no_pod, get_node, backend_http=careful)
+        with pytest.raises(BadRequest, match="address not allowed"):
+            await proxy.proxy("nodes", "", f"https:n1:{other_port}", "/x", request)
+        for client in (http, plain, careful):
+            await client.close()
+        await kubelet.stop(1.0)
+        await other.stop(1.0)
+
+    asyncio.run(story())
+
+
+async def no_pod(namespace: str, name: str) -> Obj:
+    raise AssertionError(name)
 
 
 def test_a_proxied_name_may_carry_scheme_and_port():
@@ -175,7 +279,7 @@ async def proxied(tmp_path, made: Obj) -> AsyncIterator[tuple[NodeProxy, HttpCli
             ca_path=authority.ca_path, cert_path=own.cert_path, key_path=own.key_path
         )
     )
-    proxy = NodeProxy(http, get_pod, get_node)
+    proxy = NodeProxy(http, get_pod, get_node, backend_http=http)
 
     async def front(request: Request) -> Reply:
         *_, name, subresource = request.path.split("/")
@@ -274,13 +378,10 @@ def test_a_proxied_path_without_its_slash_is_redirected():
         async def get_pod(namespace: str, name: str) -> Obj:
             return {"status": {"podIPs": [{"ip": "10.0.0.1"}]}}
 
-        proxy = NodeProxy(HttpClient(), get_pod, nobody)
+        proxy = NodeProxy(HttpClient(), get_pod, nobody, backend_http=HttpClient())
         path = "/api/v1/namespaces/default/pods/web/proxy"
         reply = await proxy.proxy("pods", "default", "web", "", Request("GET", path, "a=b", {}))
         assert reply == Response(301, (("location", f"{path}/?a=b"),))
-
-    async def nobody(name: str) -> Obj:
-        raise AssertionError(name)
 
     asyncio.run(story())
 
@@ -296,7 +397,7 @@ def test_a_node_that_does_not_answer_is_an_internal_error(tmp_path):
             return {"status": {"addresses": [address], "daemonEndpoints": endpoint}}
 
         http = HttpClient(ssl_context=tls.client_context(verify=False))
-        proxy = NodeProxy(http, get_pod, get_node)
+        proxy = NodeProxy(http, get_pod, get_node, backend_http=http)
         request = Request("POST", "/", "stdout=1", UPGRADE)
         with pytest.raises(InternalError, match=r"error dialing backend: dial 127\.0\.0\.1:1"):
             await proxy.connect("exec", "default", "web", request)

@@ -3,13 +3,15 @@ import random
 import pytest
 
 from sampan.api.errors import ServiceUnavailable
-from sampan.apiserver.proxy.service_proxy import service_url
+from sampan.apiserver.proxy.service_proxy import service_origin
 
 SERVICE = {
     "metadata": {"name": "web", "namespace": "default"},
     "spec": {"ports": [{"name": "http", "port": 80}, {"name": "admin", "port": 9000}]},
 }
 PODS = {"a": {"status": {"podIPs": [{"ip": "10.0.0.1"}]}}, "b": {"status": {}}}
+
+OTHERS = {"secret": {"status": {"podIPs": [{"ip": "10.0.0.9"}]}}}
 
 
 def endpoint(address, pod="a", **more):
@@ -21,10 +23,12 @@ def part(*endpoints, port=8080, name="http"):
     return {"metadata": meta, "endpoints": endpoints, "ports": [{"name": name, "port": port}]}
 
 
+def find_pod(namespace, name):
+    return PODS.get(name) if namespace == "default" else OTHERS.get(name)
+
+
 def url(slices, scheme="", port="80"):
-    return service_url(
-        SERVICE, slices, lambda namespace, name: PODS.get(name), scheme, port, random.Random(1)
-    )
+    return str(service_origin(SERVICE, slices, find_pod, scheme, port, random.Random(1)))
 
 
 def test_a_port_is_meant_by_number_or_by_name():
@@ -43,6 +47,14 @@ def test_a_port_is_meant_by_number_or_by_name():
         [part(endpoint("10.0.0.1", pod="b"))],
         [part(endpoint("10.0.0.1", pod="gone"))],
         [part({"addresses": ["10.0.0.1"]})],
+        [
+            part(
+                {
+                    "addresses": ["10.0.0.9"],
+                    "targetRef": {"kind": "Pod", "namespace": "other", "name": "secret"},
+                }
+            )
+        ],
     ],
 )
 def test_only_ready_pods_that_own_the_address_are_reached(slices):

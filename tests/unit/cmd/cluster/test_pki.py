@@ -63,6 +63,12 @@ def test_the_admin_is_in_system_masters_and_openssl_accepts_the_chain(tmp_path):
     context.load_cert_chain(paths.certificate("apiserver"), paths.key("apiserver"))
 
 
+def test_nobody_but_the_admin_is_in_system_masters():
+    """The certificate for kubelets was, too: whoever it was shown to could be asked with it."""
+    leaves = pki.leaves(["api"], "n1", ["n1"])
+    assert [leaf.file for leaf in leaves if "system:masters" in leaf.organizations] == ["admin"]
+
+
 def test_another_clusters_authority_signs_the_certificates_of_a_node_that_joins(tmp_path):
     clock = SystemClock()
     leaf = pki.Leaf("kubelet", "system:node:n", ("system:nodes",), ("n", "127.0.0.1"))

@@ -160,6 +160,8 @@ def _cluster_role_bindings() -> list[Obj]:
         "system:kube-controller-manager": "system:kube-controller-manager",
         "system:kube-scheduler": "system:kube-scheduler",
         "system:volume-scheduler": "system:kube-scheduler",
+        # Upstream leaves this one to the installer, who then takes system:masters for it.
+        "system:kubelet-api-admin": "kube-apiserver-kubelet-client",
     }
     return [
         *(_bound(role, [_subject("Group", one) for one in to]) for role, to in groups.items()),
