@@ -207,6 +207,14 @@ MUTATING_POLICY_BINDINGS = _row(
     "admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicyBinding",
     "mutatingadmissionpolicybindings", categories=_EXTENSIONS, **_CLUSTER,
 )  # fmt: skip
+MUTATING_WEBHOOK_CONFIGURATIONS = _row(
+    "admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration",
+    "mutatingwebhookconfigurations", categories=_EXTENSIONS, **_CLUSTER,
+)  # fmt: skip
+VALIDATING_WEBHOOK_CONFIGURATIONS = _row(
+    "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations", categories=_EXTENSIONS, **_CLUSTER,
+)  # fmt: skip
 CSI_NODES = _row("storage.k8s.io", "v1", "CSINode", "csinodes", **_CLUSTER)
 CSI_DRIVERS = _row("storage.k8s.io", "v1", "CSIDriver", "csidrivers", **_CLUSTER)
 CSI_STORAGE_CAPACITIES = _row(
@@ -275,12 +283,10 @@ RESOURCES: tuple[Resource, ...] = (
     _row("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", STATUS, **_CLUSTER),
     _row("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses",
          short_names=("vac",), **_CLUSTER),
-    _row("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration",
-         "mutatingwebhookconfigurations", categories=_EXTENSIONS, **_CLUSTER),
+    MUTATING_WEBHOOK_CONFIGURATIONS,
     VALIDATING_ADMISSION_POLICIES,
     VALIDATING_POLICY_BINDINGS,
-    _row("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration",
-         "validatingwebhookconfigurations", categories=_EXTENSIONS, **_CLUSTER),
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
     MUTATING_ADMISSION_POLICIES, MUTATING_POLICY_BINDINGS,
     CUSTOM_RESOURCE_DEFINITIONS,
     PRIORITY_CLASSES, LEASES, RUNTIME_CLASSES, ENDPOINT_SLICES,

@@ -20,15 +20,15 @@ from sampan.api.errors import (
 from sampan.api.objects import copy_of
 from sampan.api.protobuf.codec import ProtobufReader
 from sampan.apiserver.audit.audit_log import Audit, Entry, audited
-from sampan.apiserver.authn import impersonation
 from sampan.apiserver.authn.chain import ALWAYS_ALLOWED_PATHS
 from sampan.apiserver.authn.user import User
+from sampan.apiserver.authz.calls import authorize
 from sampan.apiserver.authz.chain import Attributes
 from sampan.apiserver.chain import CONNECTED, Chain
 from sampan.apiserver.flow.control import FlowControl
 from sampan.apiserver.flow.in_flight import InFlight
 from sampan.apiserver.flow.levels import Seat
-from sampan.apiserver.http import bodies, replies
+from sampan.apiserver.http import bodies, impersonation, replies
 from sampan.apiserver.http.metrics import Measure
 from sampan.apiserver.http.negotiate import full_form, patch_type
 from sampan.apiserver.http.nonresource_paths import Documents
@@ -201,12 +201,12 @@ class HttpEdge:
         resource = info.resource
         assert resource is not None
         call = Call(info.verb, resource, info.namespace, info.name, info.subresource)
-        await self._chain.authorize(user, call)
+        await authorize(self._chain.parts.authorization, user, call)
         if info.subresource == "log":
             return await self._to_nodes().logs(info.namespace, info.name, request)
         rest = _raw_rest(request.path, info) if info.subresource == "proxy" else ""
         asked = connect_options.options_of(resource, info.subresource, request.query, rest)
-        admitted = await self._chain.admit_connection(user, call, copy_of(asked))
+        admitted = await self._chain.connect(user, call, copy_of(asked))
         if info.subresource == "proxy":
             rest = rest if admitted == asked else connect_options.path_of(admitted)
             return await self._to_nodes().proxy(

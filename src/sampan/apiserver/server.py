@@ -6,9 +6,10 @@ Invariant: when it stops, readyz fails first and watches end before the store is
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sampan.api.calls import Answer, Call, ListAnswer
+from sampan.api.calls import Call
 from sampan.api.errors import AlreadyExists
 from sampan.api.objects import Obj, labels_of, name_of, namespace_of
 from sampan.api.resources import (
@@ -37,7 +38,7 @@ from sampan.apiserver.authz.bootstrap.objects import rbac_objects, reconciled
 from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.modes import Modes, followed_rbac
 from sampan.apiserver.authz.settings import AuthorizerSettings
-from sampan.apiserver.chain import Chain, Parts
+from sampan.apiserver.chain import Chain
 from sampan.apiserver.flow.control import FlowControl
 from sampan.apiserver.flow.in_flight import InFlight
 from sampan.apiserver.flow.objects import LEVELS, SCHEMAS, flow_objects
@@ -48,12 +49,14 @@ from sampan.apiserver.http.metrics import Measure
 from sampan.apiserver.http.nonresource_paths import Documents
 from sampan.apiserver.http.request import RequestInfo
 from sampan.apiserver.http_edge import HttpEdge
+from sampan.apiserver.inprocess_edge import AsUser, AuditedUser
 from sampan.apiserver.openapi.endpoints import OpenApi
 from sampan.apiserver.outside.followed_files import Followed
 from sampan.apiserver.outside.webhook_client import Caller
 from sampan.apiserver.proxy.metrics_api import MetricsApi
 from sampan.apiserver.proxy.node_proxy import NodeProxy
 from sampan.apiserver.proxy.service_proxy import SERVICE_NAME, service_origin
+from sampan.apiserver.registry import services
 from sampan.apiserver.registry.bootstrap import brought_up_to_date, wanted
 from sampan.apiserver.registry.endpoint_reconciler import Masters
 from sampan.apiserver.registry.generic import Registry
@@ -66,7 +69,10 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.subresources.handlers import handlers
 from sampan.apiserver.watch.followed import follow
 from sampan.apiserver.watch.watch_cache import WatchCache
-from sampan.apiserver.watch.watch_stream import WatchStream
+from sampan.apiserver.write.create import create
+from sampan.apiserver.write.ensure import ensure, overwrite
+from sampan.apiserver.write.ownership import Ownership
+from sampan.apiserver.write.parts import Parts
 from sampan.core import tls
 from sampan.core.clock import Clock
 from sampan.core.http import Reply, Request
@@ -77,9 +83,8 @@ from sampan.core.tasks import all_of
 from sampan.store.contract import Store
 
 if TYPE_CHECKING:
-    from sampan.apiserver.audit.inprocess_calls import AuditedUser
     from sampan.apiserver.authn.configuration import AuthenticationRules
-    from sampan.apiserver.write.encryption import EncryptedStore
+    from sampan.apiserver.storage.encryption import EncryptedStore
 
 _BOUND = {one.plural: one for one in (NODES, PODS, SECRETS, SERVICE_ACCOUNTS)}
 
@@ -99,7 +104,7 @@ class ApiServer:
         self._encrypted: EncryptedStore | None = None
         if settings.encryption is not None:
             # Who stores in plain text does not wait for cryptography.
-            from sampan.apiserver.write import encryption
+            from sampan.apiserver.storage import encryption
 
             keys = encryption.transformers(settings.encryption)
             store = self._encrypted = encryption.EncryptedStore(store, keys)
@@ -124,13 +129,13 @@ class ApiServer:
         parts = Parts(
             registry=registry,
             schema=schema,
-            strategies=Strategies(settings),
+            strategies=Strategies(settings, {"services": services.strategy(self._allocator)}),
+            ownership=Ownership(schema),
             authentication=Authentication(
                 self._authenticators, settings.token_audiences, self._bound, clock, metrics
             ),
             authorization=may,
             admission=Admission(chosen(self._plugins)),
-            allocator=self._allocator,
             settings=settings,
             clock=clock,
             rng=rng,
@@ -141,9 +146,9 @@ class ApiServer:
             ssl_context=tls.client_context(verify=False), allows=is_proxyable
         )
         measured = MetricsApi(registry.find_all, self._to_nodes, clock)
-        self._chain = chain = Chain(parts, {**handlers(signer), **measured.handlers()})
+        self._chain = Chain(parts, {**handlers(signer), **measured.handlers()})
         self._store = store
-        self._masters = Masters(registry, settings, chain.overwrite, clock)
+        self._masters = Masters(registry, settings, partial(overwrite, parts), clock)
         self._health = Health({"etcd": self._cache_trouble, "informer-sync": self._cache_trouble})
         self._documents = documents = Documents(
             self._health,
@@ -170,23 +175,23 @@ class ApiServer:
         if self._encrypted is not None:
             await self._encrypted.reencrypt()
         await self._cache.start()
-        steps = []
+        steps, parts = [], self._chain.parts
         for resource, obj in wanted(self._settings, self._allocator.first_address):
             found = self._registry.find(resource, namespace_of(obj), name_of(obj))
             if found is None:
-                steps.append(self._chain.ensure(resource, obj))
+                steps.append(ensure(parts, resource, obj))
             elif self._store.shared and resource in (ENDPOINTS, ENDPOINT_SLICES):
                 continue  # other servers are in there too
             elif changed := brought_up_to_date(resource, found, obj):
-                steps.append(self._chain.overwrite(resource, changed))
+                steps.append(overwrite(parts, resource, changed))
         own = [(*one, reconciled) for one in rbac_objects()]
         own += [(*one, flow_reconciled) for one in flow_objects(self._clock.now())]
         for resource, obj, put_right in own:
             found = self._registry.find(resource, namespace_of(obj), name_of(obj))
             if found is None:
-                steps.append(self._chain.ensure(resource, obj))
+                steps.append(ensure(parts, resource, obj))
             elif changed := put_right(found, obj):
-                steps.append(self._chain.overwrite(resource, changed))
+                steps.append(overwrite(parts, resource, changed))
         await all_of(steps)
         await self._repair.at_start()
         if self._store.shared:
@@ -210,12 +215,10 @@ class ApiServer:
     async def handle_http(self, request: Request) -> Reply:
         return await self._edge.reply(request)
 
-    def as_user(self, user: User) -> "AsUser | AuditedUser":
+    def as_user(self, user: User) -> AsUser | AuditedUser:
         """The server as one user sees it from inside this process."""
         if self._audit is None:
             return AsUser(self._chain, authenticated(user))
-        from sampan.apiserver.audit.inprocess_calls import AuditedUser
-
         return AuditedUser(self._chain, authenticated(user), self._audit)
 
     async def keep_repaired(self) -> None:
@@ -275,7 +278,7 @@ class ApiServer:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         system = authenticated(User("system:apiserver", (MASTERS,)))
         try:
-            await self._chain.create(system, Call("create", NAMESPACES, body=body))
+            await create(self._chain.parts, system, Call("create", NAMESPACES, body=body))
         except AlreadyExists:
             return
 
@@ -349,17 +352,3 @@ class ApiServer:
     def _sizes(self) -> dict[tuple[str, ...], float]:
         sizes = self._cache.sizes()
         return {(prefix.split("/")[2],): float(size) for prefix, size in sizes.items()}
-
-
-class AsUser:
-    """What client.inprocess is built on."""
-
-    def __init__(self, chain: Chain, user: User) -> None:
-        self._chain = chain
-        self._user = user
-
-    async def perform(self, call: Call) -> Answer | ListAnswer:
-        return await self._chain.perform(self._user, call)
-
-    async def watch(self, call: Call) -> WatchStream:
-        return await self._chain.watch(self._user, call)

@@ -19,6 +19,7 @@ from sampan.api.apply.field_sets import (
     within,
 )
 from sampan.api.apply.field_types import Sets, compare
+from sampan.api.errors import FieldError, invalid_value, too_long
 from sampan.api.objects import Obj, meta_of
 from sampan.api.resources import by_kind
 from sampan.core.fast_dataclass import dataclass
@@ -246,3 +247,14 @@ def _normalised(entry: Obj) -> Obj:
     if entry.get("fieldsType") != "FieldsV1" or entry.get("operation") not in (APPLY, UPDATE):
         raise ValueError("not an entry of managedFields")
     return {**entry, "fieldsV1": normalised(entry.get("fieldsV1") or {})}
+
+
+def manager_errors(manager: str) -> list[FieldError]:
+    wrong = []
+    if len(manager.encode()) > MANAGER_LENGTH:
+        wrong.append(too_long("fieldManager", MANAGER_LENGTH))
+    for at, one in enumerate(manager):
+        if not one.isprintable():
+            why = f"invalid character U+{ord(one):04X} (at position {len(manager[:at].encode())})"
+            wrong.append(invalid_value("fieldManager", manager, why))
+    return wrong

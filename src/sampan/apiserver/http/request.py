@@ -9,26 +9,21 @@ Invariant: a path that could mean two things (empty or dotted segments, encoded 
 from functools import lru_cache
 from urllib.parse import parse_qsl, unquote
 
-from sampan.api.apply.managed_fields import MANAGER_LENGTH
+from sampan.api.apply.managed_fields import manager_errors
 from sampan.api.calls import DEFAULT_OPTIONS, Options
 from sampan.api.errors import (
-    ApiError,
     BadRequest,
     FieldError,
     MethodNotAllowed,
     NotFound,
-    field_forbidden,
     invalid,
-    invalid_value,
     not_supported,
-    too_long,
 )
 from sampan.api.resources import Resource, by_plural
 from sampan.core.fast_dataclass import dataclass
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch",
           "DELETE": "delete"}  # fmt: skip
-LARGEST_REVISION = 2**64 - 1
 _OPTIONS = {
     "create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions",
     "delete": "DeleteOptions", "deletecollection": "DeleteOptions",
@@ -196,84 +191,6 @@ def _wrong_options(given: dict[str, str], verb: str) -> list[FieldError]:
         supported = ["Foreground", "Background", "Orphan", "nil"]
         wrong.append(not_supported("propagationPolicy", policy, supported))
     return wrong
-
-
-def manager_errors(manager: str) -> list[FieldError]:
-    wrong = []
-    if len(manager.encode()) > MANAGER_LENGTH:
-        wrong.append(too_long("fieldManager", MANAGER_LENGTH))
-    for at, one in enumerate(manager):
-        if not one.isprintable():
-            why = f"invalid character U+{ord(one):04X} (at position {len(manager[:at].encode())})"
-            wrong.append(invalid_value("fieldManager", manager, why))
-    return wrong
-
-
-def check_list_options(options: Options, watch: bool) -> None:
-    """The rules between resourceVersion, resourceVersionMatch, continue and sendInitialEvents."""
-    match, revision = options.resource_version_match, options.resource_version
-    wrong = []
-    if match and watch and not options.send_initial_events:
-        wrong.append(
-            field_forbidden(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            )
-        )
-    elif match and not watch:
-        if options.continue_token:
-            wrong.append(
-                field_forbidden(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden when continue is provided",
-                )
-            )
-        if not revision:
-            wrong.append(
-                field_forbidden(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
-                )
-            )
-        if match not in ("Exact", "NotOlderThan"):
-            wrong.append(
-                not_supported("resourceVersionMatch", match, ["Exact", "NotOlderThan", ""])
-            )
-        elif match == "Exact" and revision == "0":
-            wrong.append(
-                field_forbidden(
-                    "resourceVersionMatch",
-                    'resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
-                )
-            )
-    if options.send_initial_events:
-        if not watch:
-            wrong.append(
-                field_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
-            )
-        elif match != "NotOlderThan":
-            wrong.append(
-                field_forbidden(
-                    "resourceVersionMatch",
-                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-                )
-            )
-    if wrong:
-        raise _bad_options(wrong)
-
-
-def revision_number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise _bad_options([invalid_value("resourceVersion", text, why)])
-    if len(text) > 20 or int(text) > LARGEST_REVISION:
-        why = f'strconv.ParseUint: parsing "{text}": value out of range'
-        raise _bad_options([invalid_value("resourceVersion", text, why)])
-    return int(text)
-
-
-def _bad_options(causes: list[FieldError]) -> ApiError:
-    return invalid("ListOptions", "meta.k8s.io", "", causes)
 
 
 def _propagation(given: dict[str, str]) -> str:

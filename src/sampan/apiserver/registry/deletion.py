@@ -56,6 +56,11 @@ def check_preconditions(resource: Resource, obj: Obj, options: Options) -> None:
 
 
 def plan(strategy: Strategy, obj: Obj, options: Options, now: float) -> Plan:
+    if strategy.terminating is not None:
+        first = strategy.terminating(obj, now)
+        if first is not None:
+            return Mark(first)
+        return Remove() if strategy.vanishes(obj) else Pending()
     meta = meta_of(obj)
     granted = _granted(strategy, obj, options)
     old_grace = int(meta.get("deletionGracePeriodSeconds") or 0)

@@ -18,8 +18,8 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 from sampan.apiserver.registry.strategy import Strategy
+from sampan.apiserver.storage.stored_form import canonical, item_from, same_content, stored_bytes
 from sampan.apiserver.watch.watch_cache import KindCache, WatchCache
-from sampan.apiserver.write.stored_form import canonical, item_from, same_content, stored_bytes
 from sampan.store.contract import (
     KeyExists,
     RevisionMismatch,

@@ -95,14 +95,17 @@ def _label(namespace: Obj) -> None:
         meta["labels"] = {**(meta.get("labels") or {}), NAME_LABEL: name_of(namespace)}
 
 
-STRATEGY = Strategy(
-    prepare_create=prepare_create,
-    prepare_update=prepare_update,
-    keeps_status_on_create=True,
-    fields={
-        "status.phase": path_getter("status", "phase"),
-        "name": path_getter("metadata", "name"),
-    },
-    vanishes=vanishes,
-    returns_deleted=True,
-)
+def strategy(ca_bundle: str) -> Strategy:
+    return Strategy(
+        prepare_create=prepare_create,
+        prepare_update=prepare_update,
+        keeps_status_on_create=True,
+        fields={
+            "status.phase": path_getter("status", "phase"),
+            "name": path_getter("metadata", "name"),
+        },
+        terminating=terminating,
+        vanishes=vanishes,
+        contents=lambda namespace: contents(name_of(namespace), ca_bundle),
+        returns_deleted=True,
+    )

@@ -13,10 +13,10 @@ import orjson
 from sampan.api.calls import Call, Item, ListAnswer
 from sampan.api.errors import BadRequest, Expired, Timeout
 from sampan.api.objects import Obj
-from sampan.apiserver.http.request import check_list_options, revision_number
 from sampan.apiserver.registry.generic import Registry, translated
+from sampan.apiserver.registry.list_options import check_list_options, revision_number
 from sampan.apiserver.registry.selection import Selection
-from sampan.apiserver.write.stored_form import item_from
+from sampan.apiserver.storage.stored_form import item_from
 from sampan.core.fast_dataclass import dataclass
 from sampan.store.contract import Compacted, FutureRevision, StoreError
 

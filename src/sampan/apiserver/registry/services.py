@@ -11,7 +11,7 @@ import ipaddress
 import random
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
-from dataclasses import field
+from dataclasses import field, replace
 
 from sampan.api.errors import (
     ApiError,
@@ -63,9 +63,7 @@ class Allocator:
         return str(self._network[1])
 
     @asynccontextmanager
-    async def allocated(
-        self, service: Obj, old: Obj | None, *, dry_run: bool
-    ) -> AsyncIterator[None]:
+    async def allocated(self, service: Obj, old: Obj | None, dry_run: bool) -> AsyncIterator[None]:
         """Fill in what the service needs. It has it when the block ends, and what only `old` had
         is free again; where the block refuses the write, everything is as before."""
         had, taken = holdings(old), Holdings()
@@ -300,3 +298,8 @@ STRATEGY = Strategy(
     },
     returns_deleted=True,
 )
+
+
+def strategy(allocator: Allocator) -> Strategy:
+    """Of services that get addresses and ports."""
+    return replace(STRATEGY, allocated=allocator.allocated, removed=allocator.removed)

@@ -4,11 +4,15 @@ Job: one lookup from a resource to its strategy; kinds that are not named have t
 """
 
 import base64
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
+from sampan.api.calls import Call
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 from sampan.apiserver.registry import jobs, namespaces, pods, services
+from sampan.apiserver.registry.selection import Selection, selection_of
 from sampan.apiserver.registry.strategy import Strategy, flag_getter, path_getter
 from sampan.apiserver.settings import ApiServerSettings
 
@@ -86,7 +90,6 @@ def _pending(obj: Obj) -> None:
 
 _OWN = {
     "pods": pods.STRATEGY,
-    "namespaces": namespaces.STRATEGY,
     "services": services.STRATEGY,
     # A node registers itself with its status.
     "nodes": Strategy(
@@ -120,20 +123,32 @@ _OWN = {
 
 
 class Strategies:
-    def __init__(self, settings: ApiServerSettings) -> None:
+    def __init__(
+        self, settings: ApiServerSettings, stateful: Mapping[str, Strategy] = MappingProxyType({})
+    ) -> None:
+        """`stateful`: of kinds whose strategy keeps something, by group resource."""
         self._settings = settings
+        self._own = {
+            **_OWN,
+            "namespaces": namespaces.strategy(settings.ca_bundle_pem),
+            **stateful,
+        }
         self._known: dict[tuple[str, str, str], Strategy] = {}
 
     def of(self, resource: Resource) -> Strategy:
         key = (resource.group, resource.plural, resource.version)
         strategy = self._known.get(key)
         if strategy is None:
-            strategy = self._known[key] = self._made(resource)
+            strategy = self._known[key] = self._strategy(resource)
         return strategy
 
-    def _made(self, resource: Resource) -> Strategy:
+    def selection(self, call: Call) -> Selection:
+        """What a list or watch is about. Raises BadRequest."""
+        return selection_of(call.resource, self.of(call.resource), call.name, call.options)
+
+    def _strategy(self, resource: Resource) -> Strategy:
         name = resource.group_resource
-        strategy = _OWN.get(name, Strategy())
+        strategy = self._own.get(name, Strategy())
         return replace(
             strategy,
             has_generation=strategy.has_generation or name in _GENERATION,

@@ -4,13 +4,16 @@ Job: the questions that the one write path asks of a kind, each with the answer 
 To give a kind an answer of its own: a file beside this one, and a line in strategies.py.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import field
 
 from sampan.api.objects import Obj
+from sampan.api.resources import Resource
 from sampan.core.fast_dataclass import dataclass
 
 Getter = Callable[[Obj], str]
+_NOTHING_TAKEN: AbstractAsyncContextManager[None] = nullcontext()
 
 
 def _nothing(_: Obj) -> None:
@@ -19,6 +22,12 @@ def _nothing(_: Obj) -> None:
 
 def _nothing_from_old(_new: Obj, _old: Obj) -> None:
     return None
+
+
+def _nothing_taken(
+    _new: Obj, _old: Obj | None, _dry_run: bool
+) -> AbstractAsyncContextManager[None]:
+    return _NOTHING_TAKEN
 
 
 def _vanishes(obj: Obj) -> bool:
@@ -46,7 +55,16 @@ class Strategy:
     trigger_fields: tuple[str, ...] = ("metadata.name",)
     # Graceful deletion: (object, seconds asked for) → seconds granted. None: the kind has none.
     grace: Callable[[Obj, int | None], int] | None = None
+    # The first step of a deletion that has steps: the object as it leaves it; None: it was taken.
+    terminating: Callable[[Obj, float], Obj | None] | None = None
     vanishes: Callable[[Obj], bool] = _vanishes
+    # (new, old, dry run) → what the write takes beside the store (a service's addresses), held
+    # while it is stored, and its own when the block ends.
+    allocated: Callable[[Obj, Obj | None, bool], AbstractAsyncContextManager[None]] = _nothing_taken
+    # What is to be given back when the object is no longer stored.
+    removed: Callable[[Obj], Awaitable[None]] | None = None
+    # What the object has from its first moment (a namespace's service account); fresh objects.
+    contents: Callable[[Obj], Sequence[tuple[Resource, Obj]]] | None = None
     # A deletion answers with the object instead of a Status.
     returns_deleted: bool = False
     ttl_seconds: int = 0

@@ -11,26 +11,26 @@ from sampan.api.errors import not_found
 from sampan.api.objects import Obj, seconds_of
 from sampan.api.resources import LEASES
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.chain import Chain
+from sampan.apiserver.write.parts import Parts
 
 _LEASE_SECONDS = 15
 _LEASED = (("controller-manager", "kube-controller-manager"), ("scheduler", "kube-scheduler"))
 
 
-async def get_status(chain: Chain, user: User, call: Call) -> Answer:
-    for one in _statuses(chain):
+async def get_status(parts: Parts, user: User, call: Call) -> Answer:
+    for one in _statuses(parts):
         if one["metadata"]["name"] == call.name:
             return Answer(one)
     raise not_found(call.resource.plural, call.resource.group, call.name)
 
 
-async def list_statuses(chain: Chain, user: User, call: Call) -> ListAnswer:
-    items = [Item(one["metadata"]["name"], 0, one, orjson.dumps(one)) for one in _statuses(chain)]
-    return ListAnswer(call.resource, items, chain.parts.registry.cache.revision)
+async def list_statuses(parts: Parts, user: User, call: Call) -> ListAnswer:
+    items = [Item(one["metadata"]["name"], 0, one, orjson.dumps(one)) for one in _statuses(parts)]
+    return ListAnswer(call.resource, items, parts.registry.cache.revision)
 
 
-def _statuses(chain: Chain) -> list[Obj]:
-    registry, now = chain.parts.registry, chain.parts.clock.now()
+def _statuses(parts: Parts) -> list[Obj]:
+    registry, now = parts.registry, parts.clock.now()
     found = []
     for part, name in _LEASED:
         lease = registry.find(LEASES, "kube-system", name)

@@ -4,8 +4,17 @@ Job: the table from (resource, subresource, verb) to a handler.
 """
 
 from sampan.apiserver.authn.tokens import TokenSigner
-from sampan.apiserver.chain import Handler
-from sampan.apiserver.subresources import component_statuses, pod_changes, reviews, subresources
+from sampan.apiserver.subresources import (
+    binding,
+    component_statuses,
+    eviction,
+    finalize,
+    pod_changes,
+    reviews,
+    scale,
+    token,
+)
+from sampan.apiserver.write.parts import Handler
 
 _SCALED = ("deployments.apps", "replicasets.apps", "replicationcontrollers", "statefulsets.apps")
 
@@ -15,11 +24,11 @@ def handlers(signer: TokenSigner | None) -> dict[tuple[str, str, str], Handler]:
     table: dict[tuple[str, str, str], Handler] = {
         ("componentstatuses", "", "get"): component_statuses.get_status,
         ("componentstatuses", "", "list"): component_statuses.list_statuses,
-        ("pods", "binding", "create"): subresources.bind,
-        ("bindings", "", "create"): subresources.bind,
-        ("pods", "eviction", "create"): subresources.evict,
-        ("namespaces", "finalize", "update"): subresources.finalize_namespace,
-        ("serviceaccounts", "token", "create"): subresources.TokenRequests(signer).create,
+        ("pods", "binding", "create"): binding.bind,
+        ("bindings", "", "create"): binding.bind,
+        ("pods", "eviction", "create"): eviction.evict,
+        ("namespaces", "finalize", "update"): finalize.finalize_namespace,
+        ("serviceaccounts", "token", "create"): token.TokenRequests(signer).create,
         (f"selfsubjectreviews.{authentication}", "", "create"): reviews.self_subject_review,
         (f"tokenreviews.{authentication}", "", "create"): reviews.token_review,
         (f"selfsubjectaccessreviews.{authorization}", "", "create"): reviews.self_access_review,
@@ -31,7 +40,7 @@ def handlers(signer: TokenSigner | None) -> dict[tuple[str, str, str], Handler]:
         table["pods", "ephemeralcontainers", verb] = pod_changes.set_ephemeral_containers
         table["pods", "resize", verb] = pod_changes.resize
     for scaled in _SCALED:
-        table[scaled, "scale", "get"] = subresources.get_scale
-        table[scaled, "scale", "update"] = subresources.set_scale
-        table[scaled, "scale", "patch"] = subresources.set_scale
+        table[scaled, "scale", "get"] = scale.get_scale
+        table[scaled, "scale", "update"] = scale.set_scale
+        table[scaled, "scale", "patch"] = scale.set_scale
     return table

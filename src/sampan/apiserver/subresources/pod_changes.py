@@ -11,17 +11,24 @@ from sampan.api.objects import Obj, copy_of, meta_of
 from sampan.api.resources import Resource
 from sampan.api.validation.pod import validate_ephemeral_containers, validate_resize
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.chain import Chain, Change, Prepare, Validate
 from sampan.apiserver.registry.metadata import bump_generation
 from sampan.apiserver.write.decoding import decoded
 from sampan.apiserver.write.object_rules import check_names
 from sampan.apiserver.write.ownership import check_options
-from sampan.apiserver.write.patching import patched
+from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.update import (
+    Change,
+    Modification,
+    Prepare,
+    Validate,
+    modify,
+    patched_or_applied,
+)
 
 _OF_THIS_WRITE = ("resourceVersion", "managedFields")
 
 
-async def set_ephemeral_containers(chain: Chain, user: User, call: Call) -> Answer:
+async def set_ephemeral_containers(parts: Parts, user: User, call: Call) -> Answer:
     """`kubectl debug`: containers are added to a pod that runs."""
 
     def prepare(new: Obj, old: Obj) -> None:
@@ -35,10 +42,10 @@ async def set_ephemeral_containers(chain: Chain, user: User, call: Call) -> Answ
         validate_ephemeral_containers(new, old, errors)
         return errors
 
-    return await _modified(chain, user, call, prepare, validate)
+    return await _modified(parts, user, call, prepare, validate)
 
 
-async def resize(chain: Chain, user: User, call: Call) -> Answer:
+async def resize(parts: Parts, user: User, call: Call) -> Answer:
     """What containers ask for and may use; the node makes it so, or says why not."""
 
     def prepare(new: Obj, old: Obj) -> None:
@@ -51,7 +58,7 @@ async def resize(chain: Chain, user: User, call: Call) -> Answer:
         validate_resize(new, old, errors)
         return errors
 
-    return await _modified(chain, user, call, prepare, validate)
+    return await _modified(parts, user, call, prepare, validate)
 
 
 def resized(new: Obj, old: Obj) -> None:
@@ -87,10 +94,10 @@ def _keep(new: Obj, old: Obj) -> None:
 
 
 async def _modified(
-    chain: Chain, user: User, call: Call, prepare: Prepare, validate: Validate
+    parts: Parts, user: User, call: Call, prepare: Prepare, validate: Validate
 ) -> Answer:
     warnings: list[str] = []
-    given = decoded(chain.parts.schema, call, warnings) if call.verb == "update" else None
+    given = decoded(parts.schema, call, warnings) if call.verb == "update" else None
     if given is None:
         check_options(call)
 
@@ -100,10 +107,7 @@ async def _modified(
         return {**given, "metadata": dict(meta_of(given))}
 
     def of_patch(old: Obj) -> Obj:
-        if call.options.patch_type == "apply":
-            new = chain.ownership.applied(user, call, old, warnings, chain.parts.clock.now())
-        else:
-            new = patched(chain.parts.schema, call, old, warnings)
+        new = patched_or_applied(parts, user, call, old, warnings)
         check_names(call, new)
         return new
 
@@ -114,6 +118,6 @@ async def _modified(
         apply_defaults(call.resource, new)
         return new
 
-    answer = await chain.modify(user, call, defaulted, prepare, validate)
+    answer = await modify(parts, user, call, Modification(defaulted, prepare, validate))
     answer.warnings = [*dict.fromkeys(warnings), *answer.warnings]
     return answer

@@ -9,42 +9,42 @@ from sampan.api.objects import Obj
 from sampan.apiserver.authn.tokens import BadToken
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes
-from sampan.apiserver.chain import Chain
 from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.parts import Parts
 
 GROUP = "authorization.k8s.io"
 _OF_RESOURCES = ("verbs", "apiGroups", "resources", "resourceNames")
 
 
-async def self_subject_review(chain: Chain, user: User, call: Call) -> Answer:
-    review = decoded(chain.parts.schema, call, [])
+async def self_subject_review(parts: Parts, user: User, call: Call) -> Answer:
+    review = decoded(parts.schema, call, [])
     review["status"] = {"userInfo": user_info(user)}
     return Answer(review, code=201)
 
 
-async def token_review(chain: Chain, user: User, call: Call) -> Answer:
-    review = decoded(chain.parts.schema, call, [])
+async def token_review(parts: Parts, user: User, call: Call) -> Answer:
+    review = decoded(parts.schema, call, [])
     spec = review.get("spec") or {}
     if not spec.get("token"):
         raise invalid("TokenReview", "authentication.k8s.io", "", [required("spec.token")])
     audiences = tuple(spec.get("audiences") or ())
     try:
-        found = await chain.parts.authentication.token_user(spec["token"], audiences)
+        found = await parts.authentication.token_user(spec["token"], audiences)
     except BadToken as error:
         review["status"] = {"user": {}, "error": str(error)}
         return Answer(review, code=201)
-    shown = list(audiences or chain.parts.settings.token_audiences)
+    shown = list(audiences or parts.settings.token_audiences)
     review["status"] = {"authenticated": True, "user": user_info(found), "audiences": shown}
     return Answer(review, code=201)
 
 
-async def self_access_review(chain: Chain, user: User, call: Call) -> Answer:
-    review = decoded(chain.parts.schema, call, [])
-    return await _reviewed(chain, review, user)
+async def self_access_review(parts: Parts, user: User, call: Call) -> Answer:
+    review = decoded(parts.schema, call, [])
+    return await _reviewed(parts, review, user)
 
 
-async def access_review(chain: Chain, user: User, call: Call) -> Answer:
-    review = decoded(chain.parts.schema, call, [])
+async def access_review(parts: Parts, user: User, call: Call) -> Answer:
+    review = decoded(parts.schema, call, [])
     spec = review.get("spec") or {}
     extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
     groups = tuple(spec.get("groups") or ())
@@ -52,16 +52,16 @@ async def access_review(chain: Chain, user: User, call: Call) -> Answer:
         why = "at least one of user or group must be specified"
         raise invalid(review["kind"], GROUP, "", [invalid_value("spec.user", "", why)])
     asked = User(spec.get("user") or "", groups, spec.get("uid") or "", extra)
-    return await _reviewed(chain, review, asked)
+    return await _reviewed(parts, review, asked)
 
 
-async def self_rules_review(chain: Chain, user: User, call: Call) -> Answer:
+async def self_rules_review(parts: Parts, user: User, call: Call) -> Answer:
     """kubectl auth can-i --list."""
-    review = decoded(chain.parts.schema, call, [])
+    review = decoded(parts.schema, call, [])
     namespace = (review.get("spec") or {}).get("namespace")
     if not namespace:
         raise BadRequest("no namespace on request")
-    known = chain.parts.authorization.rules(user, namespace)
+    known = parts.authorization.rules(user, namespace)
     status: Obj = {"resourceRules": [], "nonResourceRules": [], "incomplete": known.incomplete}
     for rule in known.rules:
         if rule.get("resources"):
@@ -78,9 +78,9 @@ def _fields(rule: Obj, names: tuple[str, ...]) -> Obj:
     return {name: rule[name] for name in names if rule.get(name)}
 
 
-async def local_access_review(chain: Chain, user: User, call: Call) -> Answer:
+async def local_access_review(parts: Parts, user: User, call: Call) -> Answer:
     """Like a SubjectAccessReview, but about the request's own namespace."""
-    review = decoded(chain.parts.schema, call, [])
+    review = decoded(parts.schema, call, [])
     asked = (review.get("spec") or {}).get("resourceAttributes")
     if not isinstance(asked, dict):
         why = "disallowed on this kind of request"
@@ -92,17 +92,17 @@ async def local_access_review(chain: Chain, user: User, call: Call) -> Answer:
             "spec.resourceAttributes.namespace", asked.get("namespace") or "", why
         )
         raise invalid("LocalSubjectAccessReview", GROUP, "", [wrong])
-    return await access_review(chain, user, call)
+    return await access_review(parts, user, call)
 
 
-async def _reviewed(chain: Chain, review: Obj, user: User) -> Answer:
+async def _reviewed(parts: Parts, review: Obj, user: User) -> Answer:
     spec = review.get("spec") or {}
     of_resource, of_path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if (of_resource is None) == (of_path is None):
         why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         raise invalid(review["kind"], GROUP, "", [required("spec", why)])
     asked = _asked(user, of_resource, of_path)
-    allowed, denied, reason = await chain.parts.authorization.review(asked)
+    allowed, denied, reason = await parts.authorization.review(asked)
     status: Obj = {"allowed": allowed}
     if denied:
         status["denied"] = True

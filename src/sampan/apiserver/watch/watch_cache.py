@@ -18,8 +18,8 @@ from itertools import count
 from sampan.api.calls import Event, Item
 from sampan.api.errors import Expired, ServiceUnavailable, Timeout
 from sampan.api.objects import Obj
-from sampan.apiserver.watch.sharing import SharedValues
-from sampan.apiserver.write.stored_form import at_revision, item_from, share_parts
+from sampan.apiserver.storage.sharing import SharedValues
+from sampan.apiserver.storage.stored_form import at_revision, item_from, share_parts
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks

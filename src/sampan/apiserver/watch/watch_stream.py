@@ -5,19 +5,13 @@ Invariant: nothing between the initial state and the first live event is lost or
 """
 
 import asyncio
-import random
 
 import orjson
 
 from sampan.api.calls import Call, Event, Item
 from sampan.api.errors import Expired
 from sampan.api.objects import Obj
-from sampan.apiserver.http.request import check_list_options, revision_number
-from sampan.apiserver.registry.generic import Registry
-from sampan.apiserver.registry.reads import wait_for
-from sampan.apiserver.registry.selection import Selection
-from sampan.apiserver.settings import ApiServerSettings
-from sampan.apiserver.watch.watch_cache import KindCache, Watcher
+from sampan.apiserver.watch.watch_cache import KindCache, WatchCache, Watcher
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -27,14 +21,14 @@ class WatchStream:
 
     def __init__(
         self,
-        registry: Registry,
+        cache: WatchCache,
+        kind: KindCache,
         call: Call,
         watcher: Watcher,
         lifetime_seconds: float,
         bookmark_seconds: float,
     ) -> None:
-        self._cache = registry.cache
-        self._kind: KindCache = registry.kind(call.resource)
+        self._cache, self._kind = cache, kind
         self._call = call
         self._watcher = watcher
         self._bookmark_seconds = bookmark_seconds
@@ -78,38 +72,6 @@ class WatchStream:
         self._bookmark_timer = asyncio.get_running_loop().call_later(
             self._bookmark_seconds, self._bookmark
         )
-
-
-async def open_watch(
-    registry: Registry,
-    call: Call,
-    selection: Selection,
-    settings: ApiServerSettings,
-    rng: random.Random,
-) -> WatchStream:
-    """Raises Expired where the start is older than what is kept."""
-    options = call.options
-    check_list_options(options, watch=True)
-    revision = options.resource_version
-    from_state = revision in ("", "0") or options.send_initial_events
-    if from_state:
-        await wait_for(registry, revision)
-    cache, kind = registry.cache, registry.kind(call.resource)
-    # From here to the return there is no await: state, replay and live events join seamlessly.
-    after = cache.revision if from_state else revision_number(revision)
-    watcher = Watcher(call.namespace, selection.matches, after, settings.watcher_buffer_events)
-    if from_state:
-        found = kind.select(call.namespace, selection.matches)
-        watcher.put([Event("ADDED", item) for item in found])
-        if options.send_initial_events and options.allow_bookmarks:
-            watcher.put([bookmark(call, cache.revision, initial_end=True)])
-    else:
-        kind.replay(watcher, after, cache.revision)
-    kind.watch(watcher, selection.trigger, selection.trigger_getter)
-    lifetime = float(options.timeout_seconds) or settings.watch_timeout_seconds * (
-        1.0 + rng.random()
-    )
-    return WatchStream(registry, call, watcher, lifetime, settings.watch_bookmark_seconds)
 
 
 def bookmark(call: Call, revision: int, *, initial_end: bool) -> Event:

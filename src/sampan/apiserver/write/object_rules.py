@@ -12,6 +12,8 @@ from sampan.api.errors import BadRequest, FieldError, invalid
 from sampan.api.objects import Obj, name_of, uid_of
 from sampan.api.resources import Resource
 
+SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
 
 def shown(resource: Resource, item: Item) -> Obj:
     """The item in the version that the call speaks; read-only."""
@@ -73,10 +75,4 @@ def deleted_status(resource: Resource, obj: Obj) -> Obj:
     if resource.group:
         details["group"] = resource.group
     details |= {"kind": resource.plural, "uid": uid_of(obj)}
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Success",
-        "details": details,
-    }
+    return {**SUCCESS, "details": details}

@@ -19,6 +19,7 @@ from sampan.api.apply.managed_fields import (
     Writer,
     after_write,
     entries_of,
+    manager_errors,
     manager_from_user_agent,
     new_entry,
     same_but_times,
@@ -30,8 +31,7 @@ from sampan.api.objects import Obj, copy_of, time_text
 from sampan.api.rules.scale import SCALE_VERSION, object_entries, scale_entries, scale_of
 from sampan.api.schema.published import Schema, strict_error
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.http.request import manager_errors
-from sampan.apiserver.watch.sharing import Remembered, SharedValues
+from sampan.apiserver.storage.sharing import Remembered, SharedValues
 from sampan.apiserver.write.decoding import expected_kind
 
 # Written by the server on behalf of somebody: nobody comes to own these changes.

@@ -5,11 +5,9 @@ from hypothesis import strategies as st
 from sampan.api.calls import DEFAULT_OPTIONS, Options
 from sampan.api.errors import ApiError, BadRequest, Invalid, MethodNotAllowed, NotFound
 from sampan.apiserver.http.request import (
-    check_list_options,
     is_watch,
     options_of,
     request_info,
-    revision_number,
 )
 
 
@@ -149,32 +147,6 @@ def test_watch_is_what_is_not_false():
     assert not is_watch("labelSelector=watch")
 
 
-@pytest.mark.parametrize(
-    ("options", "watch"),
-    [
-        (Options(resource_version_match="Exact"), False),
-        (Options(resource_version_match="Exact", resource_version="0"), False),
-        (Options(resource_version_match="Other", resource_version="5"), False),
-        (
-            Options(resource_version_match="Exact", resource_version="5", continue_token="x"),
-            False,
-        ),
-        (Options(send_initial_events=True, resource_version_match="NotOlderThan"), False),
-        (Options(send_initial_events=True), True),
-        (Options(resource_version_match="NotOlderThan"), True),
-    ],
-)
-def test_impossible_lists_are_invalid(options, watch):
-    with pytest.raises(Invalid, match=r"ListOptions\.meta\.k8s\.io"):
-        check_list_options(options, watch)
-
-
-def test_a_resource_version_is_a_number():
-    assert revision_number("12") == 12
-    with pytest.raises(Invalid):
-        revision_number("12a")
-
-
 @pytest.mark.parametrize("text", ["1_0", " 1", "१", "9" * 30, "1.5", "x", "--1"])
 def test_a_number_is_written_as_go_writes_it(text):
     with pytest.raises(BadRequest, match=r"strconv\.ParseInt"):
@@ -183,9 +155,3 @@ def test_a_number_is_written_as_go_writes_it(text):
 
 def test_a_negative_limit_is_none():
     assert options_of("limit=-5", "list").limit == 0
-
-
-def test_a_revision_has_64_bits():
-    assert revision_number(str(2**64 - 1)) == 2**64 - 1
-    with pytest.raises(Invalid, match="value out of range"):
-        revision_number(str(2**64))

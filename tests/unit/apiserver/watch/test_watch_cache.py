@@ -4,6 +4,7 @@ import pytest
 
 from sampan.api.calls import Item
 from sampan.api.errors import Expired, ServiceUnavailable
+from sampan.apiserver.storage.stored_form import canonical, stored_bytes
 from sampan.apiserver.watch.watch_cache import (
     LINES_KEPT,
     WINDOW_LEAST,
@@ -13,7 +14,6 @@ from sampan.apiserver.watch.watch_cache import (
     Watcher,
     split_key,
 )
-from sampan.apiserver.write.stored_form import canonical, stored_bytes
 from sampan.store.memory import MemoryStore
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock

@@ -12,8 +12,8 @@ from sampan.api.cel.language.values import Value
 from sampan.api.cel.policies import Expression, compile_conditions
 from sampan.api.objects import Obj
 from sampan.apiserver.admission.chain import Attributes, Find
+from sampan.apiserver.admission.matching.policy_request import PolicyRequest
 from sampan.apiserver.admission.matching.rules import Matched
-from sampan.apiserver.admission.policies.policy_request import PolicyRequest
 from sampan.apiserver.authz.chain import Authorization
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics

@@ -20,6 +20,7 @@ from sampan.api.objects import Obj, name_of
 from sampan.api.resources import MUTATING_ADMISSION_POLICIES, MUTATING_POLICY_BINDINGS
 from sampan.apiserver.admission.chain import CONNECT, Attributes, refused
 from sampan.apiserver.admission.matching.match_conditions import ConditionMetrics, ConditionsFailed
+from sampan.apiserver.admission.matching.policy_request import PolicyRequest
 from sampan.apiserver.admission.matching.rules import Matched, as_matched
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.admission.policies.policies import (
@@ -30,7 +31,6 @@ from sampan.apiserver.admission.policies.policies import (
 )
 from sampan.apiserver.admission.policies.policy_metrics import MutationMetrics
 from sampan.apiserver.admission.policies.policy_patches import Unpatchable, applied, patched
-from sampan.apiserver.admission.policies.policy_request import PolicyRequest
 from sampan.apiserver.admission.policies.policy_steps import Judge
 from sampan.apiserver.watch.followed import follow
 

@@ -14,6 +14,7 @@ from sampan.api.objects import Obj, name_of
 from sampan.api.resources import VALIDATING_ADMISSION_POLICIES, VALIDATING_POLICY_BINDINGS
 from sampan.apiserver.admission.chain import Attributes, refused
 from sampan.apiserver.admission.matching.match_conditions import ConditionMetrics, ConditionsFailed
+from sampan.apiserver.admission.matching.policy_request import PolicyRequest
 from sampan.apiserver.admission.matching.rules import Matched
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.admission.policies.policies import (
@@ -23,7 +24,6 @@ from sampan.apiserver.admission.policies.policies import (
     unknown_kind,
 )
 from sampan.apiserver.admission.policies.policy_metrics import PolicyMetrics
-from sampan.apiserver.admission.policies.policy_request import PolicyRequest
 from sampan.apiserver.admission.policies.policy_steps import Judge
 from sampan.apiserver.admission.policies.validating_verdict import (
     INVALID_ERROR,

@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from sampan.api.objects import Obj
-from sampan.api.resources import ENDPOINT_SLICES, SERVICES, Resource, by_kind
+from sampan.api.resources import ENDPOINT_SLICES, SERVICES, Resource
+from sampan.api.resources import MUTATING_WEBHOOK_CONFIGURATIONS as MUTATING
 from sampan.apiserver.admission.chain import Attributes, Step
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.registry.metadata import new_uid
@@ -22,13 +23,6 @@ if TYPE_CHECKING:
 OWN_GROUP = "admissionregistration.k8s.io"
 
 
-def _row(kind: str) -> Resource:
-    found = by_kind(f"{OWN_GROUP}/v1", kind)
-    assert found is not None, kind
-    return found
-
-
-MUTATING, VALIDATING = _row("MutatingWebhookConfiguration"), _row("ValidatingWebhookConfiguration")
 Call = Callable[["Webhooks", Attributes], Awaitable[None]]
 
 

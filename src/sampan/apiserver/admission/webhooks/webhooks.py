@@ -16,12 +16,12 @@ from sampan.api.defaults import apply_defaults
 from sampan.api.errors import ApiError, BadRequest, InternalError, from_status
 from sampan.api.objects import Obj, name_of
 from sampan.api.patch.json_patch import json_patch
+from sampan.api.resources import MUTATING_WEBHOOK_CONFIGURATIONS as MUTATING
 from sampan.api.resources import Resource
 from sampan.apiserver.admission.chain import CONNECT, Attributes, Find, refused
 from sampan.apiserver.admission.matching import rules
-from sampan.apiserver.admission.webhooks.hook_configurations import MUTATING
+from sampan.apiserver.admission.matching.admission_request import request_of
 from sampan.apiserver.admission.webhooks.hook_metrics import HookMetrics
-from sampan.apiserver.authn.user import User
 from sampan.apiserver.outside.webhook_client import Caller, CallFailed, Target
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
@@ -274,39 +274,6 @@ def _patch(hook: Hook, matched: rules.Matched, attributes: Attributes, response:
     return True
 
 
-def request_of(attributes: Attributes, matched: rules.Matched, uid: str) -> Obj:
-    asked, shown = attributes.resource, matched.resource
-    request: Obj = {
-        "uid": uid,
-        "kind": _kind(shown, attributes),
-        "resource": _resource(shown),
-        "requestKind": _kind(asked, attributes),
-        "requestResource": _resource(asked),
-        "operation": attributes.operation,
-        "userInfo": user_info(attributes.user),
-        "object": rules.as_matched(matched, attributes, attributes.obj),
-        "oldObject": rules.as_matched(matched, attributes, attributes.old),
-        "dryRun": attributes.dry_run,
-        "options": attributes.options or None,
-    }
-    if attributes.name:
-        request["name"] = attributes.name
-    if attributes.namespace:
-        request["namespace"] = attributes.namespace
-    if attributes.subresource:
-        request["subResource"] = request["requestSubResource"] = attributes.subresource
-    return request
-
-
-def user_info(user: User) -> Obj:
-    shown: Obj = {"username": user.name, "groups": list(user.groups)}
-    if user.uid:
-        shown["uid"] = user.uid
-    if user.extra:
-        shown["extra"] = {key: list(values) for key, values in user.extra.items()}
-    return shown
-
-
 def denied(name: str, status: Obj | None) -> ApiError:
     """As upstream's ToStatusErr."""
     given = dict(status or {})
@@ -317,15 +284,3 @@ def denied(name: str, status: Obj | None) -> ApiError:
     given["code"] = code if isinstance(code, int) and 400 <= code < 600 else 400
     given["status"] = "Failure"
     return from_status(given, given["code"])
-
-
-def _kind(resource: Resource, attributes: Attributes) -> Obj:
-    """Of the object that is sent: a subresource may take one of another kind."""
-    row = resource.subresource(attributes.subresource) if attributes.subresource else None
-    if row is not None and row.kind and (attributes.obj or {}).get("kind") == row.kind:
-        return {"group": row.group, "version": row.version, "kind": row.kind}
-    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
-
-
-def _resource(resource: Resource) -> Obj:
-    return {"group": resource.group, "version": resource.version, "resource": resource.plural}

@@ -1,8 +1,8 @@
 import pytest
 
 from sampan.api.errors import BadRequest
-from sampan.apiserver.authn.impersonation import impersonated, is_asked, required
 from sampan.apiserver.authn.user import User
+from sampan.apiserver.http.impersonation import impersonated, is_asked, required
 
 ADMIN = User("admin", ("system:masters",))
 

@@ -2,7 +2,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.apiserver.watch.sharing import SEEN, VALUE_BYTES, Remembered, SharedValues
+from sampan.apiserver.storage.sharing import SEEN, VALUE_BYTES, Remembered, SharedValues
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3),

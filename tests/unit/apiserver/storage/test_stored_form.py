@@ -2,8 +2,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.apiserver.watch.sharing import SharedValues
-from sampan.apiserver.write.stored_form import (
+from sampan.apiserver.storage.sharing import SharedValues
+from sampan.apiserver.storage.stored_form import (
     at_revision,
     canonical,
     item_from,

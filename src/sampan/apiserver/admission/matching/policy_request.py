@@ -21,8 +21,8 @@ from sampan.api.cel.libraries.authorizer import (
 from sampan.api.objects import Obj
 from sampan.api.resources import NAMESPACES
 from sampan.apiserver.admission.chain import Attributes, Find
+from sampan.apiserver.admission.matching.admission_request import request_of
 from sampan.apiserver.admission.matching.rules import Matched
-from sampan.apiserver.admission.webhooks.webhooks import request_of
 from sampan.apiserver.authn.user import ACCOUNT_PREFIX, User, authenticated, component
 from sampan.apiserver.authz.chain import Attributes as Access
 from sampan.apiserver.authz.chain import Authorization

@@ -24,6 +24,20 @@ _HERE = "127.0.0.1"
 _AGENT = "sampan/in-process"
 
 
+class AsUser:
+    """What client.inprocess is built on."""
+
+    def __init__(self, chain: Chain, user: User) -> None:
+        self._chain = chain
+        self._user = user
+
+    async def perform(self, call: Call) -> Answer | ListAnswer:
+        return await self._chain.perform(self._user, call)
+
+    async def watch(self, call: Call) -> WatchStream:
+        return await self._chain.watch(self._user, call)
+
+
 class AuditedUser:
     """The server as one user sees it from inside this process, with every call noted."""
 

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from sampan.apiserver.write.encryption import (
+from sampan.apiserver.storage.encryption import (
     PREFIX,
     BadEncryption,
     EncryptedStore,

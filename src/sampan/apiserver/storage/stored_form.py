@@ -10,7 +10,7 @@ import orjson
 
 from sampan.api.calls import Item, PackedItem
 from sampan.api.objects import Obj
-from sampan.apiserver.watch.sharing import SharedValues
+from sampan.apiserver.storage.sharing import SharedValues
 
 _METADATA = b'"metadata":{'
 _REVISION = b'"resourceVersion":"'

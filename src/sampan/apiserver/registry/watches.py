@@ -1,0 +1,48 @@
+"""A watch, from where its resourceVersion says.
+
+Job: the initial state or the replay of what is remembered, and live events after it, in one stream.
+Invariant: nothing between the initial state and the first live event is lost or seen twice.
+"""
+
+import random
+
+from sampan.api.calls import Call, Event
+from sampan.apiserver.registry.generic import Registry
+from sampan.apiserver.registry.list_options import check_list_options, revision_number
+from sampan.apiserver.registry.reads import wait_for
+from sampan.apiserver.registry.selection import Selection
+from sampan.apiserver.settings import ApiServerSettings
+from sampan.apiserver.watch.watch_cache import Watcher
+from sampan.apiserver.watch.watch_stream import WatchStream, bookmark
+
+
+async def open_watch(
+    registry: Registry,
+    call: Call,
+    selection: Selection,
+    settings: ApiServerSettings,
+    rng: random.Random,
+) -> WatchStream:
+    """Raises Expired where the start is older than what is kept."""
+    options = call.options
+    check_list_options(options, watch=True)
+    revision = options.resource_version
+    from_state = revision in ("", "0") or options.send_initial_events
+    if from_state:
+        await wait_for(registry, revision)
+    cache, kind = registry.cache, registry.kind(call.resource)
+    # From here to the return there is no await: state, replay and live events join seamlessly.
+    after = cache.revision if from_state else revision_number(revision)
+    watcher = Watcher(call.namespace, selection.matches, after, settings.watcher_buffer_events)
+    if from_state:
+        found = kind.select(call.namespace, selection.matches)
+        watcher.put([Event("ADDED", item) for item in found])
+        if options.send_initial_events and options.allow_bookmarks:
+            watcher.put([bookmark(call, cache.revision, initial_end=True)])
+    else:
+        kind.replay(watcher, after, cache.revision)
+    kind.watch(watcher, selection.trigger, selection.trigger_getter)
+    lifetime = float(options.timeout_seconds) or settings.watch_timeout_seconds * (
+        1.0 + rng.random()
+    )
+    return WatchStream(cache, kind, call, watcher, lifetime, settings.watch_bookmark_seconds)

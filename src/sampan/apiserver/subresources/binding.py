@@ -1,0 +1,38 @@
+"""pods/NAME/binding, and the older bindings resource.
+
+Job: give a pod its node, once.
+"""
+
+from sampan.api.calls import Answer, Call
+from sampan.api.errors import invalid, invalid_value, required
+from sampan.api.objects import Obj, name_of, uid_of
+from sampan.api.resources import PODS
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.registry import pods
+from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.object_rules import SUCCESS
+from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.update import Modification, modify
+
+
+async def bind(parts: Parts, user: User, call: Call) -> Answer:
+    """pods/NAME/binding, and the older bindings resource. [A9]"""
+    binding = decoded(parts.schema, call, [])
+    name = call.name or name_of(binding)
+    target = binding.get("target") or {}
+    if not target.get("name"):
+        raise invalid("Binding", "", name, [required("target.name")])
+    if target.get("kind") not in (None, "", "Node"):
+        wrong = invalid_value("target.kind", target["kind"], 'must be "Node" or empty')
+        raise invalid("Binding", "", name, [wrong])
+    wanted_uid = uid_of(binding)
+
+    def change(pod: Obj) -> Obj:
+        new = pods.bound(pod, binding, parts.clock.now())
+        if wanted_uid:
+            new["metadata"]["uid"] = wanted_uid  # checked against the pod's own
+        return new
+
+    inner = Call("update", PODS, call.namespace, name, "binding", options=call.options)
+    await modify(parts, user, inner, Modification(change))
+    return Answer(SUCCESS, code=201)

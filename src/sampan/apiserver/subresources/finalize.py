@@ -1,0 +1,25 @@
+"""namespaces/NAME/finalize.
+
+Job: take a namespace's own finalizers, and nothing else of it.
+"""
+
+from sampan.api.calls import Answer, Call
+from sampan.api.objects import Obj, meta_of
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.registry import namespaces
+from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.object_rules import check_names
+from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.update import Modification, modify
+
+
+async def finalize_namespace(parts: Parts, user: User, call: Call) -> Answer:
+    given = decoded(parts.schema, call, [])
+    check_names(call, given)
+
+    def change(current: Obj) -> Obj:
+        new = namespaces.finalized(current, given)
+        new["metadata"]["resourceVersion"] = meta_of(given).get("resourceVersion") or ""
+        return new
+
+    return await modify(parts, user, call, Modification(change))

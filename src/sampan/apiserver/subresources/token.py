@@ -1,0 +1,89 @@
+"""serviceaccounts/NAME/token.
+
+Job: a signed token of a service account, for as long and for whom the request asks.
+"""
+
+from sampan.api.calls import Answer, Call
+from sampan.api.errors import BadRequest, conflict, invalid, invalid_value, not_found
+from sampan.api.objects import Obj, time_text, uid_of
+from sampan.api.resources import NODES, PODS, SECRETS
+from sampan.api.rules.account_token import TOKEN_SECONDS
+from sampan.apiserver.admission.chain import CREATE, attributes_of
+from sampan.apiserver.authn.tokens import Claims, TokenSigner
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.registry.metadata import new_uid
+from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.parts import Parts
+
+MIN_TOKEN_SECONDS = 600
+EXTENDED_SECONDS = 365 * 24 * 3600  # of a pod's own token, which its node replaces every hour
+
+
+class TokenRequests:
+    """serviceaccounts/NAME/token."""
+
+    def __init__(self, signer: TokenSigner | None) -> None:
+        self._signer = signer
+
+    async def create(self, parts: Parts, user: User, call: Call) -> Answer:
+        if self._signer is None:
+            raise not_found("serviceaccounts/token", "", call.name)
+        request = decoded(parts.schema, call, [])
+        await parts.admission.validate(attributes_of(user, CREATE, call, request, None))
+        account = (await parts.registry.current(call.resource, call.namespace, call.name)).obj
+        spec = request.setdefault("spec", {})
+        seconds = int(spec.get("expirationSeconds") or 3600)
+        if seconds < MIN_TOKEN_SECONDS:
+            why = "may not specify a duration less than 10 minutes"
+            wrong = invalid_value("spec.expirationSeconds", seconds, why)
+            raise invalid("TokenRequest", "authentication.k8s.io", call.name, [wrong])
+        seconds = min(seconds, parts.settings.token_max_seconds)
+        spec["expirationSeconds"] = seconds
+        spec.setdefault("audiences", list(parts.settings.token_audiences))
+        now = parts.clock.now()
+        bound = self._bound(parts, call, spec.get("boundObjectRef"))
+        kind, name, uid, node, node_uid = (*bound, "", "", "", "", "")[:5]
+        lasts, warn_after = seconds, 0
+        own = set(spec["audiences"]) <= set(parts.settings.token_audiences)
+        if parts.settings.token_extend and kind == "pod" and seconds == TOKEN_SECONDS and own:
+            # As upstream: clients that read their token once go on; they are noted as stale.
+            lasts, warn_after = EXTENDED_SECONDS, int(now) + seconds
+        claims = Claims(
+            tuple(spec["audiences"]), int(now) + lasts, call.namespace, call.name,
+            uid_of(account), kind, name, uid, node, node_uid, warn_after=warn_after,
+        )  # fmt: skip
+        token = self._signer.token(claims, now, new_uid(parts.rng))
+        request["metadata"] = {
+            "name": call.name,
+            "namespace": call.namespace,
+            "creationTimestamp": time_text(now),
+        }
+        request["status"] = {"token": token, "expirationTimestamp": time_text(now + seconds)}
+        return Answer(request, code=201)
+
+    def _bound(self, parts: Parts, call: Call, reference: Obj | None) -> tuple[str, ...]:
+        """What the token says of the object that it is good for; of a pod, its node as well."""
+        if not reference:
+            return ()
+        kinds = {"Pod": PODS, "Secret": SECRETS, "Node": NODES}
+        resource = kinds.get(reference.get("kind") or "")
+        if resource is None:
+            raise BadRequest(
+                f"cannot bind token for serviceaccount {call.name!r} to object of kind "
+                f"{reference.get('kind')!r}"
+            )
+        name = reference.get("name") or ""
+        namespace = call.namespace if resource.namespaced else ""
+        found = parts.registry.find(resource, namespace, name)
+        if found is None:
+            raise not_found(resource.plural, "", name)
+        if reference.get("uid") and reference["uid"] != uid_of(found):
+            why = (
+                f"the UID in the bound object reference ({reference['uid']}) does not match the "
+                f"UID in record. The object might have been deleted and then recreated"
+            )
+            raise conflict(resource.kind, "", name, why)
+        said = (resource.kind.lower(), name, uid_of(found))
+        node_name = str((found.get("spec") or {}).get("nodeName") or "") if resource is PODS else ""
+        node = parts.registry.find(NODES, "", node_name) if node_name else None
+        return said if node is None else (*said, node_name, uid_of(node))

@@ -1,0 +1,37 @@
+"""Server-side apply: over what is there, or from nothing.
+
+Job: update the object, or create it where there is none; again when it comes or goes meanwhile.
+"""
+
+from dataclasses import replace
+
+from sampan.api.calls import Answer, Call
+from sampan.api.errors import AlreadyExists, NotFound
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.authz.calls import authorize
+from sampan.apiserver.write.create import create
+from sampan.apiserver.write.object_rules import check_names
+from sampan.apiserver.write.ownership import check_options
+from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.races import ATTEMPTS, lost_race
+from sampan.apiserver.write.update import update
+
+
+async def apply(parts: Parts, user: User, call: Call) -> Answer:
+    check_options(call)
+    for _ in range(ATTEMPTS):
+        try:
+            return await update(parts, user, call)
+        except NotFound:
+            warnings: list[str] = []
+            new = parts.ownership.applied(user, call, {}, warnings, parts.clock.now())
+            check_names(call, new)
+        try:
+            new_call = replace(call, verb="create", name="", body=new, problems=())
+            await authorize(parts.authorization, user, new_call)
+            answer = await create(parts, user, new_call)
+        except AlreadyExists:
+            continue
+        answer.warnings = [*warnings, *answer.warnings]
+        return answer
+    raise lost_race(call)

@@ -1,0 +1,76 @@
+"""POST: an object that was not there.
+
+Job: name, default, admit, validate and insert a new object; and what has to come with it.
+Invariant: nothing is stored before every step agreed.
+"""
+
+from sampan.api.calls import Answer, Call, Item
+from sampan.api.defaults import apply_defaults
+from sampan.api.errors import AlreadyExists, BadRequest
+from sampan.api.objects import Obj
+from sampan.api.validation import validate_create
+from sampan.apiserver.admission.chain import CREATE, attributes_of
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.registry import names
+from sampan.apiserver.registry.generic import answer_of
+from sampan.apiserver.registry.metadata import new_uid, prepare_created
+from sampan.apiserver.registry.strategy import Strategy
+from sampan.apiserver.write.admitted import admitted
+from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.ensure import ensure
+from sampan.apiserver.write.object_rules import as_stored, check_namespace, refuse
+from sampan.apiserver.write.parts import Parts
+from sampan.core.tasks import all_of
+
+
+async def create(parts: Parts, user: User, call: Call) -> Answer:
+    resource, strategy = call.resource, parts.strategies.of(call.resource)
+    warnings: list[str] = []
+    if parts.registry.store.shared:
+        # What admission looks up may have been written through another server just now.
+        await parts.registry.cache.fresh()
+    obj = decoded(parts.schema, call, warnings)
+    _name(parts, call, obj)
+    apply_defaults(resource, obj)
+    parts.ownership.created(user, call, obj, parts.clock.now())
+    attributes = attributes_of(user, CREATE, call, obj, None)
+    await parts.admission.mutate(attributes)
+    prepare_created(obj, new_uid(parts.rng), parts.clock.now(), strategy.has_generation)
+    if not strategy.keeps_status_on_create and resource.subresource("status") is not None:
+        obj.pop("status", None)
+        apply_defaults(resource, obj)
+    strategy.prepare_create(obj)
+    refuse(resource, obj, validate_create(resource, obj))
+    dry_run = call.options.dry_run
+    async with strategy.allocated(obj, None, dry_run), admitted(parts.admission, attributes):
+        item = await _insert(parts, call, obj, strategy)
+    if strategy.contents is not None and not dry_run:
+        await all_of(ensure(parts, *each) for each in strategy.contents(item.obj))
+    answer = answer_of(resource, item, 201)
+    answer.warnings = [*warnings, *attributes.warnings]
+    return answer
+
+
+def _name(parts: Parts, call: Call, obj: Obj) -> None:
+    meta = obj.setdefault("metadata", {})
+    if meta.get("resourceVersion"):
+        raise BadRequest("resourceVersion should not be set on objects to be created")
+    check_namespace(call, meta)
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = names.generated(meta["generateName"], parts.rng)
+
+
+async def _insert(parts: Parts, call: Call, obj: Obj, strategy: Strategy) -> Item:
+    """With a generated name that turns out to be taken, another one is tried."""
+    resource, meta = call.resource, obj["metadata"]
+    for attempt in range(names.ATTEMPTS):
+        try:
+            stored = as_stored(resource, obj)
+            return await parts.registry.insert(resource, stored, strategy, call.options.dry_run)
+        except AlreadyExists:
+            given = not meta.get("generateName") or call.body.get("metadata", {}).get("name")
+            if given or attempt == names.ATTEMPTS - 1:
+                raise
+        meta["name"] = names.generated(meta["generateName"], parts.rng)
+        strategy.prepare_create(obj)
+    raise AssertionError("unreachable")

@@ -1,0 +1,71 @@
+"""DELETE, of one object or of a collection.
+
+Job: preconditions, admission, and what the deletion plan says: remove, mark, or nothing.
+"""
+
+from sampan.api.calls import Answer, Call, Item, ListAnswer
+from sampan.api.errors import NotFound
+from sampan.apiserver.admission.chain import DELETE, attributes_of
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.registry import deletion
+from sampan.apiserver.registry.generic import Stale, answer_of
+from sampan.apiserver.registry.reads import list_of
+from sampan.apiserver.write.object_rules import deleted_status, shown
+from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.races import ATTEMPTS, lost_race
+from sampan.core.tasks import all_of
+
+AT_ONCE = 256  # deletions of one deletecollection under way
+
+
+async def delete(parts: Parts, user: User, call: Call) -> Answer:
+    resource, dry_run = call.resource, call.options.dry_run
+    strategy = parts.strategies.of(resource)
+    for _ in range(ATTEMPTS):
+        item = await parts.registry.current(resource, call.namespace, call.name)
+        deletion.check_preconditions(resource, item.obj, call.options)
+        attributes = attributes_of(user, DELETE, call, None, shown(resource, item))
+        await parts.admission.mutate(attributes)
+        await parts.admission.validate(attributes)
+        try:
+            match deletion.plan(strategy, item.obj, call.options, parts.clock.now()):
+                case deletion.Remove():
+                    await remove(parts, call, item)
+                    if not strategy.returns_deleted:
+                        return Answer(deleted_status(resource, item.obj))
+                case deletion.Mark(obj):
+                    item = await parts.registry.replace(resource, item, obj, strategy, dry_run)
+                case deletion.Pending():
+                    pass
+        except Stale:
+            continue
+        return answer_of(resource, item)
+    raise lost_race(call)
+
+
+async def delete_collection(parts: Parts, user: User, call: Call) -> ListAnswer:
+    found = await list_of(parts.registry, call, parts.strategies.selection(call))
+    for start in range(0, len(found.items), AT_ONCE):
+        await all_of(
+            _delete_item(parts, user, call, item) for item in found.items[start : start + AT_ONCE]
+        )
+    return found
+
+
+async def _delete_item(parts: Parts, user: User, call: Call, item: Item) -> None:
+    namespace, _, name = item.key.rpartition("/")
+    try:
+        await delete(
+            parts, user, Call("delete", call.resource, namespace, name, options=call.options)
+        )
+    except NotFound:
+        return  # somebody else was faster
+
+
+async def remove(parts: Parts, call: Call, item: Item) -> None:
+    """Raises Stale."""
+    dry_run = call.options.dry_run
+    await parts.registry.remove(call.resource, item, dry_run)
+    removed = parts.strategies.of(call.resource).removed
+    if removed is not None and not dry_run:
+        await removed(item.obj)

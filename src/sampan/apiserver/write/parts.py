@@ -1,0 +1,38 @@
+"""What the steps of a call are made of.
+
+Job: name the parts that a call meets on its way; put together by the server, once.
+"""
+
+import random
+from collections.abc import Awaitable, Callable
+
+from sampan.api.calls import Answer, Call, ListAnswer
+from sampan.api.schema.published import Schema
+from sampan.apiserver.admission.chain import Admission
+from sampan.apiserver.authn.chain import Authentication
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.authz.chain import Authorization
+from sampan.apiserver.registry.generic import Registry
+from sampan.apiserver.registry.strategies import Strategies
+from sampan.apiserver.settings import ApiServerSettings
+from sampan.apiserver.write.ownership import Ownership
+from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    registry: Registry
+    schema: Schema
+    strategies: Strategies
+    ownership: Ownership
+    authentication: Authentication
+    authorization: Authorization
+    admission: Admission
+    settings: ApiServerSettings
+    clock: Clock
+    rng: random.Random
+
+
+# What answers a call that is not generic.
+Handler = Callable[[Parts, User, Call], Awaitable[Answer | ListAnswer]]

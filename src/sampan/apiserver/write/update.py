@@ -1,0 +1,155 @@
+"""PUT and PATCH, of an object or of its status; and every other change of an object.
+
+Job: read, change, admit, validate, compare-and-swap; again when somebody else was faster.
+Invariant: a write that names a resourceVersion is stored over that version or not at all.
+"""
+
+from collections.abc import Callable
+
+from sampan.api.calls import Answer, Call
+from sampan.api.defaults import apply_defaults
+from sampan.api.errors import FieldError, conflict, invalid, invalid_value
+from sampan.api.objects import Obj, uid_of
+from sampan.api.resources import Resource
+from sampan.api.validation import validate_status_update, validate_update
+from sampan.apiserver.admission.chain import UPDATE, attributes_of
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.registry.generic import Stale, answer_of
+from sampan.apiserver.registry.metadata import bump_generation, prepare_updated
+from sampan.apiserver.write.admitted import admitted
+from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.delete import remove
+from sampan.apiserver.write.object_rules import (
+    as_stored,
+    check_names,
+    keep_all_but_status,
+    keep_status,
+    refuse,
+    shown,
+)
+from sampan.apiserver.write.ownership import check_options, settle
+from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.patching import patched
+from sampan.apiserver.write.races import ATTEMPTS, lost_race
+from sampan.core.fast_dataclass import dataclass
+
+# What may be read and written of an object besides its main part, each by its own rule.
+STATUS_LIKE = frozenset({"approval", "status"})
+
+
+def _keep(_new: Obj, _old: Obj) -> None:
+    """The change is the server's own: nothing to prepare."""
+
+
+def _accept(_resource: Resource, _new: Obj, _old: Obj) -> list[FieldError]:
+    """The change is the server's own: nothing to validate."""
+    return []
+
+
+Change = Callable[[Obj], Obj]  # the object as it is → as it shall be; a new one
+Prepare = Callable[[Obj, Obj], None]  # (new, old)
+Validate = Callable[[Resource, Obj, Obj], list[FieldError]]
+
+
+@dataclass(frozen=True, slots=True)
+class Modification:
+    """What a write does to an object that is there."""
+
+    change: Change
+    prepare: Prepare = _keep
+    validate: Validate = _accept
+
+
+async def update(parts: Parts, user: User, call: Call) -> Answer:
+    """PUT and PATCH, of an object or of its status."""
+    warnings: list[str] = []
+    if call.verb == "update":
+        given = decoded(parts.schema, call, warnings)
+        check_names(call, given)
+
+        apply_defaults(call.resource, given)
+
+        def change(old: Obj) -> Obj:
+            return {**given, "metadata": dict(given["metadata"])}
+    else:
+        check_options(call)
+
+        def change(old: Obj) -> Obj:
+            new = patched_or_applied(parts, user, call, old, warnings)
+            check_names(call, new)
+            apply_defaults(call.resource, new)
+            return new
+
+    strategy = parts.strategies.of(call.resource)
+    status = call.subresource in STATUS_LIKE
+
+    def prepare(new: Obj, old: Obj) -> None:
+        if status:
+            keep_all_but_status(new, old)
+            strategy.prepare_status(new, old)
+            return
+        if call.resource.subresource("status") is not None:
+            keep_status(new, old)
+        strategy.prepare_update(new, old)
+
+    validate = validate_status_update if status else validate_update
+    answer = await modify(parts, user, call, Modification(change, prepare, validate))
+    answer.warnings = [*dict.fromkeys(warnings), *answer.warnings]
+    return answer
+
+
+def patched_or_applied(parts: Parts, user: User, call: Call, old: Obj, warnings: list[str]) -> Obj:
+    if call.options.patch_type == "apply":
+        return parts.ownership.applied(user, call, old, warnings, parts.clock.now())
+    return patched(parts.schema, call, old, warnings)
+
+
+async def modify(parts: Parts, user: User, call: Call, what: Modification) -> Answer:
+    """Read, change, check, compare-and-swap; again when somebody else was faster."""
+    resource, dry_run = call.resource, call.options.dry_run
+    strategy = parts.strategies.of(resource)
+    for _ in range(ATTEMPTS):
+        item = await parts.registry.current(resource, call.namespace, call.name)
+        old = shown(resource, item)
+        new = what.change(old)
+        _check_based_on(call, new, old, strategy.unconditional_update)
+        parts.ownership.updated(user, call, new, old, parts.clock.now())
+        attributes = attributes_of(user, UPDATE, call, new, old)
+        await parts.admission.mutate(attributes)
+        prepare_updated(new, old)
+        what.prepare(new, old)
+        if strategy.has_generation and not call.subresource:
+            bump_generation(new, old)
+        settle(new, old)
+        refuse(resource, new, what.validate(resource, new, old))
+        try:
+            async with strategy.allocated(new, old, dry_run), admitted(parts.admission, attributes):
+                stored = as_stored(resource, new)
+                if strategy.vanishes(stored):
+                    await remove(parts, call, item)
+                    return Answer(new, warnings=attributes.warnings)
+                item = await parts.registry.replace(resource, item, stored, strategy, dry_run)
+        except Stale:
+            continue
+        answer = answer_of(resource, item)
+        answer.warnings = attributes.warnings
+        return answer
+    raise lost_race(call)
+
+
+def _check_based_on(call: Call, new: Obj, old: Obj, unconditional: bool) -> None:
+    """The caller's resourceVersion and uid, where it gave them, must be the object's."""
+    resource, meta = call.resource, new["metadata"]
+    given = str(meta.get("resourceVersion") or "")
+    if given in ("", "0"):
+        if not unconditional:
+            why = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid(resource.kind, resource.group, call.name, [why])
+    elif given != old["metadata"]["resourceVersion"]:
+        raise lost_race(call)
+    if meta.get("uid") and meta["uid"] != uid_of(old):
+        why_not = (
+            f"Precondition failed: UID in precondition: {meta['uid']}, "
+            f"UID in object meta: {uid_of(old)}"
+        )
+        raise conflict(resource.plural, resource.group, call.name, why_not)

@@ -1,0 +1,37 @@
+import pytest
+
+from sampan.api.calls import Options
+from sampan.api.errors import Invalid
+from sampan.apiserver.registry.list_options import check_list_options, revision_number
+
+
+@pytest.mark.parametrize(
+    ("options", "watch"),
+    [
+        (Options(resource_version_match="Exact"), False),
+        (Options(resource_version_match="Exact", resource_version="0"), False),
+        (Options(resource_version_match="Other", resource_version="5"), False),
+        (
+            Options(resource_version_match="Exact", resource_version="5", continue_token="x"),
+            False,
+        ),
+        (Options(send_initial_events=True, resource_version_match="NotOlderThan"), False),
+        (Options(send_initial_events=True), True),
+        (Options(resource_version_match="NotOlderThan"), True),
+    ],
+)
+def test_impossible_lists_are_invalid(options, watch):
+    with pytest.raises(Invalid, match=r"ListOptions\.meta\.k8s\.io"):
+        check_list_options(options, watch)
+
+
+def test_a_resource_version_is_a_number():
+    assert revision_number("12") == 12
+    with pytest.raises(Invalid):
+        revision_number("12a")
+
+
+def test_a_revision_has_64_bits():
+    assert revision_number(str(2**64 - 1)) == 2**64 - 1
+    with pytest.raises(Invalid, match="value out of range"):
+        revision_number(str(2**64))
