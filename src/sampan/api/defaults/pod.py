@@ -7,7 +7,7 @@ Invariant: requests come from limits in pods only; a template keeps what its aut
 from sampan.api.defaults.containers import default_container
 from sampan.api.defaults.volumes import default_volume
 from sampan.api.objects import Obj
-from sampan.api.rules import pods
+from sampan.api.rules import pod_resources
 
 
 def default_pod(pod: Obj) -> None:
@@ -81,7 +81,7 @@ def _default_pod_resources(spec: Obj) -> None:
     """Pod-level requests: what the containers ask for together, else the pod's own limit."""
     resources = spec["resources"]
     requests: Obj = dict(resources.get("requests") or {})
-    for name, amount in pods.container_requests(spec).items():
+    for name, amount in pod_resources.container_requests(spec).items():
         if name in ("cpu", "memory"):
             requests.setdefault(name, str(amount))
     for name, amount in (resources.get("limits") or {}).items():

@@ -10,8 +10,9 @@ from sampan.api import quantity
 from sampan.api.objects import Obj
 from sampan.api.quantity import ZERO, Quantity, value_of
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES, Resource
-from sampan.api.rules import pods
-from sampan.api.rules.pods import Amounts
+from sampan.api.rules import pod_resources
+from sampan.api.rules.pod_resources import Amounts
+from sampan.api.rules.qos import qos_class
 from sampan.api.rules.storage import class_name_of
 
 _ONE = quantity.from_value(1)
@@ -23,7 +24,7 @@ _NAMED = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
 def usage_of(resource: Resource, obj: Obj) -> Amounts:
     """By the names that quotas use."""
     if resource == PODS:
-        return pods.quota_usage(obj)
+        return pod_resources.quota_usage(obj)
     usage: Amounts = {f"count/{resource.group_resource}": _ONE}
     if resource == SERVICES:
         usage |= _service_usage(obj)
@@ -124,9 +125,9 @@ def _pod_matches(pod: Obj, scope: str, operator: str, values: tuple[str, ...]) -
         case "NotTerminating":
             return spec.get("activeDeadlineSeconds") is None
         case "BestEffort":
-            return pods.qos_class(pod) == "BestEffort"
+            return qos_class(pod) == "BestEffort"
         case "NotBestEffort":
-            return pods.qos_class(pod) != "BestEffort"
+            return qos_class(pod) != "BestEffort"
         case "PriorityClass":
             return _selects(operator, values, spec.get("priorityClassName") or "")
         case "CrossNamespacePodAffinity":

@@ -18,6 +18,7 @@ from sampan.api.errors import ApiError, NotFound, ServiceUnavailable
 from sampan.api.objects import Obj, annotations_of, labels_of, name_of, namespace_of, time_text
 from sampan.api.quantity import QuantityError, parse
 from sampan.api.resources import NODE_METRICS, NODES, POD_METRICS, PODS, Resource
+from sampan.api.rules import pod_resources
 from sampan.api.rules import pods as pod_rules
 from sampan.api.rules.selectors import parse_label_selector
 from sampan.apiserver.proxy.node_proxy import kubelet_origin
@@ -198,7 +199,7 @@ def simulated_rates(node: Obj, pods: Iterable[Obj]) -> Rates:
             continue
         for container in pod_rules.containers(pod):
             key = (namespace_of(pod), name_of(pod), container["name"])
-            asked = pod_rules.container_requests({"containers": [container]})
+            asked = pod_resources.container_requests({"containers": [container]})
             notes = annotations_of(pod)
             said = {
                 what: notes.get(f"{SIMULATED}{what}.{key[2]}", notes.get(f"{SIMULATED}{what}"))

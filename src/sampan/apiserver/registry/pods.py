@@ -6,6 +6,7 @@ Invariant: spec.nodeName is set once, by a binding.
 
 from sampan.api.errors import conflict
 from sampan.api.objects import Obj, annotations_of, copy_of, meta_of, name_of, time_text
+from sampan.api.rules.qos import qos_class
 from sampan.apiserver.registry.strategy import Strategy, flag_getter, path_getter
 
 DEFAULT_GRACE_SECONDS = 30
@@ -29,36 +30,6 @@ def prepare_status(new: Obj, old: Obj) -> None:
     status = new.setdefault("status", {})
     if not status.get("qosClass"):
         status["qosClass"] = (old.get("status") or {}).get("qosClass") or qos_class(old)
-
-
-def qos_class(pod: Obj) -> str:
-    """Guaranteed, Burstable or BestEffort, from what the containers ask for."""
-    spec = pod.get("spec") or {}
-    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    asked = [_compute(one) for one in containers]
-    if spec.get("resources"):
-        asked = [_compute(spec)]
-    if not any(requests or limits for requests, limits in asked):
-        return "BestEffort"
-    for requests, limits in asked:
-        if set(limits) != {"cpu", "memory"} or any(
-            requests.get(name, limit) != limit for name, limit in limits.items()
-        ):
-            return "Burstable"
-    return "Guaranteed"
-
-
-def _compute(holder: Obj) -> tuple[Obj, Obj]:
-    resources = holder.get("resources") or {}
-    requests, limits = (
-        {
-            name: amount
-            for name, amount in (resources.get(part) or {}).items()
-            if name in ("cpu", "memory") and amount not in ("0", 0)
-        }
-        for part in ("requests", "limits")
-    )
-    return requests, limits
 
 
 def grace(pod: Obj, asked: int | None) -> int:

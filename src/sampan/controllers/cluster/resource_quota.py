@@ -28,7 +28,7 @@ from sampan.api.resources import (
     Resource,
 )
 from sampan.api.rules import quota as quotas
-from sampan.api.rules.pods import Amounts
+from sampan.api.rules.pod_resources import Amounts
 from sampan.client.indexer import by_namespace
 from sampan.controllers.actions import NOTHING, Plan, status_patch
 from sampan.controllers.cluster.custom_kinds import custom_resource

@@ -2,7 +2,8 @@
 
 Job: pod → the path of its cgroup below the node's root; pod → limits; limits → what to write where,
     for both versions of the kernel's interface.
-Invariant: a pod's limit of a resource is set only if every container has one, or the pod itself.
+Invariant: a pod's limit is set only if every container has one, init containers too, or the pod
+    itself.
 """
 
 import hashlib
@@ -11,10 +12,11 @@ from dataclasses import field
 from pathlib import Path
 
 from sampan.api.objects import Obj, uid_of
-from sampan.api.rules import pods
+from sampan.api.quantity import ZERO
+from sampan.api.rules import pod_resources
+from sampan.api.rules.qos import qos_class
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.cgroups.names import pod_folder
-from sampan.kubelet.contracts.spec import containers, init_containers, is_sidecar, spec_of
 
 PERIOD_MICROSECONDS = 100_000
 QUOTA_MIN_MICROSECONDS = 1_000
@@ -50,36 +52,31 @@ def pod_cgroup(pod: Obj, root: str) -> str:
     """Empty without a root: the runtime chooses a place."""
     if not root:
         return ""
-    return f"{root}/kubepods{FOLDERS[pods.qos_class(pod)]}/{pod_folder(uid_of(pod))}"
+    return f"{root}/kubepods{FOLDERS[qos_class(pod)]}/{pod_folder(uid_of(pod))}"
 
 
 def pod_limits(pod: Obj, pids: int = 0) -> Limits:
-    asked, most = pods.requests(pod), pods.limits(pod)
-    cpu = asked["cpu"].milli() if "cpu" in asked else 0
-    cpu_limit = most["cpu"].milli() if "cpu" in most and _all_limited(pod, "cpu") else 0
-    memory = most["memory"].value() if "memory" in most and _all_limited(pod, "memory") else 0
+    asked, most = pod_resources.requests(pod), pod_resources.limits(pod)
+    holding = {
+        name: most[name]
+        for name in ("cpu", "memory")
+        if name in most and pod_resources.is_limited(pod, name)
+    }
+    cpu_limit = holding.get("cpu", ZERO).milli()
     pages = {
         page_size(name): amount.value()
         for name, amount in most.items()
         if name.startswith("hugepages-")
     }
     return Limits(
-        cpu_shares=shares_of(cpu),
+        cpu_shares=shares_of(asked.get("cpu", ZERO).milli()),
         cpu_quota=max(QUOTA_MIN_MICROSECONDS, cpu_limit * PERIOD_MICROSECONDS // 1000)
         if cpu_limit
         else 0,
-        memory_bytes=memory,
+        memory_bytes=holding.get("memory", ZERO).value(),
         pids=max(pids, 0),
         hugepages=pages,
     )
-
-
-def _all_limited(pod: Obj, name: str) -> bool:
-    """One container without a limit may use what the node has."""
-    if name in ((spec_of(pod).get("resources") or {}).get("limits") or {}):
-        return True
-    lasting = [*containers(pod), *(one for one in init_containers(pod) if is_sidecar(one))]
-    return all(name in ((one.get("resources") or {}).get("limits") or {}) for one in lasting)
 
 
 def page_size(name: str) -> str:

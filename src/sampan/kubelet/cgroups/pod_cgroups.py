@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sampan.api.objects import Obj, uid_of
-from sampan.api.rules import pods
+from sampan.api.rules.qos import qos_class
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.kubelet.cgroups import systemd
@@ -113,7 +113,7 @@ class Cgroups:
         """The pod's folder with its limits; its path. Raises CgroupFailure."""
         path, limits = pod_cgroup(pod, self.root), pod_limits(pod, self._pids_limit)
         self._make(path, limits)
-        if pods.qos_class(pod) == "Burstable":
+        if qos_class(pod) == "Burstable":
             self._burstable[uid_of(pod)] = limits.cpu_shares
             self._share_among_burstable()
         return path

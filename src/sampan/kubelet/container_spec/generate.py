@@ -30,6 +30,7 @@ from sampan.kubelet.container_spec.environment import (
     expand,
 )
 from sampan.kubelet.container_spec.name_resolution import Dns, dns, hosts_file, kernel_hostname
+from sampan.kubelet.container_spec.oom_score import oom_score
 from sampan.kubelet.container_spec.security_context import (
     check_user_namespaces,
     container_security,
@@ -58,7 +59,6 @@ from sampan.kubelet.contracts.spec import (
     with_roles,
 )
 from sampan.kubelet.contracts.volumes_hook import MountedVolume
-from sampan.kubelet.status.pod_status import qos_class
 
 __all__ = [
     "ConfigError",
@@ -74,8 +74,6 @@ __all__ = [
 _CPU_PERIOD = 100_000
 _CPU_QUOTA_MIN = 1_000
 _CPU_SHARES_MIN, _CPU_SHARES_MAX = 2, 262_144
-_OOM_GUARANTEED, _OOM_BEST_EFFORT = -997, 1000
-_CRITICAL_PRIORITY = 2_000_000_000
 _ETC_HOSTS = "/etc/hosts"
 _NO_FEATURES = RuntimeFeatures()
 
@@ -381,40 +379,9 @@ def linux_resources(pod: Obj, container: Obj, memory_bytes: int) -> LinuxResourc
     )
 
 
-def _share_of_the_rest(pod: Obj) -> int:
-    """Of the memory that the pod asks for beyond its containers' own requests, for each of them."""
-    whole = ((spec_of(pod).get("resources") or {}).get("requests") or {}).get("memory")
-    if not whole:
-        return 0
-    all_of_them = [container for _, container in with_roles(pod)]
-    own = sum(
-        value_of(asked).value()
-        for one in all_of_them
-        if (asked := ((one.get("resources") or {}).get("requests") or {}).get("memory"))
-    )
-    return max(0, value_of(whole).value() - own) // max(1, len(all_of_them))
-
-
 def cpu_shares(milli: int) -> int:
     return max(_CPU_SHARES_MIN, min(milli * 1024 // 1000, _CPU_SHARES_MAX))
 
 
 def cpu_quota(milli: int) -> int:
     return max(_CPU_QUOTA_MIN, milli * _CPU_PERIOD // 1000) if milli else 0
-
-
-def oom_score(pod: Obj, container: Obj, memory_bytes: int) -> int:
-    """The less of what it asked for a container may lose, the longer it lives."""
-    if (spec_of(pod).get("priority") or 0) >= _CRITICAL_PRIORITY:
-        return _OOM_GUARANTEED
-    quality = qos_class(pod)
-    if quality == "Guaranteed":
-        return _OOM_GUARANTEED
-    if quality == "BestEffort" or not memory_bytes:
-        return _OOM_BEST_EFFORT
-    resources = container.get("resources") or {}
-    limits = resources.get("limits") or {}
-    asked = (resources.get("requests") or {}).get("memory", limits.get("memory"))
-    request = value_of(asked).value() if asked else 0
-    score = 1000 - 1000 * (request + _share_of_the_rest(pod)) // memory_bytes
-    return max(1000 + _OOM_GUARANTEED, min(score, _OOM_BEST_EFFORT - 1))

@@ -13,7 +13,9 @@ from dataclasses import field
 
 from sampan.api.objects import Obj
 from sampan.api.quantity import Format, from_value, value_of
+from sampan.api.rules import pod_resources
 from sampan.api.rules import pods as pod_rules
+from sampan.api.rules.qos import qos_class
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.spec import containers, init_containers, spec_of
 
@@ -142,7 +144,7 @@ def ranked(candidates: Iterable[Candidate], resource: str) -> list[Candidate]:
 
 
 def request_of(pod: Obj, resource: str) -> int:
-    asked = pod_rules.requests(pod).get(resource)
+    asked = pod_resources.requests(pod).get(resource)
     return asked.value() if asked is not None else 0
 
 
@@ -193,7 +195,7 @@ def why_not_taken(pod: Obj, conditions: frozenset[str]) -> str:
     if not conditions or pod_rules.is_critical(pod):
         return ""
     if conditions == {"MemoryPressure"} and (
-        pod_rules.qos_class(pod) != "BestEffort" or _tolerates_memory_pressure(pod)
+        qos_class(pod) != "BestEffort" or _tolerates_memory_pressure(pod)
     ):
         return ""
     return f"The node had condition: [{' '.join(sorted(conditions))}]. "

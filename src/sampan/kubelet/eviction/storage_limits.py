@@ -8,7 +8,7 @@ from dataclasses import field
 
 from sampan.api.objects import Obj
 from sampan.api.quantity import value_of
-from sampan.api.rules import pods as pod_rules
+from sampan.api.rules import pod_resources
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.spec import containers, init_containers, is_sidecar, spec_of
 from sampan.kubelet.eviction.eviction_rules import shown
@@ -39,7 +39,7 @@ def has_storage_limits(pod: Obj) -> bool:
     """Only such pods are measured."""
     volumes = spec_of(pod).get("volumes") or ()
     sized = any((one.get("emptyDir") or {}).get("sizeLimit") for one in volumes)
-    return sized or _RESOURCE in pod_rules.limits(pod)
+    return sized or _RESOURCE in pod_resources.limits(pod)
 
 
 def storage_excess(pod: Obj, used: LocalStorage) -> Excess | None:
@@ -54,7 +54,7 @@ def _excesses(pod: Obj, used: LocalStorage) -> Iterator[Excess]:
             text = f'Usage of EmptyDir volume "{name}" exceeds the limit "{limit}". '
             yield Excess("emptydirfs.limit", text)
     # As upstream: the sum of the limits that there are, though a container may have none.
-    total = pod_rules.limits(pod).get(_RESOURCE)
+    total = pod_resources.limits(pod).get(_RESOURCE)
     if total is not None and used.on_disk(pod) > total.value():
         said = "Pod ephemeral local storage usage exceeds the total limit of containers"
         yield Excess("ephemeralpodfs.limit", f"{said} {shown(total.value())}. ")

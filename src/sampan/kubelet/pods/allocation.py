@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sampan.api.objects import Obj, meta_of, uid_of
 from sampan.api.quantity import ZERO, value_of
+from sampan.api.rules import pod_resources
 from sampan.api.rules.pods import is_static
 from sampan.core.log import get_logger
 from sampan.kubelet.contracts.resize_state import InProgress, Pending
@@ -76,7 +77,7 @@ def why_not(pod: Obj, others: Iterable[Obj], room: fit.NodeRoom) -> Pending | No
     if is_static(pod):
         message = "In-place resize of static-pods is not supported"
         return Pending(INFEASIBLE, message, generation)
-    wanted = fit.requests_of(pod)
+    wanted = pod_resources.requests(pod)
     for name in RESIZABLE:
         capacity = value_of(room.allocatable.get(name, "0"))
         asked = wanted.get(name, ZERO)

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 from sampan.api.objects import Obj, labels_of, name_of
 from sampan.api.quantity import ZERO, Quantity, value_of
+from sampan.api.rules import pod_resources
+from sampan.api.rules.host_ports import host_ports
 from sampan.api.rules.nodes import is_extended_resource
 from sampan.api.rules.pods import is_static
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.contracts.spec import containers, init_containers, is_sidecar, spec_of
+from sampan.kubelet.contracts.spec import spec_of
 from sampan.kubelet.eviction.eviction_rules import why_not_taken
 from sampan.kubelet.status.pod_status import Verdict
 
@@ -58,50 +60,6 @@ def depends_on_node(verdict: Verdict) -> bool:
     return not prefix and is_extended_resource(name)
 
 
-def requests_of(pod: Obj) -> dict[str, Quantity]:
-    """What the pod as a whole asks for: its containers together with its sidecars, or the
-    greediest moment of its initialization, whichever is more; plus overhead."""
-    total: dict[str, Quantity] = {}
-    for container in containers(pod):
-        _add(total, _requests(container))
-    sidecars: dict[str, Quantity] = {}
-    greediest: dict[str, Quantity] = {}
-    for container in init_containers(pod):
-        if is_sidecar(container):
-            _add(sidecars, _requests(container))
-            moment = dict(sidecars)
-        else:
-            moment = dict(sidecars)
-            _add(moment, _requests(container))
-        _raise(greediest, moment)
-    _add(total, sidecars)
-    _raise(total, greediest)
-    whole = (spec_of(pod).get("resources") or {}).get("requests") or {}
-    total |= {name: value_of(amount) for name, amount in whole.items()}
-    _add(total, _amounts(spec_of(pod).get("overhead") or {}))
-    return total
-
-
-def _requests(container: Obj) -> dict[str, Quantity]:
-    resources = container.get("resources") or {}
-    return _amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
-
-
-def _amounts(written: Mapping[str, str]) -> dict[str, Quantity]:
-    return {name: value_of(amount) for name, amount in written.items()}
-
-
-def _add(total: dict[str, Quantity], more: Mapping[str, Quantity]) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, ZERO) + amount
-
-
-def _raise(total: dict[str, Quantity], floor: Mapping[str, Quantity]) -> None:
-    for name, amount in floor.items():
-        if total.get(name, ZERO) < amount:
-            total[name] = amount
-
-
 def lacking(
     pod: Obj, others: list[Obj], node: NodeRoom, requests: RequestsOf | None = None
 ) -> Verdict | None:
@@ -109,12 +67,13 @@ def lacking(
     room = value_of(node.allocatable.get("pods", "110")).value()
     if len(others) + 1 > room:
         return _out_of("pods", 1, len(others), room)
-    wanted = requests_of(pod)
+    wanted = pod_resources.requests(pod)
     if not any(wanted.values()):
         return None
     used: dict[str, Quantity] = {}
     for other in others:
-        _add(used, (requests or requests_of)(other))
+        for name, amount in (requests or pod_resources.requests)(other).items():
+            used[name] = used.get(name, ZERO) + amount
     for name, amount in wanted.items():
         if is_extended_resource(name) and name not in node.allocatable:
             continue  # as upstream: a resource of the cluster, which only the scheduler counts
@@ -224,27 +183,14 @@ def _holds(requirement: Obj, labels: Mapping[str, str]) -> bool:
 
 
 def _ports(pod: Obj, others: list[Obj]) -> Verdict | None:
-    mine = _host_ports(pod)
+    mine = host_ports(pod)
     if not mine:
         return None
-    taken = [port for other in others for port in _host_ports(other)]
-    for ip, protocol, number in mine:
-        for other_ip, other_protocol, other_number in taken:
-            anywhere = ip == other_ip or "0.0.0.0" in (ip, other_ip)
-            if number == other_number and protocol == other_protocol and anywhere:
-                why = "node(s) didn't have free ports for the requested pod ports"
-                return _predicate("NodePorts", why)
+    taken = [port for other in others for port in host_ports(other)]
+    if any(port.conflicts_with(held) for port in mine for held in taken):
+        why = "node(s) didn't have free ports for the requested pod ports"
+        return _predicate("NodePorts", why)
     return None
-
-
-def _host_ports(pod: Obj) -> list[tuple[str, str, int]]:
-    sidecars = [one for one in init_containers(pod) if is_sidecar(one)]
-    return [
-        (port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", int(port["hostPort"]))
-        for container in [*sidecars, *containers(pod)]
-        for port in container.get("ports") or ()
-        if port.get("hostPort")
-    ]
 
 
 def _taints(pod: Obj, node: NodeRoom) -> Verdict | None:

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sampan.api.objects import Obj
 from sampan.api.quantity import ZERO, Quantity, value_of
-from sampan.api.rules.pods import is_critical, is_static, priority, qos_class
+from sampan.api.rules import pod_resources
+from sampan.api.rules.pods import is_critical, is_static, priority
+from sampan.api.rules.qos import qos_class
 from sampan.kubelet.pods import fit
 from sampan.kubelet.status.pod_status import Verdict
 
@@ -45,7 +47,7 @@ def _may_go(other: Obj, pod: Obj) -> bool:
 
 
 def _missing(pod: Obj, others: Iterable[Obj], room: fit.NodeRoom) -> dict[str, Quantity]:
-    wanted = {"pods": _ONE, **fit.requests_of(pod)}
+    wanted = {"pods": _ONE, **pod_resources.requests(pod)}
     for other in others:
         for name, amount in _freed(other).items():
             if name in wanted:
@@ -58,7 +60,7 @@ def _missing(pod: Obj, others: Iterable[Obj], room: fit.NodeRoom) -> dict[str, Q
 
 
 def _freed(pod: Obj) -> dict[str, Quantity]:
-    return {"pods": _ONE, **fit.requests_of(pod)}
+    return {"pods": _ONE, **pod_resources.requests(pod)}
 
 
 def _left(missing: Mapping[str, Quantity], gone: Iterable[Obj]) -> dict[str, Quantity]:
@@ -92,5 +94,5 @@ def _distance(missing: Mapping[str, Quantity], pod: Obj) -> float:
 
 
 def _size(pod: Obj) -> tuple[int, int]:
-    requests = fit.requests_of(pod)
+    requests = pod_resources.requests(pod)
     return requests.get("memory", ZERO).nanos, requests.get("cpu", ZERO).nanos

@@ -20,6 +20,7 @@ from sampan.api.objects import (
     uid_of,
 )
 from sampan.api.quantity import Quantity
+from sampan.api.rules import pod_resources
 from sampan.api.rules.pods import is_critical, is_mirror
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
@@ -200,7 +201,7 @@ class SyncLoop:
         """Remembered: every new pod is weighed against all that are here."""
         known = self._requests.get(uid_of(pod))
         if known is None or known[0] is not pod.get("spec"):
-            known = self._requests[uid_of(pod)] = (spec_of(pod), fit.requests_of(pod))
+            known = self._requests[uid_of(pod)] = (spec_of(pod), pod_resources.requests(pod))
         return known[1]
 
     def _holding(self) -> list[Obj]:

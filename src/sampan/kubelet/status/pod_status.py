@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from sampan.api.objects import Obj, meta_of, time_text
+from sampan.api.rules.qos import qos_class
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.resize_state import InProgress, Pending
 from sampan.kubelet.contracts.runtime import ObservedPod
@@ -283,18 +284,3 @@ def _ready(pod: Obj, containers_ready: Obj, old: Mapping[str, Obj]) -> Obj:
     if not messages:
         return {"status": "True"}
     return {"status": "False", "reason": "ReadinessGatesNotReady", "message": ", ".join(messages)}
-
-
-def qos_class(pod: Obj) -> str:
-    """Guaranteed: limits equal requests for cpu and memory everywhere; BestEffort: none at all."""
-    guaranteed, anything = True, False
-    for container in [*init_containers(pod), *containers(pod)]:
-        resources = container.get("resources") or {}
-        requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-        for name in ("cpu", "memory"):
-            limit, request = limits.get(name), requests.get(name, limits.get(name))
-            anything = anything or bool(limit or request)
-            guaranteed = guaranteed and bool(limit) and str(limit) == str(request)
-    if not anything:
-        return "BestEffort"
-    return "Guaranteed" if guaranteed else "Burstable"

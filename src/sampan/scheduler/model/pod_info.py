@@ -16,11 +16,12 @@ from sampan.api.objects import (
     seconds_of,
     uid_of,
 )
+from sampan.api.rules.pod_resources import resize_held
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.model.disks import Disk, disks_of
 from sampan.scheduler.model.pod_and_node_info import PodRow, priority_of
 from sampan.scheduler.model.pod_terms import Carried, carried_by, demands_of
-from sampan.scheduler.model.requests import Usage, held_for, usage_of
+from sampan.scheduler.model.requests import Usage, usage_of
 from sampan.scheduler.model.volumes import claims_of
 
 BY_SCHEDULER = "PreemptionByScheduler"
@@ -66,7 +67,7 @@ def resident_after(before: Resident, old: Obj, new: Obj) -> Resident:
     if (
         old.get("spec") != new.get("spec")
         or labels_of(old) != labels_of(new)
-        or held_for(old) != held_for(new)
+        or resize_held(old) != resize_held(new)
     ):
         return resident_of(new)
     terminating, started = is_deleted(new), _started(new)

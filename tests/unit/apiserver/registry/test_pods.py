@@ -1,7 +1,7 @@
 import pytest
 
 from sampan.api.errors import Conflict
-from sampan.apiserver.registry.pods import bound, grace, prepare_status, qos_class
+from sampan.apiserver.registry.pods import bound, grace, prepare_create, prepare_status
 
 
 def pod(*resources, **spec):
@@ -9,24 +9,11 @@ def pod(*resources, **spec):
     return {"metadata": {"name": "x", "generation": 1}, "spec": {"containers": containers, **spec}}
 
 
-SMALL = {"cpu": "1", "memory": "1Gi"}
-
-
-@pytest.mark.parametrize(
-    ("resources", "expected"),
-    [
-        ([{}], "BestEffort"),
-        ([{"requests": {"ephemeral-storage": "1Gi"}}], "BestEffort"),
-        ([{"limits": SMALL, "requests": SMALL}], "Guaranteed"),
-        ([{"limits": SMALL}], "Guaranteed"),
-        ([{"limits": SMALL}, {}], "Burstable"),
-        ([{"limits": {"cpu": "1"}}], "Burstable"),
-        ([{"limits": SMALL, "requests": {"cpu": "500m", "memory": "1Gi"}}], "Burstable"),
-        ([{"requests": {"cpu": "1"}}], "Burstable"),
-    ],
-)
-def test_quality_of_service(resources, expected):
-    assert qos_class(pod(*resources)) == expected
+def test_a_new_pod_shows_its_qos_class():
+    full = {"cpu": "1.500", "memory": "1Gi"}
+    made = pod({"requests": full, "limits": {"cpu": "1.5", "memory": "1024Mi"}})
+    prepare_create(made)
+    assert made["status"] == {"phase": "Pending", "qosClass": "Guaranteed"}
 
 
 def test_a_binding_sets_the_node_once():

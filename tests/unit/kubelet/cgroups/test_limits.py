@@ -46,9 +46,11 @@ def test_the_pods_own_limits_hold_whatever_its_containers_say():
     assert (limited.cpu_quota, limited.memory_bytes) == (100_000, 1 << 30)
 
 
-def test_init_containers_need_no_limit_of_their_own():
+def test_an_init_container_without_a_limit_leaves_the_pod_without():
     with_init = pod(FULL, initContainers=[{"name": "i", "resources": {}}])
-    assert pod_limits(with_init).memory_bytes == 64 << 20
+    assert pod_limits(with_init).memory_bytes == 0
+    with_init["spec"]["initContainers"][0]["resources"] = {"limits": {"memory": "96Mi"}}
+    assert pod_limits(with_init).memory_bytes == 96 << 20
 
 
 def test_hugepages_and_pids_are_written_as_the_kernel_spells_them():

@@ -12,7 +12,6 @@ from sampan.kubelet.container_spec.generate import (
     cpu_quota,
     cpu_shares,
     linux_resources,
-    oom_score,
     references,
     sandbox_spec,
     termination_log,
@@ -276,30 +275,6 @@ def test_shares_and_quota_stay_in_the_kernel_s_bounds(milli):
     assert cpu_quota(milli) == 0 if milli == 0 else cpu_quota(milli) >= 1000
 
 
-@pytest.mark.parametrize(
-    ("resources", "expected"),
-    [
-        ({}, 1000),
-        (
-            {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}},
-            -997,
-        ),
-        ({"requests": {"cpu": "1"}}, 999),
-        ({"requests": {"memory": "4Gi"}}, 500),
-        ({"requests": {"memory": "8Gi"}}, 3),
-    ],
-)
-def test_the_oom_killer_takes_the_least_guaranteed_first(resources, expected):
-    """[N16]"""
-    pod = make_pod({"resources": resources})
-    assert oom_score(pod, pod["spec"]["containers"][0], 8 << 30) == expected
-
-
-def test_what_the_node_cannot_do_without_is_killed_last():
-    pod = make_pod(priority=2_000_001_000)
-    assert oom_score(pod, pod["spec"]["containers"][0], 8 << 30) == -997
-
-
 def test_the_same_pod_gives_the_same_spec():
     assert contained(make_pod()) == contained(make_pod())
 
@@ -311,12 +286,6 @@ def test_a_container_without_a_limit_has_the_pods():
     found = linux_resources(pod, pod["spec"]["containers"][0], 8 << 30)
     assert found.cpu_quota == 20_000
     assert found.memory_limit_bytes == 1 << 30
-
-
-def test_what_the_pod_asks_for_beyond_its_containers_counts_for_each_of_them():
-    pod = make_pod({"resources": {"requests": {"memory": "1Gi"}}},
-                   resources={"requests": {"memory": "4Gi"}})  # fmt: skip
-    assert oom_score(pod, pod["spec"]["containers"][0], 8 << 30) == 500
 
 
 def test_huge_pages_are_limited_by_their_size():

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sampan.api.quantity import value_of
-from sampan.kubelet.pods.fit import NodeRoom, refusal, requests_of
+from sampan.kubelet.pods.fit import NodeRoom, refusal
 from sampan.testing.worlds.simulated_node import pod_named
 
 ALLOCATABLE = {"cpu": "1", "memory": "1Gi", "pods": "3"}
@@ -130,21 +129,6 @@ def test_refused_for(case):
 def test_admitted_with(case):
     """[N5]"""
     assert refusal(*ADMITTED[case]) is None
-
-
-def test_a_pod_asks_for_its_greediest_moment():
-    def ask(name, cpu, **more):
-        return {"name": name, "image": "a", "resources": {"requests": {"cpu": cpu}}, **more}
-
-    side = ask("side", "1", restartPolicy="Always")
-    pod = pod_named(
-        "web",
-        containers=[ask("a", "1"), ask("b", "1")],
-        initContainers=[ask("first", "2"), side, ask("second", "5")],
-        overhead={"cpu": "250m"},
-    )
-    # second (5) beside the sidecar (1), plus overhead
-    assert requests_of(pod)["cpu"] == value_of("6250m")
 
 
 def test_a_pod_that_claims_devices_does_not_run_without_them():

@@ -5,7 +5,7 @@ import pytest
 from sampan.kubelet.contracts.runtime import ContainerState
 from sampan.kubelet.pods.plan import Checks
 from sampan.kubelet.status.container_status import Waiting
-from sampan.kubelet.status.pod_status import Facts, Verdict, pod_status, qos_class
+from sampan.kubelet.status.pod_status import Facts, Verdict, pod_status
 from sampan.testing.worlds.observed_pods import NOW, container, exited, observed, sandbox
 from sampan.testing.worlds.simulated_node import pod_named
 
@@ -189,17 +189,3 @@ def test_host_network_pods_have_the_nodes_address():
 
 def test_the_start_time_stays():
     assert shown(pod({"startTime": "2020-01-01T00:00:00Z"}), None)["startTime"].startswith("2020")
-
-
-@pytest.mark.parametrize(
-    ("resources", "quality"),
-    [
-        ({}, "BestEffort"),
-        ({"requests": {"cpu": "1"}}, "Burstable"),
-        ({"limits": {"cpu": "1", "memory": "1Gi"}}, "Guaranteed"),
-        ({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}, "Burstable"),
-    ],
-)
-def test_the_quality_of_service_follows_from_the_resources(resources, quality):
-    wanted = pod(containers=[{"name": "main", "image": "a", "resources": resources}])
-    assert qos_class(wanted) == quality

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampan.api.rules.host_ports import HostPort
 from sampan.scheduler.decision.decide import Chosen, decide
 from sampan.scheduler.model.pod_and_node_info import node_row, pod_row
 from sampan.scheduler.model.pod_info import Resident, resident_of
-from sampan.scheduler.model.requests import HostPort, Usage
+from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.queue.requeue import (
     DevicesChanged,

@@ -7,7 +7,7 @@ Invariant: the pod as a whole asks for at least what its containers ask for.
 from sampan.api.errors import FieldError, duplicate, invalid_value, required
 from sampan.api.objects import Obj
 from sampan.api.quantity import ZERO
-from sampan.api.rules import pods
+from sampan.api.rules import pod_resources
 from sampan.api.validation import names
 from sampan.api.validation.fields import validate_with
 from sampan.api.validation.pod_spec.resources import amount_of, validate_pod_resources
@@ -19,7 +19,7 @@ def validate_pod_level(spec: Obj, path: str, errors: Errors) -> None:
     resources = spec["resources"]
     validate_pod_resources(resources, path, errors)
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-    for name, needed in pods.container_requests(spec).items():
+    for name, needed in pod_resources.container_requests(spec).items():
         asked = amount_of(requests.get(name) or "0") or ZERO
         if asked < needed:
             why = f"must be greater than or equal to aggregate container requests of {needed}"

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, copy_of, key_of, name_of, namespace_of, uid_of
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_QUOTAS, SERVICES, Resource
-from sampan.api.rules.pods import Amounts as Usage
+from sampan.api.rules.pod_resources import Amounts as Usage
 from sampan.api.rules.quota import counts, usage_of
 from sampan.apiserver.admission.chain import UPDATE, Attributes, refused
 from sampan.apiserver.admission.quota import quota_usage as quotas

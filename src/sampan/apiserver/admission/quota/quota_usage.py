@@ -15,7 +15,7 @@ from sampan.api.resources import (
     SERVICES,
     Resource,
 )
-from sampan.api.rules.pods import Amounts
+from sampan.api.rules.pod_resources import Amounts
 from sampan.api.rules.quota import counted_resource, counts, usage_of
 
 _NAMED = frozenset({"configmaps", "replicationcontrollers", "resourcequotas", "secrets"})

@@ -10,7 +10,7 @@ from sampan.api.errors import forbidden
 from sampan.api.objects import Obj, meta_of
 from sampan.api.quantity import Quantity
 from sampan.api.resources import LIMIT_RANGES, PERSISTENT_VOLUME_CLAIMS, PODS
-from sampan.api.rules import pods
+from sampan.api.rules import pod_resources
 from sampan.apiserver.admission.chain import CREATE, Attributes, Steps
 from sampan.apiserver.admission.parts import PluginParts
 
@@ -102,7 +102,7 @@ def _pod_trouble(pod: Obj, limits: list[Obj]) -> Iterator[str]:
                 asked, most = (_amounts(resources.get(one)) for one in ("requests", "limits"))
                 yield from _trouble(limit, asked, most)
         elif kind == "Pod":
-            yield from _trouble(limit, pods.requests(pod), pods.limits(pod))
+            yield from _trouble(limit, pod_resources.requests(pod), pod_resources.limits(pod))
 
 
 def _claim_trouble(claim: Obj, limits: list[Obj]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import orjson
 
 from sampan.api.objects import Obj, annotations_of
 from sampan.api.resources import NAMESPACES
-from sampan.api.rules.pods import qos_class
+from sampan.api.rules.qos import qos_class
 from sampan.apiserver.admission.chain import CREATE, Attributes, Steps, refused
 from sampan.apiserver.admission.parts import PluginParts
 
