@@ -40,6 +40,37 @@ GENERATED = {"gen", "etcd_gen"}
 SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if not GENERATED & set(path.parts))
 
 
+# Inside a part, who may import whom. A folder or module imports those before it in its line, never
+# one after it; a module that is named by itself stands where it is named, not with its folder.
+LAYERS = {
+    "api": (
+        "objects errors quantity resources calls schema.field_kinds decode schema log_options "
+        "strict_json rules cel defaults validation convert patch protobuf apply"
+    ),
+    "api/cel": (
+        "field_names language libraries literals catalog program schema_objects admission "
+        "policies evaluation devices json_form type_checking"
+    ),
+    "kubelet": (
+        "contracts cgroups eviction.eviction_rules eviction.storage_limits node.shutdown_steps "
+        "images simulated.script simulated.scenario settings node.machine configuration stats "
+        "status container_spec probes volumes eviction runtime containerd pods sources node "
+        "simulated server node_parts kubelet"
+    ),
+    "scheduler": (
+        "model devices cache filters scores plugin profile queue.requeue queue.queue_state "
+        "settings config decision queue metrics preemption why extenders binding "
+        "preemption.preemption loop"
+    ),
+    "controllers": (
+        "actions controller identities expectations perform runner workloads jobs autoscaling "
+        "nodes services storage access cluster catalog"
+    ),
+    "cmd": "errors flags.security settings flags cluster diagnosis verbs main",
+}
+MOST_MODULES = 25  # of one folder: more is a drawer, not a room
+
+
 def parts_imported(path: Path) -> set[str]:
     """The parts of sampan that a file imports, lazily or not."""
     return {
@@ -90,13 +121,69 @@ def test_only_cmd_reads_the_environment():
             assert not re.search(r"os\.(environ|getenv)|sys\.argv", path.read_text()), relative
 
 
-def test_pure_code_has_no_clock_and_no_await():
-    """api/ decides; it never waits and never asks the time."""
-    for path in SOURCES:
-        if path.relative_to(PACKAGE).parts[0] == "api":
-            tree = ast.parse(path.read_text())
-            assert not any(isinstance(node, ast.AsyncFunctionDef) for node in ast.walk(tree)), path
-            assert "import time" not in path.read_text(), path
+def module_name(path: Path) -> str:
+    name = ".".join(("sampan", *path.relative_to(PACKAGE).with_suffix("").parts))
+    return name.removesuffix(".__init__")
+
+
+MODULES = {module_name(path): path for path in SOURCES}
+
+
+def imports_of(path: Path) -> set[str]:
+    """The modules of sampan that a module imports, lazily or for its types alone included."""
+    found = set()
+    for name in modules_imported(path):
+        parent = name.rpartition(".")[0]
+        found |= {name if name in MODULES else parent} & MODULES.keys()
+    return found - {module_name(path)}
+
+
+GRAPH = {name: imports_of(path) for name, path in MODULES.items()}
+
+
+def layer_of(module: str, layers: list[str]) -> str:
+    [*fitting] = [one for one in layers if f"{module}.".startswith(f"{one}.")]
+    assert fitting, f"{module} is in no layer of its part"
+    return max(fitting, key=len)
+
+
+@pytest.mark.parametrize("part", sorted(LAYERS))
+def test_inside_a_part_imports_go_down(part):
+    layers, prefix = LAYERS[part].split(), f"sampan.{part.replace('/', '.')}."
+    for name, imported in GRAPH.items():
+        if name.startswith(prefix):
+            own = layers.index(layer_of(name.removeprefix(prefix), layers))
+            for other in imported:
+                if other.startswith(prefix):
+                    layer = layer_of(other.removeprefix(prefix), layers)
+                    assert layers.index(layer) <= own, f"{name} imports {other}"
+
+
+def test_no_folder_is_a_drawer():
+    for folder in {path.parent for path in SOURCES}:
+        modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+        assert len(modules) <= MOST_MODULES, f"{folder}: {len(modules)} modules"
+
+
+def is_pure(path: Path) -> bool:
+    """By its place, by its name, or because it says so itself."""
+    relative = path.relative_to(PACKAGE)
+    by_name = path.stem in {"plan", "decide"} or path.stem.endswith(("_state", "_rules"))
+    first = (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n\n")[0]
+    return relative.parts[0] == "api" or by_name or " Pure." in first.replace("\n", " ")
+
+
+PURE = [path for path in SOURCES if is_pure(path)]
+IMPURE = {"sampan.core.log", "sampan.core.clock", "sampan.core.tasks", "asyncio", "time", "logging"}
+
+
+@pytest.mark.parametrize("path", PURE, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_pure_code_has_no_clock_no_await_and_no_log(path):
+    tree = ast.parse(path.read_text())
+    waits = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
+    assert not any(isinstance(node, waits) for node in ast.walk(tree))
+    for name in modules_imported(path):
+        assert not {name, name.rpartition(".")[0]} & IMPURE, name
 
 
 def test_broad_excepts_live_in_two_files_only():

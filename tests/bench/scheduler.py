@@ -23,9 +23,9 @@ import uvloop
 from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.decision.batch import Batches
 from sampan.scheduler.decision.decide import Chosen, Decision, decide
+from sampan.scheduler.decision.nominated_pods import Nominations
 from sampan.scheduler.model.pod_and_node_info import PodShape, node_row, pod_row
 from sampan.scheduler.model.pod_info import resident, resident_of
-from sampan.scheduler.preemption.nominated_pods import Nominations
 from sampan.scheduler.preemption.victims import Candidate, Preemptor, preempt
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from tests.bench.record import append

@@ -12,6 +12,7 @@ import pytest
 from sampan.core.tasks import all_of
 from sampan.kubelet.container_spec import generate
 from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
+from sampan.kubelet.contracts import paths
 from sampan.kubelet.contracts.runtime import CommandTimedOut, ContainerState, RuntimeFailure
 from sampan.testing.parts.images import busybox_archive
 from sampan.testing.parts.private_runtime import private_runtime, why_not
@@ -120,7 +121,7 @@ def test_a_pod_runs_is_seen_and_goes_without_a_trace(tmp_path):
         assert (status.exit_code, status.reason) == (3, "Error")
         assert sorted(output(status)) == ["bye", "hello"]  # two streams, in any order
         assert status.finished_at >= status.started_at > status.created_at > 0
-        message = generate.termination_log(pod, "c0", attempt=0, root_dir=facts(node).root_dir)
+        message = paths.termination_log(pod, "c0", attempt=0, root_dir=facts(node).root_dir)
         assert Path(message).read_text() == "last words\n"
         seen = await node.runtime.pod("uid-p")
         assert seen.sandboxes[0].ready

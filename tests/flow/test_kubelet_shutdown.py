@@ -3,7 +3,7 @@
 import asyncio
 
 from sampan.core.tasks import Tasks
-from sampan.kubelet.node.graceful_shutdown import steps_of
+from sampan.kubelet.node.shutdown_steps import steps_of
 from sampan.testing import virtual_time
 from sampan.testing.worlds.simulated_node import SimulatedNode
 

@@ -5,6 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from sampan.scheduler.model.cluster_events import NodeAdded, PodGone
 from sampan.scheduler.model.pod_and_node_info import NodeRow, pod_row
 from sampan.scheduler.model.pod_info import Resident
 from sampan.scheduler.model.requests import Usage
@@ -14,7 +15,7 @@ from sampan.scheduler.queue.queue_state import (
     Place,
     QueueState,
 )
-from sampan.scheduler.queue.requeue import NodeAdded, PodGone, may_help
+from sampan.scheduler.queue.requeue import may_help
 
 UIDS = st.sampled_from("abcde")
 RULES = st.sets(st.sampled_from(["NodeResourcesFit", "TaintToleration", "NodePorts"]), min_size=1)

@@ -13,7 +13,7 @@ from sampan.api.objects import Obj
 from sampan.api.quantity import QuantityError, value_of
 from sampan.kubelet.eviction import eviction_rules
 from sampan.kubelet.eviction.eviction_rules import EvictionSettings, Threshold
-from sampan.kubelet.node.graceful_shutdown import ShutdownStep, steps_of
+from sampan.kubelet.node.shutdown_steps import ShutdownStep, steps_of
 from sampan.kubelet.settings import KubeletSettings, Reserved
 
 API_VERSION, KIND = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"

@@ -43,12 +43,12 @@ from sampan.kubelet.pods.pod_workers import PodWorkers
 from sampan.kubelet.pods.sync_loop import SyncLoop
 from sampan.kubelet.probes.check import NodeCheck
 from sampan.kubelet.probes.node_probes import NodeProbes
-from sampan.kubelet.probes.scripted import ScriptedCheck
 from sampan.kubelet.runtime.observed import Observations
 from sampan.kubelet.runtime.pleg import Relist, RuntimeHealth
 from sampan.kubelet.runtime.timed import timed
 from sampan.kubelet.server.log_rotation import LogRotation
 from sampan.kubelet.settings import KubeletSettings
+from sampan.kubelet.simulated.scripted_probes import ScriptedCheck
 from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
 from sampan.kubelet.sources.files import FileSource
 from sampan.kubelet.sources.http import HttpSource

@@ -11,7 +11,7 @@ from sampan.kubelet.cgroups.names import CGROUPFS
 from sampan.kubelet.eviction.eviction_rules import EvictionSettings
 from sampan.kubelet.images.credentials import NodeCredentialSettings
 from sampan.kubelet.images.image_gc import ImageGarbageSettings
-from sampan.kubelet.node.graceful_shutdown import ShutdownStep
+from sampan.kubelet.node.shutdown_steps import ShutdownStep
 from sampan.kubelet.simulated.scenario import NOTHING, Scenario
 from sampan.version import GIT_VERSION
 

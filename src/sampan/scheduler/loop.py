@@ -51,9 +51,11 @@ from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.decision.batch import Batches
 from sampan.scheduler.decision.decide import Chosen, Decision, Refused
 from sampan.scheduler.decision.decision_records import Record, Records, best_of, refusing, written
+from sampan.scheduler.decision.nominated_pods import Nominations
 from sampan.scheduler.decision.plugin_verdicts import Answer, ExtenderFailed, Extra
 from sampan.scheduler.extenders.extender_chain import Extenders
 from sampan.scheduler.metrics import ERROR, UNSCHEDULED, Measures
+from sampan.scheduler.model.cluster_events import DevicesChanged, StorageChanged
 from sampan.scheduler.model.pod_and_node_info import (
     PodRow,
     is_finished,
@@ -64,14 +66,12 @@ from sampan.scheduler.model.pod_and_node_info import (
     without,
 )
 from sampan.scheduler.model.pod_info import resident_after, resident_of
-from sampan.scheduler.preemption.nominated_pods import Nominations
 from sampan.scheduler.preemption.preemption import Preemption
 from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
 from sampan.scheduler.queue.alarm import Alarm
 from sampan.scheduler.queue.pending import Pending
 from sampan.scheduler.queue.queue_state import BACKOFF, Place, QueueState, Waiting, all_or_none
 from sampan.scheduler.queue.queueing_hints import Hints
-from sampan.scheduler.queue.requeue import DevicesChanged, StorageChanged
 from sampan.scheduler.why.changes import changes
 from sampan.scheduler.why.explain import CLAIM_DEALLOCATED, NO_CLAIMS, STILL_NOT, message
 

@@ -12,10 +12,10 @@ from sampan.api.cel.language.environment import Environment
 from sampan.api.cel.language.errors import CompileError, EvaluationError, Issue
 from sampan.api.cel.language.evaluator import Closure, Compiler, Frame
 from sampan.api.cel.language.field_names import unescaped
-from sampan.api.cel.language.literals import literal_issues
 from sampan.api.cel.language.parser import parse
 from sampan.api.cel.language.types import Type
 from sampan.api.cel.language.values import Value
+from sampan.api.cel.literals import literal_issues
 from sampan.core.fast_dataclass import dataclass
 
 

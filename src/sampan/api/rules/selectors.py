@@ -10,7 +10,7 @@ from typing import Literal
 
 from sampan.api.errors import shown
 from sampan.api.objects import Obj, labels_of, name_of
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.core.fast_dataclass import dataclass
 
 Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]

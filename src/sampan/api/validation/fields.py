@@ -9,7 +9,7 @@ from typing import Any
 
 from sampan.api.errors import FieldError, invalid_value, not_supported, required
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 
 Errors = list[FieldError]
 MAX_INT32 = 2**31 - 1

@@ -5,7 +5,7 @@ Job: what must hold of the rules of webhooks and of the match constraints of pol
 
 from sampan.api.errors import FieldError, duplicate, invalid_value, not_supported, required
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import validate_with
 from sampan.api.validation.selectors import validate_label_selector
 

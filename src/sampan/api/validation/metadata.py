@@ -12,7 +12,7 @@ from sampan.api.errors import (
     too_long,
 )
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 
 ANNOTATIONS_LIMIT_BYTES = 256 * 1024
 STANDARD_FINALIZERS = ("kubernetes", "foregroundDeletion", "orphan")

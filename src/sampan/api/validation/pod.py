@@ -12,9 +12,9 @@ from sampan.api.errors import (
     required,
 )
 from sampan.api.objects import Obj, annotations_of, copy_of, meta_of
+from sampan.api.rules import names
 from sampan.api.rules.pods import MIRROR_ANNOTATION
 from sampan.api.rules.qos import qos_class
-from sampan.api.validation import names
 from sampan.api.validation.difference import difference
 from sampan.api.validation.fields import (
     IMMUTABLE,

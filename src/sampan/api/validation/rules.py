@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from sampan.api.errors import FieldError
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.core.fast_dataclass import dataclass
 
 Errors = list[FieldError]

@@ -6,7 +6,7 @@ Invariant: values are checked too, so that a selector that can never match is re
 
 from sampan.api.errors import FieldError, field_forbidden, invalid_value, required
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.metadata import validate_labels
 
 Errors = list[FieldError]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.apiserver.authz import conditions
 from sampan.apiserver.authz.settings import (
     MODES,

@@ -3,10 +3,10 @@
 Job: show it, and take it by PUT, PATCH or apply.
 """
 
+from sampan.api.apply.scale import scale_of
 from sampan.api.calls import Answer, Call
 from sampan.api.errors import invalid, invalid_value
 from sampan.api.objects import Obj, copy_of, meta_of
-from sampan.api.rules.scale import scale_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.write.decoding import decoded
 from sampan.apiserver.write.object_rules import check_names

@@ -25,10 +25,10 @@ from sampan.api.apply.managed_fields import (
     same_but_times,
 )
 from sampan.api.apply.merge import apply, not_mergeable
+from sampan.api.apply.scale import SCALE_VERSION, object_entries, scale_entries, scale_of
 from sampan.api.calls import Call
 from sampan.api.errors import BadRequest, field_forbidden, invalid, required
 from sampan.api.objects import Obj, copy_of, time_text
-from sampan.api.rules.scale import SCALE_VERSION, object_entries, scale_entries, scale_of
 from sampan.api.schema.published import Schema, strict_error
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.storage.sharing import Remembered, SharedValues

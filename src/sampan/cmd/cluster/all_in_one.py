@@ -25,8 +25,9 @@ from sampan.client.inprocess import InProcessClient
 from sampan.client.kubeconfig import write_kubeconfig
 from sampan.client.leader_election import Elector, LeaseSettings
 from sampan.cmd.cluster import machine, pki, rotation
+from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.data_dir import DataDir
-from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, Nodes, choose_nodes
+from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, Nodes
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.security_settings import server_settings

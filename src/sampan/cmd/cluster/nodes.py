@@ -8,7 +8,6 @@ import asyncio
 import os
 import random
 import ssl
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,11 +17,8 @@ from sampan.cmd.cluster import machine
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags.kubelet_config import FLAG as CONFIG_FLAG
 from sampan.cmd.flags.kubelet_config import with_config
 from sampan.cmd.flags.node_flags import cgroup_driver, image_credentials, shutdown_steps
-from sampan.cmd.flags.scenario import FLAG as SCENARIO_FLAG
-from sampan.cmd.flags.scenario import scenario_in
 from sampan.cmd.settings import CLUSTER_DOMAIN, NodeChoices, UpSettings
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -69,46 +65,6 @@ class Nodes(Protocol):
         """`stop` shall not wait for containers."""
 
     async def stop(self) -> None: ...
-
-
-def choose_nodes(
-    settings: UpSettings, data: DataDir, identity: NodeIdentity, progress: Progress, clock: Clock
-) -> Nodes:
-    from sampan.cmd.cluster.simulated_nodes import (
-        SimulatedNodes as simulated,  # it knows this module
-    )
-
-    if settings.node.config and settings.runtime in ("simulated", "none"):
-        raise CannotStart(f"{CONFIG_FLAG} is for a real node")
-    if settings.runtime == "simulated":
-        scenario_in(settings.node.scenario)  # a mistake in it is said at once
-        return simulated(settings, identity, progress, clock)
-    if settings.node.scenario:
-        raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
-    if settings.runtime == "none":
-        return NoNodes()
-    if settings.cri_socket:
-        if not Path(settings.cri_socket).is_socket():
-            raise CannotStart(_nobody_at(settings.cri_socket, "there is no such socket"))
-        return RealNode(settings, data, identity, progress, clock)
-    missing = missing_parts()
-    if not missing:
-        return RealNode(settings, data, identity, progress, clock)
-    if settings.runtime == "cri":
-        raise CannotStart(f"a real node needs {', '.join(missing)}")
-    progress.warn(f"no real node: it needs {', '.join(missing)}")
-    progress.warn("going on with simulated nodes: pods are accepted and reported, none really runs")
-    return simulated(settings, identity, progress, clock)
-
-
-def missing_parts() -> list[str]:
-    if sys.platform != "linux":
-        return ["Linux"]
-    from sampan.kubelet.containerd.config import what_is_missing
-    from sampan.network import cni
-
-    missing = what_is_missing(os.environ, cni.plugin_directory())
-    return missing if os.geteuid() == 0 else ["root", *missing]
 
 
 class NoNodes:
@@ -307,7 +263,7 @@ class RealNode:
                 said = await runtime.cgroup_driver()
                 self._cgroup_driver = cgroup_driver(self._settings.node, said, private=False)
         except RuntimeFailure as error:
-            raise CannotStart(_nobody_at(socket_path, str(error))) from error
+            raise CannotStart(nobody_at(socket_path, str(error))) from error
         return f"{info.name} {info.version}"
 
     def _kubelet_settings(self, port: int) -> "KubeletSettings":
@@ -427,7 +383,7 @@ def chosen(node: NodeChoices) -> dict[str, Any]:
     }
 
 
-def _nobody_at(socket_path: str, why: str) -> str:
+def nobody_at(socket_path: str, why: str) -> str:
     return (
         f"no container runtime answers at {socket_path}: {why}; "
         "start it, or leave --cri-socket out to get a private containerd"

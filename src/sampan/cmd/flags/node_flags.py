@@ -16,7 +16,7 @@ from sampan.cmd.settings import NodeChoices
 
 if TYPE_CHECKING:
     from sampan.kubelet.images.credentials import NodeCredentialSettings
-    from sampan.kubelet.node.graceful_shutdown import ShutdownStep
+    from sampan.kubelet.node.shutdown_steps import ShutdownStep
 
 CONFIG = "--image-credential-provider-config"
 BIN_DIR = "--image-credential-provider-bin-dir"
@@ -58,7 +58,7 @@ def shutdown_steps(node: NodeChoices) -> "tuple[ShutdownStep, ...]":
             "it cannot be longer"
         )
     # Not for every verb: the command line knows its flags without the node agent.
-    from sampan.kubelet.node.graceful_shutdown import steps_of
+    from sampan.kubelet.node.shutdown_steps import steps_of
 
     return steps_of(node.shutdown_seconds, node.shutdown_critical_seconds)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from sampan.client import kubeconfig
 from sampan.client.no_api_client import AbsentClient
 from sampan.client.rest import RestClient, connect, context_of
-from sampan.cmd.cluster import machine, nodes, pki
+from sampan.cmd.cluster import choose_nodes, machine, nodes, pki
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir, open_data_dir
 from sampan.cmd.cluster.nodes import NodeIdentity, RealNode
 from sampan.cmd.cluster.process import loop_factory, run_until_signal
@@ -128,7 +128,7 @@ class NodeProcess:
             return SimulatedNode(*words)
         if self._settings.up.node.scenario:
             raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
-        missing = [] if self._settings.up.cri_socket else nodes.missing_parts()
+        missing = [] if self._settings.up.cri_socket else choose_nodes.missing_parts()
         if missing:
             raise CannotStart(f"a real node needs {', '.join(missing)}")
         return RealNode(*words, in_cluster=False)

@@ -43,8 +43,8 @@ def checker() -> Check:
     def check(policy: Obj) -> list[Obj]:
         if not made:
             # The language and the published types come with the first policy.
-            from sampan.api.cel.language.type_checking import expression_warnings
             from sampan.api.cel.schema_objects import SchemaObjects
+            from sampan.api.cel.type_checking import expression_warnings
             from sampan.api.schema.published import Schema
 
             objects = SchemaObjects(Schema.load())

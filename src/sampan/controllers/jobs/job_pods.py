@@ -16,7 +16,6 @@ from sampan.controllers.jobs.job_tally import (
     Tally,
     completions_of,
     failures_of_index,
-    finished_at,
     index_of,
     is_failed,
     is_indexed,
@@ -24,6 +23,7 @@ from sampan.controllers.jobs.job_tally import (
 )
 from sampan.controllers.workloads.pod_control import (
     controller_reference,
+    finished_at,
     first_to_go,
     is_terminating,
     pod_from_template,

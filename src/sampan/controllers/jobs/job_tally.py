@@ -6,10 +6,9 @@ Invariant: a finished pod is counted once: it is listed in the status (by uid, o
     before it loses its finalizer, and moves into the counters after it has lost it.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 
-from sampan.api.objects import Obj, annotations_of, is_deleted, meta_of, seconds_of, uid_of
+from sampan.api.objects import Obj, annotations_of, is_deleted, meta_of, uid_of
 from sampan.api.rules import pods as pod_facts
 from sampan.controllers.jobs.job_indexes import parse_indexes
 from sampan.controllers.jobs.job_policy import Judgement, Verdict, judged
@@ -121,24 +120,6 @@ def failures_of_index(pod: Obj) -> int:
     """How often this pod's index had failed before the pod was made."""
     text = annotations_of(pod).get(INDEX_FAILURES, "0")
     return int(text) if text.isdigit() else 0
-
-
-def finished_at(pod: Obj) -> float:
-    """When the last container ended; where nothing says so, when the deletion was asked for."""
-    status = pod.get("status") or {}
-    ends = [
-        (one.get("state") or {}).get("terminated", {}).get("finishedAt")
-        for one in status.get("containerStatuses") or ()
-    ]
-    times = [seconds_of(end) for end in ends if end]
-    if times:
-        return max(times)
-    deleted = meta_of(pod).get("deletionTimestamp")
-    if deleted:
-        return seconds_of(deleted) - float(meta_of(pod).get("deletionGracePeriodSeconds") or 0)
-    ready = (pod_facts.condition(pod, "Ready") or {}).get("lastTransitionTime")
-    known: str = ready or meta_of(pod).get("creationTimestamp") or ""
-    return seconds_of(known) if known else -math.inf
 
 
 def _split(uids: Iterable[str], tracked: dict[str, Obj]) -> tuple[tuple[str, ...], int]:

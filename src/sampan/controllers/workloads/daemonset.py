@@ -36,13 +36,13 @@ from sampan.controllers.actions import (
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View, own_key
-from sampan.controllers.jobs.job_tally import finished_at
 from sampan.controllers.workloads.adoption import claims, may_adopt
 from sampan.controllers.workloads.daemon_pods import new_pod, target_node, with_tolerations
 from sampan.controllers.workloads.pod_control import (
     available_at,
     by_orphan_namespace,
     controller_reference,
+    finished_at,
     pod_events,
 )
 from sampan.controllers.workloads.revisions import (

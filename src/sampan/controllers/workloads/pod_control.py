@@ -220,3 +220,21 @@ def _deletion_cost(pod: Obj) -> int:
 def _restarts(pod: Obj) -> int:
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     return max((int(one.get("restartCount") or 0) for one in statuses), default=0)
+
+
+def finished_at(pod: Obj) -> float:
+    """When the last container ended; where nothing says so, when the deletion was asked for."""
+    status = pod.get("status") or {}
+    ends = [
+        (one.get("state") or {}).get("terminated", {}).get("finishedAt")
+        for one in status.get("containerStatuses") or ()
+    ]
+    times = [seconds_of(end) for end in ends if end]
+    if times:
+        return max(times)
+    deleted = meta_of(pod).get("deletionTimestamp")
+    if deleted:
+        return seconds_of(deleted) - float(meta_of(pod).get("deletionGracePeriodSeconds") or 0)
+    ready = (pods.condition(pod, "Ready") or {}).get("lastTransitionTime")
+    known: str = ready or meta_of(pod).get("creationTimestamp") or ""
+    return seconds_of(known) if known else -math.inf

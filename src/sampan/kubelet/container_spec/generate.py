@@ -37,6 +37,7 @@ from sampan.kubelet.container_spec.security_context import (
     is_recursive_read_only,
     sandbox_security,
 )
+from sampan.kubelet.contracts.paths import pod_directory, termination_log
 from sampan.kubelet.contracts.runtime import (
     ContainerSpec,
     HandlerFeatures,
@@ -216,16 +217,6 @@ def container_spec(
 
 def log_directory(pod: Obj, node: NodeFacts) -> str:
     return f"{node.log_root}/{namespace_of(pod)}_{name_of(pod)}_{uid_of(pod)}"
-
-
-def pod_directory(uid: str, root_dir: str) -> str:
-    """What the node keeps for a pod; goes when the pod has gone."""
-    return f"{root_dir}/pods/{uid}"
-
-
-def termination_log(pod: Obj, container_name: str, *, attempt: int, root_dir: str) -> str:
-    """The node's side of terminationMessagePath."""
-    return f"{pod_directory(uid_of(pod), root_dir)}/containers/{container_name}/{attempt}"
 
 
 def _managed_files(

@@ -3,12 +3,24 @@
 Job: the questions that the steps of a pod ask of its probes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from sampan.api.objects import Obj
+from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.runtime import ObservedPod
-from sampan.kubelet.pods.plan import Checks
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What the probes say, by container id. Absent: there is no such probe, or no result yet."""
+
+    doomed: Mapping[str, str]  # the probe that failed for good: liveness, startup
+    started: Mapping[str, bool]
+    ready: Mapping[str, bool]
+
+
+NO_CHECKS = Checks({}, {}, {})
 
 
 class Probes(Protocol):

@@ -370,3 +370,18 @@ class Runtime(Protocol):
         """Wake-ups, for as long as the connection lasts; after a reconnect look at everything."""
 
     async def close(self) -> None: ...
+
+
+def newest_sandbox(observed: ObservedPod | None) -> SandboxStatus | None:
+    return observed.sandboxes[0] if observed and observed.sandboxes else None
+
+
+def ready_sandbox(observed: ObservedPod | None) -> SandboxStatus | None:
+    sandbox = newest_sandbox(observed)
+    return sandbox if sandbox and sandbox.ready else None
+
+
+def address_of(observed: ObservedPod) -> str:
+    """Where the pod can be reached; empty in the node's own network."""
+    sandbox = ready_sandbox(observed)
+    return sandbox.ips[0] if sandbox is not None and sandbox.ips else ""

@@ -11,52 +11,20 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from sampan.api.objects import Obj, uid_of
-from sampan.api.rules.pods import priority
 from sampan.core.clock import Clock
-from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.kubelet.contracts.spec import grace_seconds_of
+from sampan.kubelet.node.shutdown_steps import ShutdownStep, grouped
 from sampan.kubelet.pods.pod_state import Cause
 from sampan.kubelet.status.pod_status import Verdict
 
 log = get_logger(__name__)
 
-CRITICAL_PRIORITY = 2_000_000_000  # as upstream's system-cluster-critical
 _MESSAGE = "Pod was terminated in response to imminent node shutdown."
 TERMINATED = Verdict("Terminated", _MESSAGE, disruption=_MESSAGE)
 # What the last statuses may take to reach the API; nobody waits for an API that is gone.
 LAST_WORDS_SECONDS = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class ShutdownStep:
-    """Pods of this priority and above, up to the next step's, have so long to end."""
-
-    priority: int
-    seconds: float
-
-
-def steps_of(total_seconds: float, critical_seconds: float) -> tuple[ShutdownStep, ...]:
-    """The two periods of shutdownGracePeriod and shutdownGracePeriodCriticalPods."""
-    if total_seconds <= 0:
-        return ()
-    return (
-        ShutdownStep(0, total_seconds - critical_seconds),
-        ShutdownStep(CRITICAL_PRIORITY, critical_seconds),
-    )
-
-
-def grouped(
-    steps: Sequence[ShutdownStep], pods: Iterable[Obj]
-) -> list[tuple[ShutdownStep, list[Obj]]]:
-    """In the order of going. As upstream: pods below the lowest step go with it."""
-    ordered = sorted(steps, key=lambda step: step.priority)
-    groups: list[tuple[ShutdownStep, list[Obj]]] = [(step, []) for step in ordered]
-    for pod in pods:
-        fitting = [number for number, step in enumerate(ordered) if step.priority <= priority(pod)]
-        groups[fitting[-1] if fitting else 0][1].append(pod)
-    return groups
 
 
 class Ending(Protocol):

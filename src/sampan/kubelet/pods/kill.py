@@ -9,7 +9,13 @@ from sampan.api.objects import Obj
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.tasks import all_of
-from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod, Runtime
+from sampan.kubelet.contracts.runtime import (
+    ContainerState,
+    ContainerStatus,
+    ObservedPod,
+    Runtime,
+    address_of,
+)
 from sampan.kubelet.contracts.spec import (
     Role,
     find_container,
@@ -18,7 +24,6 @@ from sampan.kubelet.contracts.spec import (
     is_sidecar,
 )
 from sampan.kubelet.pods.hooks import HookFailure, Hooks, Subject, handler_of
-from sampan.kubelet.pods.plan import ready_sandbox
 from sampan.kubelet.pods.pod_state import MINIMUM_GRACE_SECONDS
 from sampan.kubelet.status.recorder import PodEvents
 
@@ -107,9 +112,3 @@ def stop_signal(pod: Obj, name: str) -> str:
     """The container's own; empty: the image's, or SIGTERM."""
     _, spec = find_container(pod, name) or (Role.NORMAL, {})
     return str((spec.get("lifecycle") or {}).get("stopSignal") or "")
-
-
-def address_of(observed: ObservedPod) -> str:
-    """Where the pod can be reached; empty in the node's own network."""
-    sandbox = ready_sandbox(observed)
-    return sandbox.ips[0] if sandbox is not None and sandbox.ips else ""

@@ -32,6 +32,9 @@ from sampan.kubelet.contracts.runtime import (
     RuntimeFailure,
     RuntimeFeatures,
     SandboxSpec,
+    address_of,
+    newest_sandbox,
+    ready_sandbox,
 )
 from sampan.kubelet.contracts.spec import (
     HASH_ANNOTATION,
@@ -52,7 +55,7 @@ from sampan.kubelet.images.image_manager import ImageFailure, ImagePuller, durat
 from sampan.kubelet.images.image_volumes import check_image_volumes, image_volumes, mounted_by
 from sampan.kubelet.pods.crash_backoff import STREAK_ANNOTATION
 from sampan.kubelet.pods.hooks import HookFailure, Hooks, Subject, handler_of
-from sampan.kubelet.pods.kill import Killer, address_of
+from sampan.kubelet.pods.kill import Killer
 from sampan.kubelet.pods.plan import (
     Action,
     CreateSandbox,
@@ -62,8 +65,6 @@ from sampan.kubelet.pods.plan import (
     RemoveContainer,
     Resize,
     StartContainer,
-    newest_sandbox,
-    ready_sandbox,
 )
 from sampan.kubelet.status.container_status import Waiting
 from sampan.kubelet.status.recorder import PodEvents

@@ -14,11 +14,13 @@ from typing import TypeAlias
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.probes_hook import NO_CHECKS, Checks
 from sampan.kubelet.contracts.runtime import (
     ContainerState,
     ContainerStatus,
     ObservedPod,
     SandboxStatus,
+    newest_sandbox,
 )
 from sampan.kubelet.contracts.spec import (
     HASH_ANNOTATION,
@@ -95,16 +97,6 @@ Action: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Checks:
-    """What the probes say, by container id. Absent: there is no such probe, or no result yet."""
-
-    doomed: Mapping[str, str]  # the probe that failed for good: liveness, startup
-    started: Mapping[str, bool]
-    ready: Mapping[str, bool]
-
-
-NO_CHECKS = Checks({}, {}, {})
 Applied: TypeAlias = Mapping[str, Mapping[str, Mapping[str, str]]]
 
 
@@ -178,15 +170,6 @@ def _needing_restart(container: Obj) -> set[str]:
         for one in container.get("resizePolicy") or ()
         if one.get("restartPolicy") == "RestartContainer"
     }
-
-
-def newest_sandbox(observed: ObservedPod | None) -> SandboxStatus | None:
-    return observed.sandboxes[0] if observed and observed.sandboxes else None
-
-
-def ready_sandbox(observed: ObservedPod | None) -> SandboxStatus | None:
-    sandbox = newest_sandbox(observed)
-    return sandbox if sandbox and sandbox.ready else None
 
 
 def was_initialized(pod: Obj, observed: ObservedPod | None) -> bool:

@@ -20,7 +20,7 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
 from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups
 from sampan.kubelet.container_spec import bandwidth
-from sampan.kubelet.container_spec.generate import pod_directory
+from sampan.kubelet.contracts.paths import pod_directory
 from sampan.kubelet.contracts.probes_hook import Probes
 from sampan.kubelet.contracts.runtime import ObservedPod, Runtime, RuntimeFailure
 from sampan.kubelet.contracts.spec import is_host_network, spec_of

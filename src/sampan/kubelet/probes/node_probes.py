@@ -17,10 +17,14 @@ from sampan.api.objects import Obj, is_deleted, uid_of
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.tasks import Tasks
-from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
+from sampan.kubelet.contracts.probes_hook import NO_CHECKS, Checks
+from sampan.kubelet.contracts.runtime import (
+    ContainerState,
+    ContainerStatus,
+    ObservedPod,
+    address_of,
+)
 from sampan.kubelet.contracts.spec import Role, latest, with_roles
-from sampan.kubelet.pods.kill import address_of
-from sampan.kubelet.pods.plan import NO_CHECKS, Checks
 from sampan.kubelet.probes.finding import Check, Finding, Probed, ProbeError
 from sampan.kubelet.probes.results import FAILED, SUCCESSFUL, UNKNOWN, ProbeResults
 from sampan.kubelet.probes.tally import (

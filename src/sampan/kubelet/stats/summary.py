@@ -14,8 +14,8 @@ from sampan.api.objects import Obj, name_of, namespace_of, time_text, uid_of
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.kubelet.contracts.runtime import Layer, Runtime, RuntimeFailure
-from sampan.kubelet.eviction.local_storage import Taken, on_disk
 from sampan.kubelet.node.machine import Machine
+from sampan.kubelet.stats.local_storage import Taken, on_disk
 from sampan.kubelet.stats.node_stats import ContainerUsage, NodeStats, PodUsage
 from sampan.kubelet.stats.usage import Interface, Usage, read_interfaces, read_machine_usage
 

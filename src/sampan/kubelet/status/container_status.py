@@ -10,6 +10,7 @@ from typing import Protocol
 
 from sampan.api.objects import Obj, time_text
 from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.probes_hook import Checks
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
 from sampan.kubelet.contracts.spec import (
     Role,
@@ -20,7 +21,6 @@ from sampan.kubelet.contracts.spec import (
     latest,
     should_restart,
 )
-from sampan.kubelet.pods.plan import Checks
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from dataclasses import field
 from sampan.api.objects import Obj, meta_of, time_text
 from sampan.api.rules.qos import qos_class
 from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.probes_hook import NO_CHECKS, Checks
 from sampan.kubelet.contracts.resize_state import InProgress, Pending
-from sampan.kubelet.contracts.runtime import ObservedPod
+from sampan.kubelet.contracts.runtime import ObservedPod, ready_sandbox
 from sampan.kubelet.contracts.spec import (
     containers,
     init_containers,
@@ -22,7 +23,6 @@ from sampan.kubelet.contracts.spec import (
     restarts_after_exit,
     spec_of,
 )
-from sampan.kubelet.pods.plan import NO_CHECKS, Checks, ready_sandbox
 from sampan.kubelet.status.container_status import Waiting, container_statuses, ephemeral_statuses
 
 TERMINAL = ("Succeeded", "Failed")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sampan.api.objects import Obj
-from sampan.kubelet.container_spec import generate
+from sampan.kubelet.contracts import paths
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
 from sampan.kubelet.contracts.spec import find_container
 from sampan.kubelet.settings import KubeletSettings
@@ -42,7 +42,7 @@ def _told(pod: Obj, container: ContainerStatus, settings: KubeletSettings) -> Co
 
 
 def _termination_file(pod: Obj, container: ContainerStatus, settings: KubeletSettings) -> str:
-    return generate.termination_log(
+    return paths.termination_log(
         pod, container.name, attempt=container.attempt, root_dir=settings.root_dir
     )
 

@@ -25,13 +25,13 @@ from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.devices.devices import DeviceClaim
 from sampan.scheduler.extenders.extender_chain import Extenders
 from sampan.scheduler.metrics import ERROR, SCHEDULED, UNSCHEDULED, Measures
+from sampan.scheduler.model.cluster_events import DevicesChanged
 from sampan.scheduler.model.pod_and_node_info import scheduler_of
 from sampan.scheduler.model.pod_info import resident
 from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.profile import Profile
 from sampan.scheduler.queue.pending import Pending
 from sampan.scheduler.queue.queue_state import Waiting
-from sampan.scheduler.queue.requeue import DevicesChanged
 
 CONFIRM_SECONDS = 900.0  # how long after its binding a pod may stay unseen
 

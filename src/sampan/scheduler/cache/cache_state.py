@@ -13,9 +13,7 @@ from dataclasses import replace
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.cache.columns import Columns
 from sampan.scheduler.cache.snapshot import Snapshot
-from sampan.scheduler.model.pod_and_node_info import NodeRow
-from sampan.scheduler.model.pod_info import Resident
-from sampan.scheduler.queue.requeue import (
+from sampan.scheduler.model.cluster_events import (
     Event,
     NamespaceChanged,
     NodeAdded,
@@ -24,6 +22,8 @@ from sampan.scheduler.queue.requeue import (
     PodGone,
     PodPlaced,
 )
+from sampan.scheduler.model.pod_and_node_info import NodeRow
+from sampan.scheduler.model.pod_info import Resident
 
 
 @dataclass(frozen=True, slots=True)

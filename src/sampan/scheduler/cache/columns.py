@@ -12,8 +12,9 @@ import numpy as np
 
 from sampan.scheduler.cache.pod_columns import PodColumns
 from sampan.scheduler.cache.pod_table import PodTable
-from sampan.scheduler.cache.snapshot import ABSENT, BoolArray, IntArray, Snapshot
+from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.devices.device_allocation import DeviceAllocation
+from sampan.scheduler.model.arrays import ABSENT, BoolArray, IntArray
 from sampan.scheduler.model.pod_and_node_info import NodeRow
 from sampan.scheduler.model.pod_info import Resident
 from sampan.scheduler.model.tolerations import Taint

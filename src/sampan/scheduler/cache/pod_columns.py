@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from sampan.scheduler.cache.snapshot import IntArray
+from sampan.scheduler.model.arrays import IntArray
 from sampan.scheduler.model.disks import Disk
 from sampan.scheduler.model.pod_info import Resident
 from sampan.scheduler.model.pod_terms import Carried, Kind

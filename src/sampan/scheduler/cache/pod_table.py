@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from sampan.scheduler.cache.snapshot import IntArray
+from sampan.scheduler.model.arrays import IntArray
 from sampan.scheduler.model.pod_info import Resident
 
 NOWHERE = -1

@@ -6,26 +6,16 @@ Invariant: a snapshot is read before its columns change again: a decision does n
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
 
 from sampan.core.fast_dataclass import dataclass
+from sampan.scheduler.devices.device_allocation import DeviceAllocation
+from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.disks import Disk
 from sampan.scheduler.model.pod_and_node_info import NodeRow
 from sampan.scheduler.model.pod_terms import Carried, Kind
 from sampan.scheduler.model.tolerations import Taint
 from sampan.scheduler.model.volumes import Volumes
 from sampan.scheduler.model.workloads import Workloads
-
-if TYPE_CHECKING:  # it takes a snapshot itself
-    from sampan.scheduler.devices.device_allocation import DeviceAllocation
-
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
-
-ABSENT = -1  # in a label column: the node has no such label
 
 # (protocol, port) → node → address → how many pods hold it
 HeldPorts = Mapping[tuple[str, int], Mapping[str, Mapping[str, int]]]
@@ -58,12 +48,8 @@ class Snapshot:
     claims_on: Mapping[str, Mapping[str, int]]  # the same by node
     disks_on: Mapping[str, Mapping[Disk, int]]
     workloads: Workloads
-    devices: "DeviceAllocation"
+    devices: DeviceAllocation
     declares: Callable[[str], IntArray]  # feature → 1 where a node declares it
 
     def __len__(self) -> int:
         return len(self.rows)
-
-
-def any_set(mask: BoolArray) -> bool:
-    return bool(mask.any())

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from sampan.scheduler.cache.columns import Columns
-from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.decision.decide import (
     Chosen,
     Decision,
@@ -22,10 +22,11 @@ from sampan.scheduler.decision.decide import (
     filtered,
     refused_beforehand,
 )
+from sampan.scheduler.decision.nominated_pods import NOBODY, Expected, refused_with, with_room_for
 from sampan.scheduler.decision.plugin_verdicts import Extra
+from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
-from sampan.scheduler.preemption.nominated_pods import NOBODY, Expected, refused_with, with_room_for
 from sampan.scheduler.profile import Profile
 
 MOST_SHAPES = 64

@@ -10,7 +10,8 @@ import random
 import numpy as np
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot, any_set
+from sampan.scheduler.cache.snapshot import Snapshot
+from sampan.scheduler.model.arrays import BoolArray, IntArray, any_set
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.profile import Profile
 

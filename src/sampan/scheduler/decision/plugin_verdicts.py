@@ -11,8 +11,9 @@ import numpy as np
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
-from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.decision.decide import Refusal
+from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.scores.rule import MOST_POINTS
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
-from sampan.scheduler.cache.snapshot import BoolArray, Snapshot
 from sampan.scheduler.devices.allocate import CannotAllocate, Matches, Picked, Search
-from sampan.scheduler.devices.device_needs import DeviceNeeds
 from sampan.scheduler.devices.device_pools import Pools, reached_from
 from sampan.scheduler.devices.devices import DeviceClaim, Devices
+from sampan.scheduler.model.arrays import BoolArray, NodeLabels
+from sampan.scheduler.model.device_needs import DeviceNeeds
 from sampan.scheduler.model.node_terms import Requirement
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class DeviceAllocation:
         self.devices = Devices()
         self._pools: Pools | None = None
         self._selectors: Selectors | None = None
-        self._known: tuple[int, Snapshot, DeviceNeeds, Found] | None = None
+        self._known: tuple[int, NodeLabels, DeviceNeeds, Found] | None = None
 
     def put_slice(self, key: str, written: Obj | None) -> None:
         self.devices.put_slice(key, written)
@@ -73,7 +73,7 @@ class DeviceAllocation:
                 return why
         return None
 
-    def found(self, needs: DeviceNeeds, nodes: Snapshot) -> Found:
+    def found(self, needs: DeviceNeeds, nodes: NodeLabels) -> Found:
         known = self._known
         if (
             known is not None
@@ -86,7 +86,7 @@ class DeviceAllocation:
         return made
 
     def allocations(
-        self, needs: DeviceNeeds, nodes: Snapshot, node: str
+        self, needs: DeviceNeeds, nodes: NodeLabels, node: str
     ) -> list[tuple[DeviceClaim, Obj]]:
         """What the claims without devices get on that node."""
         picked = self.found(needs, nodes).at(nodes.at[node])
@@ -115,7 +115,7 @@ class DeviceAllocation:
         known = (self.devices.claims.get(key) for key, _ in needs.claims)
         return [one for one in known if one is not None and one.allocation is None]
 
-    def _found(self, needs: DeviceNeeds, nodes: Snapshot) -> Found:
+    def _found(self, needs: DeviceNeeds, nodes: NodeLabels) -> Found:
         available: BoolArray = np.ones(len(nodes), np.bool_)
         for key, _ in needs.claims:
             claim = self.devices.claims.get(key)
@@ -127,7 +127,7 @@ class DeviceAllocation:
         return self._searched(claims, nodes, available)
 
     def _searched(
-        self, claims: Sequence[DeviceClaim], nodes: Snapshot, available: BoolArray
+        self, claims: Sequence[DeviceClaim], nodes: NodeLabels, available: BoolArray
     ) -> Found:
         allocated: BoolArray = np.zeros(len(nodes), np.bool_)
         by_node, problems = [], []

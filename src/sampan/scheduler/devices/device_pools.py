@@ -10,9 +10,9 @@ from itertools import chain
 import numpy as np
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.scheduler.cache.node_masks import any_term
-from sampan.scheduler.cache.snapshot import BoolArray, Snapshot
 from sampan.scheduler.devices.devices import Device, Slice, Where
+from sampan.scheduler.model.arrays import BoolArray, NodeLabels
+from sampan.scheduler.model.node_masks import any_term
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Pools:
                 )
                 kept.append(number)
 
-    def by_node(self, nodes: Snapshot) -> dict[tuple[str, tuple[Where, ...]], list[int]]:
+    def by_node(self, nodes: NodeLabels) -> dict[tuple[str, tuple[Where, ...]], list[int]]:
         """Nodes that reach the same devices, together: what they reach → their indices. Nodes that
         reach none are left out."""
         found: dict[tuple[str, tuple[Where, ...]], list[int]] = {}
@@ -69,7 +69,7 @@ class Pools:
         return found
 
 
-def reached_from(where: Where, nodes: Snapshot) -> BoolArray:
+def reached_from(where: Where, nodes: NodeLabels) -> BoolArray:
     if where.node:
         alone: BoolArray = np.zeros(len(nodes), np.bool_)
         if where.node in nodes.at:

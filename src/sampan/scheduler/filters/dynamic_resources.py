@@ -1,8 +1,9 @@
 """DynamicResources: the devices that a pod claims must be within reach, and free."""
 
-from sampan.scheduler.cache.snapshot import BoolArray, Snapshot
+from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.devices.device_allocation import NOT_ALL, NOT_HERE
 from sampan.scheduler.filters.rule import Filter, never_resolvable
+from sampan.scheduler.model.arrays import BoolArray
 from sampan.scheduler.model.pod_and_node_info import PodShape
 
 

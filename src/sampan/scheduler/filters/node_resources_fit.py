@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from sampan.scheduler.cache.snapshot import BoolArray, Snapshot
+from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.rule import Filter
+from sampan.scheduler.model.arrays import BoolArray
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 

@@ -1,7 +1,8 @@
 """NodeUnschedulable: cordoned nodes take only pods that tolerate the cordon's taint."""
 
-from sampan.scheduler.cache.snapshot import BoolArray, Snapshot, any_set
+from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
+from sampan.scheduler.model.arrays import BoolArray, any_set
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.model.tolerations import UNSCHEDULABLE, tolerated

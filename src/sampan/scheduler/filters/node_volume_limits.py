@@ -5,8 +5,9 @@ The work is by nodes that have a limit for one of the pod's drivers, not by all 
 
 import numpy as np
 
-from sampan.scheduler.cache.snapshot import BoolArray, Snapshot
+from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.rule import Filter, always_resolvable, one_reason
+from sampan.scheduler.model.arrays import BoolArray
 from sampan.scheduler.model.pod_and_node_info import PodShape
 
 

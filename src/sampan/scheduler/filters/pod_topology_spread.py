@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from sampan.scheduler.cache.snapshot import BoolArray, Snapshot, any_set
+from sampan.scheduler.cache.default_spread import SYSTEM_DEFAULTS, Defaults
+from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters import node_affinity, taint_toleration
 from sampan.scheduler.filters.rule import Filter
-from sampan.scheduler.model.default_spread import SYSTEM_DEFAULTS, Defaults
+from sampan.scheduler.model.arrays import BoolArray, any_set
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.pod_terms import Kind, Spread
 from sampan.scheduler.model.topology import domain_count, domain_sums, in_domain

@@ -6,7 +6,8 @@ Job: the interface that the files beside this one fill, one rule each.
 from collections.abc import Callable
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.scheduler.cache.snapshot import BoolArray, Snapshot, any_set
+from sampan.scheduler.cache.snapshot import Snapshot
+from sampan.scheduler.model.arrays import BoolArray, any_set
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 

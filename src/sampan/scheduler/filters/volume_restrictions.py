@@ -6,8 +6,9 @@ pod in the whole cluster.
 
 import numpy as np
 
-from sampan.scheduler.cache.snapshot import BoolArray, Snapshot
+from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.rule import Filter, always_resolvable
+from sampan.scheduler.model.arrays import BoolArray
 from sampan.scheduler.model.disks import conflict
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.volumes import ONLY_ONE_POD

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from sampan.api.objects import Obj, key_of, labels_of, name_of, namespace_of, uid_of
 from sampan.core.fast_dataclass import dataclass
-from sampan.scheduler.devices.device_needs import NO_DEVICES, DeviceNeeds, needs_of
 from sampan.scheduler.model.declared_features import features_of
+from sampan.scheduler.model.device_needs import NO_DEVICES, DeviceNeeds, needs_of
 from sampan.scheduler.model.disks import Disk, disks_of
 from sampan.scheduler.model.node_terms import Requirement, Term, selected, term_of
 from sampan.scheduler.model.pod_terms import PodDemands, demands_of

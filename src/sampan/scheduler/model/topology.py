@@ -5,7 +5,7 @@ Job: sums over a domain, given back to each of its nodes.
 
 import numpy as np
 
-from sampan.scheduler.cache.snapshot import ABSENT, BoolArray, IntArray
+from sampan.scheduler.model.arrays import ABSENT, BoolArray, IntArray
 
 
 def domain_sums(domains: IntArray, amounts: IntArray) -> IntArray:

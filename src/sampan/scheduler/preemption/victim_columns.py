@@ -12,12 +12,13 @@ import numpy as np
 
 from sampan.scheduler.cache.columns import Columns
 from sampan.scheduler.cache.pod_table import PodTable
-from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.cache.snapshot import Snapshot
+from sampan.scheduler.decision.nominated_pods import Nominations
+from sampan.scheduler.decision.nominated_room import PODS
+from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.pod_and_node_info import PodRow
 from sampan.scheduler.model.pod_info import Resident
 from sampan.scheduler.preemption.budgets import Budget
-from sampan.scheduler.preemption.nominated_pods import Nominations
-from sampan.scheduler.preemption.nominated_room import PODS
 
 _POSITIVE = 2**31  # makes the sum of priorities grow with each victim
 

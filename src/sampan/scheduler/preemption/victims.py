@@ -14,18 +14,18 @@ import numpy as np
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.cache.cache_state import CacheState
-from sampan.scheduler.cache.snapshot import BoolArray
 from sampan.scheduler.decision.decide import filtered, hopeful
-from sampan.scheduler.model.pod_and_node_info import PodRow
-from sampan.scheduler.model.pod_info import Resident
-from sampan.scheduler.preemption.budgets import Budget, violating
-from sampan.scheduler.preemption.nominated_pods import (
+from sampan.scheduler.decision.nominated_pods import (
     Nominations,
     added,
     allows,
     only_room_matters,
     removed,
 )
+from sampan.scheduler.model.arrays import BoolArray
+from sampan.scheduler.model.pod_and_node_info import PodRow
+from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.preemption.budgets import Budget, violating
 from sampan.scheduler.preemption.victim_columns import victims_by_room
 from sampan.scheduler.profile import Profile
 

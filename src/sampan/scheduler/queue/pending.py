@@ -10,11 +10,11 @@ from collections.abc import Callable
 from sampan.api.objects import Obj
 from sampan.core.clock import Clock
 from sampan.scheduler.cache.cache_state import CacheState
+from sampan.scheduler.decision.nominated_pods import Nominations
+from sampan.scheduler.model.cluster_events import Event, PodGone
 from sampan.scheduler.model.pod_and_node_info import PodRow, nominated_of
 from sampan.scheduler.model.pod_info import resident
-from sampan.scheduler.preemption.nominated_pods import Nominations
 from sampan.scheduler.queue.queue_state import QueueState
-from sampan.scheduler.queue.requeue import Event, PodGone
 
 
 class Pending:

@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from sampan.core.backoff import Backoff
 from sampan.core.fast_dataclass import dataclass
+from sampan.scheduler.model.cluster_events import Event
 from sampan.scheduler.model.pod_and_node_info import PodRow, PodShape
-from sampan.scheduler.queue.requeue import Event, may_help
+from sampan.scheduler.queue.requeue import may_help
 
 BACKOFF = Backoff(first_seconds=1.0, cap_seconds=10.0)
 LONGEST_UNSCHEDULABLE_SECONDS = 300.0

@@ -7,11 +7,12 @@ Invariant: an event after which a pod could be scheduled is never answered witho
 from collections.abc import Collection
 
 from sampan.scheduler.cache.cache_state import CacheState
+from sampan.scheduler.decision.nominated_pods import Nominations, added, allows
+from sampan.scheduler.model.cluster_events import Event, PodGone
 from sampan.scheduler.model.rule_scope import Depends
-from sampan.scheduler.preemption.nominated_pods import Nominations, added, allows
 from sampan.scheduler.profile import Profile
 from sampan.scheduler.queue.queue_state import Alike
-from sampan.scheduler.queue.requeue import Event, PodGone, could_take, may_help
+from sampan.scheduler.queue.requeue import could_take, may_help
 
 
 class Hints:

@@ -4,7 +4,6 @@ Job: an event, a refused pod and the rules that refused it → is another attemp
 Invariant: an event after which the pod could be scheduled is never answered with no.
 """
 
-from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.filters.dynamic_resources import DYNAMIC_RESOURCES
 from sampan.scheduler.filters.inter_pod_affinity import INTER_POD_AFFINITY
 from sampan.scheduler.filters.node_affinity import NODE_AFFINITY
@@ -19,73 +18,21 @@ from sampan.scheduler.filters.taint_toleration import TAINT_TOLERATION
 from sampan.scheduler.filters.volume_binding import VOLUME_BINDING
 from sampan.scheduler.filters.volume_restrictions import VOLUME_RESTRICTIONS
 from sampan.scheduler.filters.volume_zone import VOLUME_ZONE
+from sampan.scheduler.model.cluster_events import (
+    DevicesChanged,
+    Event,
+    NamespaceChanged,
+    NodeAdded,
+    NodeChanged,
+    NodeGone,
+    PodGone,
+    PodPlaced,
+    StorageChanged,
+)
 from sampan.scheduler.model.node_terms import any_matches, holds
 from sampan.scheduler.model.pod_and_node_info import NodeRow, PodShape
 from sampan.scheduler.model.pod_info import Resident
 from sampan.scheduler.model.tolerations import UNSCHEDULABLE, keeps_away, tolerated
-
-
-@dataclass(frozen=True, slots=True)
-class NodeAdded:
-    node: NodeRow
-
-
-@dataclass(frozen=True, slots=True)
-class NodeChanged:
-    old: NodeRow
-    new: NodeRow
-
-
-@dataclass(frozen=True, slots=True)
-class NodeGone:
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class PodGone:
-    """A pod on a node ended, was deleted, or is about to be replaced by a changed one."""
-
-    pod: Resident
-    node: str
-
-
-@dataclass(frozen=True, slots=True)
-class PodPlaced:
-    """A pod on a node is new, or changed."""
-
-    pod: Resident
-    node: str
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceChanged:
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class StorageChanged:
-    """A claim, a volume, a class or a node's limits."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class DevicesChanged:
-    """A claim to devices, a class of them or a slice."""
-
-    name: str
-
-
-Event = (
-    NodeAdded
-    | NodeChanged
-    | NodeGone
-    | PodGone
-    | PodPlaced
-    | NamespaceChanged
-    | StorageChanged
-    | DevicesChanged
-)
 
 _STORAGE = frozenset(
     rule.name for rule in (VOLUME_BINDING, VOLUME_ZONE, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS)

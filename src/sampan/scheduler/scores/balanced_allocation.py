@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.cache.snapshot import Snapshot
+from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.requests import CPU, MEMORY
 from sampan.scheduler.model.rule_scope import Depends

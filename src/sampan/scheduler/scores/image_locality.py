@@ -6,7 +6,8 @@ Scaling by the share of nodes that have an image keeps one node from drawing all
 
 import numpy as np
 
-from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.cache.snapshot import Snapshot
+from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.scores.rule import MOST_POINTS, Score

@@ -6,7 +6,8 @@ those of the pods that are there.
 
 import numpy as np
 
-from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.cache.snapshot import Snapshot
+from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.pod_terms import Kind
 from sampan.scheduler.model.topology import domain_sums

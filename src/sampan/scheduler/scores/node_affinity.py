@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from sampan.scheduler.cache.node_masks import term_mask
-from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.cache.snapshot import Snapshot
+from sampan.scheduler.model.arrays import BoolArray, IntArray
+from sampan.scheduler.model.node_masks import term_mask
 from sampan.scheduler.model.node_terms import Term
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends

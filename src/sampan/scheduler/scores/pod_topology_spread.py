@@ -5,9 +5,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.cache.default_spread import HOSTNAME, SYSTEM_DEFAULTS, Defaults
+from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.pod_topology_spread import counts, with_every_label
-from sampan.scheduler.model.default_spread import HOSTNAME, SYSTEM_DEFAULTS, Defaults
+from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.pod_terms import Kind, Spread
 from sampan.scheduler.model.topology import domain_count, domain_sums, in_domain

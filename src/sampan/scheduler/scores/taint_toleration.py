@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.cache.snapshot import Snapshot
+from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.model.tolerations import PREFER_NO_SCHEDULE, Taint, tolerated

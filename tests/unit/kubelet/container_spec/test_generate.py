@@ -14,8 +14,8 @@ from sampan.kubelet.container_spec.generate import (
     linux_resources,
     references,
     sandbox_spec,
-    termination_log,
 )
+from sampan.kubelet.contracts.paths import termination_log
 from sampan.kubelet.contracts.runtime import Image, Mount, PortMapping
 from sampan.kubelet.contracts.volumes_hook import MountedVolume
 

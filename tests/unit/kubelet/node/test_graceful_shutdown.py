@@ -7,13 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.core.metrics import Metrics
-from sampan.kubelet.node.graceful_shutdown import (
-    CRITICAL_PRIORITY,
-    NodeShutdown,
-    ShutdownStep,
-    grouped,
-    steps_of,
-)
+from sampan.kubelet.node.graceful_shutdown import NodeShutdown
+from sampan.kubelet.node.shutdown_steps import CRITICAL_PRIORITY, ShutdownStep, grouped, steps_of
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
 

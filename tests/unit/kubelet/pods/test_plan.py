@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sampan.kubelet.contracts.probes_hook import Checks
 from sampan.kubelet.contracts.runtime import ContainerState
 from sampan.kubelet.contracts.spec import Role
 from sampan.kubelet.pods.plan import (
-    Checks,
     CreateSandbox,
     HoldBack,
     KillContainer,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from sampan.kubelet.contracts.probes_hook import Checks
 from sampan.kubelet.contracts.runtime import ContainerState
-from sampan.kubelet.pods.plan import Checks
 from sampan.kubelet.status.container_status import Waiting
 from sampan.kubelet.status.pod_status import Facts, Verdict, pod_status
 from sampan.testing.worlds.observed_pods import NOW, container, exited, observed, sandbox

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from sampan.kubelet.container_spec import generate
+from sampan.kubelet.contracts import paths
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.status.termination_message import FILE_BYTES, log_tail, with_messages
 from sampan.testing.worlds.observed_pods import UID, exited, observed
@@ -19,7 +19,7 @@ def pod(policy="File"):
 
 
 def written(tmp_path, text):
-    path = Path(generate.termination_log(pod(), "main", attempt=0, root_dir=str(tmp_path)))
+    path = Path(paths.termination_log(pod(), "main", attempt=0, root_dir=str(tmp_path)))
     path.parent.mkdir(parents=True)
     path.write_text(text)
     return KubeletSettings("n", root_dir=str(tmp_path))

@@ -1,10 +1,16 @@
 from dataclasses import replace
 
 from sampan.scheduler.cache.cache_state import CacheState
+from sampan.scheduler.model.cluster_events import (
+    NodeAdded,
+    NodeChanged,
+    NodeGone,
+    PodGone,
+    PodPlaced,
+)
 from sampan.scheduler.model.pod_and_node_info import NodeRow
 from sampan.scheduler.model.pod_info import Resident
 from sampan.scheduler.model.requests import Usage
-from sampan.scheduler.queue.requeue import NodeAdded, NodeChanged, NodeGone, PodGone, PodPlaced
 
 POD = Resident(Usage((("cpu", 100),), 100, 0))
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from sampan.scheduler.cache.columns import MOST_LAZY, MOST_TOUCHED, Columns, Touched
-from sampan.scheduler.cache.snapshot import ABSENT
+from sampan.scheduler.model.arrays import ABSENT
 from sampan.scheduler.model.pod_and_node_info import NodeRow
 from sampan.scheduler.model.pod_info import Resident
 from sampan.scheduler.model.requests import Usage

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.scheduler.decision.decide import filtered
+from sampan.scheduler.decision.nominated_pods import Nominations
 from sampan.scheduler.model.pod_and_node_info import pod_row
 from sampan.scheduler.model.pod_info import resident, resident_of
 from sampan.scheduler.preemption.budgets import budget_of
-from sampan.scheduler.preemption.nominated_pods import Nominations
 from sampan.scheduler.preemption.victims import (
     NEVER,
     NO_VICTIMS,

@@ -1,10 +1,10 @@
 from dataclasses import replace
 
+from sampan.scheduler.model.cluster_events import NodeAdded, PodGone
 from sampan.scheduler.model.pod_and_node_info import NodeRow, pod_row
 from sampan.scheduler.model.pod_info import Resident
 from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.queue.queue_state import Place, QueueState
-from sampan.scheduler.queue.requeue import NodeAdded, PodGone
 
 FIT = frozenset({"NodeResourcesFit"})
 TAINTS = frozenset({"TaintToleration"})

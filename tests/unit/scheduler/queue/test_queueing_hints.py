@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from sampan.scheduler.decision.batch import Batches
 from sampan.scheduler.decision.decide import Chosen
+from sampan.scheduler.decision.nominated_pods import Nominations
+from sampan.scheduler.model.cluster_events import PodGone
 from sampan.scheduler.model.pod_and_node_info import pod_row
 from sampan.scheduler.model.pod_info import resident_of
-from sampan.scheduler.preemption.nominated_pods import Nominations
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.queue.queue_state import Alike
 from sampan.scheduler.queue.queueing_hints import Hints
-from sampan.scheduler.queue.requeue import PodGone
 from sampan.testing.generators.random_clusters import cache_of, clusters, crowds, neighbours, pods
 
 

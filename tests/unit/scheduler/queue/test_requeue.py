@@ -7,11 +7,7 @@ from hypothesis import strategies as st
 
 from sampan.api.rules.host_ports import HostPort
 from sampan.scheduler.decision.decide import Chosen, decide
-from sampan.scheduler.model.pod_and_node_info import node_row, pod_row
-from sampan.scheduler.model.pod_info import Resident, resident_of
-from sampan.scheduler.model.requests import Usage
-from sampan.scheduler.profile import DEFAULT_PROFILE
-from sampan.scheduler.queue.requeue import (
+from sampan.scheduler.model.cluster_events import (
     DevicesChanged,
     NamespaceChanged,
     NodeAdded,
@@ -19,8 +15,12 @@ from sampan.scheduler.queue.requeue import (
     NodeGone,
     PodGone,
     PodPlaced,
-    may_help,
 )
+from sampan.scheduler.model.pod_and_node_info import node_row, pod_row
+from sampan.scheduler.model.pod_info import Resident, resident_of
+from sampan.scheduler.model.requests import HostPort, Usage
+from sampan.scheduler.profile import DEFAULT_PROFILE
+from sampan.scheduler.queue.requeue import may_help
 from sampan.testing.generators.random_clusters import (
     cache_of,
     clusters,

@@ -167,34 +167,3 @@ def shown_key(key: Value) -> Value:
 
 def keys_of(entries: Mapping[Any, Value]) -> list[Value]:
     return [shown_key(one) for one in entries]
-
-
-def to_json(value: Value) -> Value:
-    """As a JSON document has it. Raises EvaluationError."""
-    kind = type(value)
-    if kind in (str, int, float, bool, type(None)):
-        return value
-    if kind is Uint:
-        return int(value)
-    if isinstance(value, list | tuple):
-        return [to_json(one) for one in value]
-    if isinstance(value, Mapping):
-        return {_json_key(key): to_json(one) for key, one in value.items()}
-    if kind is Timestamp or kind is Duration:
-        from sampan.api.cel.language.times import text_of  # only where a time is put into JSON
-
-        return text_of(value)
-    if kind is bytes:
-        from base64 import b64encode
-
-        return b64encode(value).decode()
-    if kind is Quantity:
-        return str(value)
-    raise EvaluationError(f"type conversion error from '{type_of(value)}' to JSON")
-
-
-def _json_key(key: Value) -> str:
-    key = shown_key(key)
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    return key if isinstance(key, str) else str(key)

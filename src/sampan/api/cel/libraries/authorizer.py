@@ -11,7 +11,7 @@ from dataclasses import replace
 from sampan.api.cel.language.errors import EvaluationError
 from sampan.api.cel.language.functions import Library
 from sampan.api.cel.language.types import opaque_type
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.core.fast_dataclass import dataclass
 
 _SPACE = "kubernetes.authorization"

@@ -12,12 +12,12 @@ from datetime import date
 from sampan.api.cel.language import cost
 from sampan.api.cel.language.errors import EvaluationError
 from sampan.api.cel.language.functions import Library
-from sampan.api.cel.language.times import parse_timestamp
 from sampan.api.cel.language.types import opaque_type
 from sampan.api.cel.language.values import ABSENT, OptionalValue
 from sampan.api.cel.libraries.addresses import is_url
-from sampan.api.validation import names
-from sampan.api.validation.names import Complaints
+from sampan.api.cel.libraries.times import parse_timestamp
+from sampan.api.rules import names
+from sampan.api.rules.names import Complaints
 from sampan.core.fast_dataclass import dataclass
 
 _NAME = "kubernetes.NamedFormat"

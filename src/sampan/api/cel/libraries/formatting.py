@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 
 from sampan.api.cel.language.errors import EvaluationError
-from sampan.api.cel.language.times import text_of
 from sampan.api.cel.language.types import Type
 from sampan.api.cel.language.values import Duration, Timestamp, Uint, Value, shown_key, type_of
 from sampan.api.cel.libraries.standard import double_text
+from sampan.api.cel.libraries.times import text_of
 
 _CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.))", re.DOTALL)
 _QUOTED = {

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from sampan.api.errors import FieldError, field_forbidden, invalid_value, too_long
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.rules import Rules
 
 Errors = list[FieldError]

@@ -6,7 +6,7 @@ Invariant: a binding's role never changes: delete the binding and make another.
 
 from sampan.api.errors import FieldError, invalid_value, not_supported, required
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import validate_with
 from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.selectors import validate_label_selector

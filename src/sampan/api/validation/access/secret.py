@@ -11,7 +11,7 @@ import orjson
 
 from sampan.api.errors import FieldError, invalid_value, required, too_long
 from sampan.api.objects import Obj, annotations_of
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.access.config_map import SIZE_LIMIT_BYTES, decoded_size, validate_promise
 from sampan.api.validation.fields import validate_immutable
 from sampan.api.validation.rules import Rules

@@ -6,7 +6,7 @@ Invariant: its name is its version and its group.
 
 from sampan.api.errors import FieldError, invalid_value, required
 from sampan.api.objects import Obj, name_of
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import spec_of, validate_with
 from sampan.api.validation.rules import Rules, same_rules
 

@@ -12,7 +12,7 @@ from sampan.api.errors import (
     required,
 )
 from sampan.api.objects import Obj, name_of
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.cluster.webhooks import validate_client
 from sampan.api.validation.fields import spec_of, validate_immutable, validate_with
 from sampan.api.validation.rules import Rules

@@ -6,7 +6,7 @@ Invariant: an event lives in the namespace of what it is about.
 
 from sampan.api.errors import FieldError, invalid_value, required
 from sampan.api.objects import Obj, namespace_of
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import validate_immutable, validate_not_negative
 from sampan.api.validation.rules import Rules, same_rules
 

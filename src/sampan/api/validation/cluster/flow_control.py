@@ -6,7 +6,7 @@ Invariant: the exempt level is always exempt, every other one always limited.
 
 from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_supported, required
 from sampan.api.objects import Obj, name_of
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import spec_of, validate_choice
 from sampan.api.validation.rules import Rules, same_rules
 

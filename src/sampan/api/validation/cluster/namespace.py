@@ -6,7 +6,7 @@ Invariant: Terminating means being deleted, and the other way round.
 
 from sampan.api.errors import FieldError, invalid_value
 from sampan.api.objects import Obj, is_deleted
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import spec_of, status_of
 from sampan.api.validation.metadata import STANDARD_FINALIZERS
 from sampan.api.validation.rules import Rules

@@ -13,7 +13,7 @@ from sampan.api.errors import (
     required,
 )
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import spec_of, status_of, validate_with
 from sampan.api.validation.network.addresses import network_of, validate_network
 from sampan.api.validation.pod_spec.resources import validate_amount

@@ -18,7 +18,7 @@ from sampan.api.errors import (
     required,
 )
 from sampan.api.objects import Obj, name_of
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import spec_of, validate_choice, validate_with
 from sampan.api.validation.matching import validate_match
 from sampan.api.validation.rules import Rules, same_rules

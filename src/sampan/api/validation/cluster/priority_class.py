@@ -6,7 +6,7 @@ Invariant: the value of a class never changes, since pods have copied it.
 
 from sampan.api.errors import FieldError, field_forbidden
 from sampan.api.objects import Obj, name_of
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice, validate_immutable
 from sampan.api.validation.rules import Rules
 

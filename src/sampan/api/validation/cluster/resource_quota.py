@@ -6,7 +6,7 @@ Invariant: the scopes never change, since usage was counted by them.
 
 from sampan.api.errors import FieldError, invalid_value, required
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import spec_of, status_of, validate_immutable
 from sampan.api.validation.pod_spec.resources import HUGE, validate_amount
 from sampan.api.validation.rules import Rules

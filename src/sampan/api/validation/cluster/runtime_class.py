@@ -6,7 +6,7 @@ Invariant: the handler never changes.
 
 from sampan.api.errors import FieldError
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import validate_immutable, validate_with
 from sampan.api.validation.metadata import validate_labels
 from sampan.api.validation.pod_spec.resources import validate_overhead

@@ -14,7 +14,7 @@ from sampan.api.errors import (
     required,
 )
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.cluster.policies import validate_hook_conditions
 from sampan.api.validation.fields import validate_with
 from sampan.api.validation.matching import validate_rules

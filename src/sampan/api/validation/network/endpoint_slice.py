@@ -6,7 +6,7 @@ Invariant: all addresses of a slice are of one type, which never changes.
 
 from sampan.api.errors import FieldError, duplicate, invalid_value, required, too_many
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice, validate_immutable, validate_with
 from sampan.api.validation.network.addresses import address_of
 from sampan.api.validation.network.service import validate_ordinary_address

@@ -6,7 +6,7 @@ Invariant: no address means the node itself.
 
 from sampan.api.errors import FieldError, required
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice, validate_with
 from sampan.api.validation.network.addresses import validate_address
 from sampan.api.validation.network.service import validate_ordinary_address

@@ -12,7 +12,7 @@ from sampan.api.errors import (
     too_long,
 )
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import spec_of, status_of, validate_immutable, validate_with
 from sampan.api.validation.network.addresses import address_of
 from sampan.api.validation.network.service import validate_load_balancer

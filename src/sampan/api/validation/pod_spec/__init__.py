@@ -6,8 +6,8 @@ Invariant: the spec has been defaulted; a missing default is a fault like any ot
 
 from sampan.api.errors import FieldError, field_forbidden, invalid_value, required
 from sampan.api.objects import Obj
+from sampan.api.rules import names
 from sampan.api.rules.pods import MIRROR_ANNOTATION
-from sampan.api.validation import names
 from sampan.api.validation.fields import (
     MAX_INT32,
     validate_choice,

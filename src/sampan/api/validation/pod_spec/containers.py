@@ -17,7 +17,7 @@ from sampan.api.errors import (
     too_many,
 )
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice
 from sampan.api.validation.pod_spec.env import validate_env, validate_env_from
 from sampan.api.validation.pod_spec.mounts import validate_mounts

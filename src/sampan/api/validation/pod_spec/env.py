@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from sampan.api import quantity
 from sampan.api.errors import FieldError, invalid_value, not_supported, required
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import validate_file_path, validate_with
 
 Errors = list[FieldError]

@@ -15,7 +15,7 @@ from sampan.api.errors import (
     too_long,
 )
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice, validate_with
 from sampan.api.validation.network.addresses import validate_address
 

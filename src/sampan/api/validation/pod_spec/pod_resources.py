@@ -7,8 +7,7 @@ Invariant: the pod as a whole asks for at least what its containers ask for.
 from sampan.api.errors import FieldError, duplicate, invalid_value, required
 from sampan.api.objects import Obj
 from sampan.api.quantity import ZERO
-from sampan.api.rules import pod_resources
-from sampan.api.validation import names
+from sampan.api.rules import names, pod_resources
 from sampan.api.validation.fields import validate_with
 from sampan.api.validation.pod_spec.resources import amount_of, validate_pod_resources
 

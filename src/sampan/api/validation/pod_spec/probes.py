@@ -6,7 +6,7 @@ Invariant: a probe or hook has exactly one handler.
 
 from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_supported, required
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import POSITIVE, validate_not_negative, validate_port
 
 Errors = list[FieldError]

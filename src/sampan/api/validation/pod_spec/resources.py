@@ -18,8 +18,8 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj
 from sampan.api.quantity import Quantity
+from sampan.api.rules import names
 from sampan.api.rules.nodes import is_extended_resource, is_native_resource
-from sampan.api.validation import names
 from sampan.api.validation.fields import NOT_NEGATIVE
 
 Errors = list[FieldError]

@@ -16,7 +16,7 @@ from sampan.api.errors import (
     required,
 )
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import validate_optional_choice, validate_with
 from sampan.api.validation.selectors import (
     validate_label_selector,

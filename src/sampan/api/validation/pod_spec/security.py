@@ -17,7 +17,7 @@ from sampan.api.errors import (
     required,
 )
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import (
     validate_descending_path,
     validate_optional_choice,

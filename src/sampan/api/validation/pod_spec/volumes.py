@@ -14,8 +14,8 @@ from sampan.api.errors import (
     required,
 )
 from sampan.api.objects import Obj
+from sampan.api.rules import names
 from sampan.api.rules.account_token import token_projection
-from sampan.api.validation import names
 from sampan.api.validation.fields import (
     validate_choice,
     validate_file_path,

@@ -13,7 +13,7 @@ from sampan.api.errors import (
     too_many,
 )
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import spec_of, validate_choice, validate_with
 from sampan.api.validation.pod_spec.volumes import validate_csi_driver
 from sampan.api.validation.rules import Rules

@@ -6,7 +6,7 @@ Invariant: a bound claim can only ask for more room, never for less than it has.
 
 from sampan.api.errors import FieldError, field_forbidden, required
 from sampan.api.objects import Obj, copy_of
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.difference import difference
 from sampan.api.validation.fields import (
     spec_of,

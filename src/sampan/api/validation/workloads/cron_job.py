@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sampan.api.errors import FieldError, invalid_value, required
 from sampan.api.objects import Obj, name_of
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import spec_of, validate_choice
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.workloads.cron import complaint_of

@@ -6,7 +6,7 @@ Invariant: the least number of replicas is not above the most.
 
 from sampan.api.errors import FieldError, invalid_value, required
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import spec_of, validate_choice, validate_with
 from sampan.api.validation.rules import Rules, same_rules
 

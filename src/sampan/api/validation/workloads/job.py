@@ -13,7 +13,7 @@ from sampan.api.errors import (
     too_many,
 )
 from sampan.api.objects import Obj, copy_of
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import (
     spec_of,
     status_of,

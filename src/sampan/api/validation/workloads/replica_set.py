@@ -6,7 +6,7 @@ Invariant: the selector never changes.
 
 from sampan.api.errors import FieldError
 from sampan.api.objects import Obj
-from sampan.api.validation import names
+from sampan.api.rules import names
 from sampan.api.validation.fields import spec_of
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.workloads.workloads import (

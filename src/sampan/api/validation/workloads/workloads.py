@@ -12,8 +12,7 @@ from sampan.api.errors import (
     required,
 )
 from sampan.api.objects import Obj
-from sampan.api.rules import selectors
-from sampan.api.validation import names
+from sampan.api.rules import names, selectors
 from sampan.api.validation.fields import (
     NOT_NEGATIVE,
     status_of,

@@ -8,8 +8,8 @@ from typing import Any
 
 from sampan.api.apply.field_schema import FieldSchema
 from sampan.api.apply.field_types import Node
+from sampan.api.cel.json_form import to_json
 from sampan.api.cel.language.evaluator import ObjectValue
-from sampan.api.cel.language.values import to_json
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, copy_of
 from sampan.api.patch.json_patch import NotAsTested, json_patch

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from sampan.scheduler.decision.batch import Batches
 from sampan.scheduler.decision.decide import Chosen, Refused, filtered
-from sampan.scheduler.model.pod_and_node_info import pod_row
-from sampan.scheduler.model.pod_info import Resident, resident_of
-from sampan.scheduler.model.requests import Usage
-from sampan.scheduler.preemption.nominated_pods import (
+from sampan.scheduler.decision.nominated_pods import (
     NOBODY,
     Nominations,
     refused_with,
     with_room_for,
 )
+from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import Resident, resident_of
+from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.testing.generators.random_clusters import cache_of, clusters, crowds, neighbours, pods
 

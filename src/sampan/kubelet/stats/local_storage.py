@@ -12,7 +12,7 @@ from pathlib import Path
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.kubelet.container_spec.generate import pod_directory
+from sampan.kubelet.contracts.paths import pod_directory
 from sampan.kubelet.contracts.runtime import Runtime, RuntimeFailure
 from sampan.kubelet.eviction.storage_limits import LocalStorage
 from sampan.kubelet.stats.node_stats import PodUsage

@@ -3,7 +3,7 @@
 import os
 
 from sampan.kubelet.contracts.runtime import RuntimeFailure
-from sampan.kubelet.eviction.local_storage import measure, taken_by
+from sampan.kubelet.stats.local_storage import measure, taken_by
 from sampan.kubelet.stats.node_stats import ContainerUsage, PodUsage
 from sampan.kubelet.stats.usage import Usage
 from sampan.testing import virtual_time

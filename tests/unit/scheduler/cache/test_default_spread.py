@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampan.scheduler.cache.default_spread import SYSTEM_DEFAULTS, Default, Defaults
 from sampan.scheduler.filters.pod_topology_spread import SKEWED, evenness
-from sampan.scheduler.model.default_spread import SYSTEM_DEFAULTS, Default, Defaults
 from sampan.scheduler.model.pod_and_node_info import pod_row
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.scores.pod_topology_spread import PREFERRED_SPREAD

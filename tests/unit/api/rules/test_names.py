@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.api.validation import names
+from sampan.api.rules import names
 
 RULES = [
     names.dns_label, names.dns_subdomain, names.dns_1035_label, names.wildcard_subdomain,

@@ -1,5 +1,5 @@
 from sampan.api.apply.managed_fields import in_order
-from sampan.api.rules.scale import object_entries, scale_entries, scale_of
+from sampan.api.apply.scale import object_entries, scale_entries, scale_of
 
 REPLICAS = {"f:spec": {"f:replicas": {}}}
 

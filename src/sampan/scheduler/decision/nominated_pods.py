@@ -12,13 +12,14 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 
 from sampan.scheduler.cache.columns import Columns
-from sampan.scheduler.cache.snapshot import BoolArray, IntArray, Snapshot
+from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.decision.decide import Refusal, Refused, filtered
+from sampan.scheduler.decision.nominated_room import MOST_PRIORITIES, PODS, Taken
 from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT, TOO_MANY_PODS
+from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.pod_info import Resident
 from sampan.scheduler.model.rule_scope import Depends
-from sampan.scheduler.preemption.nominated_room import MOST_PRIORITIES, PODS, Taken
 from sampan.scheduler.profile import Profile
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from sampan.scheduler.cache.snapshot import ABSENT, BoolArray, IntArray, Snapshot
+from sampan.scheduler.model.arrays import ABSENT, BoolArray, IntArray, NodeLabels
 from sampan.scheduler.model.node_terms import NAME_FIELD, Requirement, Term, holds
 
 
-def term_mask(term: Term, nodes: Snapshot) -> BoolArray:
+def term_mask(term: Term, nodes: NodeLabels) -> BoolArray:
     if not term.labels and not term.fields:
         return np.zeros(len(nodes), np.bool_)
     matching = np.ones(len(nodes), np.bool_)
@@ -22,14 +22,14 @@ def term_mask(term: Term, nodes: Snapshot) -> BoolArray:
     return matching
 
 
-def any_term(terms: Iterable[Term], nodes: Snapshot) -> BoolArray:
+def any_term(terms: Iterable[Term], nodes: NodeLabels) -> BoolArray:
     one_of: BoolArray = np.zeros(len(nodes), np.bool_)
     for term in terms:
         one_of |= term_mask(term, nodes)
     return one_of
 
 
-def label_mask(requirement: Requirement, nodes: Snapshot) -> BoolArray:
+def label_mask(requirement: Requirement, nodes: NodeLabels) -> BoolArray:
     column = nodes.label(requirement.key)
     match requirement.operator:
         case "In":
@@ -44,14 +44,14 @@ def label_mask(requirement: Requirement, nodes: Snapshot) -> BoolArray:
             return _by_text(column, requirement, nodes)
 
 
-def _is_one_of(column: IntArray, requirement: Requirement, nodes: Snapshot) -> BoolArray:
+def _is_one_of(column: IntArray, requirement: Requirement, nodes: NodeLabels) -> BoolArray:
     wanted = [nodes.label_value(value) for value in requirement.values]
     if len(wanted) == 1:
         return np.equal(column, wanted[0])
     return np.isin(column, wanted)
 
 
-def _by_text(column: IntArray, requirement: Requirement, nodes: Snapshot) -> BoolArray:
+def _by_text(column: IntArray, requirement: Requirement, nodes: NodeLabels) -> BoolArray:
     """Gt and Lt: each different value is compared once."""
     values, positions = np.unique(column, return_inverse=True)
     texts = [None if value == ABSENT else nodes.label_text(int(value)) for value in values]
@@ -59,7 +59,7 @@ def _by_text(column: IntArray, requirement: Requirement, nodes: Snapshot) -> Boo
     return held[positions]
 
 
-def _field_mask(requirement: Requirement, nodes: Snapshot) -> BoolArray:
+def _field_mask(requirement: Requirement, nodes: NodeLabels) -> BoolArray:
     if requirement.key != NAME_FIELD:
         return np.full(len(nodes), holds(requirement, None), np.bool_)
     if requirement.operator not in ("In", "NotIn"):

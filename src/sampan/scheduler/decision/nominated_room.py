@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from sampan.scheduler.cache.columns import Columns
-from sampan.scheduler.cache.snapshot import IntArray
+from sampan.scheduler.model.arrays import IntArray
 from sampan.scheduler.model.pod_info import Resident
 
 MOST_PRIORITIES = 16

@@ -18,8 +18,8 @@ from sampan.api.cel.language.syntax import (
     Select,
     Struct,
 )
-from sampan.api.cel.language.times import parse_duration, parse_timestamp
 from sampan.api.cel.libraries.regex import NotRegex, compiled
+from sampan.api.cel.libraries.times import parse_duration, parse_timestamp
 
 _CHECKS: dict[str, Callable[[str], object]] = {
     "matches": compiled,

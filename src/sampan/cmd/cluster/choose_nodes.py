@@ -1,0 +1,55 @@
+"""Which nodes an all-in-one cluster gets: a real one, simulated ones, or none.
+
+Job: settings and what this machine has → the nodes, or one sentence that says what is missing.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from sampan.cmd.cluster.data_dir import DataDir
+from sampan.cmd.cluster.nodes import NodeIdentity, Nodes, NoNodes, RealNode, nobody_at
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags.kubelet_config import FLAG as CONFIG_FLAG
+from sampan.cmd.flags.scenario import FLAG as SCENARIO_FLAG
+from sampan.cmd.flags.scenario import scenario_in
+from sampan.cmd.settings import UpSettings
+from sampan.core.clock import Clock
+
+
+def choose_nodes(
+    settings: UpSettings, data: DataDir, identity: NodeIdentity, progress: Progress, clock: Clock
+) -> Nodes:
+    if settings.node.config and settings.runtime in ("simulated", "none"):
+        raise CannotStart(f"{CONFIG_FLAG} is for a real node")
+    if settings.runtime == "simulated":
+        scenario_in(settings.node.scenario)  # a mistake in it is said at once
+        return SimulatedNodes(settings, identity, progress, clock)
+    if settings.node.scenario:
+        raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
+    if settings.runtime == "none":
+        return NoNodes()
+    if settings.cri_socket:
+        if not Path(settings.cri_socket).is_socket():
+            raise CannotStart(nobody_at(settings.cri_socket, "there is no such socket"))
+        return RealNode(settings, data, identity, progress, clock)
+    missing = missing_parts()
+    if not missing:
+        return RealNode(settings, data, identity, progress, clock)
+    if settings.runtime == "cri":
+        raise CannotStart(f"a real node needs {', '.join(missing)}")
+    progress.warn(f"no real node: it needs {', '.join(missing)}")
+    progress.warn("going on with simulated nodes: pods are accepted and reported, none really runs")
+    return SimulatedNodes(settings, identity, progress, clock)
+
+
+def missing_parts() -> list[str]:
+    if sys.platform != "linux":
+        return ["Linux"]
+    from sampan.kubelet.containerd.config import what_is_missing
+    from sampan.network import cni
+
+    missing = what_is_missing(os.environ, cni.plugin_directory())
+    return missing if os.geteuid() == 0 else ["root", *missing]

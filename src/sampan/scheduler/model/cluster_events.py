@@ -1,0 +1,68 @@
+"""Cluster events: what changed in the cluster that may let a refused pod be scheduled."""
+
+from sampan.core.fast_dataclass import dataclass
+from sampan.scheduler.model.pod_and_node_info import NodeRow
+from sampan.scheduler.model.pod_info import Resident
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAdded:
+    node: NodeRow
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChanged:
+    old: NodeRow
+    new: NodeRow
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodGone:
+    """A pod on a node ended, was deleted, or is about to be replaced by a changed one."""
+
+    pod: Resident
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodPlaced:
+    """A pod on a node is new, or changed."""
+
+    pod: Resident
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceChanged:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class StorageChanged:
+    """A claim, a volume, a class or a node's limits."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesChanged:
+    """A claim to devices, a class of them or a slice."""
+
+    name: str
+
+
+Event = (
+    NodeAdded
+    | NodeChanged
+    | NodeGone
+    | PodGone
+    | PodPlaced
+    | NamespaceChanged
+    | StorageChanged
+    | DevicesChanged
+)
