@@ -51,6 +51,14 @@ LAYERS = {
         "field_names language libraries literals catalog program schema_objects admission "
         "policies evaluation devices json_form type_checking"
     ),
+    "apiserver": (
+        "authn.user http.request outside audit authn.settings admission.settings authz.settings "
+        "authn settings authn.options flow storage watch registry authz admission write printers "
+        "openapi http chain subresources proxy inprocess_edge http_edge server"
+    ),
+    "apiserver/admission": (
+        "settings chain parts matching builtin pod_security quota webhooks policies loaders plugins"
+    ),
     "kubelet": (
         "contracts cgroups eviction.eviction_rules eviction.storage_limits node.shutdown_steps "
         "images simulated.script simulated.scenario settings node.machine configuration stats "
@@ -139,6 +147,31 @@ def imports_of(path: Path) -> set[str]:
 
 
 GRAPH = {name: imports_of(path) for name, path in MODULES.items()}
+
+
+def cycle_from(start: str, done: set[str]) -> list[str]:
+    """Depth first; the first way that comes back to where it has been."""
+    path, iterators = [start], [iter(sorted(GRAPH[start]))]
+    while iterators:
+        for name in iterators[-1]:
+            if name in path:
+                return [*path[path.index(name) :], name]
+            if name not in done:
+                path.append(name)
+                iterators.append(iter(sorted(GRAPH[name])))
+                break
+        else:
+            iterators.pop()
+            done.add(path.pop())
+    return []
+
+
+def test_there_is_no_import_cycle():
+    done: set[str] = set()
+    for name in sorted(GRAPH):
+        if name not in done:
+            found = cycle_from(name, done)
+            assert not found, " → ".join(found)
 
 
 def layer_of(module: str, layers: list[str]) -> str:
