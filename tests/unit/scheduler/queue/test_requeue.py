@@ -18,7 +18,7 @@ from sampan.scheduler.model.cluster_events import (
 )
 from sampan.scheduler.model.pod_and_node_info import node_row, pod_row
 from sampan.scheduler.model.pod_info import Resident, resident_of
-from sampan.scheduler.model.requests import HostPort, Usage
+from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.queue.requeue import may_help
 from sampan.testing.generators.random_clusters import (
