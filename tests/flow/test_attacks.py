@@ -244,6 +244,39 @@ def test_a_body_within_the_limit_but_nested_without_end_is_refused():
     run(test)
 
 
+@pytest.mark.parametrize("media", ["application/yaml", "application/json", "text/css", "x/y"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_a_body_is_not_read_for_somebody_without_rights(method, media):
+    """Whatever is wrong with it: the refusal comes first, and costs nothing."""
+
+    async def test(api):
+        path = PODS if method == "POST" else f"{PODS}/web"
+        body = b"a0: &a0 [x]\n" + b"b: {<<: [*a0, *a0" * 100_000
+        got = await api.send(
+            method, path, body, user="eve", group="nobodies", headers={"content-type": media}
+        )
+        assert got.status == 403
+
+    run(test)
+
+
+def test_a_long_body_is_read_beside_the_loop():
+    """The loop's other work goes on, and comes to its end first."""
+
+    async def main():
+        async with api_server(published_schema()) as api:
+            body = b"kind: Pod\nmetadata: {name: a}\nspec: [" + b"a," * 20_000 + b"a]"
+            sent = asyncio.ensure_future(  # noqa: TID251
+                api.send("POST", PODS, body, headers={"content-type": "application/yaml"})
+            )
+            await asyncio.sleep(0)
+            assert (await api.get(PODS)).status == 200
+            assert not sent.done()
+            assert (await sent).status == 400
+
+    asyncio.run(main())
+
+
 def test_credentials_do_not_leave_the_server():
     """What was meant for us alone is gone before a request is passed on to a node or a pod."""
     from sampan.apiserver.proxy.node_proxy import public

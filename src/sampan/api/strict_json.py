@@ -15,8 +15,12 @@ import yaml
 from sampan.api.decode import Path, path_text
 from sampan.core.fast_dataclass import dataclass
 
+_TAG = "tag:yaml.org,2002:"
+_MERGE = f"{_TAG}merge"
 _DEEPEST_DOCUMENT = 200  # levels
 _LARGEST_DOCUMENT = 1_000_000  # values; a body of 3 MiB without aliases stays well below
+_MOST_MERGED = 100_000  # fields that merge keys bring, all together
+_EXCESSIVE = "yaml: document contains excessive aliasing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +64,12 @@ def parse_yaml(body: bytes | str) -> Parsed:
         value = loader.get_single_data()
     except yaml.YAMLError as error:
         raise ValueError(f"error converting YAML to JSON: {_one_line(error)}") from error
+    except RecursionError as error:  # aliases of aliases of aliases
+        raise ValueError(f"error converting YAML to JSON: {_EXCESSIVE}") from error
     finally:
         loader.dispose()
     if _size(value, {}) > _LARGEST_DOCUMENT:
-        raise ValueError(
-            "error converting YAML to JSON: yaml: document contains excessive aliasing"
-        )
+        raise ValueError(f"error converting YAML to JSON: {_EXCESSIVE}")
     if not loader.repeated:
         return Parsed(value, [])
     lines = "".join(f"\n  {line}" for line in loader.repeated)
@@ -148,17 +152,48 @@ class _Loader(yaml.CSafeLoader):
     def __init__(self, stream: bytes | str) -> None:
         super().__init__(stream)
         self.repeated: list[str] = []  # 'line 3: key "name" already set in map'
+        self._merged = 0
+        self._brought: dict[yaml.MappingNode, int] = {}  # how many of its pairs merging brought
 
     def string_mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
-        self.flatten_mapping(node)  # merge keys: <<
+        self.flatten_mapping(node)
+        own = self._brought.get(node, 0)
         out: dict[str, Any] = {}
-        for key_node, value_node in node.value:
+        written: set[str] = set()
+        for index, (key_node, value_node) in enumerate(node.value):
             key = _key_text(self.construct_object(key_node, deep=True))
-            if key in out:
-                line = key_node.start_mark.line + 1
-                self.repeated.append(f'line {line}: key "{key}" already set in map')
+            if index >= own:
+                if key in written:
+                    line = key_node.start_mark.line + 1
+                    self.repeated.append(f'line {line}: key "{key}" already set in map')
+                written.add(key)
             out[key] = self.construct_object(value_node, deep=True)
         return out
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Merge keys (<<) give way to what they bring. It is counted: each may bring what others
+        have brought, so that a few hundred bytes would fill any memory."""
+        own = [pair for pair in node.value if pair[0].tag != _MERGE]
+        if len(own) == len(node.value):
+            return
+        sources = [value for key, value in node.value if key.tag == _MERGE]
+        node.value = own  # at once: who merges itself finds nothing more to merge
+        merged: dict[yaml.Node, yaml.Node] = {}
+        for source in sources:
+            many = isinstance(source, yaml.SequenceNode)
+            # Earlier ones have the last word.
+            for part in reversed(source.value) if many else (source,):
+                if not isinstance(part, yaml.MappingNode):
+                    raise yaml.YAMLError("map merge requires map or sequence of maps as the value")
+                self.flatten_mapping(part)
+                self._merged += len(part.value)
+                if self._merged > _MOST_MERGED:
+                    raise yaml.YAMLError(_EXCESSIVE.removeprefix("yaml: "))
+                for key, value in part.value:
+                    merged.pop(key, None)
+                    merged[key] = value
+        self._brought[node] = len(merged)
+        node.value = [*merged.items(), *own]
 
 
 def _key_text(key: Any) -> str:
@@ -171,7 +206,6 @@ def _key_text(key: Any) -> str:
     return str(key)
 
 
-_TAG = "tag:yaml.org,2002:"
 _NOT_RESOLVED = frozenset({f"{_TAG}int", f"{_TAG}float", f"{_TAG}timestamp"})
 _INTEGER = re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)$")
 _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$")

@@ -43,6 +43,7 @@ from sampan.apiserver.proxy import connect_options
 from sampan.apiserver.proxy.node_proxy import NodeProxy
 from sampan.core.clock import Clock
 from sampan.core.http import Reply, Request, Response
+from sampan.core.side_thread import SideThread
 
 _DEPRECATED = {
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
@@ -88,6 +89,11 @@ class HttpEdge:
         self._measure = measure
         self._in_flight = in_flight
         self._clock = clock
+        self._side, self._yaml_side = SideThread("bodies"), SideThread("yaml")
+
+    def close(self) -> None:
+        self._side.close()
+        self._yaml_side.close()
 
     async def reply(self, request: Request) -> Reply:
         started = self._clock.monotonic()
@@ -187,7 +193,10 @@ class HttpEdge:
         if call.verb == "watch":
             watching = await self._chain.watch(user, call)
             return replies.watch_reply(watching, call.resource, form, self._clock)
-        answer = await self._chain.perform(user, call)
+        await authorize(self._chain.parts.authorization, user, call)
+        if call.verb not in _NO_BODY:
+            call = await self._with_body(request, call)
+        answer = await self._chain.perform_authorized(user, call)
         if not call.resource.group and call.resource.plural in _DEPRECATED:
             answer.warnings = [*answer.warnings, _DEPRECATED[call.resource.plural]]
         if isinstance(answer, Answer):
@@ -223,24 +232,43 @@ class HttpEdge:
         return self._nodes
 
     def _call(self, request: Request, info: RequestInfo) -> Call:
+        """What the head of the request says: enough to say who may."""
         assert info.resource is not None
-        verb = info.verb
-        options = options_of(request.query, verb)
-        body: object = None
-        problems: tuple[str, ...] = ()
+        return Call(
+            info.verb, info.resource, info.namespace, info.name, info.subresource, None,
+            options_of(request.query, info.verb), (), request.headers.get("user-agent", ""),
+        )  # fmt: skip
+
+    async def _with_body(self, request: Request, call: Call) -> Call:
+        """Reading a body costs more than refusing it: it comes after authorization, and beside the
+        loop where it is a large one."""
         if request.body_too_large:
             raise RequestEntityTooLarge(f"Request entity too large: limit is {bodies.LIMIT}")
-        if verb == "patch":
+
+        def read() -> Call:
+            return self._read_body(request, call)
+
+        if bodies.is_long_yaml(request):
+            return await self._yaml_side.run(read)
+        if len(request.body) > bodies.AT_ONCE_BYTES:
+            return await self._side.run(read)
+        return read()
+
+    def _read_body(self, request: Request, call: Call) -> Call:
+        options = call.options
+        body: object = None
+        problems: tuple[str, ...] = ()
+        if call.verb == "patch":
             kind = patch_type(request.headers.get("content-type", ""))
             options = _patching(options, kind)
             body, problems = bodies.patch_body_of(request, kind, options.field_validation)
-        elif verb in ("delete", "deletecollection"):
+        elif call.verb in ("delete", "deletecollection"):
             options = bodies.delete_options(request, options, self._protobuf)
-        elif verb not in _NO_BODY:
+        else:
             body, problems = bodies.body_of(request, options.field_validation, self._protobuf)
         return Call(
-            verb, info.resource, info.namespace, info.name, info.subresource, body, options,
-            problems, request.headers.get("user-agent", ""),
+            call.verb, call.resource, call.namespace, call.name, call.subresource, body, options,
+            problems, call.agent,
         )  # fmt: skip
 
 

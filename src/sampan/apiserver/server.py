@@ -241,6 +241,7 @@ class ApiServer:
         if self._to_nodes is not None:
             await self._to_nodes.close()
         await self._to_backends.close()
+        self._edge.close()
         for caller in self._callers:
             await caller.close()
         for close in self._plugins.at_stop:

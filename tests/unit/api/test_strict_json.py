@@ -81,6 +81,32 @@ def test_yaml_that_explodes_through_aliases_is_refused():
         parse_yaml("\n".join(lines))
 
 
+def test_yaml_that_explodes_through_merge_keys_is_refused():
+    """463 bytes once ended the process: each level brings the one before eight times over."""
+    lines = ["a0: &a0 {k: v}"]
+    lines += [
+        f"a{n}: &a{n} {{k{n}: v, <<: [{', '.join([f'*a{n - 1}'] * 8)}]}}" for n in range(1, 12)
+    ]
+    merged = parse_yaml("\n".join(lines)).value["a11"]
+    assert merged == {"k": "v", **{f"k{n}": "v" for n in range(1, 12)}}
+    wide = ["w0: &w0 {" + ", ".join(f"k{n}: v" for n in range(400)) + "}"]
+    wide += [f"w{n}: &w{n} {{<<: [{', '.join([f'*w{n - 1}'] * 8)}]}}" for n in range(1, 40)]
+    with pytest.raises(ValueError, match="excessive aliasing"):
+        parse_yaml("\n".join(wide))
+    chain = ["a0: &a0 {x: 1}", *(f"a{n}: &a{n} {{<<: *a{n - 1}}}" for n in range(1, 3000))]
+    with pytest.raises(ValueError, match="excessive aliasing"):
+        parse_yaml("\n".join([*chain, "<<: *a2999"]))
+
+
+def test_a_merge_gives_way_to_what_is_written_and_earlier_ones_to_later_ones():
+    assert parse_yaml("b: &b {x: 1, z: 2}\nc: {<<: *b, x: 3}").value["c"] == {"x": 3, "z": 2}
+    assert parse_yaml("b: &b {x: 1}\nc: {x: 3, <<: *b}").duplicates == []
+    assert parse_yaml("c: {<<: [{x: 5}, {x: 6, z: 1}]}").value == {"c": {"x": 5, "z": 1}}
+    assert parse_yaml("&a {<<: *a, b: c}").value == {"b": "c"}
+    with pytest.raises(ValueError, match="map merge requires map"):
+        parse_yaml("c: {<<: [1]}")
+
+
 @pytest.mark.parametrize(
     "deep",
     [
