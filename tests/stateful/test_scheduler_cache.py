@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sampan.api.rules.host_ports import HostPort
+from sampan.api.rules.node_selectors import Requirement
+from sampan.api.rules.tolerations import Taint
 from sampan.scheduler.cache.cache_state import CacheState
-from sampan.scheduler.model.node_terms import Requirement
 from sampan.scheduler.model.pod_and_node_info import NodeRow
 from sampan.scheduler.model.pod_info import Resident
 from sampan.scheduler.model.pod_terms import Carried, Kind, PodSelector, PodTerm
 from sampan.scheduler.model.requests import Usage
-from sampan.scheduler.model.tolerations import Taint
 
 NODES = st.sampled_from(["n0", "n1", "n2"])
 PODS = st.sampled_from(["a", "b", "c", "d"])

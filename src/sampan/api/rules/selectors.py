@@ -1,6 +1,6 @@
 """Selectors: which objects a text or a LabelSelector means.
 
-Job: parse label, field and node selectors, and compile them into questions about labels. Pure.
+Job: parse label and field selectors, and compile them into questions about labels. Pure.
 Invariant: a selector printed and parsed again asks the same question.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import Literal
 
 from sampan.api.errors import shown
-from sampan.api.objects import Obj, labels_of, name_of
+from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.core.fast_dataclass import dataclass
 
@@ -18,9 +18,8 @@ Labels = Mapping[str, str]
 Question = Callable[[Labels], bool]
 
 _OBJECT_OPERATORS: dict[str, Operator] = {
-    "In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!", "Gt": "gt", "Lt": "lt",
+    "In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!",
 }  # fmt: skip
-_LABEL_SELECTOR_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _SIGNS: dict[str, Operator] = {
     "=": "=", "==": "==", "!=": "!=", ">": "gt", "<": "lt", "in": "in", "notin": "notin",
 }  # fmt: skip
@@ -82,12 +81,18 @@ def from_object(selector: Obj | None) -> LabelSelector:
         return NOTHING
     requirements = from_labels(selector.get("matchLabels") or {})
     for expression in selector.get("matchExpressions") or ():
-        if expression.get("operator") not in _LABEL_SELECTOR_OPERATORS:
-            raise SelectorError(
-                f"{shown(expression.get('operator') or '')} is not a valid label selector operator"
-            )
         requirements.append(_expression(expression))
     return LabelSelector(tuple(requirements))
+
+
+def _expression(expression: Obj) -> Requirement:
+    operator = _OBJECT_OPERATORS.get(expression.get("operator") or "")
+    if operator is None:
+        raise SelectorError(
+            f"{shown(expression.get('operator') or '')} is not a valid label selector operator"
+        )
+    values = tuple(expression.get("values") or ())
+    return _checked(Requirement(expression.get("key") or "", operator, values))
 
 
 def from_labels(labels: Labels) -> list[Requirement]:
@@ -98,56 +103,6 @@ def from_labels(labels: Labels) -> list[Requirement]:
 def match_labels(labels: Labels | None) -> LabelSelector:
     """The bare map of labels that Services and ReplicationControllers select by."""
     return LabelSelector(tuple(from_labels(labels or {})))
-
-
-@dataclass(frozen=True, slots=True)
-class NodeTerm:
-    """matchExpressions and matchFields of one term, all of which must hold."""
-
-    labels: LabelSelector
-    names: LabelSelector  # over {"metadata.name": …}, the only field that there is
-
-    def matches(self, node: Obj) -> bool:
-        return self.labels.matches(labels_of(node)) and self.names.matches(
-            {"metadata.name": name_of(node)}
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class NodeSelector:
-    """Any term will do; no term at all matches no node."""
-
-    terms: tuple[NodeTerm, ...]
-
-    def matches(self, node: Obj) -> bool:
-        return any(term.matches(node) for term in self.terms)
-
-
-def node_selector(selector: Obj) -> NodeSelector:
-    """A v1.NodeSelector. A term without any requirement matches nothing and is left out."""
-    terms = selector.get("nodeSelectorTerms") or ()
-    return NodeSelector(tuple(node_term(term) for term in terms if not _is_empty(term)))
-
-
-def node_term(term: Obj) -> NodeTerm:
-    """A v1.NodeSelectorTerm, as a term of a selector or as a preference."""
-    expressions = [_expression(one) for one in term.get("matchExpressions") or ()]
-    fields = [_expression(one) for one in term.get("matchFields") or ()]
-    return NodeTerm(LabelSelector(tuple(expressions)), LabelSelector(tuple(fields)))
-
-
-def _is_empty(term: Obj) -> bool:
-    return not term.get("matchExpressions") and not term.get("matchFields")
-
-
-def _expression(expression: Obj) -> Requirement:
-    operator = _OBJECT_OPERATORS.get(expression.get("operator") or "")
-    if operator is None:
-        raise SelectorError(
-            f"{shown(expression.get('operator') or '')} is not a valid node selector operator"
-        )
-    values = tuple(expression.get("values") or ())
-    return _checked(Requirement(expression.get("key") or "", operator, values))
 
 
 @dataclass(frozen=True, slots=True)

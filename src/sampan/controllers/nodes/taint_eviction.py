@@ -22,7 +22,8 @@ from sampan.api.objects import (
 )
 from sampan.api.resources import NODES, PODS
 from sampan.api.rules.conditions import is_true
-from sampan.api.rules.nodes import taints_of, tolerates
+from sampan.api.rules.nodes import taints_of
+from sampan.api.rules.tolerations import taint_of, toleration_of
 from sampan.client.events import reference
 from sampan.client.indexer import by_node_name
 from sampan.controllers.actions import NOTHING, Action, Patch, Plan, Record, deletion
@@ -62,7 +63,7 @@ def stay_until(pod: Obj, node: Obj, now: float) -> float:
     for taint in taints_of(node):
         if taint.get("effect") != "NoExecute":
             continue
-        covering = [one for one in tolerations if tolerates(one, taint)]
+        covering = [one for one in tolerations if toleration_of(one).tolerates(taint_of(taint))]
         if not covering:
             return now
         limits = [s for one in covering if (s := one.get("tolerationSeconds")) is not None]

@@ -21,7 +21,8 @@ from sampan.api.objects import (
 )
 from sampan.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from sampan.api.rules import pods as pod_facts
-from sampan.api.rules.nodes import fits_selector_and_affinity, taints_of, untolerated_taint
+from sampan.api.rules.node_selectors import may_run_on
+from sampan.api.rules.tolerations import NO_EXECUTE, keeps_away, taints_of, tolerations_of
 from sampan.client.events import reference as reference_to
 from sampan.client.indexer import by_controller_uid, by_namespace
 from sampan.controllers.actions import (
@@ -172,12 +173,11 @@ def _layout(situation: Situation, word: str, now: float) -> _Layout:
 def _may_run(probe: Obj, node: Obj) -> tuple[bool, bool]:
     """Whether a new pod may go there, and whether one that is there may stay."""
     wanted = (probe["spec"].get("nodeName") or name_of(node)) == name_of(node)
-    if not wanted or not fits_selector_and_affinity(probe, node):
+    if not wanted or not may_run_on(probe, name_of(node), labels_of(node)):
         return False, False
-    tolerations = probe["spec"].get("tolerations") or []
-    taints = taints_of(node)
-    stays = untolerated_taint(taints, tolerations, ("NoExecute",)) is None
-    return untolerated_taint(taints, tolerations) is None, stays
+    tolerations, taints = tolerations_of(probe), taints_of(node)
+    stays = not keeps_away(tolerations, taints, (NO_EXECUTE,))
+    return not keeps_away(tolerations, taints), stays
 
 
 def _managed(layout: _Layout) -> tuple[list[str], list[Obj]]:
@@ -392,8 +392,7 @@ def _sets_for_node(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable
 
 
 def _place_facts(node: Obj) -> tuple[object, ...]:
-    taints = [(one.get("key"), one.get("value"), one.get("effect")) for one in taints_of(node)]
-    return labels_of(node), taints, (node.get("spec") or {}).get("unschedulable")
+    return labels_of(node), taints_of(node), (node.get("spec") or {}).get("unschedulable")
 
 
 def _set_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:

@@ -16,6 +16,7 @@ from sampan.api.quantity import Format, from_value, value_of
 from sampan.api.rules import pod_resources
 from sampan.api.rules import pods as pod_rules
 from sampan.api.rules.qos import qos_class
+from sampan.api.rules.tolerations import NO_SCHEDULE, Taint, is_tolerated, tolerations_of
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.spec import containers, init_containers, spec_of
 
@@ -39,7 +40,7 @@ RESOURCES = {
 }
 # The resources of which a container can have a request, and be told that it used more.
 REQUESTED = ("memory", "ephemeral-storage")
-_MEMORY_TAINT = "node.kubernetes.io/memory-pressure"
+_MEMORY_TAINT = Taint("node.kubernetes.io/memory-pressure", "", NO_SCHEDULE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,16 +196,7 @@ def why_not_taken(pod: Obj, conditions: frozenset[str]) -> str:
     if not conditions or pod_rules.is_critical(pod):
         return ""
     if conditions == {"MemoryPressure"} and (
-        qos_class(pod) != "BestEffort" or _tolerates_memory_pressure(pod)
+        qos_class(pod) != "BestEffort" or is_tolerated(tolerations_of(pod), _MEMORY_TAINT)
     ):
         return ""
     return f"The node had condition: [{' '.join(sorted(conditions))}]. "
-
-
-def _tolerates_memory_pressure(pod: Obj) -> bool:
-    return any(
-        one.get("key") in (None, "", _MEMORY_TAINT)
-        and one.get("effect") in (None, "", "NoSchedule")
-        and (one.get("operator") == "Exists" or (one.get("key") and not one.get("value")))
-        for one in spec_of(pod).get("tolerations") or ()
-    )

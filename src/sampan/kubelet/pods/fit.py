@@ -10,15 +10,16 @@ from sampan.api.objects import Obj, labels_of, name_of
 from sampan.api.quantity import ZERO, Quantity, value_of
 from sampan.api.rules import pod_resources
 from sampan.api.rules.host_ports import host_ports
+from sampan.api.rules.node_selectors import may_run_on
 from sampan.api.rules.nodes import is_extended_resource
 from sampan.api.rules.pods import is_static
+from sampan.api.rules.tolerations import NO_EXECUTE, Taint, keeps_away, taints_of, tolerations_of
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.spec import spec_of
 from sampan.kubelet.eviction.eviction_rules import why_not_taken
 from sampan.kubelet.status.pod_status import Verdict
 
 NODE_OS = "linux"
-_MATCH_FIELDS = "metadata.name"
 _OUT_OF = "OutOf"
 RequestsOf = Callable[[Obj], Mapping[str, Quantity]]
 
@@ -29,7 +30,7 @@ class NodeRoom:
 
     name: str
     labels: Mapping[str, str]
-    taints: tuple[Mapping[str, str], ...]
+    taints: frozenset[Taint]
     allocatable: Mapping[str, str]
     pressures: frozenset[str] = frozenset()  # conditions, as MemoryPressure
     prepares_devices: bool = False  # claims of resource.k8s.io; a simulated node pretends to
@@ -137,49 +138,9 @@ def _devices(pod: Obj, node: NodeRoom) -> Verdict | None:
 
 
 def _selector(pod: Obj, node: NodeRoom) -> Verdict | None:
-    spec = spec_of(pod)
-    selector: Mapping[str, str] = spec.get("nodeSelector") or {}
-    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    )
-    matches = all(node.labels.get(key) == value for key, value in selector.items())
-    if matches and affinity is not None:
-        terms = affinity.get("nodeSelectorTerms") or ()
-        matches = any(_matches_term(term, node) for term in terms)
-    if matches:
+    if may_run_on(pod, node.name, node.labels):
         return None
     return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
-
-
-def _matches_term(term: Obj, node: NodeRoom) -> bool:
-    expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
-    if not expressions and not fields:
-        return False
-    about = {_MATCH_FIELDS: node.name}
-    return all(_holds(one, node.labels) for one in expressions) and all(
-        _holds(one, about) for one in fields
-    )
-
-
-def _holds(requirement: Obj, labels: Mapping[str, str]) -> bool:
-    value, values = labels.get(requirement["key"]), requirement.get("values") or []
-    match requirement.get("operator"):
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt" as operator if value is not None and values:
-            try:
-                difference = int(value) - int(values[0])
-            except ValueError:
-                return False
-            return difference > 0 if operator == "Gt" else difference < 0
-        case _:
-            return False
 
 
 def _ports(pod: Obj, others: list[Obj]) -> Verdict | None:
@@ -196,25 +157,10 @@ def _ports(pod: Obj, others: list[Obj]) -> Verdict | None:
 def _taints(pod: Obj, node: NodeRoom) -> Verdict | None:
     if is_static(pod):
         return None  # as upstream: what the node's owner put here runs
-    tolerations = spec_of(pod).get("tolerations") or []
-    for taint in node.taints:
-        if taint.get("effect") != "NoExecute":
-            continue  # the others only keep the scheduler away
-        if not any(_tolerates(toleration, taint) for toleration in tolerations):
-            return _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
+    # The other effects only keep the scheduler away.
+    if keeps_away(tolerations_of(pod), node.taints, (NO_EXECUTE,)):
+        return _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
     return None
-
-
-def _tolerates(toleration: Obj, taint: Mapping[str, str]) -> bool:
-    if toleration.get("effect") not in (None, "", taint.get("effect")):
-        return False
-    if toleration.get("key") not in (None, "", taint.get("key")):
-        return False
-    if toleration.get("operator") == "Exists":
-        return True
-    return (toleration.get("value") or "") == (taint.get("value") or "") and bool(
-        toleration.get("key")
-    )
 
 
 def room_of(
@@ -224,7 +170,7 @@ def room_of(
     return NodeRoom(
         name_of(node),
         labels_of(node),
-        tuple((node.get("spec") or {}).get("taints") or ()),
+        taints_of(node),
         (node.get("status") or {}).get("allocatable") or {},
         pressures,
         prepares_devices,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
+from sampan.api.rules.tolerations import Taint
 from sampan.scheduler.cache.pod_columns import PodColumns
 from sampan.scheduler.cache.pod_table import PodTable
 from sampan.scheduler.cache.snapshot import Snapshot
@@ -17,7 +18,6 @@ from sampan.scheduler.devices.device_allocation import DeviceAllocation
 from sampan.scheduler.model.arrays import ABSENT, BoolArray, IntArray
 from sampan.scheduler.model.pod_and_node_info import NodeRow
 from sampan.scheduler.model.pod_info import Resident
-from sampan.scheduler.model.tolerations import Taint
 from sampan.scheduler.model.volumes import Volumes
 from sampan.scheduler.model.workloads import Workloads
 

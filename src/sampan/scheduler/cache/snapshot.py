@@ -7,13 +7,13 @@ Invariant: a snapshot is read before its columns change again: a decision does n
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from sampan.api.rules.tolerations import Taint
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.devices.device_allocation import DeviceAllocation
 from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.disks import Disk
 from sampan.scheduler.model.pod_and_node_info import NodeRow
 from sampan.scheduler.model.pod_terms import Carried, Kind
-from sampan.scheduler.model.tolerations import Taint
 from sampan.scheduler.model.volumes import Volumes
 from sampan.scheduler.model.workloads import Workloads
 

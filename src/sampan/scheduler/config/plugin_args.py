@@ -9,12 +9,12 @@ from dataclasses import replace
 from itertools import pairwise
 
 from sampan.api.objects import Obj
+from sampan.api.rules.node_selectors import Term, term_of
 from sampan.scheduler.cache.default_spread import SYSTEM_DEFAULTS, Default, Defaults
 from sampan.scheduler.config.reading import Reader, name_in
 from sampan.scheduler.filters.node_affinity import with_added
 from sampan.scheduler.filters.pod_topology_spread import evenness
 from sampan.scheduler.filters.rule import Filter
-from sampan.scheduler.model.node_terms import Term, term_of
 from sampan.scheduler.profile import ALL_FILTERS, DEFAULT_PROFILE, Profile
 from sampan.scheduler.scores.balanced_allocation import balancing
 from sampan.scheduler.scores.inter_pod_affinity import nearness

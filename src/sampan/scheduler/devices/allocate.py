@@ -7,10 +7,10 @@ Invariant: no device is given twice, but for administrative access; every select
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
+from sampan.api.rules.tolerations import is_tolerated
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.devices.device_pools import Pool
 from sampan.scheduler.devices.devices import Device, DeviceClaim, DeviceClass, DeviceId, Request
-from sampan.scheduler.model.tolerations import tolerated
 
 MOST_RESULTS = 32  # devices of one claim, as the API allows
 MOST_STEPS = 20_000  # of the search on one node; upstream gives up after some time
@@ -172,7 +172,7 @@ class _Attempt:
         # As upstream: who only administers shares with other claims, not within its own.
         if others and (not request.admin or at in others):
             return False
-        if not all(tolerated(request.tolerations, taint) for taint in device.taints):
+        if not all(is_tolerated(request.tolerations, taint) for taint in device.taints):
             return False
         for constraint in claim.constraints:
             if constraint.concerns(request.name):

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sampan.api.objects import Obj
+from sampan.api.rules.node_selectors import Requirement
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.devices.allocate import CannotAllocate, Matches, Picked, Search
 from sampan.scheduler.devices.device_pools import Pools, reached_from
 from sampan.scheduler.devices.devices import DeviceClaim, Devices
 from sampan.scheduler.model.arrays import BoolArray, NodeLabels
 from sampan.scheduler.model.device_needs import DeviceNeeds
-from sampan.scheduler.model.node_terms import Requirement
 
 if TYPE_CHECKING:
     from sampan.scheduler.devices.device_selectors import Selectors

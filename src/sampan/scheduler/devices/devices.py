@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from sampan.api.objects import Obj, controller_of, is_deleted, key_of, name_of, uid_of
+from sampan.api.rules.node_selectors import Term, term_of
+from sampan.api.rules.tolerations import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from sampan.core.fast_dataclass import dataclass
-from sampan.scheduler.model.node_terms import Term, term_of
-from sampan.scheduler.model.tolerations import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 
 MOST_ALTERNATIVES = 8  # of one request, as the API allows
 DeviceId = tuple[str, str, str]  # driver, pool, name

@@ -5,12 +5,12 @@ Nodes share few different sets of taints: each set is judged once, then looked u
 
 import numpy as np
 
+from sampan.api.rules.tolerations import keeps_away
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
 from sampan.scheduler.model.arrays import BoolArray
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
-from sampan.scheduler.model.tolerations import keeps_away
 
 
 def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:

@@ -1,14 +1,14 @@
 """Node selector terms over all nodes at once. Pure.
 
-Job: a term → True where a node matches it. (node_terms.py says the same for one node.)
+Job: a term → True where a node matches it. (node_selectors.py says the same for one node.)
 """
 
 from collections.abc import Iterable
 
 import numpy as np
 
+from sampan.api.rules.node_selectors import NAME_FIELD, Requirement, Term, holds
 from sampan.scheduler.model.arrays import ABSENT, BoolArray, IntArray, NodeLabels
-from sampan.scheduler.model.node_terms import NAME_FIELD, Requirement, Term, holds
 
 
 def term_mask(term: Term, nodes: NodeLabels) -> BoolArray:

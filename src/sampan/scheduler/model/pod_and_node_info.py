@@ -8,14 +8,20 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from sampan.api.objects import Obj, key_of, labels_of, name_of, namespace_of, uid_of
+from sampan.api.rules.node_selectors import (
+    Requirement,
+    Term,
+    label_requirements,
+    required_terms,
+    term_of,
+)
+from sampan.api.rules.tolerations import Taint, Toleration, taints_of, tolerations_of
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.model.declared_features import features_of
 from sampan.scheduler.model.device_needs import NO_DEVICES, DeviceNeeds, needs_of
 from sampan.scheduler.model.disks import Disk, disks_of
-from sampan.scheduler.model.node_terms import Requirement, Term, selected, term_of
 from sampan.scheduler.model.pod_terms import PodDemands, demands_of
 from sampan.scheduler.model.requests import MOST, PODS, Usage, amounts, usage_of
-from sampan.scheduler.model.tolerations import Taint, Toleration, taints_of, tolerations_of
 from sampan.scheduler.model.volumes import claims_of
 from sampan.scheduler.model.workloads import NO_OWNER, Owner, owner_of
 
@@ -137,16 +143,13 @@ def image_name(name: str) -> str:
 def _shape(pod: Obj) -> PodShape:
     spec = pod.get("spec") or {}
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     return PodShape(
         usage=usage_of(pod),
         node_name=spec.get("nodeName") or "",
-        selector=selected(spec.get("nodeSelector") or {}),
-        required=None
-        if required is None
-        else tuple(term_of(term) for term in required.get("nodeSelectorTerms") or ()),
+        selector=label_requirements(spec.get("nodeSelector") or {}),
+        required=required_terms(pod),
         preferred=tuple(
             (int(one["weight"]), term_of(one.get("preference") or {}))
             for one in preferred

@@ -7,8 +7,8 @@ Invariant: no selector (null) matches nothing; an empty one matches everything.
 from collections.abc import Mapping
 
 from sampan.api.objects import Obj, labels_of, namespace_of
+from sampan.api.rules.node_selectors import Requirement, holds
 from sampan.core.fast_dataclass import dataclass
-from sampan.scheduler.model.node_terms import Requirement, holds
 
 Selector = tuple[Requirement, ...] | None
 Labels = Mapping[str, str]

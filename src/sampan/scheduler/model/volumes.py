@@ -17,6 +17,7 @@ from sampan.api.objects import (
     namespace_of,
     uid_of,
 )
+from sampan.api.rules.node_selectors import Requirement, Term, term_of
 from sampan.api.rules.storage import (
     NO_PROVISIONER,
     SELECTED_NODE,
@@ -24,7 +25,6 @@ from sampan.api.rules.storage import (
     waits_for_consumer,
 )
 from sampan.core.fast_dataclass import dataclass
-from sampan.scheduler.model.node_terms import Requirement, Term, term_of
 from sampan.scheduler.model.pod_terms import Selector, selector_of, selects
 from sampan.scheduler.model.requests import amounts
 

@@ -6,7 +6,7 @@ Owner: the scheduler's loop; rules read it.
 """
 
 from sampan.api.objects import Obj, controller_of
-from sampan.scheduler.model.node_terms import selected
+from sampan.api.rules.node_selectors import label_requirements
 from sampan.scheduler.model.pod_terms import Selector, selector_of
 
 # Kinds whose selectors count, with their groups.
@@ -45,7 +45,7 @@ class Workloads:
             self._known.clear()
             return
         selector = (written.get("spec") or {}).get("selector")
-        made = selected(selector or {}) if _is_plain(kind) else selector_of(selector)
+        made = label_requirements(selector or {}) if _is_plain(kind) else selector_of(selector)
         if self._controllers.get((kind, key)) != made:  # most changes are of the status
             self._controllers[kind, key] = made
             self._known.clear()
@@ -68,7 +68,7 @@ class Workloads:
                 merged |= selector
         kind, name = owner
         own = self._controllers.get((kind, f"{namespace}/{name}")) or ()
-        return (*selected(merged), *own) or None
+        return (*label_requirements(merged), *own) or None
 
 
 def owner_of(pod: Obj) -> Owner:

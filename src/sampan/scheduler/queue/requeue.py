@@ -4,6 +4,8 @@ Job: an event, a refused pod and the rules that refused it → is another attemp
 Invariant: an event after which the pod could be scheduled is never answered with no.
 """
 
+from sampan.api.rules.node_selectors import any_matches, holds
+from sampan.api.rules.tolerations import UNSCHEDULABLE, is_tolerated, keeps_away
 from sampan.scheduler.filters.dynamic_resources import DYNAMIC_RESOURCES
 from sampan.scheduler.filters.inter_pod_affinity import INTER_POD_AFFINITY
 from sampan.scheduler.filters.node_affinity import NODE_AFFINITY
@@ -29,10 +31,8 @@ from sampan.scheduler.model.cluster_events import (
     PodPlaced,
     StorageChanged,
 )
-from sampan.scheduler.model.node_terms import any_matches, holds
 from sampan.scheduler.model.pod_and_node_info import NodeRow, PodShape
 from sampan.scheduler.model.pod_info import Resident
-from sampan.scheduler.model.tolerations import UNSCHEDULABLE, keeps_away, tolerated
 
 _STORAGE = frozenset(
     rule.name for rule in (VOLUME_BINDING, VOLUME_ZONE, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS)
@@ -76,7 +76,7 @@ def may_help(event: Event, pod: PodShape, rules: frozenset[str]) -> bool:
 
 def could_take(node: NodeRow, pod: PodShape) -> bool:
     """Whether the node would do, were it empty."""
-    if node.unschedulable and not tolerated(pod.tolerations, UNSCHEDULABLE):
+    if node.unschedulable and not is_tolerated(pod.tolerations, UNSCHEDULABLE):
         return False
     if pod.node_name and pod.node_name != node.name:
         return False

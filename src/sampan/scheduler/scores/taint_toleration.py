@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from sampan.api.rules.tolerations import PREFER_NO_SCHEDULE, Taint, is_tolerated
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
-from sampan.scheduler.model.tolerations import PREFER_NO_SCHEDULE, Taint, tolerated
 from sampan.scheduler.scores.rule import Score, normalized
 
 
@@ -21,7 +21,7 @@ def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | No
 
 def _disliked(pod: PodShape, taints: frozenset[Taint]) -> int:
     return sum(
-        taint.effect == PREFER_NO_SCHEDULE and not tolerated(pod.tolerations, taint)
+        taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(pod.tolerations, taint)
         for taint in taints
     )
 

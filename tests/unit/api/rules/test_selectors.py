@@ -15,7 +15,6 @@ from sampan.api.rules.selectors import (
     fields_match,
     from_object,
     match_labels,
-    node_selector,
     parse_field_selector,
     parse_label_selector,
 )
@@ -87,19 +86,6 @@ def test_label_selector_objects():
         from_object({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]})
     with pytest.raises(SelectorError, match="values set can't be empty"):
         from_object({"matchExpressions": [{"key": "a", "operator": "In"}]})
-
-
-def test_node_selectors_take_any_term_and_know_the_name():
-    node = {"metadata": {"name": "n1", "labels": {"cpu": "8"}}}
-    more = {"matchExpressions": [{"key": "cpu", "operator": "Gt", "values": ["4"]}]}
-    less = {"matchExpressions": [{"key": "cpu", "operator": "Lt", "values": ["4"]}]}
-    named = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
-    assert node_selector({"nodeSelectorTerms": [less, more]}).matches(node)
-    assert not node_selector({"nodeSelectorTerms": [less]}).matches(node)
-    assert node_selector({"nodeSelectorTerms": [named]}).matches(node)
-    assert not node_selector({"nodeSelectorTerms": [{**named, **less}]}).matches(node)
-    assert not node_selector({"nodeSelectorTerms": [{}]}).matches(node)
-    assert not node_selector({"nodeSelectorTerms": []}).matches(node)
 
 
 def test_field_selectors():

@@ -12,7 +12,7 @@ from sampan.kubelet.pods.allocation import (
 )
 from sampan.kubelet.pods.fit import NodeRoom
 
-ROOM = NodeRoom("n", {}, (), {"cpu": "4", "memory": "4Gi", "pods": "10"})
+ROOM = NodeRoom("n", {}, frozenset(), {"cpu": "4", "memory": "4Gi", "pods": "10"})
 
 
 def pod(cpu="1", uid="1", **annotations):
@@ -62,12 +62,12 @@ def test_a_pod_runs_with_what_it_was_given():
     ids=["fits", "never", "static"],
 )
 def test_what_can_be_given(wanted, others, pending):
-    room = NodeRoom("n", {}, (), {**ROOM.allocatable, "example.com/gpu": "4"})
+    room = NodeRoom("n", {}, frozenset(), {**ROOM.allocatable, "example.com/gpu": "4"})
     assert why_not(wanted, others, room) == pending
 
 
 def test_what_others_hold_is_given_later():
-    room = NodeRoom("n", {}, (), {**ROOM.allocatable, "example.com/gpu": "4"})
+    room = NodeRoom("n", {}, frozenset(), {**ROOM.allocatable, "example.com/gpu": "4"})
     found = why_not(pod("3"), [pod("2", uid="2")], room)
     assert found == Pending(
         "Deferred",

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from sampan.api.rules.tolerations import Taint
 from sampan.kubelet.pods.fit import NodeRoom, refusal
 from sampan.testing.worlds.simulated_node import pod_named
 
@@ -11,7 +12,8 @@ ALLOCATABLE = {"cpu": "1", "memory": "1Gi", "pods": "3"}
 
 
 def room(labels=None, taints=()):
-    return NodeRoom("node-1", {"kubernetes.io/os": "linux", **(labels or {})}, taints, ALLOCATABLE)
+    return NodeRoom("node-1", {"kubernetes.io/os": "linux", **(labels or {})},
+                    frozenset(taints), ALLOCATABLE)  # fmt: skip
 
 
 def asking(cpu="0", memory="0", **container):
@@ -31,7 +33,7 @@ def expression(key, operator, *values):
 
 
 PORT = {"ports": [{"containerPort": 80, "hostPort": 80}]}
-TAINT = {"key": "gone", "value": "yes", "effect": "NoExecute"}
+TAINT = Taint("gone", "yes", "NoExecute")
 NO_MATCH = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
 REFUSED = {
     "cpu": (
@@ -107,7 +109,7 @@ ADMITTED = {
         [],
         room(taints=(TAINT,)),
     ),
-    "only the scheduler cares": (asking(), [], room(taints=({**TAINT, "effect": "NoSchedule"},))),
+    "only the scheduler cares": (asking(), [], room(taints=(replace(TAINT, effect="NoSchedule"),))),
     "same port, other protocol": (
         asking(ports=[{"containerPort": 80, "hostPort": 80, "protocol": "UDP"}]),
         [asking(**PORT)],

@@ -5,7 +5,7 @@ import pytest
 from sampan.kubelet.pods.fit import NodeRoom
 from sampan.kubelet.pods.preempt import victims
 
-ROOM = NodeRoom("n", {}, (), {"cpu": "4", "memory": "4Gi", "pods": "4"})
+ROOM = NodeRoom("n", {}, frozenset(), {"cpu": "4", "memory": "4Gi", "pods": "4"})
 
 
 def pod(name, cpu="", *, limit="", priority=0):

@@ -10,7 +10,7 @@ from sampan.testing.virtual_time import LoopClock
 from sampan.testing.worlds.observed_pods import UID, container, observed
 from sampan.testing.worlds.simulated_node import pod_named
 
-ROOM = NodeRoom("n", {}, (), {"cpu": "1", "pods": "110"})
+ROOM = NodeRoom("n", {}, frozenset(), {"cpu": "1", "pods": "110"})
 
 
 class Recording:

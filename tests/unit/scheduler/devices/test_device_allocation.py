@@ -2,13 +2,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampan.api.rules.node_selectors import matches
 from sampan.scheduler.binding.bind_devices import elsewhere
 from sampan.scheduler.decision.decide import filtered
 from sampan.scheduler.devices.allocate import Search
 from sampan.scheduler.devices.device_pools import Pool, Pools
 from sampan.scheduler.devices.devices import claim_of
 from sampan.scheduler.filters.dynamic_resources import DYNAMIC_RESOURCES
-from sampan.scheduler.model.node_terms import matches
 from sampan.scheduler.model.pod_and_node_info import pod_row
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.scores.dynamic_resources import PREFERRED_DEVICES

@@ -1,11 +1,11 @@
 import pytest
 from hypothesis import given, settings
 
+from sampan.api.rules.node_selectors import any_matches
+from sampan.api.rules.tolerations import keeps_away, taints_of
 from sampan.scheduler.filters.pod_topology_spread import NO_LABEL, POD_TOPOLOGY_SPREAD, SKEWED
-from sampan.scheduler.model.node_terms import any_matches
 from sampan.scheduler.model.pod_and_node_info import pod_row
 from sampan.scheduler.model.pod_terms import selector_of, selects
-from sampan.scheduler.model.tolerations import keeps_away, taints_of
 from sampan.testing.generators.random_clusters import crowds, neighbours, snapshot_of
 
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sampan.scheduler.model.node_terms import matches, term_of
+from sampan.api.rules.node_selectors import matches, term_of
 from sampan.scheduler.model.pod_and_node_info import pod_row
 from sampan.scheduler.scores.node_affinity import PREFERRED_NODE_AFFINITY
 from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampan.api.rules.tolerations import keeps_away
 from sampan.scheduler.model.pod_and_node_info import node_row, pod_row
 from sampan.scheduler.model.pod_terms import demands_of
-from sampan.scheduler.model.tolerations import keeps_away
 from sampan.scheduler.queue.requeue import could_take
 from sampan.scheduler.scores.pod_topology_spread import PREFERRED_SPREAD
 from sampan.testing.generators.random_clusters import crowds, neighbours, snapshot_of

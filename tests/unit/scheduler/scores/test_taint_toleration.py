@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from sampan.api.rules.tolerations import Taint, is_tolerated, tolerations_of
 from sampan.scheduler.model.pod_and_node_info import pod_row
-from sampan.scheduler.model.tolerations import Taint, tolerated, tolerations_of
 from sampan.scheduler.scores.taint_toleration import PREFERRED_TAINTS
 from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
@@ -22,7 +22,7 @@ def test_fewer_disliked_taints_are_better(cluster, pod):
         }
         raw.append(
             sum(
-                taint.effect == "PreferNoSchedule" and not tolerated(tolerations, taint)
+                taint.effect == "PreferNoSchedule" and not is_tolerated(tolerations, taint)
                 for taint in taints
             )
         )

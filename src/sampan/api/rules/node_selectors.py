@@ -1,6 +1,6 @@
-"""Node selectors as values: what a pod asks of a node's labels and name. Pure.
+"""Node selectors: what a pod, a volume or a device asks of a node's labels and name.
 
-Job: read terms from a pod, match them with one node's labels.
+Job: read terms, match them with one node. Pure.
 Invariant: terms are alternatives; the requirements of one term must all hold; an empty term, and an
     empty list of terms, match nothing.
 """
@@ -11,6 +11,7 @@ from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
 
 NAME_FIELD = "metadata.name"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,27 @@ def term_of(written: Obj) -> Term:
     )
 
 
-def selected(pairs: Mapping[str, str]) -> tuple[Requirement, ...]:
-    """A pod's nodeSelector as requirements."""
+def label_requirements(pairs: Mapping[str, str]) -> tuple[Requirement, ...]:
+    """A map of labels, such as a pod's nodeSelector, as requirements."""
     return tuple(Requirement(key, "In", (value,)) for key, value in sorted(pairs.items()))
+
+
+def required_terms(pod: Obj) -> tuple[Term, ...] | None:
+    """Of the pod's required node affinity; None where it has none."""
+    affinity = ((pod.get("spec") or {}).get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get(_REQUIRED)
+    if required is None:
+        return None
+    return tuple(term_of(term) for term in required.get("nodeSelectorTerms") or ())
+
+
+def may_run_on(pod: Obj, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether the pod's nodeSelector and required node affinity let it onto the node."""
+    wanted: Mapping[str, str] = (pod.get("spec") or {}).get("nodeSelector") or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    terms = required_terms(pod)
+    return terms is None or any_matches(terms, name, labels)
 
 
 def any_matches(terms: Sequence[Term], name: str, labels: Mapping[str, str]) -> bool:

@@ -1,0 +1,79 @@
+import pytest
+
+from sampan.api.rules.node_selectors import (
+    Requirement,
+    any_matches,
+    holds,
+    matches,
+    may_run_on,
+    term_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "value", "expected"),
+    [
+        ("In", ("a", "b"), "a", True),
+        ("In", ("a",), None, False),
+        ("NotIn", ("a",), None, True),
+        ("NotIn", ("a",), "a", False),
+        ("Exists", (), "", True),
+        ("DoesNotExist", (), None, True),
+        ("Gt", ("5",), "6", True),
+        ("Gt", ("5",), "5", False),
+        ("Lt", ("5",), "-6", True),
+        ("Gt", ("5",), "many", False),
+        ("Gt", ("few",), "5", False),
+        ("Gt", ("5",), None, False),
+        ("Gt", ("1", "2"), "5", False),
+        ("Gt", ("5",), "9" * 30, False),
+        ("Gt", ("5",), "１２", False),
+        ("Like", ("a",), "a", False),
+    ],
+)
+def test_operators(operator, values, value, expected):
+    assert holds(Requirement("k", operator, values), value) is expected
+
+
+def test_an_empty_term_matches_nothing():
+    assert not matches(term_of({}), "node", {})
+    assert not matches(term_of({"matchExpressions": [], "matchFields": None}), "node", {})
+
+
+def test_a_field_other_than_the_name_is_absent():
+    requirement = {"key": "spec.x", "operator": "In", "values": ["a"]}
+    assert not matches(term_of({"matchFields": [requirement]}), "a", {})
+
+
+def test_any_term_will_do_and_all_of_its_requirements_must_hold():
+    labels = {"cpu": "8"}
+    more = {"matchExpressions": [{"key": "cpu", "operator": "Gt", "values": ["4"]}]}
+    less = {"matchExpressions": [{"key": "cpu", "operator": "Lt", "values": ["4"]}]}
+    named = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+
+    def found(*terms):
+        return any_matches([term_of(term) for term in terms], "n1", labels)
+
+    assert found(less, more)
+    assert found(named)
+    assert found({}, named)
+    assert not found(less)
+    assert not found({**named, **less})
+    assert not found()
+
+
+def test_a_pod_may_run_by_selector_and_required_affinity():
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    term = {"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["9"]}]}
+
+    def may_run(cores="8", **spec):
+        return may_run_on({"spec": spec}, "n1", {"disk": "ssd", "cores": cores})
+
+    affinity = {"nodeAffinity": {required: {"nodeSelectorTerms": [term]}}}
+    assert may_run()
+    assert may_run(nodeSelector={"disk": "ssd"})
+    assert not may_run(nodeSelector={"disk": "hdd"})
+    assert not may_run(affinity=affinity)
+    assert may_run(affinity=affinity, cores="10")
+    assert not may_run(affinity=affinity, cores="10", nodeSelector={"disk": "hdd"})
+    assert not may_run(affinity={"nodeAffinity": {required: {"nodeSelectorTerms": []}}})
