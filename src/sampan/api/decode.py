@@ -1,7 +1,9 @@
 """Decoding as Go does it: JSON data in, an object of a known type out.
 
 Job: drop unknown fields and nulls, bring quantities, times and bytes to their one spelling, and say
-    what does not fit, in upstream's words. Pure; the input is never changed.
+    what does not fit, in upstream's words. Where a type's Go form is known, what comes out is what
+    Go would write again: zeros that it leaves out are gone, what it always writes is there. Pure;
+    the input is never changed.
 Invariant: what was decoded decodes to itself, with nothing unknown.
 """
 
@@ -20,6 +22,9 @@ from sampan.api.schema.field_kinds import Type, short_name
 Path = tuple[Any, ...]
 Checker = Callable[[Any, Path, list[Path]], Any]
 FieldsOf = Callable[[str], Mapping[str, Type]]
+# What Go always writes of a type, and the scalars whose zero it tells from nothing.
+GoForm = tuple[frozenset[str], frozenset[str]]
+GoFormOf = Callable[[str], GoForm | None]
 
 _INTEGER_LIMITS = {"int32": 2**31, "int64": 2**63, "": 2**63}
 _SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
@@ -41,11 +46,17 @@ class Malformed(Exception):
     """A value that its own type refused, worded by that type alone."""
 
 
+# Formats of values that are no zero: Go holds them by pointer, or they say what they are.
+_TIMES = ("date-time", "micro-time")
+_NO_ZERO = frozenset({*_TIMES, "quantity", "int-or-string"})
+
+
 class Decoder:
     """Compiles one checker per definition, when it is first met."""
 
-    def __init__(self, fields_of: FieldsOf) -> None:
+    def __init__(self, fields_of: FieldsOf, go_form_of: GoFormOf = lambda _name: None) -> None:
         self._fields_of = fields_of
+        self._go_form_of = go_form_of
         self._structs: dict[str, Checker] = {}
 
     def struct(self, name: str) -> Checker:
@@ -71,26 +82,30 @@ class Decoder:
         return f"json: cannot unmarshal {problem.value} into Go {into} of type {problem.wanted}"
 
     def _compiled(self, name: str) -> Checker:
-        wanted = go_type(Type("object", name=name))
-        fields = {key: self._checker(one) for key, one in self._fields_of(name).items()}
-        find = fields.get
+        types = self._fields_of(name)
+        fields = {key: self._checker(one) for key, one in types.items()}
+        form = self._go_form_of(name)
+        if form is None:
+            return _plain_struct(go_type(Type("object", name=name)), fields)
+        always, pointers = form
+        kept = {*always, *pointers}
+        for key, kind in types.items():
+            if kind.shape in ("object", "any") or kind.format in _NO_ZERO:
+                kept.add(key)
+            elif key not in kept and fields[key] is _check_string:
+                fields[key] = _check_omitted_string
+        missing = [(key, self._zero(types[key])) for key in types if key in always]
+        return _go_struct(go_type(Type("object", name=name)), fields, frozenset(kept), missing)
 
-        def check_struct(value: Any, path: Path, unknown: list[Path]) -> Any:
-            if type(value) is not dict:
-                raise Mismatch(json_word(value), path, wanted)
-            out = {}
-            for key, item in value.items():
-                check = find(key)
-                if check is None:
-                    unknown.append((path, key))
-                elif item is not None:  # null is the absent value, as in Go
-                    if check is _check_string and type(item) is str:
-                        out[key] = item  # the commonest field by far, without a call
-                    else:
-                        out[key] = check(item, (path, key), unknown)
-            return out
-
-        return check_struct
+    def _zero(self, kind: Type) -> Callable[[], Any]:
+        """What Go writes for a field that nobody has set."""
+        if kind.shape == "object":
+            check = self._later(kind.name)
+            return lambda: check({}, (), [])
+        zero = (
+            None if kind.shape in ("list", "map", "any") or kind.format in _TIMES else zero_of(kind)
+        )
+        return lambda: zero
 
     def _checker(self, kind: Type) -> Checker:
         if kind.shape == "object":
@@ -123,7 +138,7 @@ class Decoder:
             if type(value) is not list:
                 raise Mismatch(json_word(value), path, wanted)
             return [
-                copy_of(zero) if item is None else check(item, (path, index), unknown)
+                check(copy_of(zero) if item is None else item, (path, index), unknown)
                 for index, item in enumerate(value)
             ]
 
@@ -137,11 +152,67 @@ class Decoder:
             if type(value) is not dict:
                 raise Mismatch(json_word(value), path, wanted)
             return {
-                key: copy_of(zero) if item is None else check(item, (path, key), unknown)
+                key: check(copy_of(zero) if item is None else item, (path, key), unknown)
                 for key, item in value.items()
             }
 
         return check_map
+
+
+def _plain_struct(wanted: str, fields: dict[str, Checker]) -> Checker:
+    find = fields.get
+
+    def check_struct(value: Any, path: Path, unknown: list[Path]) -> Any:
+        if type(value) is not dict:
+            raise Mismatch(json_word(value), path, wanted)
+        out = {}
+        for key, item in value.items():
+            check = find(key)
+            if check is None:
+                unknown.append((path, key))
+            elif item is not None:  # null is the absent value, as in Go
+                if check is _check_string and type(item) is str:
+                    out[key] = item  # the commonest field by far, without a call
+                else:
+                    out[key] = check(item, (path, key), unknown)
+        return out
+
+    return check_struct
+
+
+def _go_struct(
+    wanted: str,
+    fields: dict[str, Checker],
+    kept: frozenset[str],
+    missing: list[tuple[str, Callable[[], Any]]],
+) -> Checker:
+    """`kept`: whose zero is written; `missing`: what is written where nothing was sent."""
+    find = fields.get
+
+    def check_struct(value: Any, path: Path, unknown: list[Path]) -> Any:
+        if type(value) is not dict:
+            raise Mismatch(json_word(value), path, wanted)
+        out = {}
+        for key, item in value.items():
+            check = find(key)
+            if check is None:
+                unknown.append((path, key))
+            elif item is not None:
+                if check is _check_string and type(item) is str:
+                    out[key] = item  # the commonest fields by far, without a call
+                elif check is _check_omitted_string and type(item) is str:
+                    if item:
+                        out[key] = item
+                else:
+                    found = check(item, (path, key), unknown)
+                    if found or key in kept:
+                        out[key] = found
+        for key, zero in missing:
+            if key not in out:
+                out[key] = zero()
+        return out
+
+    return check_struct
 
 
 def steps_of(path: Path) -> list[str | int]:
@@ -208,6 +279,10 @@ def _check_string(value: Any, path: Path, unknown: list[Path]) -> Any:
     if type(value) is not str:
         raise Mismatch(json_word(value), path, "string")
     return value
+
+
+def _check_omitted_string(value: Any, path: Path, unknown: list[Path]) -> Any:
+    return _check_string(value, path, unknown)
 
 
 def _check_bool(value: Any, path: Path, unknown: list[Path]) -> Any:

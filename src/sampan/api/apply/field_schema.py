@@ -6,8 +6,8 @@ Invariant: a type that holds itself ends in the same node.
 
 from sampan.api.apply.field_types import LEAF, KeyedList, Map, Node, Struct
 from sampan.api.objects import Obj
-from sampan.api.protobuf.message_table import Messages, load_messages, marked
 from sampan.api.schema.field_kinds import Type, type_from
+from sampan.api.schema.message_table import Messages, load_messages, marked
 from sampan.api.schema.published import Schema
 
 # Upstream's defaults of the fields that tell items apart; the definitions here do not have them.

@@ -24,7 +24,8 @@ def default_job(obj: Obj) -> None:
         spec["podReplacementPolicy"] = "Failed" if has_policy else "TerminatingOrFailed"
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
-            filled(pattern, status="True")
+            if not pattern.get("status"):
+                pattern["status"] = "True"
     default_pod_template(part_of(spec, "template"))
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     meta = part_of(obj, "metadata")

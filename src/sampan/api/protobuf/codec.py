@@ -14,9 +14,9 @@ from dataclasses import field
 
 from sampan.api.objects import Obj
 from sampan.api.protobuf import values
-from sampan.api.protobuf.message_table import inlined, load_messages
 from sampan.api.protobuf.values import LENGTH, VARINT, ProtobufError, varint
 from sampan.api.schema.field_kinds import Type, short_name
+from sampan.api.schema.message_table import inlined, load_messages
 from sampan.api.schema.published import Schema
 from sampan.core.fast_dataclass import dataclass
 
@@ -146,8 +146,8 @@ class ProtobufReader:
                 own = _Message(inner.name, inner.numbers, self._compiled(inner, holder))
                 puts[number << 3 | LENGTH] = self._inlined(own)
                 continue
-            key = name.rstrip("!")
-            wire, put = self._put(key, types[key], name.endswith("!"))
+            key = name.rstrip("!?")
+            wire, put = self._put(key, types[key], name.endswith(("!", "?")))
             puts[number << 3 | wire] = put
             if wire == VARINT and types[key].shape == "list":
                 puts[number << 3 | LENGTH] = _packed(put)

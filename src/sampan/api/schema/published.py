@@ -11,10 +11,11 @@ from typing import Any
 
 import orjson
 
-from sampan.api.decode import Decoder, Malformed, Mismatch, path_text
+from sampan.api.decode import Decoder, GoForm, Malformed, Mismatch, path_text
 from sampan.api.errors import BadRequest
 from sampan.api.objects import Obj
 from sampan.api.schema.field_kinds import Type, fields_from
+from sampan.api.schema.message_table import Messages, always_written, load_messages, marked
 from sampan.core.fast_dataclass import dataclass
 
 _FILE = Path(__file__).with_name("definitions.json.z")
@@ -43,7 +44,10 @@ class Schema:
         self._texts = texts
         self._prose = prose  # still compressed
         self._fields: dict[str, dict[str, Type]] = {}
-        self._decoder = Decoder(self.fields_of)
+        self._messages: Messages = {}
+        self._zeros: dict[tuple[str, str], Obj] = {}
+        self._decoder = Decoder(self.fields_of, self._go_form_of)
+        self._plain_decoder = Decoder(self.fields_of)
 
     @classmethod
     def load(cls) -> "Schema":
@@ -94,14 +98,30 @@ class Schema:
         return holder.element if holder.shape == "map" else None
 
     def check(self, api_version: str, kind: str, obj: Any) -> Checked:
-        """The object as the original would have decoded it: unknown fields and nulls dropped,
-        quantities and times in their one spelling. BadRequest where a type does not fit."""
+        """The object as the original would have decoded it, and would write it again: unknown
+        fields, nulls and the zeros that Go leaves out are dropped, what it always writes is there,
+        quantities and times are in their one spelling. BadRequest where a type does not fit."""
+        return self._checked(self._decoder, api_version, kind, obj)
+
+    def check_as_sent(self, api_version: str, kind: str, obj: Any) -> Checked:
+        """Like `check`, but what was sent stays, zeros too, and nothing is added: what somebody
+        applies is all of it his."""
+        return self._checked(self._plain_decoder, api_version, kind, obj)
+
+    def zero(self, api_version: str, kind: str) -> Obj:
+        """What Go writes of an object of which nothing is set. Read-only."""
+        found = self._zeros.get((api_version, kind))
+        if found is None:
+            found = self._zeros[api_version, kind] = self.check(api_version, kind, {}).obj
+        return found
+
+    def _checked(self, decoder: Decoder, api_version: str, kind: str, obj: Any) -> Checked:
         name = self._index[f"{api_version} {kind}"]
         found: list[Any] = []
         try:
-            out = self._decoder.struct(name)(obj, (), found)
+            out = decoder.struct(name)(obj, (), found)
         except Mismatch as problem:
-            why = self._decoder.mismatch_text(name, problem)
+            why = decoder.mismatch_text(name, problem)
             raise not_handled(api_version, kind, why) from problem
         except Malformed as problem:
             raise not_handled(api_version, kind, str(problem)) from problem
@@ -109,6 +129,12 @@ class Schema:
             # Hundreds of levels: nobody writes that, but somebody may send it.
             raise not_handled(api_version, kind, "exceeded max depth") from problem
         return Checked(out, [f'unknown field "{path_text(path)}"' for path in found])
+
+    def _go_form_of(self, name: str) -> GoForm | None:
+        self._messages = self._messages or load_messages()
+        if name not in self._messages:
+            return None
+        return frozenset(always_written(self._messages, name)), marked(self._messages, name)
 
     def explanation(self, name: str) -> Explanation:
         """The published prose; unpacked for each question, because it is large and rarely asked."""

@@ -39,7 +39,7 @@ class TokenRequests:
             raise invalid("TokenRequest", "authentication.k8s.io", call.name, [wrong])
         seconds = min(seconds, parts.settings.token_max_seconds)
         spec["expirationSeconds"] = seconds
-        spec.setdefault("audiences", list(parts.settings.token_audiences))
+        spec["audiences"] = spec.get("audiences") or list(parts.settings.token_audiences)
         now = parts.clock.now()
         bound = self._bound(parts, call, spec.get("boundObjectRef"))
         kind, name, uid, node, node_uid = (*bound, "", "", "", "", "")[:5]

@@ -18,7 +18,7 @@ from sampan.apiserver.registry.strategy import Strategy
 from sampan.apiserver.write.admitted import admitted
 from sampan.apiserver.write.decoding import decoded
 from sampan.apiserver.write.ensure import ensure
-from sampan.apiserver.write.object_rules import as_stored, check_namespace, refuse
+from sampan.apiserver.write.object_rules import as_stored, check_namespace, clear_status, refuse
 from sampan.apiserver.write.parts import Parts
 from sampan.core.tasks import all_of
 
@@ -37,7 +37,7 @@ async def create(parts: Parts, user: User, call: Call) -> Answer:
     await parts.admission.mutate(attributes)
     prepare_created(obj, new_uid(parts.rng), parts.clock.now(), strategy.has_generation)
     if not strategy.keeps_status_on_create and resource.subresource("status") is not None:
-        obj.pop("status", None)
+        clear_status(parts.schema, resource, obj)
         apply_defaults(resource, obj)
     strategy.prepare_create(obj)
     refuse(resource, obj, validate_create(resource, obj))

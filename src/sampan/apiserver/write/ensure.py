@@ -9,12 +9,14 @@ from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import Resource
 from sampan.apiserver.registry.generic import Stale
 from sampan.apiserver.registry.metadata import new_uid, prepare_created
+from sampan.apiserver.write.object_rules import go_form
 from sampan.apiserver.write.parts import Parts
 
 
 async def ensure(parts: Parts, resource: Resource, obj: Obj) -> None:
     """Create what the server itself needs, if it is not there."""
     strategy = parts.strategies.of(resource)
+    obj = go_form(parts.schema, resource, obj)
     apply_defaults(resource, obj)
     prepare_created(obj, new_uid(parts.rng), parts.clock.now(), strategy.has_generation)
     strategy.prepare_create(obj)

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from sampan.api import convert
 from sampan.api.calls import Call, Item
 from sampan.api.errors import BadRequest, FieldError, invalid
-from sampan.api.objects import Obj, name_of, uid_of
+from sampan.api.objects import Obj, copy_of, name_of, uid_of
 from sampan.api.resources import Resource
+from sampan.api.schema.published import Schema
 
 SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
@@ -52,6 +53,28 @@ def check_names(call: Call, obj: Obj) -> None:
             f"({call.name})"
         )
     check_namespace(call, meta)
+
+
+def go_form(schema: Schema, resource: Resource, obj: Obj) -> Obj:
+    """The object as Go would write it, once it has decoded it; as it is where its type is not
+    known."""
+    if schema.name_of(resource.api_version, resource.kind) is None:
+        return obj
+    return {
+        **schema.check(resource.api_version, resource.kind, obj).obj,
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+    }
+
+
+def clear_status(schema: Schema, resource: Resource, obj: Obj) -> None:
+    """A status is nothing that a create can set."""
+    known = schema.name_of(resource.api_version, resource.kind) is not None
+    empty = schema.zero(resource.api_version, resource.kind).get("status") if known else None
+    if empty is None:
+        obj.pop("status", None)
+    else:
+        obj["status"] = copy_of(empty)
 
 
 def keep_status(new: Obj, old: Obj) -> None:

@@ -148,7 +148,7 @@ class Ownership:
             raise strict_error(api_version, kind, list(call.problems))
         if call.options.field_validation == "Warn":
             warnings.extend(call.problems)
-        found = self._schema.check(api_version, kind, body)
+        found = self._schema.check_as_sent(api_version, kind, body)
         config = {**found.obj, "apiVersion": api_version, "kind": kind}
         config.setdefault("metadata", {})
         if found.unknown:

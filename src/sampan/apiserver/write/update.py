@@ -22,6 +22,7 @@ from sampan.apiserver.write.delete import remove
 from sampan.apiserver.write.object_rules import (
     as_stored,
     check_names,
+    go_form,
     keep_all_but_status,
     keep_status,
     refuse,
@@ -100,7 +101,8 @@ async def update(parts: Parts, user: User, call: Call) -> Answer:
 
 def patched_or_applied(parts: Parts, user: User, call: Call, old: Obj, warnings: list[str]) -> Obj:
     if call.options.patch_type == "apply":
-        return parts.ownership.applied(user, call, old, warnings, parts.clock.now())
+        new = parts.ownership.applied(user, call, old, warnings, parts.clock.now())
+        return go_form(parts.schema, call.resource, new)
     return patched(parts.schema, call, old, warnings)
 
 

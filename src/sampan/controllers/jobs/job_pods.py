@@ -76,7 +76,7 @@ def new_pod(job: Obj, index: int | None, failures: int) -> Obj:
     hostname = f"{name_of(job)}-{index}"
     if len(hostname) <= LONGEST_NAME:
         spec["hostname"] = hostname
-    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+    for container in (*(spec.get("containers") or ()), *spec.get("initContainers", ())):
         _add_index(container)
     return pod
 

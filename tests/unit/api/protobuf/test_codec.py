@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.api.protobuf.codec import MAGIC, ProtobufError, ProtobufReader
-from sampan.api.protobuf.message_table import load_messages, own_tokens
 from sampan.api.resources import RESOURCES
+from sampan.api.schema.message_table import load_messages, own_tokens
 from sampan.api.schema.published import Schema
 
 SCHEMA = Schema.load()
@@ -148,7 +148,7 @@ def test_a_pod_comes_out_as_its_json():
             "terminationGracePeriodSeconds": 0,
         },
     }
-    assert SCHEMA.check("v1", "Pod", obj).obj == obj
+    assert SCHEMA.check("v1", "Pod", obj).obj == {**obj, "status": {}}
 
 
 def test_times_and_bytes():
@@ -430,7 +430,7 @@ def reachable():
 @pytest.mark.parametrize("name", reachable())
 def test_every_field_that_a_body_may_have_has_a_number(name):
     """[A11] Kind and version of a body lie outside of its message."""
-    numbered = [token.rstrip("!") for token in own_tokens(MESSAGES, name)]
+    numbered = [token.rstrip("!?") for token in own_tokens(MESSAGES, name)]
     assert len(numbered) == len(set(numbered))
     fields = set(SCHEMA.fields_of(name))
     assert fields - set(numbered) <= {"apiVersion", "kind"}

@@ -51,7 +51,7 @@ def test_unknown_fields_are_dropped_and_named():
     given_pod = pod(containers=[{"name": "a", "imagee": 1}], foo={"x": 1}, Containers=[])
     before = copy_of(given_pod)
     checked = SCHEMA.check("v1", "Pod", given_pod)
-    assert checked.obj == pod(containers=[{"name": "a"}])
+    assert checked.obj == {**pod(containers=[{"name": "a", "resources": {}}]), "status": {}}
     assert checked.unknown == [
         'unknown field "spec.containers[0].imagee"',
         'unknown field "spec.foo"',
@@ -67,8 +67,56 @@ def test_nulls_are_dropped_from_objects_and_become_zeros_in_lists_and_maps():
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"labels": {"a": ""}},
-        "spec": {"containers": [{}]},
+        "spec": {"containers": [{"name": "", "resources": {}}]},
+        "status": {},
     }
+
+
+def test_what_go_always_writes_is_there():
+    """[A4] No omitempty, or held by value."""
+    deployment = SCHEMA.check("apps/v1", "Deployment", {}).obj
+    assert deployment["status"] == {}
+    assert deployment["spec"]["strategy"] == {}
+    assert deployment["spec"]["template"] == {"metadata": {}, "spec": {"containers": None}}
+    assert SCHEMA.zero("v1", "Service")["status"] == {"loadBalancer": {}}
+    assert SCHEMA.zero("rbac.authorization.k8s.io/v1", "Role")["rules"] is None
+    condition = SCHEMA.check("v1", "Pod", {"status": {"conditions": [{"type": "A"}]}}).obj
+    assert condition["status"]["conditions"] == [
+        {"type": "A", "status": "", "lastProbeTime": None, "lastTransitionTime": None}
+    ]
+
+
+def test_what_go_never_writes_is_not():
+    """[A4] The zero of a field with omitempty, unless it is held by pointer."""
+    container = {"name": "a", "env": [], "stdin": False, "image": "", "args": ["", "x"]}
+    container["volumeMounts"] = [{"name": "v", "mountPath": "/", "readOnly": False}]
+    container["securityContext"] = {"privileged": False, "capabilities": {}}
+    spec = {"minReadySeconds": 0, "replicas": 0, "template": {"spec": {"containers": [container]}}}
+    found = SCHEMA.check("apps/v1", "Deployment", {"spec": spec}).obj["spec"]
+    assert found["replicas"] == 0
+    assert "minReadySeconds" not in found
+    assert found["template"]["spec"]["containers"] == [
+        {
+            "name": "a",
+            "args": ["", "x"],
+            "resources": {},
+            "securityContext": {"privileged": False, "capabilities": {}},
+            "volumeMounts": [{"name": "v", "mountPath": "/"}],
+        }
+    ]
+
+
+def test_what_is_applied_stays_as_it_was_sent():
+    """[A10] Its zeros are owned by who sent them."""
+    sent = {"spec": {"minReadySeconds": 0, "template": {"spec": {"containers": []}}}}
+    assert SCHEMA.check_as_sent("apps/v1", "Deployment", sent).obj == sent
+
+
+@given(st.sampled_from([row for row in RESOURCES if row.group in ("", "apps", "batch")]))
+def test_the_form_of_go_is_its_own_form(row):
+    """[A4]"""
+    zero = SCHEMA.zero(row.api_version, row.kind)
+    assert SCHEMA.check(row.api_version, row.kind, zero).obj == zero
 
 
 def test_quantities_and_times_get_their_one_spelling():
@@ -140,14 +188,14 @@ def test_self_decoding_types_word_their_own_refusals():
 def test_ports_may_be_numbers_or_names():
     for port in (80, "http"):
         obj = pod(containers=[{"livenessProbe": {"tcpSocket": {"port": port}}}])
-        assert SCHEMA.check("v1", "Pod", obj).obj == obj
+        assert SCHEMA.check_as_sent("v1", "Pod", obj).obj == obj
 
 
 def test_free_form_parts_pass_as_they_are():
     schema = {"properties": {"x": {"items": {"type": "object"}, "default": {"anything": [None]}}}}
     obj = {"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}}
     checked = SCHEMA.check("apiextensions.k8s.io/v1", "CustomResourceDefinition", obj)
-    assert checked.obj == obj
+    assert checked.obj["spec"]["versions"][0]["schema"] == {"openAPIV3Schema": schema}
     assert checked.unknown == []
 
 

@@ -10,13 +10,14 @@ from sampan.apiserver.write.decoding import checked
 from sampan.apiserver.write.patching import patched
 
 SCHEMA = Schema.load()
-POD = {
+SENT = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "a", "labels": {"a": "b"}, "managedFields": [{"manager": "m"}]},
     "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"},
     "status": {"phase": "Pending", "conditions": [{"type": "A", "status": "True"}]},
 }
+POD = SCHEMA.check("v1", "Pod", SENT).obj  # as it is stored
 PATCHES = [
     {},
     {"status": {"phase": "Running", "conditions": [{"type": "B", "status": "False"}]}},

@@ -2,43 +2,43 @@
 
 Job: data only. A line is a message and its fields in order of number, starting at 1; a number sets
     the count anew. `*Name` is a message whose fields lie in the JSON of its holder. `name!` is a
-    field whose zero is worth telling: a scalar that Go holds by pointer, or anything that it writes
-    in any case; the zero of any other field is the same as its absence. Types are not repeated
-    here: the schema knows them.
+    field that Go writes in any case (no omitempty, or a struct or time held by value), and `name?`
+    a scalar that it holds by pointer, whose zero is told from nothing; the zero of any other field
+    is the same as its absence. Types are not repeated here: the schema knows them.
 """
 
 FIELDS = """
 [io.k8s.api.core.v1]
 AWSElasticBlockStoreVolumeSource: volumeID! fsType partition readOnly
 Affinity: nodeAffinity podAffinity podAntiAffinity
-AppArmorProfile: type! localhostProfile!
+AppArmorProfile: type! localhostProfile?
 AttachedVolume: name! devicePath!
-AzureDiskVolumeSource: diskName! diskURI! cachingMode! fsType! readOnly! kind!
-AzureFilePersistentVolumeSource: secretName! shareName! readOnly secretNamespace!
+AzureDiskVolumeSource: diskName! diskURI! cachingMode? fsType? readOnly? kind?
+AzureFilePersistentVolumeSource: secretName! shareName! readOnly secretNamespace?
 AzureFileVolumeSource: secretName! shareName! readOnly
 Binding: metadata! target!
 CSIPersistentVolumeSource: driver! volumeHandle! readOnly fsType volumeAttributes
   controllerPublishSecretRef nodeStageSecretRef nodePublishSecretRef controllerExpandSecretRef
   nodeExpandSecretRef
-CSIVolumeSource: driver! readOnly! fsType! volumeAttributes nodePublishSecretRef
+CSIVolumeSource: driver! readOnly? fsType? volumeAttributes nodePublishSecretRef
 Capabilities: add drop
 CephFSPersistentVolumeSource: monitors! path user secretFile secretRef readOnly
 CephFSVolumeSource: monitors! path user secretFile secretRef readOnly
 CinderPersistentVolumeSource: volumeID! fsType readOnly secretRef
 CinderVolumeSource: volumeID! fsType readOnly secretRef
-ClientIPConfig: timeoutSeconds!
-ClusterTrustBundleProjection: name! signerName! labelSelector path! optional!
+ClientIPConfig: timeoutSeconds?
+ClusterTrustBundleProjection: name? signerName? labelSelector path! optional?
 ComponentCondition: type! status! message error
 ComponentStatus: metadata! conditions
-ConfigMap: metadata! data binaryData immutable!
-ConfigMapEnvSource: *LocalObjectReference optional!
-ConfigMapKeySelector: *LocalObjectReference key! optional!
+ConfigMap: metadata! data binaryData immutable?
+ConfigMapEnvSource: *LocalObjectReference optional?
+ConfigMapKeySelector: *LocalObjectReference key! optional?
 ConfigMapNodeConfigSource: namespace! name! uid resourceVersion kubeletConfigKey!
-ConfigMapProjection: *LocalObjectReference items 4 optional!
-ConfigMapVolumeSource: *LocalObjectReference items defaultMode! optional!
+ConfigMapProjection: *LocalObjectReference items 4 optional?
+ConfigMapVolumeSource: *LocalObjectReference items defaultMode? optional?
 Container: name! image command args workingDir ports env resources! volumeMounts livenessProbe
   readinessProbe lifecycle terminationMessagePath imagePullPolicy securityContext stdin stdinOnce
-  tty envFrom terminationMessagePolicy volumeDevices startupProbe resizePolicy restartPolicy!
+  tty envFrom terminationMessagePolicy volumeDevices startupProbe resizePolicy restartPolicy?
   restartPolicyRules
 ContainerExtendedResourceRequest: containerName! resourceName! requestName!
 ContainerImage: names! sizeBytes
@@ -47,19 +47,19 @@ ContainerResizePolicy: resourceName! restartPolicy!
 ContainerRestartRule: action exitCodes
 ContainerRestartRuleOnExitCodes: operator values
 ContainerState: waiting running terminated
-ContainerStateRunning: startedAt
-ContainerStateTerminated: exitCode! signal reason message startedAt finishedAt containerID
+ContainerStateRunning: startedAt!
+ContainerStateTerminated: exitCode! signal reason message startedAt! finishedAt! containerID
 ContainerStateWaiting: reason message
-ContainerStatus: name! state! lastState! ready! restartCount! image! imageID! containerID started!
-  allocatedResources resources volumeMounts user allocatedResourcesStatus stopSignal!
+ContainerStatus: name! state! lastState! ready! restartCount! image! imageID! containerID started?
+  allocatedResources resources volumeMounts user allocatedResourcesStatus stopSignal?
 ContainerUser: linux
 DaemonEndpoint: Port!
 DownwardAPIProjection: items
-DownwardAPIVolumeFile: path! fieldRef resourceFieldRef mode!
-DownwardAPIVolumeSource: items defaultMode!
+DownwardAPIVolumeFile: path! fieldRef resourceFieldRef mode?
+DownwardAPIVolumeSource: items defaultMode?
 EmptyDirVolumeSource: medium sizeLimit
-EndpointAddress: ip! targetRef hostname nodeName!
-EndpointPort: name port! protocol appProtocol!
+EndpointAddress: ip! targetRef hostname nodeName?
+EndpointPort: name port! protocol appProtocol?
 EndpointSubset: addresses notReadyAddresses ports
 Endpoints: metadata! subsets
 EnvFromSource: prefix configMapRef secretRef
@@ -69,87 +69,87 @@ EphemeralContainer: *EphemeralContainerCommon targetContainerName
 EphemeralContainerCommon: name! image command args workingDir ports env resources! volumeMounts
   livenessProbe readinessProbe lifecycle terminationMessagePath imagePullPolicy securityContext
   stdin stdinOnce tty envFrom terminationMessagePolicy volumeDevices startupProbe resizePolicy
-  restartPolicy! restartPolicyRules
+  restartPolicy? restartPolicyRules
 EphemeralVolumeSource: volumeClaimTemplate
-Event: metadata! involvedObject! reason message source! firstTimestamp lastTimestamp count type
-  eventTime series action related reportingComponent! reportingInstance!
-EventSeries: count lastObservedTime
+Event: metadata! involvedObject! reason message source! firstTimestamp! lastTimestamp! count type
+  eventTime! series action related reportingComponent! reportingInstance!
+EventSeries: count lastObservedTime!
 EventSource: component host
 ExecAction: command
-FCVolumeSource: targetWWNs lun! fsType readOnly wwids
-FileKeySelector: volumeName! path! key! optional!
+FCVolumeSource: targetWWNs lun? fsType readOnly wwids
+FileKeySelector: volumeName! path! key! optional?
 FlexPersistentVolumeSource: driver! fsType secretRef readOnly options
 FlexVolumeSource: driver! fsType secretRef readOnly options
 FlockerVolumeSource: datasetName datasetUUID
 GCEPersistentDiskVolumeSource: pdName! fsType partition readOnly
 GRPCAction: port! service!
 GitRepoVolumeSource: repository! revision directory
-GlusterfsPersistentVolumeSource: endpoints! path! readOnly endpointsNamespace!
+GlusterfsPersistentVolumeSource: endpoints! path! readOnly endpointsNamespace?
 GlusterfsVolumeSource: endpoints! path! readOnly
-HTTPGetAction: path port host scheme httpHeaders
+HTTPGetAction: path port! host scheme httpHeaders
 HTTPHeader: name! value!
 HostAlias: ip! hostnames
 HostIP: ip!
-HostPathVolumeSource: path! type!
+HostPathVolumeSource: path! type?
 ISCSIPersistentVolumeSource: targetPortal! iqn! lun! iscsiInterface fsType readOnly portals
-  chapAuthDiscovery 10 secretRef chapAuthSession initiatorName!
+  chapAuthDiscovery 10 secretRef chapAuthSession initiatorName?
 ISCSIVolumeSource: targetPortal! iqn! lun! iscsiInterface fsType readOnly portals
-  chapAuthDiscovery 10 secretRef chapAuthSession initiatorName!
+  chapAuthDiscovery 10 secretRef chapAuthSession initiatorName?
 ImageVolumeSource: reference pullPolicy
-KeyToPath: key! path! mode!
-Lifecycle: postStart preStop stopSignal!
+KeyToPath: key! path! mode?
+Lifecycle: postStart preStop stopSignal?
 LifecycleHandler: exec httpGet tcpSocket sleep
 LimitRange: metadata! spec!
 LimitRangeItem: type! max min default defaultRequest maxLimitRequestRatio
 LimitRangeSpec: limits!
 LinuxContainerUser: uid! gid! supplementalGroups
-LoadBalancerIngress: ip hostname ipMode! ports
+LoadBalancerIngress: ip hostname ipMode? ports
 LoadBalancerStatus: ingress
 LocalObjectReference: name
-LocalVolumeSource: path! fsType!
+LocalVolumeSource: path! fsType?
 ModifyVolumeStatus: targetVolumeAttributesClassName status!
 NFSVolumeSource: server! path! readOnly
 Namespace: metadata! spec! status!
-NamespaceCondition: type! status! 4 lastTransitionTime reason message
+NamespaceCondition: type! status! 4 lastTransitionTime! reason message
 NamespaceSpec: finalizers
 NamespaceStatus: phase conditions
 Node: metadata! spec! status!
 NodeAddress: type! address!
 NodeAffinity: requiredDuringSchedulingIgnoredDuringExecution
   preferredDuringSchedulingIgnoredDuringExecution
-NodeCondition: type! status! lastHeartbeatTime lastTransitionTime reason message
+NodeCondition: type! status! lastHeartbeatTime! lastTransitionTime! reason message
 NodeConfigSource: 2 configMap
 NodeConfigStatus: assigned active lastKnownGood error
 NodeDaemonEndpoints: kubeletEndpoint!
-NodeFeatures: supplementalGroupsPolicy!
+NodeFeatures: supplementalGroupsPolicy?
 NodeRuntimeHandler: name! features
-NodeRuntimeHandlerFeatures: recursiveReadOnlyMounts! userNamespaces!
+NodeRuntimeHandlerFeatures: recursiveReadOnlyMounts? userNamespaces?
 NodeSelector: nodeSelectorTerms!
 NodeSelectorRequirement: key! operator! values
 NodeSelectorTerm: matchExpressions matchFields
 NodeSpec: podCIDR externalID providerID unschedulable taints configSource podCIDRs
 NodeStatus: capacity allocatable phase conditions addresses daemonEndpoints! nodeInfo! images
   volumesInUse volumesAttached config runtimeHandlers features declaredFeatures
-NodeSwapStatus: capacity!
+NodeSwapStatus: capacity?
 NodeSystemInfo: machineID! systemUUID! bootID! kernelVersion! osImage! containerRuntimeVersion!
   kubeletVersion! kubeProxyVersion! operatingSystem! architecture! swap
 ObjectFieldSelector: apiVersion fieldPath!
 ObjectReference: kind namespace name uid apiVersion resourceVersion fieldPath
 PersistentVolume: metadata! spec! status!
 PersistentVolumeClaim: metadata! spec! status!
-PersistentVolumeClaimCondition: type! status! lastProbeTime lastTransitionTime reason message
-PersistentVolumeClaimSpec: accessModes resources! volumeName selector storageClassName!
-  volumeMode! dataSource dataSourceRef volumeAttributesClassName!
+PersistentVolumeClaimCondition: type! status! lastProbeTime! lastTransitionTime! reason message
+PersistentVolumeClaimSpec: accessModes resources! volumeName selector storageClassName?
+  volumeMode? dataSource dataSourceRef volumeAttributesClassName?
 PersistentVolumeClaimStatus: phase accessModes capacity conditions allocatedResources 7
-  allocatedResourceStatuses currentVolumeAttributesClassName! modifyVolumeStatus
+  allocatedResourceStatuses currentVolumeAttributesClassName? modifyVolumeStatus
 PersistentVolumeClaimTemplate: metadata! spec!
 PersistentVolumeClaimVolumeSource: claimName! readOnly
 PersistentVolumeSource: gcePersistentDisk awsElasticBlockStore hostPath glusterfs nfs rbd iscsi
   cinder cephfs fc flocker flexVolume azureFile vsphereVolume quobyte azureDisk
   photonPersistentDisk portworxVolume scaleIO local storageos csi
 PersistentVolumeSpec: capacity *PersistentVolumeSource accessModes claimRef
-  persistentVolumeReclaimPolicy storageClassName mountOptions volumeMode! nodeAffinity
-  volumeAttributesClassName!
+  persistentVolumeReclaimPolicy storageClassName mountOptions volumeMode? nodeAffinity
+  volumeAttributesClassName?
 PersistentVolumeStatus: phase message reason lastPhaseTransitionTime
 PhotonPersistentDiskVolumeSource: pdID! fsType
 Pod: metadata! spec! status!
@@ -159,51 +159,51 @@ PodAffinityTerm: labelSelector namespaces topologyKey! namespaceSelector matchLa
   mismatchLabelKeys
 PodAntiAffinity: requiredDuringSchedulingIgnoredDuringExecution
   preferredDuringSchedulingIgnoredDuringExecution
-PodCertificateProjection: signerName keyType maxExpirationSeconds! credentialBundlePath keyPath
+PodCertificateProjection: signerName keyType maxExpirationSeconds? credentialBundlePath keyPath
   certificateChainPath userAnnotations
-PodCondition: type! status! lastProbeTime lastTransitionTime reason message observedGeneration
+PodCondition: type! status! lastProbeTime! lastTransitionTime! reason message observedGeneration
 PodDNSConfig: nameservers searches options
-PodDNSConfigOption: name value!
+PodDNSConfigOption: name value?
 PodExtendedResourceClaimStatus: requestMappings! resourceClaimName!
 PodIP: ip!
 PodOS: name!
 PodReadinessGate: conditionType!
-PodResourceClaim: name! 3 resourceClaimName! resourceClaimTemplateName!
-PodResourceClaimStatus: name! resourceClaimName!
+PodResourceClaim: name! 3 resourceClaimName? resourceClaimTemplateName?
+PodResourceClaimStatus: name! resourceClaimName?
 PodSchedulingGate: name!
-PodSecurityContext: seLinuxOptions runAsUser! runAsNonRoot! supplementalGroups fsGroup!
-  runAsGroup! sysctls windowsOptions fsGroupChangePolicy! seccompProfile appArmorProfile
-  supplementalGroupsPolicy! seLinuxChangePolicy!
-PodSpec: volumes containers! restartPolicy terminationGracePeriodSeconds! activeDeadlineSeconds!
+PodSecurityContext: seLinuxOptions runAsUser? runAsNonRoot? supplementalGroups fsGroup?
+  runAsGroup? sysctls windowsOptions fsGroupChangePolicy? seccompProfile appArmorProfile
+  supplementalGroupsPolicy? seLinuxChangePolicy?
+PodSpec: volumes containers! restartPolicy terminationGracePeriodSeconds? activeDeadlineSeconds?
   dnsPolicy nodeSelector serviceAccountName serviceAccount nodeName hostNetwork hostPID hostIPC
   securityContext imagePullSecrets hostname subdomain affinity schedulerName initContainers
-  automountServiceAccountToken! tolerations hostAliases priorityClassName priority! dnsConfig
-  shareProcessNamespace! readinessGates runtimeClassName! enableServiceLinks! preemptionPolicy!
-  overhead topologySpreadConstraints ephemeralContainers setHostnameAsFQDN! os hostUsers!
-  schedulingGates resourceClaims resources hostnameOverride! workloadRef
+  automountServiceAccountToken? tolerations hostAliases priorityClassName priority? dnsConfig
+  shareProcessNamespace? readinessGates runtimeClassName? enableServiceLinks? preemptionPolicy?
+  overhead topologySpreadConstraints ephemeralContainers setHostnameAsFQDN? os hostUsers?
+  schedulingGates resourceClaims resources hostnameOverride? workloadRef
 PodStatus: phase conditions message reason hostIP podIP startTime containerStatuses qosClass
   initContainerStatuses nominatedNodeName podIPs ephemeralContainerStatuses resize
   resourceClaimStatuses hostIPs observedGeneration extendedResourceClaimStatus allocatedResources
   resources
 PodTemplate: metadata! template!
 PodTemplateSpec: metadata! spec!
-PortStatus: port! protocol! error!
+PortStatus: port! protocol! error?
 PortworxVolumeSource: volumeID! fsType readOnly
 PreferredSchedulingTerm: weight! preference!
 Probe: *ProbeHandler initialDelaySeconds timeoutSeconds periodSeconds successThreshold
-  failureThreshold terminationGracePeriodSeconds!
+  failureThreshold terminationGracePeriodSeconds?
 ProbeHandler: exec httpGet tcpSocket grpc
-ProjectedVolumeSource: sources! defaultMode!
+ProjectedVolumeSource: sources! defaultMode?
 QuobyteVolumeSource: registry! volume! readOnly user group tenant
 RBDPersistentVolumeSource: monitors! image! fsType pool user keyring secretRef readOnly
 RBDVolumeSource: monitors! image! fsType pool user keyring secretRef readOnly
 ReplicationController: metadata! spec! status!
-ReplicationControllerCondition: type! status! lastTransitionTime reason message
-ReplicationControllerSpec: replicas! selector template minReadySeconds
+ReplicationControllerCondition: type! status! lastTransitionTime! reason message
+ReplicationControllerSpec: replicas? selector template minReadySeconds
 ReplicationControllerStatus: replicas! fullyLabeledReplicas observedGeneration readyReplicas
   availableReplicas conditions
 ResourceClaim: name! request
-ResourceFieldSelector: containerName resource! divisor
+ResourceFieldSelector: containerName resource! divisor!
 ResourceHealth: resourceID! health
 ResourceQuota: metadata! spec! status!
 ResourceQuotaSpec: hard scopes scopeSelector
@@ -217,43 +217,43 @@ ScaleIOVolumeSource: gateway! system! secretRef sslEnabled protectionDomain stor
   storageMode volumeName fsType readOnly
 ScopeSelector: matchExpressions
 ScopedResourceSelectorRequirement: scopeName! operator! values
-SeccompProfile: type! localhostProfile!
-Secret: metadata! data type stringData immutable!
-SecretEnvSource: *LocalObjectReference optional!
-SecretKeySelector: *LocalObjectReference key! optional!
-SecretProjection: *LocalObjectReference items 4 optional!
+SeccompProfile: type! localhostProfile?
+Secret: metadata! data type stringData immutable?
+SecretEnvSource: *LocalObjectReference optional?
+SecretKeySelector: *LocalObjectReference key! optional?
+SecretProjection: *LocalObjectReference items 4 optional?
 SecretReference: name namespace
-SecretVolumeSource: secretName items defaultMode! optional!
-SecurityContext: capabilities privileged! seLinuxOptions runAsUser! runAsNonRoot!
-  readOnlyRootFilesystem! allowPrivilegeEscalation! runAsGroup! procMount! windowsOptions
+SecretVolumeSource: secretName items defaultMode? optional?
+SecurityContext: capabilities privileged? seLinuxOptions runAsUser? runAsNonRoot?
+  readOnlyRootFilesystem? allowPrivilegeEscalation? runAsGroup? procMount? windowsOptions
   seccompProfile appArmorProfile
 Service: metadata! spec! status!
-ServiceAccount: metadata! secrets imagePullSecrets automountServiceAccountToken!
-ServiceAccountTokenProjection: audience expirationSeconds! path!
-ServicePort: name protocol port! targetPort nodePort appProtocol!
+ServiceAccount: metadata! secrets imagePullSecrets automountServiceAccountToken?
+ServiceAccountTokenProjection: audience expirationSeconds? path!
+ServicePort: name protocol port! targetPort! nodePort appProtocol?
 ServiceSpec: ports selector clusterIP type externalIPs 7 sessionAffinity loadBalancerIP
   loadBalancerSourceRanges externalName externalTrafficPolicy healthCheckNodePort
-  publishNotReadyAddresses sessionAffinityConfig 17 ipFamilyPolicy! clusterIPs ipFamilies
-  allocateLoadBalancerNodePorts! loadBalancerClass! internalTrafficPolicy! trafficDistribution!
+  publishNotReadyAddresses sessionAffinityConfig 17 ipFamilyPolicy? clusterIPs ipFamilies
+  allocateLoadBalancerNodePorts? loadBalancerClass? internalTrafficPolicy? trafficDistribution?
 ServiceStatus: loadBalancer! conditions
 SessionAffinityConfig: clientIP
 SleepAction: seconds!
 StorageOSPersistentVolumeSource: volumeName volumeNamespace fsType readOnly secretRef
 StorageOSVolumeSource: volumeName volumeNamespace fsType readOnly secretRef
 Sysctl: name! value!
-TCPSocketAction: port host
+TCPSocketAction: port! host
 Taint: key! value effect! timeAdded
-Toleration: key operator value effect tolerationSeconds!
+Toleration: key operator value effect tolerationSeconds?
 TopologySelectorLabelRequirement: key! values!
 TopologySelectorTerm: matchLabelExpressions
-TopologySpreadConstraint: maxSkew! topologyKey! whenUnsatisfiable! labelSelector minDomains!
-  nodeAffinityPolicy! nodeTaintsPolicy! matchLabelKeys
-TypedLocalObjectReference: apiGroup! kind! name!
-TypedObjectReference: apiGroup! kind! name! namespace!
+TopologySpreadConstraint: maxSkew! topologyKey! whenUnsatisfiable! labelSelector minDomains?
+  nodeAffinityPolicy? nodeTaintsPolicy? matchLabelKeys
+TypedLocalObjectReference: apiGroup? kind! name!
+TypedObjectReference: apiGroup? kind! name! namespace?
 Volume: name! *VolumeSource
 VolumeDevice: name! devicePath!
-VolumeMount: name! readOnly mountPath! subPath mountPropagation! subPathExpr recursiveReadOnly!
-VolumeMountStatus: name! mountPath! readOnly recursiveReadOnly!
+VolumeMount: name! readOnly mountPath! subPath mountPropagation? subPathExpr recursiveReadOnly?
+VolumeMountStatus: name! mountPath! readOnly recursiveReadOnly?
 VolumeNodeAffinity: required
 VolumeProjection: secret downwardAPI configMap serviceAccountToken clusterTrustBundle
   podCertificate
@@ -264,23 +264,23 @@ VolumeSource: hostPath emptyDir gcePersistentDisk awsElasticBlockStore gitRepo s
   storageos csi ephemeral image
 VsphereVirtualDiskVolumeSource: volumePath! fsType storagePolicyName storagePolicyID
 WeightedPodAffinityTerm: weight! podAffinityTerm!
-WindowsSecurityContextOptions: gmsaCredentialSpecName! gmsaCredentialSpec! runAsUserName!
-  hostProcess!
+WindowsSecurityContextOptions: gmsaCredentialSpecName? gmsaCredentialSpec? runAsUserName?
+  hostProcess?
 WorkloadReference: name! podGroup! podGroupReplicaKey
 [io.k8s.apimachinery.pkg.apis.meta.v1]
-Condition: type! status! observedGeneration lastTransitionTime reason! message!
-DeleteOptions: gracePeriodSeconds! preconditions orphanDependents! propagationPolicy! dryRun
-  ignoreStoreReadErrorWithClusterBreakingPotential!
+Condition: type! status! observedGeneration lastTransitionTime! reason! message!
+DeleteOptions: gracePeriodSeconds? preconditions orphanDependents? propagationPolicy? dryRun
+  ignoreStoreReadErrorWithClusterBreakingPotential?
 FieldSelectorRequirement: key! operator! values
 LabelSelector: matchLabels matchExpressions
 LabelSelectorRequirement: key! operator! values
-ListMeta: selfLink resourceVersion continue remainingItemCount!
+ListMeta: selfLink resourceVersion continue remainingItemCount?
 ManagedFieldsEntry: manager operation apiVersion time 6 fieldsType fieldsV1 subresource
 ObjectMeta: name generateName namespace selfLink uid resourceVersion generation creationTimestamp
-  deletionTimestamp deletionGracePeriodSeconds! labels annotations ownerReferences finalizers 17
+  deletionTimestamp deletionGracePeriodSeconds? labels annotations ownerReferences finalizers 17
   managedFields
-OwnerReference: kind! 3 name! uid! apiVersion! controller! blockOwnerDeletion!
-Preconditions: uid! resourceVersion!
+OwnerReference: kind! 3 name! uid! apiVersion! controller? blockOwnerDeletion?
+Preconditions: uid? resourceVersion?
 Status: metadata! status message reason details code
 StatusCause: reason message field
 StatusDetails: name group kind causes retryAfterSeconds uid

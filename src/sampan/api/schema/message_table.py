@@ -5,9 +5,11 @@ Job: text of the tables → numbers, names and marks per message. Pure.
 
 from collections.abc import Iterator
 
-from sampan.api.protobuf import core_fields, group_fields
+from sampan.api.schema import core_fields, group_fields
 
-Messages = dict[str, dict[int, str]]  # message → number → token (`name`, `name!`, `*Inlined`)
+Messages = dict[
+    str, dict[int, str]
+]  # message → number → token (`name`, `name!`, `name?`, `*Inlined`)
 
 
 def load_messages() -> Messages:
@@ -33,7 +35,14 @@ def own_tokens(messages: Messages, message: str) -> Iterator[str]:
 
 def marked(messages: Messages, message: str) -> frozenset[str]:
     """Names of the fields that Go writes in any case, or whose zero it can tell from nothing."""
-    return frozenset(token[:-1] for token in own_tokens(messages, message) if token.endswith("!"))
+    return frozenset(
+        token[:-1] for token in own_tokens(messages, message) if token.endswith(("!", "?"))
+    )
+
+
+def always_written(messages: Messages, message: str) -> list[str]:
+    """Names of the fields that Go writes in any case."""
+    return [token[:-1] for token in own_tokens(messages, message) if token.endswith("!")]
 
 
 def _load(table: str, messages: Messages) -> None:

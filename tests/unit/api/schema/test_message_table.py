@@ -1,6 +1,12 @@
 """The tables of messages, read."""
 
-from sampan.api.protobuf.message_table import inlined, load_messages, marked, own_tokens
+from sampan.api.schema.message_table import (
+    always_written,
+    inlined,
+    load_messages,
+    marked,
+    own_tokens,
+)
 
 CORE = "io.k8s.api.core.v1."
 
@@ -8,7 +14,7 @@ CORE = "io.k8s.api.core.v1."
 def test_fields_are_numbered_and_gaps_are_kept():
     messages = load_messages()
     assert messages[CORE + "LocalObjectReference"] == {1: "name"}
-    projection = {1: "*LocalObjectReference", 2: "items", 4: "optional!"}
+    projection = {1: "*LocalObjectReference", 2: "items", 4: "optional?"}
     assert messages[CORE + "ConfigMapProjection"] == projection
 
 
@@ -16,5 +22,6 @@ def test_inlined_messages_lend_their_fields():
     messages = load_messages()
     message = CORE + "ConfigMapKeySelector"
     assert inlined(message, "*LocalObjectReference") == CORE + "LocalObjectReference"
-    assert list(own_tokens(messages, message)) == ["name", "key!", "optional!"]
+    assert list(own_tokens(messages, message)) == ["name", "key!", "optional?"]
     assert marked(messages, message) == {"key", "optional"}
+    assert always_written(messages, message) == ["key"]
