@@ -255,6 +255,29 @@ async def test_what_is_aggregated_to_view_is_in_view_edit_and_admin(plane):
     assert rule not in (await plane.client.get(resource, "", "admin"))["rules"]
 
 
+@pytest.mark.parametrize("sub", ["exec", "attach", "portforward"])
+def test_a_session_over_a_websocket_needs_create_too(sub):
+    """It begins with a GET: whoever may only read must not get a shell by it. [v1.35]"""
+
+    async def test(api):
+        await api.made("/api/v1/namespaces/default/pods", pod("web"))
+        path = f"/api/v1/namespaces/default/pods/web/{sub}"
+        asked = {"connection": "Upgrade", "upgrade": "websocket"}
+        both = {"verbs": ["get"], "apiGroups": [""], "resources": [f"pods/{sub}"]}
+        await grant(api, "reader", both)
+        refused = await as_user(api, "reader")("GET", path, **asked)
+        assert refused.status == 403
+        assert f'cannot create resource "pods/{sub}"' in refused.message
+        await grant(api, "writer", {**both, "verbs": ["create"]})
+        refused = await as_user(api, "writer")("GET", path, **asked)
+        assert f'cannot get resource "pods/{sub}"' in refused.message
+        await grant(api, "user", {**both, "verbs": ["get", "create"]})
+        # This server has no way to nodes: authorization is behind it.
+        assert (await as_user(api, "user")("GET", path, **asked)).status == 503
+
+    run(test)
+
+
 def test_impersonation_needs_its_verb_for_each_part():
     """[A1] An attack: to speak as somebody else without the right."""
 

@@ -11,6 +11,9 @@ from typing import Any
 import orjson
 
 Obj = dict[str, Any]
+# Nothing real is nested half as deep; what walks over objects (copies, patches, validation) calls
+# itself once per level, so what has no end must not reach it.
+DEPTH = 200
 
 
 def meta_of(obj: Obj) -> Obj:
@@ -81,6 +84,22 @@ def _copied(value: Any) -> Any:
     if isinstance(value, list):
         return [_copied(item) for item in value]
     return value
+
+
+def is_deeper_than(value: Any, levels: int) -> bool:
+    """Level by level, so that depth costs no stack."""
+    level = [value]
+    for _ in range(levels):
+        deeper: list[Any] = []
+        for item in level:
+            if type(item) is dict:
+                deeper.extend(item.values())
+            elif type(item) is list:
+                deeper.extend(item)
+        if not deeper:
+            return False
+        level = deeper
+    return True
 
 
 def time_text(seconds: float) -> str:

@@ -51,6 +51,7 @@ _DEPRECATED = {
 }
 LARGE_BYTES = 64 * 1024  # of an answer, from which on writing it counts
 MOST_SECONDS = 10.0  # that it keeps its seats
+_SESSIONS = frozenset({"attach", "exec", "portforward"})
 _NO_BODY = frozenset({"get", "list", "watch"})
 
 
@@ -211,6 +212,9 @@ class HttpEdge:
         assert resource is not None
         call = Call(info.verb, resource, info.namespace, info.name, info.subresource)
         await authorize(self._chain.parts.authorization, user, call)
+        if info.subresource in _SESSIONS and info.verb != "create":
+            # A WebSocket begins with a GET, and is no reading all the same (as v1.35).
+            await authorize(self._chain.parts.authorization, user, replace(call, verb="create"))
         if info.subresource == "log":
             return await self._to_nodes().logs(info.namespace, info.name, request)
         rest = _raw_rest(request.path, info) if info.subresource == "proxy" else ""

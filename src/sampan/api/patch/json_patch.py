@@ -2,14 +2,18 @@
 
 Job: apply a list of operations to a document. Pure; the inputs are never changed.
 Invariant: all operations apply, or none does: a failing one raises.
+Invariant: what `copy` adds, all together, is at most as large as a request may be.
 """
 
 from typing import Any, NoReturn
 
+import orjson
+
 from sampan.api.errors import BadRequest, Invalid, RequestEntityTooLarge
-from sampan.api.objects import copy_of
+from sampan.api.objects import DEPTH, copy_of, is_deeper_than
 
 _MOST_OPERATIONS = 10_000
+_MOST_COPIED_BYTES = 3 * 1024 * 1024  # as upstream's JSONPatchMaxCopyBytes
 # Upstream hides what went wrong; the chained exception keeps it for the log.
 _REFUSED = "the server rejected our request due to an error in our request"
 _ABSENT = object()
@@ -33,9 +37,16 @@ def json_patch(document: Any, patch: Any) -> Any:
             f"got {len(patch)}"
         )
     document = copy_of(document)
+    copied = 0
     try:
         for operation in patch:
+            if operation.get("op") == "copy":
+                copied += _copied_bytes(document, operation)
+                if copied > _MOST_COPIED_BYTES:
+                    _fail(f"the accumulated size increase of copy operations is {copied}")
             document = _applied(document, operation)
+        if is_deeper_than(document, DEPTH):
+            _fail(f"the patched document is nested more than {DEPTH} levels deep")
     except DoesNotApply as problem:
         raise Invalid(_REFUSED) from problem
     return document
@@ -62,6 +73,13 @@ def _applied(document: Any, operation: dict[str, Any]) -> Any:
             return document
         case other:
             return _fail(f"Unexpected kind: {other}")
+
+
+def _copied_bytes(document: Any, operation: dict[str, Any]) -> int:
+    try:
+        return len(orjson.dumps(_found(document, _pointer(operation, "from"))))
+    except (TypeError, ValueError) as error:
+        raise DoesNotApply(f"what is copied cannot be written: {error}") from error
 
 
 def _tested(document: Any, path: list[str], wanted: Any) -> None:
@@ -140,7 +158,12 @@ def _removed(document: Any, path: list[str]) -> Any:
 def _index(step: str, size: int) -> int:
     """A place in a list of `size`; negative ones count from the end, as upstream allows."""
     digits = step.removeprefix("-")
-    if not digits.isdecimal() or not digits.isascii() or (len(digits) > 1 and digits[0] == "0"):
+    if (
+        len(digits) > 9
+        or not digits.isdecimal()
+        or not digits.isascii()
+        or (len(digits) > 1 and digits[0] == "0")
+    ):
         _fail(f"no array index: {step}")
     index = int(step)
     if not -size <= index < size:

@@ -16,7 +16,7 @@ from sampan.api.errors import (
     not_supported,
 )
 from sampan.api.errors import invalid as invalid_object
-from sampan.api.objects import Obj
+from sampan.api.objects import DEPTH, Obj, is_deeper_than
 from sampan.api.protobuf.codec import ProtobufError, ProtobufReader
 from sampan.apiserver.http.negotiate import PROTOBUF, YAML, body_media
 from sampan.core.http import Request
@@ -25,9 +25,6 @@ LIMIT = 3 * 1024 * 1024
 # What is larger is read beside the loop: it takes more than about 20 ms.
 AT_ONCE_BYTES = 256 * 1024
 AT_ONCE_YAML_BYTES = 8 * 1024
-# Nothing real is nested half as deep; what walks over objects (copies, patches, validation) calls
-# itself once per level, so a body without end must not reach it.
-DEPTH = 200
 _SPACED = (b'" :', b'"\t:', b'"\n:', b'"\r:')
 
 
@@ -99,19 +96,9 @@ def _is_json(body: bytes) -> bool:
 
 
 def _check_depth(value: Any) -> None:
-    """Level by level, so that depth costs no stack. Raises BadRequest."""
-    level = [value]
-    for _ in range(DEPTH):
-        deeper: list[Any] = []
-        for one in level:
-            if type(one) is dict:
-                deeper.extend(one.values())
-            elif type(one) is list:
-                deeper.extend(one)
-        if not deeper:
-            return
-        level = deeper
-    raise BadRequest(f"the body is nested too deeply: at most {DEPTH} levels")
+    """Raises BadRequest."""
+    if is_deeper_than(value, DEPTH):
+        raise BadRequest(f"the body is nested too deeply: at most {DEPTH} levels")
 
 
 def _too_large() -> RequestEntityTooLarge:

@@ -74,6 +74,27 @@ def test_what_is_no_patch_is_a_bad_request():
         json_patch({}, [{"op": "test", "path": ""}] * 10_001)
 
 
+def test_copies_that_double_are_stopped_at_the_limit_of_a_request():
+    """22 operations once made 4 GiB of a kilobyte."""
+    doubling = [{"op": "copy", "from": "/a", "path": f"/a/{number}"} for number in range(40)]
+    with pytest.raises(Invalid) as caught:
+        json_patch({"a": {"text": "x" * 1000}}, doubling)
+    assert "copy operations" in str(caught.value.__cause__)
+    whole = [{"op": "copy", "from": "", "path": f"/{number}"} for number in range(40)]
+    with pytest.raises(Invalid):
+        json_patch({"a": "x"}, whole)
+
+
+def test_a_document_does_not_become_endlessly_deep():
+    path, steps = "", []
+    for _ in range(300):
+        path += "/a"
+        steps.append({"op": "add", "path": path, "value": {}})
+    with pytest.raises(Invalid) as caught:
+        json_patch({}, steps)
+    assert "levels deep" in str(caught.value.__cause__)
+
+
 @given(st.lists(st.integers(), max_size=6), st.data())
 def test_an_item_that_was_added_is_removed_again(items, data):
     at = data.draw(st.integers(0, len(items)))

@@ -1,5 +1,7 @@
 """Strategic merge patches: every directive, led by the schema."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -207,3 +209,18 @@ def test_a_given_order_holds_in_the_result(server, wanted):
     assert [name for name in result if name in wanted] == wanted
     left = [name for name in server if name not in wanted]
     assert [name for name in result if name not in wanted] == left
+
+
+def test_long_lists_do_not_take_the_square_of_their_length():
+    """8 000 items once held everybody up for 8.5 s; the old way takes 3 s of processor here."""
+    items = [{"name": f"c{number}", "image": "i"} for number in range(4000)]
+    order = [{"name": item["name"]} for item in items]
+    gone = [{"name": item["name"], "$patch": "delete"} for item in items[::2]]
+    current = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": items[::-1]}}
+    started = time.process_time()
+    patch = {"spec": {"containers": items, "$setElementOrder/containers": order}}
+    merged = strategic_patch(SCHEMA, "v1", "Pod", current, patch)
+    left = strategic_patch(SCHEMA, "v1", "Pod", current, {"spec": {"containers": gone}})
+    assert time.process_time() - started < 1.0
+    assert merged["spec"]["containers"] == items
+    assert len(left["spec"]["containers"]) == 2000
