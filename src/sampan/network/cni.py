@@ -24,7 +24,10 @@ from pathlib import Path
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.network.netlink import alias_of, set_alias
+from sampan.network.netlink import add_route, alias_of, set_alias
+from sampan.network.nftables import nft
+from sampan.network.services import ruleset
+from sampan.network.services.ruleset import ProxyPlace
 
 log = get_logger(__name__)
 
@@ -128,16 +131,15 @@ def nft_table(network: PodNetwork) -> str:
     return f"{network.bridge}-pods"
 
 
-def nft_script(network: PodNetwork) -> str:
-    """Replaces the whole table in one transaction, so that repeating it changes nothing."""
-    table = f"table ip {nft_table(network)}"
-    return (
-        f"{table} {{}}\ndelete {table}\n{table} {{\n"
-        "  chain postrouting {\n"
-        "    type nat hook postrouting priority srcnat; policy accept;\n"
-        f"    ip saddr {network.subnet} ip daddr != {network.subnet} ip daddr != 224.0.0.0/4"
-        f' oifname != "{network.bridge}" masquerade;\n'
-        "  }\n}\n"
+def proxy_place(network: PodNetwork, service_cidrs: Sequence[str]) -> ProxyPlace:
+    """Where this network's rules are: one table for pods, Services and all else of the cluster."""
+    return ProxyPlace(
+        table=nft_table(network),
+        bridge=network.bridge,
+        cluster_cidrs=(network.subnet,),
+        service_cidrs=tuple(service_cidrs),
+        other_bridges=f"{_NAME}*",
+        pod_cidrs=(network.subnet,),
     )
 
 
@@ -206,10 +208,16 @@ def conf_directory(data_dir: Path) -> Path:
     return data_dir / "cni"
 
 
-def set_up(data_dir: Path) -> PodNetwork:
-    """The network of this data directory: as recorded, or chosen now. Takes some milliseconds."""
+def set_up(data_dir: Path, service_cidrs: Sequence[str] = ()) -> PodNetwork:
+    """The network of this data directory: as recorded, or chosen now. Takes some milliseconds.
+
+    What is addressed to `service_cidrs` does not leave the machine from now on.
+    """
     network = _reserve(data_dir)
-    by_plugin = not _masquerade(network)
+    for cidr in service_cidrs:
+        if ":" not in cidr:
+            _route_to_bridge(network, cidr)
+    by_plugin = not _masquerade(network, service_cidrs)
     conf_dir = conf_directory(data_dir)
     conf_dir.mkdir(parents=True, exist_ok=True)
     for directory, host_ports in ((conf_dir, False), (conf_dir / HOST_PORTS, True)):
@@ -329,9 +337,31 @@ def _name(interface: str) -> bytes:
     return interface.encode()[:15]
 
 
-def _masquerade(network: PodNetwork) -> bool:
+def _route_to_bridge(network: PodNetwork, cidr: str) -> None:
+    """The service range leads to the pods' bridge, where nobody answers for what no rule has sent
+    on. So nothing of it leaves by the default route, and there is a way to it where there is no
+    such route. Where another sampan has taken the range already, it is for the host's own use."""
+    try:
+        add_route(cidr, network.bridge)
+    except FileExistsError:
+        log.info("another cluster on this machine has the service range", cidr=cidr)
+    except OSError as error:
+        log.warning("no route for the service range", cidr=cidr, error=error)
+
+
+def _load_rules(network: PodNetwork, service_cidrs: Sequence[str]) -> bool:
+    place = proxy_place(network, service_cidrs)
+    try:
+        nft.load("ip", place.table, ruleset.skeleton("ip", place))
+    except nft.NftError as error:
+        log.warning("pods are masqueraded without nftables, and Services lead nowhere", error=error)
+        return False
+    return True
+
+
+def _masquerade(network: PodNetwork, service_cidrs: Sequence[str]) -> bool:
     """True when one rule for all pods is in place."""
-    by_nft = bool(shutil.which("nft")) and _run(["nft", "-f", "-"], nft_script(network))
+    by_nft = _load_rules(network, service_cidrs)
     if not shutil.which("iptables"):
         return by_nft
     # Docker sets this policy: without a rule, nothing leaves the pods' bridge.

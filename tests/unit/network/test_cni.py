@@ -55,11 +55,11 @@ def test_pods_are_masqueraded_by_the_plugin_only_where_no_rule_of_ours_is():
     assert json.dumps(plain)
 
 
-def test_the_rule_spares_what_stays_among_pods():
-    script = cni.nft_script(NETWORK)
-    assert "ip saddr 10.244.3.0/24 ip daddr != 10.244.3.0/24" in script
-    assert 'oifname != "sampan3" masquerade' in script
-    assert script.index("delete table ip sampan3-pods") < script.index("chain postrouting")
+def test_the_rules_of_a_network_are_in_a_table_of_its_own_and_know_its_pods():
+    place = cni.proxy_place(NETWORK, ["10.96.0.0/12"])
+    assert place.table == "sampan3-pods"
+    assert place.pod_cidrs == place.cluster_cidrs == ("10.244.3.0/24",)
+    assert place.service_cidrs == ("10.96.0.0/12",)
 
 
 def test_iptables_gets_only_the_rules_that_are_needed():

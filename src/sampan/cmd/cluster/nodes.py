@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sampan.client.contract import Client
 from sampan.cmd.cluster import machine
 from sampan.cmd.cluster.data_dir import DataDir
+from sampan.cmd.cluster.network import NodeNetwork
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.kubelet_config import with_config
 from sampan.cmd.flags.node_flags import cgroup_driver, image_credentials, shutdown_steps
-from sampan.cmd.settings import CLUSTER_DOMAIN, NodeChoices, UpSettings
+from sampan.cmd.settings import CLUSTER_DOMAIN, SERVICE_CIDR, NodeChoices, UpSettings
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.metrics import Metrics
@@ -40,6 +41,8 @@ SERVER_GRACE_SECONDS = 1.0
 # Upstream has none by default; a fork bomb on a laptop should not take the machine with it.
 POD_PIDS_LIMIT = 4096
 DISK_FREE_PERCENT = 2
+SERVICE_CIDRS = (SERVICE_CIDR,)
+PROXY_USER = "system:kube-proxy"
 
 ClientMaker = Callable[[str], Client]  # user name → a client that acts as that user
 
@@ -111,6 +114,7 @@ class RealNode:
         self._runtime: Runtime | None = None
         self._server: KubeletServer | None = None
         self._kubelet: Kubelet | None = None
+        self._network: NodeNetwork | None = None  # where the pods' network is ours
         self._grace_seconds = STOP_GRACE_SECONDS
         self._stopping: list[asyncio.Timeout] = []  # one for all that takes its time to end
 
@@ -165,6 +169,8 @@ class RealNode:
             self._kubelet = kubelet
             self._tasks.supervise("kubelet", kubelet.run)
             self._look_for_stray_shims()
+            if self._network is not None and not self._settings.node.standalone:
+                await self._network.start(clients(PROXY_USER), metrics)
             step.detail = f"{self._identity.name} ({self._identity.address})"
             if self._in_cluster:
                 self._tasks.supervise("local volumes", self._local_volumes(clients).run)
@@ -180,6 +186,8 @@ class RealNode:
     async def stop(self) -> None:
         await self._shut_down()
         await self._tasks.stop()
+        if self._network is not None:
+            await self._network.stop()
         if self._server is not None:
             await self._server.stop(SERVER_GRACE_SECONDS)
         if self._runtime is None:
@@ -232,7 +240,9 @@ class RealNode:
         assert plugins is not None, "checked when the node was chosen"
         try:
             # Found or made in a thread: it runs nft, and the API server starts meanwhile.
-            await asyncio.to_thread(cni.set_up, self._data.root)
+            network = await asyncio.to_thread(cni.set_up, self._data.root, SERVICE_CIDRS)
+            place = cni.proxy_place(network, SERVICE_CIDRS)
+            self._network = NodeNetwork(self._identity.name, place, self._clock)
             self._containerd = PrivateContainerd(
                 self._data.root,
                 cni_conf_dir=cni.conf_directory(self._data.root),

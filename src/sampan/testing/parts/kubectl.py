@@ -7,6 +7,7 @@ import functools
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import orjson
@@ -23,15 +24,23 @@ class KubectlFailure(AssertionError):
 
 
 class Kubectl:
-    def __init__(self, kubeconfig: Path, home: Path, binary: str = "kubectl") -> None:
+    def __init__(
+        self,
+        kubeconfig: Path,
+        home: Path,
+        binary: str = "kubectl",
+        *,
+        where: Sequence[str] = (),
+    ) -> None:
+        """`where` starts it somewhere else: `nsenter --net=...`."""
         path = shutil.which(binary)
         assert path, "kubectl is not installed: make test installs it"
-        self._binary = path
+        self._command = [*where, path]
         # A home of its own: the discovery cache of another cluster must not be taken for ours.
         self._env = {**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": str(home)}
 
     def __call__(self, *arguments: str, stdin: str | None = None, seconds: float = 60.0) -> str:
-        command = [self._binary, *arguments]
+        command = [*self._command, *arguments]
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, timeout=seconds, env=self._env
         )
@@ -68,7 +77,7 @@ class Kubectl:
         """For what goes on until it is stopped: `get -w`, `logs -f`, `port-forward`."""
         with output.open("wb") as sink:
             return subprocess.Popen(
-                [self._binary, *arguments],
+                [*self._command, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=subprocess.STDOUT,

@@ -6,6 +6,7 @@ Job: start it, know when it is ready, stop or kill it, start it again on the sam
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from sampan.network.cni import PodNetwork
@@ -15,8 +16,9 @@ from sampan.testing.parts.processes import Program
 
 
 class SampanProcess:
-    def __init__(self, root: Path, *flags: str) -> None:
-        self.root, self.flags = root, flags
+    def __init__(self, root: Path, *flags: str, where: Sequence[str] = ()) -> None:
+        """`where` starts it somewhere else: `nsenter --net=...`."""
+        self.root, self.flags, self._where = root, flags, where
         self.data_dir = root / "data"
         self.kubeconfig = root / "kubeconfig"
         self.output = root / "sampan.out"
@@ -26,7 +28,7 @@ class SampanProcess:
 
     @property
     def kubectl(self) -> Kubectl:
-        return Kubectl(self.kubeconfig, self.root / "home")
+        return Kubectl(self.kubeconfig, self.root / "home", where=self._where)
 
     @property
     def pid(self) -> int:
@@ -38,7 +40,7 @@ class SampanProcess:
         ready.unlink(missing_ok=True)
         self.program = Program(
             [
-                *sampan_command("up"), "--data-dir", str(self.data_dir),
+                *self._where, *sampan_command("up"), "--data-dir", str(self.data_dir),
                 "--kubeconfig", str(self.kubeconfig), "--port", "0",
                 "--ready-file", str(ready), *self.flags, *more,
             ],
@@ -71,7 +73,8 @@ class SampanProcess:
 
     def run(self, verb: str, *arguments: str) -> str:
         """Another verb on the same data directory."""
-        command = [*sampan_command(verb), *arguments, "--data-dir", str(self.data_dir)]
+        command = [*self._where, *sampan_command(verb), *arguments]
+        command += ["--data-dir", str(self.data_dir)]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=120, env=environment(),
             stdin=subprocess.DEVNULL,

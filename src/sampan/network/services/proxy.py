@@ -1,0 +1,195 @@
+"""The service proxy of a node: Services and EndpointSlices become nftables elements.
+
+Job: hear of changes, ask the plans, hand the difference to the table.
+Invariant: changes that come together are applied together, in one transaction.
+Invariant: an earlier proxy's rules stay in force until every Service is known again.
+Owner: one per node; the only writer of its table.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from sampan.api.objects import Obj, key_of, labels_of, namespace_of
+from sampan.api.resources import ENDPOINT_SLICES, NODES, SERVICES
+from sampan.client.informer import Informers
+from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.log import get_logger
+from sampan.core.metrics import Metrics
+from sampan.network.nftables import conntrack
+from sampan.network.nftables.nft import NftError
+from sampan.network.services.desired_elements import Change, DesiredElements
+from sampan.network.services.elements_of_service import Elements, elements_of_service
+from sampan.network.services.endpoints import NodeView
+from sampan.network.services.ruleset import ProxyPlace
+from sampan.network.services.stale import Stale, stale_affinity, stale_clients, stale_udp
+from sampan.network.services.table import ServiceTable
+
+SERVICE_NAME = "kubernetes.io/service-name"
+ZONE = "topology.kubernetes.io/zone"
+RETRY_SECONDS = 1.0
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ProxySettings:
+    place: ProxyPlace
+    node_name: str = ""
+    families: tuple[str, ...] = ("ip",)
+
+
+class _Family:
+    """What belongs to one family of addresses."""
+
+    def __init__(self, family: str, place: ProxyPlace) -> None:
+        self.name = family
+        self.table = ServiceTable(family, place)
+        self.desired = DesiredElements()
+        self.synced = False
+
+
+class ServiceProxy:
+    def __init__(
+        self, settings: ProxySettings, informers: Informers, clock: Clock, metrics: Metrics
+    ) -> None:
+        self._settings, self._clock = settings, clock
+        self._services = informers.of(SERVICES)
+        self._slices = informers.of(ENDPOINT_SLICES, indices={"proxied": _by_service})
+        self._node = informers.of(NODES, field_selector=f"metadata.name={settings.node_name}")
+        self._families: list[_Family] = []
+        self._dirty: set[str] = set()
+        self._zone = ""
+        self._wake = asyncio.Event()
+        self.ready = asyncio.Event()  # every Service that there was at the start has its rules
+        self._took = metrics.histogram(
+            "kubeproxy_sync_proxy_rules_duration_seconds",
+            "Seconds from the first waiting change to rules that follow it.",
+        )
+        self._failures = metrics.counter(
+            "kubeproxy_sync_proxy_rules_nftables_sync_failures_total",
+            "Times that nftables refused a change.",
+        )
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        self._services.on_change(self._service_changed)
+        self._slices.on_change(self._slice_changed)
+        self._node.on_change(self._node_changed)
+        for informer in (self._services, self._slices, self._node):
+            await informer.synced()
+        try:
+            while True:
+                await self._sync()
+                await self._wake.wait()
+        finally:
+            self._close()
+
+    def _service_changed(self, old: Obj | None, new: Obj | None) -> None:
+        self._touch(key_of(new or old or {}))
+
+    def _slice_changed(self, old: Obj | None, new: Obj | None) -> None:
+        for obj in (old, new):
+            for service in _by_service(obj) if obj else ():
+                self._touch(service)
+
+    def _node_changed(self, _old: Obj | None, new: Obj | None) -> None:
+        zone = labels_of(new).get(ZONE, "") if new else ""
+        if zone != self._zone:
+            self._zone = zone
+            self._dirty.update(key_of(service) for service in self._services.cache.all())
+            self._wake.set()
+
+    def _touch(self, service: str) -> None:
+        self._dirty.add(service)
+        self._wake.set()
+
+    async def _sync(self) -> None:
+        started = self._clock.now()
+        self._wake.clear()
+        dirty, self._dirty = self._dirty, set()
+        try:
+            if not self._families:
+                await asyncio.to_thread(self._open)
+                dirty = {key_of(service) for service in self._services.cache.all()}
+            for family in self._families:
+                self._sync_family(family, dirty)
+        except (OSError, NftError) as error:
+            self._failures.add()
+            log.warning("the rules of Services cannot be applied, trying again", error=error)
+            # The table is not as we believe: everything is read and compared anew.
+            self._close()
+            await self._clock.sleep(RETRY_SECONDS)
+            self._wake.set()
+            return
+        self._took.observe(self._clock.now() - started)
+        self.ready.set()
+
+    def _open(self) -> None:
+        opened = [_Family(name, self._settings.place) for name in self._settings.families]
+        try:
+            for family in opened:
+                family.table.load()
+                family.desired = DesiredElements(family.table.present())
+        except (OSError, NftError):
+            for family in opened:
+                family.table.close()
+            raise
+        self._families = opened
+
+    def _close(self) -> None:
+        for family in self._families:
+            family.table.close()
+        self._families = []
+
+    def _sync_family(self, family: _Family, dirty: Iterable[str]) -> None:
+        changes: list[Change] = []
+        udp: list[Stale] = []
+        affinity: list[Stale] = []
+        node = NodeView(self._settings.node_name, self._zone)
+        for key in sorted(dirty):
+            before = family.desired.elements_of(key)
+            after = self._elements(key, family.name, node)
+            changes += family.desired.put(key, after)
+            udp += stale_udp(before, after)
+            affinity += stale_affinity(before, after)
+        if not family.synced:
+            changes += family.desired.adopted()
+            family.synced = True
+        family.table.apply(_last_of_each(changes))
+        _forget(family, udp, affinity)
+
+    def _elements(self, key: str, family: str, node: NodeView) -> Elements:
+        service = self._services.cache.get(key)
+        if service is None:
+            return {}
+        return elements_of_service(service, self._slices.cache.by("proxied", key), family, node)
+
+
+def _forget(family: _Family, udp: Sequence[Stale], affinity: Sequence[Stale]) -> None:
+    if affinity:
+        family.table.forget_affinities(stale_clients(affinity, family.table.affinities()))
+    for each in udp:
+        count = conntrack.forget(family.name, each.service, each.endpoints)
+        if count:
+            log.info("connections to gone endpoints forgotten", service=each.service, count=count)
+
+
+def _last_of_each(changes: Sequence[Change]) -> list[Change]:
+    """One removal and one addition per element at most: what several Services did to it in turn
+    adds up to its first removal and its last value."""
+    removed: dict[object, Change] = {}
+    added: dict[object, Change] = {}
+    for change in changes:
+        key, _, gone = change
+        if not gone:
+            added[key] = change
+        elif key in added:
+            del added[key]
+        else:
+            removed.setdefault(key, change)
+    return [*removed.values(), *added.values()]
+
+
+def _by_service(obj: Obj) -> Iterable[str]:
+    name = labels_of(obj).get(SERVICE_NAME)
+    return (f"{namespace_of(obj)}/{name}",) if name else ()
