@@ -4,21 +4,19 @@ Job: the written configuration over the settings that the command made → other
 Invariant: a field that has no effect here is refused by name, never left out in silence.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from sampan.api.objects import Obj
 from sampan.api.quantity import QuantityError, value_of
+from sampan.api.rules.durations import parse_seconds
 from sampan.kubelet.eviction import eviction_rules
 from sampan.kubelet.eviction.eviction_rules import EvictionSettings, Threshold
 from sampan.kubelet.node.shutdown_steps import ShutdownStep, steps_of
 from sampan.kubelet.settings import KubeletSettings, Reserved
 
 API_VERSION, KIND = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
 class BadConfiguration(Exception):
@@ -70,14 +68,6 @@ def _read(name: str, fields: Obj, convert: Callable[[Any], Any]) -> Any:
         raise BadConfiguration([f"{name}: {fault}"]) from fault
 
 
-def seconds(text: object) -> float:
-    """A duration as Go writes it: 1m30s."""
-    parts = _DURATION.findall(str(text))
-    if not parts or "".join(number + unit for number, unit in parts) != str(text):
-        raise ValueError(f"invalid duration {text!r}")
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
-
-
 def _whole(written: object) -> int:
     if isinstance(written, bool) or not isinstance(written, int):
         raise ValueError(f"{written!r} is no whole number")
@@ -121,7 +111,7 @@ def _shutdown(settings: tuple[ShutdownStep, ...], fields: Obj) -> tuple[Shutdown
     """Two periods, or a list by priority; not both."""
     by_priority = fields.get(_SHUTDOWN[2]) or []
     total, critical = (
-        _read(name, fields, seconds) if name in fields else 0.0 for name in _SHUTDOWN[:2]
+        _read(name, fields, parse_seconds) if name in fields else 0.0 for name in _SHUTDOWN[:2]
     )
     if by_priority and (total or critical):
         raise BadConfiguration([f"{_SHUTDOWN[2]} excludes the other two periods"])
@@ -159,8 +149,8 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "maxPods": ("max_pods", _whole),
     "enforceNodeAllocatable": ("enforce_allocatable", _enforced),
     "nodeLeaseDurationSeconds": ("lease_seconds", _whole),
-    "nodeStatusReportFrequency": ("status_report_seconds", seconds),
-    "nodeStatusUpdateFrequency": ("heartbeat_seconds", seconds),
+    "nodeStatusReportFrequency": ("status_report_seconds", parse_seconds),
+    "nodeStatusUpdateFrequency": ("heartbeat_seconds", parse_seconds),
     "nodeStatusMaxImages": ("images_in_status", _whole),
     "podPidsLimit": ("pod_pids_limit", _whole),
     "seccompDefault": (
@@ -183,8 +173,8 @@ _POLICIES = {
 _IMAGES: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "imageGCHighThresholdPercent": ("high_percent", _whole),
     "imageGCLowThresholdPercent": ("low_percent", _whole),
-    "imageMaximumGCAge": ("max_age_seconds", seconds),
-    "imageMinimumGCAge": ("min_age_seconds", seconds),
+    "imageMaximumGCAge": ("max_age_seconds", parse_seconds),
+    "imageMinimumGCAge": ("min_age_seconds", parse_seconds),
 }
 _EVICTION_MAPS = (
     "evictionHard", "evictionSoft", "evictionSoftGracePeriod", "evictionMinimumReclaim",
@@ -192,8 +182,8 @@ _EVICTION_MAPS = (
 _EVICTION_TIMES: Mapping[str, tuple[str, Callable[[Any], float]]] = {
     "evictionMaxPodGracePeriod": ("max_pod_grace_seconds", _whole),
     # Ours: upstream looks every ten seconds, which cannot be changed.
-    "evictionMonitoringPeriod": ("period_seconds", seconds),
-    "evictionPressureTransitionPeriod": ("transition_seconds", seconds),
+    "evictionMonitoringPeriod": ("period_seconds", parse_seconds),
+    "evictionPressureTransitionPeriod": ("transition_seconds", parse_seconds),
 }
 
 
@@ -217,7 +207,7 @@ def _evicting(settings: EvictionSettings, fields: Obj) -> EvictionSettings:
 def _grace(signal: str, grace: Obj) -> float:
     if signal not in grace:
         raise BadConfiguration([f"evictionSoft: grace period must be specified for {signal}"])
-    return _read(signal, grace, seconds) or 1e-9  # a soft one stays soft
+    return _read(signal, grace, parse_seconds) or 1e-9  # a soft one stays soft
 
 
 def _threshold(signal: str, written: object, reclaim: Obj) -> Threshold:

@@ -5,12 +5,12 @@ Job: the document → the chain's authorizers, or every thing that is wrong with
 Invariant: a document with one wrong field is refused whole.
 """
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from sampan.api.objects import Obj
 from sampan.api.rules import names
+from sampan.api.rules.durations import NANO, DurationError, parse_duration
 from sampan.apiserver.authz import conditions
 from sampan.apiserver.authz.settings import (
     MODES,
@@ -20,7 +20,6 @@ from sampan.apiserver.authz.settings import (
 from sampan.apiserver.outside.config_document import Complaints
 from sampan.apiserver.outside.webhook_client import Target
 
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?")
 _FIELDS = {
     "timeout", "authorizedTTL", "unauthorizedTTL", "cacheAuthorizedRequests",
     "cacheUnauthorizedRequests", "subjectAccessReviewVersion",
@@ -155,12 +154,11 @@ class _Reader:
         written: Any = given.get(field)
         if written is None:
             return default
-        matched = _DURATION.fullmatch(str(written))
-        if matched is None or not any(matched.groups()):
-            self._say(f"{path}.{field}", f'Invalid value: "{written}": not a duration')
+        try:
+            return parse_duration(str(written)) / NANO
+        except DurationError as error:
+            self._say(f"{path}.{field}", f'Invalid value: "{written}": {error}')
             return default or 1.0
-        hours, minutes, seconds, millis = (float(one or 0) for one in matched.groups())
-        return 3600 * hours + 60 * minutes + seconds + millis / 1000
 
     def _one_of(self, given: Obj, field: str, allowed: tuple[str, ...], path: str) -> None:
         found = given.get(field)

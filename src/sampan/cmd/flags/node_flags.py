@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sampan.api.rules.durations import parse_seconds
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags import scenario
 from sampan.cmd.settings import NodeChoices
@@ -31,10 +32,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--cgroup-driver", choices=("cgroupfs", "systemd", "none"), default="",
         help="who makes the pods' cgroups; none: pods have no limits of their own "
         "(default: as the runtime is set up)")  # fmt: skip
-    add("--shutdown-grace-period", metavar="DURATION", type=_seconds, default=0.0,
+    add("--shutdown-grace-period", metavar="DURATION",
+        type=parse_seconds, default=0.0,
         help="when told to stop, end the pods in order within this time, as a machine that goes "
         "down: they fail with reason Terminated (default: 0s, off)")  # fmt: skip
-    add("--shutdown-grace-period-critical-pods", metavar="DURATION", type=_seconds, default=0.0,
+    add("--shutdown-grace-period-critical-pods", metavar="DURATION",
+        type=parse_seconds, default=0.0,
         help="how much of it is kept for critical pods, which end last")  # fmt: skip
     add(scenario.FLAG, metavar="FILE", default="", help=scenario.HELP)
 
@@ -61,12 +64,6 @@ def shutdown_steps(node: NodeChoices) -> "tuple[ShutdownStep, ...]":
     from sampan.kubelet.node.shutdown_steps import steps_of
 
     return steps_of(node.shutdown_seconds, node.shutdown_critical_seconds)
-
-
-def _seconds(text: str) -> float:
-    from sampan.kubelet.configuration import seconds
-
-    return seconds(text)
 
 
 def image_credentials(

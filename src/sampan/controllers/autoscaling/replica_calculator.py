@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sampan.api.objects import Obj, is_deleted, name_of, seconds_of
 from sampan.api.quantity import value_of
 from sampan.api.rules import pods as pod_facts
+from sampan.api.rules.durations import DurationError, parse_seconds
 from sampan.core.fast_dataclass import dataclass
 
 INITIALIZATION_SECONDS = 300.0  # a starting pod's CPU says little
@@ -218,12 +219,8 @@ def _is_warming_up(pod: Obj, sample: Sample, now: float) -> bool:
 
 
 def _window_seconds(text: str) -> float:
-    """A Go duration, as metrics carry it: `15s`, `1m0s`, `10.5s`."""
-    total, number = 0.0, ""
-    for letter in text.replace("ms", "!"):
-        if letter.isdigit() or letter == ".":
-            number += letter
-            continue
-        factor = {"h": 3600.0, "m": 60.0, "s": 1.0, "!": 0.001}.get(letter, 0.0)
-        total, number = total + float(number or 0) * factor, ""
-    return total
+    """As metrics carry it: `15s`, `1m0s`, `10.5s`; nothing where it cannot be read."""
+    try:
+        return parse_seconds(text)
+    except DurationError:
+        return 0.0

@@ -26,6 +26,7 @@ from sampan.api.objects import (
 )
 from sampan.api.resources import CRON_JOBS, JOBS
 from sampan.api.rules.conditions import is_true
+from sampan.api.rules.cron import Schedule, ScheduleError, next_after, parse
 from sampan.client.events import reference as reference_to
 from sampan.client.indexer import by_controller_uid
 from sampan.controllers.actions import (
@@ -40,7 +41,6 @@ from sampan.controllers.actions import (
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View, own_key
-from sampan.controllers.jobs.cron_schedule import Schedule, ScheduleError, next_after, parse
 from sampan.controllers.workloads.pod_control import controller_reference
 from sampan.core.fast_dataclass import dataclass
 

@@ -9,11 +9,11 @@ Owner: NodeCredentials.
 import asyncio
 import json
 import os.path
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from sampan.api.objects import Obj
+from sampan.api.rules.durations import DurationError, parse_seconds
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
@@ -32,8 +32,6 @@ PLUGIN_VERSIONS = tuple(
 PLUGIN_SECONDS = 60.0  # as upstream
 _REMEMBERED = 1000
 _GLOBAL = "global"
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|ms|s|m|h)")
 
 
 class ProviderConfigError(ValueError):
@@ -255,12 +253,10 @@ async def run_plugin(provider: CredentialProvider, request: bytes) -> bytes:
 
 def _seconds(where: str, text: object) -> float:
     """Go's spelling: 10m, 1h30m, 0s; a bare 0 is allowed."""
-    if text in (0, "0"):
-        return 0.0
-    parts = _DURATION.findall(text) if isinstance(text, str) else []
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise ProviderConfigError(f"{where}: {text!r} is not a duration such as 10m")
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    try:
+        return parse_seconds("0" if text == 0 else text)
+    except DurationError as error:
+        raise ProviderConfigError(f"{where}: {text!r} is not a duration such as 10m") from error
 
 
 def merged(configs: Iterable[object]) -> Obj:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from sampan.api.objects import Obj, uid_of
+from sampan.api.rules.durations import seconds_text
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -131,8 +132,8 @@ class ImagePuller:
             container,
             "Normal",
             "Pulled",
-            f'Successfully pulled image "{name}" in {duration(pull_seconds)} '
-            f"({duration(waited)} including waiting). Image size: {image.size_bytes} bytes.",
+            f'Successfully pulled image "{name}" in {seconds_text(pull_seconds)} '
+            f"({seconds_text(waited)} including waiting). Image size: {image.size_bytes} bytes.",
         )
         return image
 
@@ -178,19 +179,6 @@ def default_policy(reference: Reference) -> str:
     """What the API server fills in; static pods may come without."""
     untagged = not reference.digest and reference.tag in ("", "latest")
     return "Always" if untagged else "IfNotPresent"
-
-
-def duration(seconds: float) -> str:
-    """As Go prints a duration, cut to milliseconds: 0s, 850ms, 1.204s, 2m3.5s."""
-    millis = int(seconds * 1000)
-    if millis < 1000:
-        return f"{millis}ms" if millis else "0s"
-    minutes, millis = divmod(millis, 60_000)
-    hours, minutes = divmod(minutes, 60)
-    text = f"{millis // 1000}.{millis % 1000:03d}".rstrip("0").rstrip(".") + "s"
-    if hours:
-        return f"{hours}h{minutes}m{text}"
-    return f"{minutes}m{text}" if minutes else text
 
 
 def _explained(name: str, error: str) -> tuple[str, str]:

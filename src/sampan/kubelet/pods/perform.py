@@ -15,6 +15,7 @@ from typing import assert_never
 from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.api.resources import RUNTIME_CLASSES, SECRETS
+from sampan.api.rules.durations import seconds_text
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -51,7 +52,7 @@ from sampan.kubelet.contracts.volumes_hook import (
     VolumeFailure,
     Volumes,
 )
-from sampan.kubelet.images.image_manager import ImageFailure, ImagePuller, duration
+from sampan.kubelet.images.image_manager import ImageFailure, ImagePuller
 from sampan.kubelet.images.image_volumes import check_image_volumes, image_volumes, mounted_by
 from sampan.kubelet.pods.crash_backoff import STREAK_ANNOTATION
 from sampan.kubelet.pods.hooks import HookFailure, Hooks, Subject, handler_of
@@ -459,7 +460,7 @@ class Performer:
         full = f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
         done.waiting[name] = Waiting(
             "CrashLoopBackOff",
-            f"back-off {duration(delay_seconds)} restarting failed container={name} pod={full}",
+            f"back-off {seconds_text(delay_seconds)} restarting failed container={name} pod={full}",
         )
         self._events.warning(
             pod,

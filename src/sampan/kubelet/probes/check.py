@@ -9,9 +9,9 @@ import asyncio
 import ssl
 
 from sampan.api.objects import Obj
+from sampan.api.rules.durations import seconds_text
 from sampan.core.tls import client_context
 from sampan.kubelet.contracts.runtime import CommandTimedOut, Runtime, RuntimeFailure
-from sampan.kubelet.images.image_manager import duration
 from sampan.kubelet.probes import http_check
 from sampan.kubelet.probes.finding import OUTPUT_BYTES, Finding, Probed, ProbeError
 from sampan.kubelet.probes.tally import Probe
@@ -45,7 +45,7 @@ class NodeCheck:
             done = await self._runtime.exec_sync(about.id, command, probe.timeout_seconds)
         except CommandTimedOut:
             said = " ".join(command)
-            limit = duration(probe.timeout_seconds)
+            limit = seconds_text(probe.timeout_seconds)
             return Finding(False, f'command timed out: "{said}" timed out after {limit}')
         except RuntimeFailure as error:
             raise ProbeError(str(error)) from error

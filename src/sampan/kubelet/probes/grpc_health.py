@@ -8,7 +8,7 @@ import asyncio
 import grpc
 import grpc.aio
 
-from sampan.kubelet.images.image_manager import duration
+from sampan.api.rules.durations import seconds_text
 from sampan.kubelet.probes.finding import Finding
 
 METHOD = "/grpc.health.v1.Health/Check"
@@ -18,7 +18,7 @@ NAMES = {0: "UNKNOWN", 1: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
 
 async def health(host: str, port: int, service: str, timeout_seconds: float) -> Finding:
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    limit = duration(timeout_seconds)
+    limit = seconds_text(timeout_seconds)
     options = [("grpc.primary_user_agent", "kube-probe"), ("grpc.enable_http_proxy", 0)]
     async with grpc.aio.insecure_channel(address, options=options) as channel:
         ask = channel.unary_unary(

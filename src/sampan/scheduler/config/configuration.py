@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from sampan.api.objects import Obj
+from sampan.api.rules.durations import DurationError, parse_seconds
 from sampan.core.backoff import Backoff
 from sampan.scheduler.config.plugin_args import is_known, with_args
 from sampan.scheduler.config.reading import BadConfiguration, Reader, name_in
-from sampan.scheduler.config.seconds import seconds_in
 from sampan.scheduler.filters.rule import Filter
 from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.profile import ALL_FILTERS, DEFAULT_PROFILE, Profile
@@ -50,6 +50,7 @@ _ELECTION = {
 _TLS = {
     "insecure", "serverName", "certFile", "keyFile", "caFile", "certData", "keyData", "caData",
 }  # fmt: skip
+_EXTENDER_SECONDS = 30.0
 _EXTENDER = {
     "urlPrefix", "filterVerb", "preemptVerb", "prioritizeVerb", "weight", "bindVerb", "enableHTTPS",
     "tlsConfig", "httpTimeout", "nodeCacheCapable", "managedResources", "ignorable",
@@ -125,10 +126,11 @@ class _Reader(Reader):
     def _duration(self, made: Obj, field: str, path: str, otherwise: float) -> float:
         if field not in made:
             return otherwise
-        seconds = seconds_in(made[field])
-        if seconds is None:
-            self.wrong(f"{path}.{field}", f"{made[field]!r} is no duration")
-        return otherwise if seconds is None else seconds
+        try:
+            return parse_seconds(made[field])
+        except DurationError as error:
+            self.wrong(f"{path}.{field}", str(error))
+            return otherwise
 
     def _tls(self, written: object, path: str) -> Tls | None:
         if written is None:
@@ -244,9 +246,7 @@ class _Reader(Reader):
         url = str(made.get("urlPrefix") or "")
         if not url.startswith(("http://", "https://")):
             self.wrong(f"{path}.urlPrefix", f"{url!r} is no http:// or https:// address")
-        seconds = seconds_in(made.get("httpTimeout") or "30s")
-        if seconds is None:
-            self.wrong(f"{path}.httpTimeout", f"{made.get('httpTimeout')!r} is no duration")
+        seconds = self._duration(made, "httpTimeout", path, _EXTENDER_SECONDS)
         managed = self.items(made.get("managedResources"), f"{path}.managedResources")
         return ExtenderSettings(
             url_prefix=url,
@@ -255,7 +255,7 @@ class _Reader(Reader):
             preempt_verb=str(made.get("preemptVerb") or ""),
             bind_verb=str(made.get("bindVerb") or ""),
             weight=int(self.number(made, "weight", 1)),
-            timeout_seconds=seconds or 30.0,
+            timeout_seconds=seconds or _EXTENDER_SECONDS,
             ignorable=bool(made.get("ignorable")),
             node_names_only=bool(made.get("nodeCacheCapable")),
             managed=frozenset(name_in(one) for one in managed),

@@ -68,7 +68,7 @@ def test_a_chain_of_several_webhooks_and_modes():
         ([{"type": "RBAC", "name": "a", "webhook": {}}], "may only be specified when"),
         ([{"type": "Webhook", "name": "a"}], "required when type=Webhook"),
         ([webhook(timeout="31s")], "must be > 0s and <= 30s"),
-        ([webhook(timeout="soon")], "not a duration"),
+        ([webhook(timeout="soon")], 'time: invalid duration "soon"'),
         ([webhook(failurePolicy="")], "failurePolicy: Required value"),
         ([webhook(failurePolicy="Allow")], "Unsupported value"),
         ([webhook(subjectAccessReviewVersion="v1beta1")], "Unsupported value"),

@@ -10,7 +10,7 @@ from sampan.core.tasks import all_of
 from sampan.kubelet.contracts.runtime import Image, ImageNotFound, RuntimeFailure
 from sampan.kubelet.images.access import ImageAccess
 from sampan.kubelet.images.credentials import ImageCredentials, NodeCredentialSettings
-from sampan.kubelet.images.image_manager import ImageFailure, ImagePuller, duration
+from sampan.kubelet.images.image_manager import ImageFailure, ImagePuller
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
 
@@ -205,22 +205,6 @@ def test_a_registry_that_is_down_is_told_apart():
     reason, message = failure_of(pull.ensure(POD, container(), ()))
     assert reason == "RegistryUnavailable"
     assert message == ("image pull failed for app:1 because the registry is unavailable: try later")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0s"),
-        (0.0004, "0s"),
-        (0.85, "850ms"),
-        (1.2049, "1.204s"),
-        (2, "2s"),
-        (63.5, "1m3.5s"),
-        (3661, "1h1m1s"),
-    ],
-)
-def test_durations_are_printed_as_go_does(seconds, text):
-    assert duration(seconds) == text
 
 
 def test_an_image_that_took_a_login_is_only_for_those_who_can_log_in():

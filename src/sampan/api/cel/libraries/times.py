@@ -7,12 +7,12 @@ Invariant: nothing finer than a nanosecond is kept, nothing coarser is lost.
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from fractions import Fraction
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sampan.api.cel.language.errors import EvaluationError
 from sampan.api.cel.language.functions import Library
 from sampan.api.cel.language.values import NANO, Duration, Timestamp, int_value
+from sampan.api.rules import durations
 
 TIMES = Library("times")
 
@@ -20,12 +20,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
 )
-_DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
-_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
-_UNITS = {
-    "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": NANO, "m": 60 * NANO,
-    "h": 3600 * NANO,
-}  # fmt: skip
 _OFFSET = re.compile(r"([+-]?)(\d\d):(\d\d)", re.ASCII)
 
 
@@ -48,13 +42,10 @@ def parse_timestamp(text: str) -> Timestamp:
 
 @TIMES.function("duration", "string", to="duration")
 def parse_duration(text: str) -> Duration:
-    if _DURATION.fullmatch(text) is None:
-        raise EvaluationError(f'time: invalid duration "{text}"')
-    nanos = sum(
-        (Fraction(number if number[-1] != "." else number[:-1]) * _UNITS[unit])
-        for number, unit in _PART.findall(text)
-    )
-    return Duration(int(-nanos if text.startswith("-") else nanos))
+    try:
+        return Duration(durations.parse_duration(text))
+    except durations.DurationError as error:
+        raise EvaluationError(str(error)) from error
 
 
 def text_of(value: Timestamp | Duration) -> str:

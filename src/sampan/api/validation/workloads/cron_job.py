@@ -8,10 +8,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sampan.api.errors import FieldError, invalid_value, required
 from sampan.api.objects import Obj, name_of
-from sampan.api.rules import names
+from sampan.api.rules import cron, names
 from sampan.api.validation.fields import spec_of, validate_choice
 from sampan.api.validation.rules import Rules
-from sampan.api.validation.workloads.cron import complaint_of
 from sampan.api.validation.workloads.job import validate_job_spec
 from sampan.api.validation.workloads.workloads import validate_counts
 
@@ -57,9 +56,10 @@ def _validate_schedule(schedule: str, errors: Errors) -> None:
         why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
         errors.append(invalid_value("spec.schedule", schedule, why))
         return
-    wrong = complaint_of(schedule)
-    if wrong:
-        errors.append(invalid_value("spec.schedule", schedule, wrong))
+    try:
+        cron.parse(schedule)
+    except cron.ScheduleError as wrong:
+        errors.append(invalid_value("spec.schedule", schedule, str(wrong)))
 
 
 def _validate_zone(zone: str, errors: Errors) -> None:

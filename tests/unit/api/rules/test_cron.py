@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.controllers.jobs.cron_schedule import ScheduleError, next_after, parse
+from sampan.api.rules.cron import ScheduleError, next_after, parse
 
 BERLIN, GREENWICH = ZoneInfo("Europe/Berlin"), ZoneInfo("Etc/UTC")
 
@@ -30,6 +30,8 @@ def following(text, moment, zone=GREENWICH):
         ("0 0 */2 * 1", "2026-01-01T00:00", "2026-01-03T00:00"),  # a step is no star
         ("0 12 1,15 * *", "2026-01-02T00:00", "2026-01-15T12:00"),
         ("0 0 31 2 *", "2026-01-01T00:00", None),
+        ("0 0 *,1 * 1", "2026-01-01T00:00", "2026-01-05T00:00"),  # a star among others is one
+        ("0,,30 * * * *", "2026-01-01T00:10", "2026-01-01T00:30"),
     ],
 )
 def test_the_next_stroke(text, moment, expected):
@@ -46,29 +48,52 @@ def test_a_time_that_the_clocks_repeat_strikes_once():
     assert following("30 2 * * *", "2026-10-25T02:30", BERLIN) == "2026-10-26T02:30"
 
 
-def test_every_is_counted_from_the_moment_of_asking():
-    assert next_after(parse("@every 1h30m"), 1000.0, GREENWICH) == 1000.0 + 5400
+@pytest.mark.parametrize(
+    ("every", "seconds"),
+    [("1h30m", 5400), ("1.5h", 5400), ("30m1h", 5400), ("500ms", 1), ("2.9s", 2), ("0s", 1)],
+)
+def test_every_is_counted_from_the_moment_of_asking_in_whole_seconds(every, seconds):
+    assert next_after(parse(f"@every {every}"), 1000.9, GREENWICH) == 1000.0 + seconds
 
 
-WRONG = """
-* * * *
-60 * * * *
-* 24 * * *
-* * 0 * *
-* * * 13 *
-* * * * 7
-a * * * *
-5-1 * * * *
-*/0 * * * *
-@sometimes
-@every 5
-@every x"""
-
-
-@pytest.mark.parametrize("text", WRONG.split("\n"))
-def test_what_is_no_schedule_is_refused(text):
-    with pytest.raises(ScheduleError):
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "empty spec string"),
+        ("* * * *", "expected exactly 5 fields, found 4: [* * * *]"),
+        ("60 * * * *", "end of range (60) above maximum (59): 60"),
+        ("* 24 * * *", "end of range (24) above maximum (23): 24"),
+        ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
+        ("* * * 13 *", "end of range (13) above maximum (12): 13"),
+        ("* * * * 7", "end of range (7) above maximum (6): 7"),
+        ("a * * * *", 'failed to parse int from a: strconv.Atoi: parsing "a": invalid syntax'),
+        ("5-1 * * * *", "beginning of range (5) beyond end of range (1): 5-1"),
+        ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
+        ("*/2/3 * * * *", "too many slashes: */2/3"),
+        ("*/0 * * * *", "step of range should be a positive number: */0"),
+        ("@sometimes", "unrecognized descriptor: @sometimes"),
+        ("@every", "unrecognized descriptor: @every"),
+        (
+            "@every 5",
+            'failed to parse duration @every 5: time: missing unit in duration "5"',
+        ),
+        ("@every x", 'failed to parse duration @every x: time: invalid duration "x"'),
+    ],
+)
+def test_what_is_no_schedule_is_refused_in_the_original_s_words(text, why):
+    with pytest.raises(ScheduleError) as refused:
         parse(text)
+    assert str(refused.value) == why
+
+
+@given(st.text("@every 0123456789*/-,?.smhjan", max_size=20))
+def test_what_is_accepted_can_be_run_and_nothing_else_is_raised(text):
+    try:
+        schedule = parse(text)
+    except ScheduleError:
+        return
+    found = next_after(schedule, 1_700_000_000.0, GREENWICH)
+    assert found is None or found > 1_700_000_000.0
 
 
 @given(
