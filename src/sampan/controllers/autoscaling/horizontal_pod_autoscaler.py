@@ -36,12 +36,14 @@ from sampan.controllers.autoscaling.replica_calculator import (
     CannotCompute,
     Sample,
     Tolerances,
+    Usage,
     Wanted,
     for_average,
     for_utilization,
     samples_of,
 )
 from sampan.controllers.autoscaling.scaling_behavior import (
+    Bounds,
     Memory,
     Moment,
     longest_window,
@@ -208,7 +210,7 @@ def decide(situation: Situation, current: int, now: float) -> Decision:
     behavior = spec.get("behavior")
     wanted = computed.replicas
     memory = remembered(situation.memory, wanted, current, longest_window(behavior), now)
-    pace = paced(behavior, memory, wanted, current, least, most, now)
+    pace = paced(behavior, memory, wanted, current, Bounds(least, most), now)
     words = f"the HPA was able to successfully calculate a replica count from {computed.name}"
     limited = "False" if pace.limited == "DesiredWithinRange" else "True"
     conditions = (
@@ -310,16 +312,15 @@ def _for_resource(source: Obj, situation: Situation, current: int, now: float) -
     resource, container = source["name"], source.get("container") or ""
     target = source.get("target") or {}
     samples = _samples(situation, resource, container)
+    usage = Usage(resource, container, situation.pods, samples)
     tolerances = _tolerances(situation.autoscaler)
     percent = target.get("averageUtilization")
     if percent is not None:
-        return for_utilization(
-            current, int(percent), resource, container, situation.pods, samples, tolerances, now
-        )
+        return for_utilization(current, int(percent), usage, tolerances, now)
     goal = value_of(target.get("averageValue") or 0).milli()
     if goal <= 0:
         raise CannotCompute("invalid resource metric source: no target is set")
-    return for_average(current, goal, resource, situation.pods, samples, tolerances, now)
+    return for_average(current, goal, usage, tolerances, now)
 
 
 def _samples(situation: Situation, resource: str, container: str) -> Mapping[str, Sample]:

@@ -91,18 +91,21 @@ def grouped(
     return Grouped(ready, frozenset(unready), frozenset(missing), frozenset(ignored))
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """A resource of the pods that are scaled, of one of their containers or of all (empty)."""
+
+    resource: str
+    container: str
+    pods: Sequence[Obj]
+    samples: Mapping[str, Sample]  # by the pod's name
+
+
 def for_utilization(
-    current: int,
-    target_percent: int,
-    resource: str,
-    container: str,
-    pods: Sequence[Obj],
-    samples: Mapping[str, Sample],
-    tolerances: Tolerances,
-    now: float,
+    current: int, target_percent: int, usage: Usage, tolerances: Tolerances, now: float
 ) -> Wanted:
-    groups, used = _measured(pods, samples, resource, now)
-    requests = {name_of(pod): requested(pod, resource, container) for pod in pods}
+    groups, used = _measured(usage, now)
+    requests = {name_of(pod): requested(pod, usage.resource, usage.container) for pod in usage.pods}
 
     def ratio(amounts: Mapping[str, int]) -> tuple[float, int]:
         asked = sum(requests[name] for name in amounts)
@@ -120,15 +123,9 @@ def for_utilization(
 
 
 def for_average(
-    current: int,
-    target_milli: int,
-    resource: str,
-    pods: Sequence[Obj],
-    samples: Mapping[str, Sample],
-    tolerances: Tolerances,
-    now: float,
+    current: int, target_milli: int, usage: Usage, tolerances: Tolerances, now: float
 ) -> Wanted:
-    groups, used = _measured(pods, samples, resource, now)
+    groups, used = _measured(usage, now)
 
     def ratio(amounts: Mapping[str, int]) -> float:
         return sum(amounts.values()) / len(amounts) / target_milli
@@ -156,16 +153,14 @@ def requested(pod: Obj, resource: str, container: str) -> int:
     return total
 
 
-def _measured(
-    pods: Sequence[Obj], samples: Mapping[str, Sample], resource: str, now: float
-) -> tuple[Grouped, dict[str, int]]:
-    if not samples:
+def _measured(usage: Usage, now: float) -> tuple[Grouped, dict[str, int]]:
+    if not usage.samples:
         raise CannotCompute("no metrics returned from resource metrics API")
-    if not pods:
+    if not usage.pods:
         raise CannotCompute("no pods returned by selector while calculating replica count")
-    groups = grouped(pods, samples, resource, now)
-    known = {name_of(pod) for pod in pods} - groups.ignored - groups.unready
-    used = {name: sample.milli for name, sample in samples.items() if name in known}
+    groups = grouped(usage.pods, usage.samples, usage.resource, now)
+    known = {name_of(pod) for pod in usage.pods} - groups.ignored - groups.unready
+    used = {name: sample.milli for name, sample in usage.samples.items() if name in known}
     if not used:
         raise CannotCompute("did not receive metrics for targeted pods (pods might be unready)")
     return groups, used

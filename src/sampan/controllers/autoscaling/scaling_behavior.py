@@ -51,18 +51,21 @@ def longest_window(behavior: Obj | None) -> float:
     return float(max(_window(behavior, "scaleUp"), _window(behavior, "scaleDown"), 1))
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """minReplicas and maxReplicas."""
+
+    least: int
+    most: int
+
+
 def paced(
-    behavior: Obj | None,
-    memory: Memory,
-    wanted: int,
-    current: int,
-    least: int,
-    most: int,
-    now: float,
+    behavior: Obj | None, memory: Memory, wanted: int, current: int, bounds: Bounds, now: float
 ) -> Paced:
     """`memory` has the recommendation that led to `wanted` already."""
     steady, why = _stabilized(behavior, memory, wanted, current, now)
     up, down = (behavior or {}).get("scaleUp"), (behavior or {}).get("scaleDown")
+    least, most = bounds.least, bounds.most
     if steady > current:
         fastest = max(
             current, max(2 * current, 4) if up is None else _up_limit(up, memory, current, now)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from sampan.api.objects import Obj, is_deleted, meta_of, name_of
 from sampan.api.resources import SERVICE_CIDRS, SERVICES, VALIDATING_ADMISSION_POLICIES
 from sampan.api.rules.conditions import with_condition
-from sampan.controllers.actions import NOTHING, Action, Plan, merge_patch, status_patch
+from sampan.controllers.actions import NOTHING, Plan, merge_patch, status_patch
 from sampan.controllers.controller import Caches, Controller, View, own_key
 
 CIDR_FINALIZER = "networking.k8s.io/service-cidr-finalizer"
@@ -93,32 +93,38 @@ def service_cidr_controller() -> Controller:
     )
 
 
+CIDR_READY = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "",
+    "message": "Kubernetes Service CIDR is ready",
+}
+CIDR_HELD = {
+    "type": "Ready",
+    "status": "False",
+    "reason": "Terminating",
+    "message": "There are still IPAddresses referencing the ServiceCIDR, please remove them or "
+    "create a new ServiceCIDR",
+}
+
+
 def plan_cidr(cidr: Obj, others: Sequence[Obj], addresses: Sequence[str], now: float) -> Plan:
     finalizers: list[str] = meta_of(cidr).get("finalizers") or []
     held = is_deleted(cidr) and _holds_alone(cidr, others, addresses)
     if is_deleted(cidr) and not held:
         if CIDR_FINALIZER not in finalizers:
             return NOTHING
-        left = [one for one in finalizers if one != CIDR_FINALIZER]
+        left = [finalizer for finalizer in finalizers if finalizer != CIDR_FINALIZER]
         patch = {"metadata": {"finalizers": left or None}}
         return Plan([merge_patch(SERVICE_CIDRS, cidr, patch)])
-    ready = {
-        "type": "Ready",
-        "status": "False" if held else "True",
-        "reason": "Terminating" if held else "",
-        "message": "There are still IPAddresses referencing the ServiceCIDR, please remove them or "
-        "create a new ServiceCIDR"
-        if held
-        else "Kubernetes Service CIDR is ready",
-    }
-    before = (cidr.get("status") or {}).get("conditions") or []
-    status = status_patch(SERVICE_CIDRS, cidr, {"conditions": with_condition(before, ready, now)})
-    actions: list[Action] = [] if status is None else [status]
     if not is_deleted(cidr) and CIDR_FINALIZER not in finalizers:
         patch = {"metadata": {"finalizers": [*finalizers, CIDR_FINALIZER]}}
         # The finalizer first, and alone: its write carries the revision.
         return Plan([merge_patch(SERVICE_CIDRS, cidr, patch)])
-    return Plan(actions)
+    before = (cidr.get("status") or {}).get("conditions") or []
+    conditions = with_condition(before, CIDR_HELD if held else CIDR_READY, now)
+    status = status_patch(SERVICE_CIDRS, cidr, {"conditions": conditions})
+    return Plan([] if status is None else [status])
 
 
 def _holds_alone(cidr: Obj, others: Sequence[Obj], addresses: Sequence[str]) -> bool:

@@ -262,6 +262,15 @@ def _created(made: Sequence[Action], outcomes: Sequence[Outcome]) -> Obj | None:
     return None
 
 
+def _last_success(jobs: Sequence[Obj]) -> str:
+    ends = [
+        (job.get("status") or {}).get("completionTime") or ""
+        for job in jobs
+        if is_true(job, "Complete")
+    ]
+    return max(ends, default="")
+
+
 def _status(
     cron_job: Obj,
     jobs: Sequence[Obj],
@@ -282,12 +291,7 @@ def _status(
     status.pop("active", None)
     if references:
         status["active"] = references
-    ends = [
-        str((job.get("status") or {}).get("completionTime"))
-        for job in jobs
-        if is_true(job, "Complete") and (job.get("status") or {}).get("completionTime")
-    ]
-    last = max([*ends, status.get("lastSuccessfulTime") or ""])
+    last = max(_last_success(jobs), status.get("lastSuccessfulTime") or "")
     if last:
         status["lastSuccessfulTime"] = last
     return status

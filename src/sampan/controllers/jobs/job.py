@@ -172,25 +172,8 @@ def _status(
     job: Obj, count: Tally, ending: Ending | None, outcomes: Sequence[Outcome], now: float
 ) -> Obj:
     before: Obj = job.get("status") or {}
-    made = sum(one.error is None and isinstance(one.action, Create) for one in outcomes)
-    stopped = sum(one.error is None and isinstance(one.action, Delete) for one in outcomes)
-    active = max(0, len(count.active) + made - stopped)
-    uncounted: Obj = {}
-    if count.uncounted_succeeded:
-        uncounted["succeeded"] = list(count.uncounted_succeeded)
-    if count.uncounted_failed:
-        uncounted["failed"] = list(count.uncounted_failed)
-    status: Obj = {
-        "ready": count.ready,
-        "terminating": count.terminating,
-        "uncountedTerminatedPods": uncounted,
-    }
-    counts = {"active": active, "succeeded": count.succeeded, "failed": count.failed}
-    status |= {name: number for name, number in counts.items() if number}
-    if count.completed_indexes:
-        status["completedIndexes"] = indexes_text(count.completed_indexes)
-    if job["spec"].get("backoffLimitPerIndex") is not None:
-        status["failedIndexes"] = indexes_text(count.failed_indexes)
+    status = _counters(job, count, outcomes)
+    uncounted = status["uncountedTerminatedPods"]
     suspended = bool(job["spec"].get("suspend")) and ending is None
     if not suspended:
         status["startTime"] = before.get("startTime") or time_text(now)
@@ -202,6 +185,26 @@ def _status(
             status["completionTime"] = time_text(now)
     if conditions:
         status["conditions"] = conditions
+    return status
+
+
+def _counters(job: Obj, count: Tally, outcomes: Sequence[Outcome]) -> Obj:
+    done = [outcome.action for outcome in outcomes if outcome.error is None]
+    made = sum(isinstance(action, Create) for action in done)
+    stopped = sum(isinstance(action, Delete) for action in done)
+    active = max(0, len(count.active) + made - stopped)
+    uncounted = {"succeeded": count.uncounted_succeeded, "failed": count.uncounted_failed}
+    counts = {"active": active, "succeeded": count.succeeded, "failed": count.failed}
+    status: Obj = {
+        "ready": count.ready,
+        "terminating": count.terminating,
+        "uncountedTerminatedPods": {name: list(uids) for name, uids in uncounted.items() if uids},
+        **{name: number for name, number in counts.items() if number},
+    }
+    if count.completed_indexes:
+        status["completedIndexes"] = indexes_text(count.completed_indexes)
+    if job["spec"].get("backoffLimitPerIndex") is not None:
+        status["failedIndexes"] = indexes_text(count.failed_indexes)
     return status
 
 

@@ -100,24 +100,29 @@ def _target(job: Obj, tally: Tally) -> int:
     return min(max(0, completions - tally.all_succeeded), parallelism)
 
 
+def _sorted_out(
+    active: Sequence[Obj], open_indexes: frozenset[int], target: int
+) -> tuple[dict[int, Obj], list[Obj]]:
+    """One pod for each open index, running ones first and low indexes first; and the rest."""
+    kept: dict[int, Obj] = {}
+    surplus: list[Obj] = []
+    for pod in sorted(active, key=lambda pod: (pod_facts.phase(pod) != "Running", index_of(pod))):
+        index = index_of(pod)
+        if index in kept or index not in open_indexes:
+            surplus.append(pod)
+        else:
+            kept[index] = pod
+    surplus += [kept.pop(index) for index in sorted(kept)[target:]]
+    return kept, surplus
+
+
 def _indexed(job: Obj, tally: Tally, pods: Sequence[Obj], now: float) -> Wanted:
     completions = completions_of(job) or 0
     done = tally.completed_indexes | tally.failed_indexes
     open_indexes = [index for index in range(completions) if index not in done]
     parallelism = int(job["spec"].get("parallelism") or 0)
     target = min(len(open_indexes), parallelism)
-    kept: dict[int, Obj] = {}
-    surplus: list[Obj] = []
-    for pod in sorted(
-        tally.active, key=lambda pod: (pod_facts.phase(pod) != "Running", index_of(pod))
-    ):
-        index = index_of(pod)
-        if index in kept or index in done or not 0 <= index < completions:
-            surplus.append(pod)
-        else:
-            kept[index] = pod
-    if len(kept) > target:
-        surplus += [kept.pop(index) for index in sorted(kept)[target:]]
+    kept, surplus = _sorted_out(tally.active, frozenset(open_indexes), target)
     if surplus:
         return Wanted(delete=surplus[:BURST])
     leaving: set[int] = set()

@@ -6,7 +6,7 @@ Invariant: a finished pod is counted once: it is listed in the status (by uid, o
     before it loses its finalizer, and moves into the counters after it has lost it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sampan.api.objects import Obj, annotations_of, is_deleted, meta_of, uid_of
 from sampan.api.rules import pods as pod_facts
@@ -75,45 +75,82 @@ def is_failed(job: Obj, pod: Obj) -> bool:
     return is_deleted(pod) and phase != "Succeeded" and not replaces_only_failed(job)
 
 
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The pods that ended and are not counted for good: still with their finalizer."""
+
+    succeeded: Sequence[Obj]
+    failed: Sequence[Obj]
+    judgements: Mapping[str, Judgement]  # of the failed ones, by uid
+
+    def is_ignored(self, pod: Obj) -> bool:
+        judgement = self.judgements.get(uid_of(pod))
+        return judgement is not None and judgement.verdict is Verdict.IGNORE
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the status already says of finished pods, and how far they have got since."""
+
+    succeeded: int  # in the counters, with those that lost their finalizer since
+    failed: int
+    uncounted_succeeded: tuple[str, ...]  # uids whose pod has its finalizer still
+    uncounted_failed: tuple[str, ...]
+    completed_indexes: frozenset[int]
+
+    def lists(self, uid: str) -> bool:
+        return uid in self.uncounted_succeeded or uid in self.uncounted_failed
+
+
 def tally(job: Obj, pods: Sequence[Obj]) -> Tally:
-    status: Obj = job.get("status") or {}
-    stored = status.get("uncountedTerminatedPods") or {}
     tracked = {uid_of(pod): pod for pod in pods if has_finalizer(pod)}
-    limit = completions_of(job) or 0
-    stored_completed = parse_indexes(status.get("completedIndexes"), limit)
-    succeeded = [pod for pod in tracked.values() if pod_facts.phase(pod) == "Succeeded"]
-    failed = [pod for pod in tracked.values() if is_failed(job, pod)]
-    judgements = {uid_of(pod): judged(job, pod) for pod in failed}
-    counting = [pod for pod in failed if judgements[uid_of(pod)].verdict is not Verdict.IGNORE]
-    left_succeeded, flushed_succeeded = _split(stored.get("succeeded") or (), tracked)
-    left_failed, flushed_failed = _split(stored.get("failed") or (), tracked)
-    indexed = is_indexed(job)
-    completed = stored_completed | {
-        index_of(pod) for pod in succeeded if index_of(pod) in range(limit)
-    }
-    new_succeeded = () if indexed else _new(succeeded, left_succeeded)
-    failed_indexes = _failed_indexes(job, pods, counting, judgements, limit) - completed
+    finished, stored = _finished(job, tracked.values()), _stored(job, tracked)
+    counting = [pod for pod in finished.failed if not finished.is_ignored(pod)]
+    completed = stored.completed_indexes | _indexes_below(finished.succeeded, job)
+    failed_indexes = _failed_indexes(job, counting, finished.judgements) - completed
     active = [pod for pod in pods if is_active(pod)]
-    counted = len(completed) if indexed else int(status.get("succeeded") or 0) + flushed_succeeded
-    listed = {*left_succeeded, *left_failed}
-    last = _last_tries(job, pods)
+    indexed = is_indexed(job)
+    new_succeeded = () if indexed else _new(finished.succeeded, stored.uncounted_succeeded)
+    fatal = (found for found in finished.judgements.values() if found.verdict is Verdict.FAIL_JOB)
     return Tally(
         active=active,
         terminating=sum(is_terminating(pod) for pod in pods),
         ready=sum(pod_facts.is_ready(pod) for pod in active),
-        succeeded=counted,
-        failed=int(status.get("failed") or 0) + flushed_failed,
-        uncounted_succeeded=(*left_succeeded, *new_succeeded),
-        uncounted_failed=(*left_failed, *_new(counting, left_failed)),
+        succeeded=len(completed) if indexed else stored.succeeded,
+        failed=stored.failed,
+        uncounted_succeeded=(*stored.uncounted_succeeded, *new_succeeded),
+        uncounted_failed=(*stored.uncounted_failed, *_new(counting, stored.uncounted_failed)),
         completed_indexes=completed if indexed else frozenset(),
         failed_indexes=failed_indexes,
-        releasable=[
-            pod
-            for pod in (*succeeded, *failed)
-            if _is_settled(job, pod, last, listed, stored_completed, judgements, failed_indexes)
-        ],
-        fatal=next((one for one in judgements.values() if one.verdict is Verdict.FAIL_JOB), None),
+        releasable=_releasable(job, pods, finished, stored, failed_indexes),
+        fatal=next(fatal, None),
     )
+
+
+def _finished(job: Obj, tracked: Iterable[Obj]) -> Finished:
+    ended = list(tracked)
+    failed = [pod for pod in ended if is_failed(job, pod)]
+    succeeded = [pod for pod in ended if pod_facts.phase(pod) == "Succeeded"]
+    return Finished(succeeded, failed, {uid_of(pod): judged(job, pod) for pod in failed})
+
+
+def _stored(job: Obj, tracked: Mapping[str, Obj]) -> Stored:
+    status: Obj = job.get("status") or {}
+    uncounted = status.get("uncountedTerminatedPods") or {}
+    succeeded, more_succeeded = _split(uncounted.get("succeeded") or (), tracked)
+    failed, more_failed = _split(uncounted.get("failed") or (), tracked)
+    return Stored(
+        int(status.get("succeeded") or 0) + more_succeeded,
+        int(status.get("failed") or 0) + more_failed,
+        succeeded,
+        failed,
+        parse_indexes(status.get("completedIndexes"), completions_of(job) or 0),
+    )
+
+
+def _indexes_below(pods: Sequence[Obj], job: Obj) -> frozenset[int]:
+    """The indexes of these pods, as far as the Job has them."""
+    return frozenset(map(index_of, pods)).intersection(range(completions_of(job) or 0))
 
 
 def failures_of_index(pod: Obj) -> int:
@@ -122,7 +159,7 @@ def failures_of_index(pod: Obj) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def _split(uids: Iterable[str], tracked: dict[str, Obj]) -> tuple[tuple[str, ...], int]:
+def _split(uids: Iterable[str], tracked: Mapping[str, Obj]) -> tuple[tuple[str, ...], int]:
     """Those whose pod still has its finalizer, and the number of those that are now counted."""
     listed = tuple(uids)
     left = tuple(uid for uid in listed if uid in tracked)
@@ -135,13 +172,9 @@ def _new(pods: Sequence[Obj], listed: Sequence[str]) -> tuple[str, ...]:
 
 
 def _failed_indexes(
-    job: Obj,
-    pods: Sequence[Obj],
-    failed: Sequence[Obj],
-    judgements: dict[str, Judgement],
-    completions: int,
+    job: Obj, failed: Sequence[Obj], judgements: Mapping[str, Judgement]
 ) -> frozenset[int]:
-    limit = job["spec"].get("backoffLimitPerIndex")
+    limit, completions = job["spec"].get("backoffLimitPerIndex"), completions_of(job) or 0
     if limit is None:
         return frozenset()
     found = set(parse_indexes((job.get("status") or {}).get("failedIndexes"), completions))
@@ -149,31 +182,33 @@ def _failed_indexes(
         too_often = failures_of_index(pod) >= limit
         if too_often or judgements[uid_of(pod)].verdict is Verdict.FAIL_INDEX:
             found.add(index_of(pod))
-    return frozenset(one for one in found if 0 <= one < completions)
+    return frozenset(found).intersection(range(completions))
 
 
-def _is_settled(
+def _releasable(
     job: Obj,
-    pod: Obj,
-    last: dict[int, int],
-    listed: set[str],
-    completed: frozenset[int],
-    judgements: dict[str, Judgement],
+    pods: Sequence[Obj],
+    finished: Finished,
+    stored: Stored,
     failed_indexes: frozenset[int],
-) -> bool:
-    """Whether the stored status already knows of this pod, so that its finalizer can go."""
-    uid, index = uid_of(pod), index_of(pod)
-    if is_indexed(job) and pod_facts.phase(pod) == "Succeeded":
-        return index in completed or index not in range(completions_of(job) or 0)
-    judgement = judgements.get(uid)
-    if judgement is not None and judgement.verdict is Verdict.IGNORE:
-        return True
-    if uid not in listed:
-        return False
-    if job["spec"].get("backoffLimitPerIndex") is None or index in failed_indexes | completed:
-        return True
-    # The last failed pod of an index carries the count: it stays until there is a next one.
-    return last.get(index, 0) > failures_of_index(pod)
+) -> list[Obj]:
+    """Pods that the stored status already knows of, so that their finalizer can go."""
+    last, over = _last_tries(job, pods), failed_indexes | stored.completed_indexes
+
+    def is_settled(pod: Obj) -> bool:
+        index = index_of(pod)
+        if is_indexed(job) and pod_facts.phase(pod) == "Succeeded":
+            return index in stored.completed_indexes or not _indexes_below([pod], job)
+        if finished.is_ignored(pod):
+            return True
+        if not stored.lists(uid_of(pod)):
+            return False
+        if job["spec"].get("backoffLimitPerIndex") is None or index in over:
+            return True
+        # The last failed pod of an index carries the count: it stays until there is a next one.
+        return last.get(index, 0) > failures_of_index(pod)
+
+    return [pod for pod in (*finished.succeeded, *finished.failed) if is_settled(pod)]
 
 
 def _last_tries(job: Obj, pods: Sequence[Obj]) -> dict[int, int]:

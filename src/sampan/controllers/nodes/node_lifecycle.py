@@ -125,20 +125,25 @@ def plan(
     return Plan(actions, again_seconds=left if left > 0 else None)
 
 
-def wanted_taints(node: Obj, now: float, eviction: Eviction = Eviction.NOW) -> list[Obj]:
-    """The node's taints as they should be; a taint that stays keeps its time."""
+def _conditions_as_taints(node: Obj, eviction: Eviction) -> list[tuple[str, str]]:
+    """(key, effect) for what the node's conditions say of it."""
     wanted = [
         (PREFIX + NO_SCHEDULE[pair], "NoSchedule")
-        for one in (node.get("status") or {}).get("conditions") or ()
-        if (pair := (one.get("type"), one.get("status"))) in NO_SCHEDULE
+        for condition in (node.get("status") or {}).get("conditions") or ()
+        if (pair := (condition.get("type"), condition.get("status"))) in NO_SCHEDULE
     ]
     if is_unschedulable(node):
         wanted.append((f"{PREFIX}unschedulable", "NoSchedule"))
     ready = (condition_of(node, "Ready") or {}).get("status")
-    if ready in ("False", "Unknown") and (
-        eviction is Eviction.NOW or (eviction is Eviction.LATER and _is_evicting(node))
-    ):
+    evicts = eviction is Eviction.NOW or (eviction is Eviction.LATER and _is_evicting(node))
+    if evicts and ready in ("False", "Unknown"):
         wanted.append((PREFIX + NO_SCHEDULE["Ready", ready], "NoExecute"))
+    return wanted
+
+
+def wanted_taints(node: Obj, now: float, eviction: Eviction = Eviction.NOW) -> list[Obj]:
+    """The node's taints as they should be; a taint that stays keeps its time."""
+    wanted = _conditions_as_taints(node, eviction)
     kept = [taint for taint in taints_of(node) if not _is_ours(taint) or _pair(taint) in wanted]
     there = {_pair(taint) for taint in kept}
     added = [

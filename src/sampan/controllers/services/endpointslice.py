@@ -186,17 +186,20 @@ def _packed(endpoints: Mapping[str, Obj], slices: Sequence[Obj]) -> list[_Page]:
         pages.append(_Page(one, [left.pop(uid) for uid in uids if uid in left]))
     # Fill the fullest first: then the others may become empty and go.
     for page in sorted(pages, key=lambda page: -len(page.endpoints)):
-        while left and page.endpoints and len(page.endpoints) < MOST:
-            page.endpoints.append(left.pop(next(iter(left))))
+        if page.endpoints:
+            _fill(page, left)
     for page in pages:
-        while left and len(page.endpoints) < MOST:
-            page.endpoints.append(left.pop(next(iter(left))))
+        _fill(page, left)
     while left:
-        page = _Page(None)
-        while left and len(page.endpoints) < MOST:
-            page.endpoints.append(left.pop(next(iter(left))))
-        pages.append(page)
+        pages.append(_fill(_Page(None), left))
     return pages
+
+
+def _fill(page: _Page, left: dict[str, Obj]) -> _Page:
+    """As many of what is left as the page takes."""
+    for uid in [*left][: MOST - len(page.endpoints)]:
+        page.endpoints.append(left.pop(uid))
+    return page
 
 
 def _page_actions(service: Obj, family: str, ports: tuple[Port, ...], page: _Page) -> list[Action]:

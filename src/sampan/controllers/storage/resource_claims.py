@@ -94,6 +94,14 @@ def plan_pod(pod: Obj, claims: Sequence[Obj], templates: Mapping[str, Obj]) -> P
     return Plan(actions)
 
 
+def _without_finalizer(claim: Obj) -> list[Action]:
+    finalizers = meta_of(claim).get("finalizers") or []
+    if FINALIZER not in finalizers:
+        return []
+    left = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
+    return [merge_patch(RESOURCE_CLAIMS, claim, {"metadata": {"finalizers": left or None}})]
+
+
 def plan_claim(claim: Obj, users: Mapping[str, Obj], owner: Obj | None) -> Plan:
     """`users`: pods that exist, by uid; `owner`: the pod that it was made for."""
     status = claim.get("status") or {}
@@ -101,14 +109,12 @@ def plan_claim(claim: Obj, users: Mapping[str, Obj], owner: Obj | None) -> Plan:
     kept = [one for one in reserved if _is_used(one, users)]
     if kept:
         return _with_status(claim, {"reservedFor": kept}) if kept != reserved else NOTHING
-    actions: list[Action] = []
     if status.get("allocation") is not None or reserved:
-        actions += _with_status(claim, {"allocation": None, "reservedFor": None}).actions
-    elif FINALIZER in (finalizers := meta_of(claim).get("finalizers") or []):
+        unused: Obj = {"allocation": None, "reservedFor": None}
+        actions = list(_with_status(claim, unused).actions)
+    else:
         # Only when its devices are given up: until then nobody else may believe it gone.
-        left = [one for one in finalizers if one != FINALIZER]
-        patch = {"metadata": {"finalizers": left or None}}
-        actions.append(merge_patch(RESOURCE_CLAIMS, claim, patch))
+        actions = _without_finalizer(claim)
     if owner is not None and _is_done(owner) and not is_deleted(claim):
         actions.append(deletion(RESOURCE_CLAIMS, claim))
     return Plan(actions)

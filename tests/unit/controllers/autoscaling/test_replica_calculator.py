@@ -6,6 +6,7 @@ from sampan.controllers.autoscaling.replica_calculator import (
     CannotCompute,
     Sample,
     Tolerances,
+    Usage,
     for_average,
     for_utilization,
     grouped,
@@ -30,7 +31,9 @@ def used(*milli):
 
 
 def wanted(pods, samples, percent, tolerances=Tolerances()):  # noqa: B008  # frozen
-    return for_utilization(len(pods), percent, "cpu", "", pods, samples, tolerances, NOW).replicas
+    return for_utilization(
+        len(pods), percent, Usage("cpu", "", pods, samples), tolerances, NOW
+    ).replicas
 
 
 def test_replicas_follow_the_ratio_of_use_to_goal():
@@ -78,7 +81,7 @@ def test_a_container_without_a_request_cannot_have_a_percentage():
 
 def test_averages_need_no_requests():
     pods = [pod(number) for number in range(2)]
-    found = for_average(2, 100, "cpu", pods, used(300, 100), Tolerances(), NOW)
+    found = for_average(2, 100, Usage("cpu", "", pods, used(300, 100)), Tolerances(), NOW)
     assert (found.replicas, found.utilization, found.average_milli) == (4, None, 200)
 
 
