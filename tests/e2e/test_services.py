@@ -1,6 +1,5 @@
 """Services through the node's rules, in a network namespace that the test made [W1]."""
 
-import json
 import shutil
 import subprocess
 import tempfile
@@ -9,18 +8,38 @@ from pathlib import Path
 import pytest
 
 from sampan.testing.parts.machines import machines
+from sampan.testing.parts.network_pods import (
+    apply,
+    ask_from,
+    ask_from_pod,
+    cluster_ip,
+    pod,
+    python_pod,
+    server,
+    service,
+)
 from sampan.testing.parts.processes import eventually
 from sampan.testing.parts.sampan_process import SampanProcess
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 
-IMAGE = "localhost/test/busybox:1"
+
+@pytest.fixture(scope="module")
+def two():
+    with machines(2) as pair:
+        yield pair
 
 
 @pytest.fixture(scope="module")
-def machine():
-    with machines(1) as [only]:
-        yield only
+def machine(two):
+    """The node."""
+    return two[0]
+
+
+@pytest.fixture(scope="module")
+def outside(two):
+    """A machine that is not of the cluster."""
+    return two[1]
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +49,7 @@ def world(machine, archive):
     cluster.up()
     cluster.run("image", "import", str(archive))
     yield cluster
+    cluster.kubectl("delete", "pods", "--all", "--now")
     code = cluster.stop()
     cluster.reset()
     assert code == 0, cluster.output.read_text()
@@ -44,60 +64,12 @@ def kubectl(world):
     return world.kubectl
 
 
-def pod(name, command, labels=None, **spec):
-    return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels or {}},
-        "spec": {
-            "terminationGracePeriodSeconds": 0,
-            "containers": [{"name": "main", "image": IMAGE, "command": ["sh", "-c", command]}],
-            **spec,
-        },
-    }  # fmt: skip
-
-
-def service(name, ports, selector, **spec):
-    return {
-        "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
-        "spec": {"selector": selector, "ports": ports, **spec},
-    }  # fmt: skip
-
-
-def tcp_server(name, labels, port=8080):
-    return pod(name, f"while true; do echo $HOSTNAME | nc -l -p {port}; done", labels)
-
-
-def udp_server(name, labels, port=5353):
-    return pod(name, f"while true; do echo $HOSTNAME | nc -u -l -p {port} -w 1; done", labels)
-
-
-def apply(kubectl, *objects):
-    kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
-    for obj in objects:
-        if obj["kind"] == "Pod":
-            kubectl.wait_phase(obj["metadata"]["name"], "Running")
-
-
-def ip_of(kubectl, name):
-    return kubectl.get("service", name)["spec"]["clusterIP"]
-
-
-def ask_from_pod(kubectl, name, address, port):
-    """What answers there; empty where nothing does."""
-    command = f"nc -w 2 {address} {port} </dev/null || true"
-    return kubectl("exec", name, "--", "sh", "-c", command).strip()
-
-
-def ask_from(machine, address, port):
-    command = f"busybox nc -w 2 {address} {port} </dev/null || true"
-    return machine.run("sh", "-c", command).strip()
-
-
 def test_a_cluster_ip_leads_to_every_endpoint_from_a_pod_and_from_the_node(kubectl, machine):
     labels = {"app": "web"}
     web = service("web", [{"port": 80, "targetPort": 8080}], labels)
-    apply(kubectl, web, tcp_server("web-a", labels), tcp_server("web-b", labels),
+    apply(kubectl, web, server("web-a", labels), server("web-b", labels),
           pod("client", "sleep 1000"))  # fmt: skip
-    address = ip_of(kubectl, "web")
+    address = cluster_ip(kubectl, "web")
 
     def both(ask):
         seen = set()
@@ -137,3 +109,41 @@ def test_nothing_for_the_service_range_leaves_the_machine(kubectl, machine):
         machine.run("sh", "-c", f"echo x | busybox nc -u -w 1 {address} 53 || true")
     assert "packets 0 bytes 0" in machine.run("nft", "list", "table", "ip", "watch")
     machine.run("nft", "delete", "table", "ip", "watch")
+
+
+CALL = """
+import json, os, ssl, urllib.request, urllib.error
+place = "/var/run/secrets/kubernetes.io/serviceaccount/"
+trust = ssl.create_default_context(cafile=place + "ca.crt")
+token = open(place + "token").read()
+def ask(host, path):
+    port = os.environ["KUBERNETES_SERVICE_PORT"]
+    request = urllib.request.Request(f"https://{host}:{port}{path}",
+                                     headers={"Authorization": "Bearer " + token})
+    try:
+        return urllib.request.urlopen(request, context=trust, timeout=5).status
+    except urllib.error.HTTPError as error:
+        return json.load(error)["message"]
+for host in [os.environ["KUBERNETES_SERVICE_HOST"]]:
+    print(ask(host, "/version"))
+    print(ask(host, "/api/v1/namespaces/default/pods"))
+"""
+
+
+def test_a_pod_reaches_the_api_with_its_own_token(kubectl):
+    apply(kubectl, python_pod("inside", CALL))
+    kubectl.wait_phase("inside", "Succeeded")
+    first, second = kubectl("logs", "inside").splitlines()
+    assert first == "200"
+    assert 'User "system:serviceaccount:default:default" cannot list resource "pods"' in second
+
+
+def test_the_api_for_pods_is_not_for_other_machines(kubectl, machine, outside, world):
+    [slice_] = kubectl.get("endpointslices", "-l", "kubernetes.io/service-name=kubernetes")["items"]
+    [endpoint], [port] = slice_["endpoints"], slice_["ports"]
+    [gateway] = endpoint["addresses"]
+    assert gateway.startswith("10.244.")
+    assert "refused" not in ask_from(machine, gateway, port["port"])
+    outside.run("ip", "route", "add", "10.244.0.0/16", "via", machine.address)
+    assert "timed out" in ask_from(outside, gateway, port["port"])
+    outside.run("ip", "route", "del", "10.244.0.0/16")

@@ -140,6 +140,7 @@ def proxy_place(network: PodNetwork, service_cidrs: Sequence[str]) -> ProxyPlace
         service_cidrs=tuple(service_cidrs),
         other_bridges=f"{_NAME}*",
         pod_cidrs=(network.subnet,),
+        gateways=(network.gateway,),
     )
 
 
@@ -213,7 +214,7 @@ def set_up(data_dir: Path, service_cidrs: Sequence[str] = ()) -> PodNetwork:
 
     What is addressed to `service_cidrs` does not leave the machine from now on.
     """
-    network = _reserve(data_dir)
+    network = reserve(data_dir)
     for cidr in service_cidrs:
         if ":" not in cidr:
             _route_to_bridge(network, cidr)
@@ -250,7 +251,8 @@ def tear_down(data_dir: Path) -> None:
     _record_file(data_dir).unlink(missing_ok=True)
 
 
-def _reserve(data_dir: Path) -> PodNetwork:
+def reserve(data_dir: Path) -> PodNetwork:
+    """The bridge with its address; asked again, the same one."""
     mark = owner_mark(data_dir)
     recorded = _recorded(data_dir)
     if recorded is not None and alias_of(recorded.bridge) == mark:

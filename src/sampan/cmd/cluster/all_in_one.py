@@ -7,10 +7,11 @@ Owner: `sampan up`.
 
 import errno
 import functools
+import ipaddress
 import random
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +61,7 @@ class AllInOne:
         self._pki = pki.Pki(data.pki)
         self._served: list[rotation.Served] = []
         self._url = ""
+        self._gateway = ""  # where the pods of this machine come to, if anywhere
         self._nodes: Nodes | None = None
         self._server: ApiServer | None = None
         self._scheduler_configuration: Configuration | None = None  # where a file was given
@@ -79,6 +81,7 @@ class AllInOne:
             # Read before anything is started: a mistake in it is said at once.
             self._scheduler_configuration = configuration_in(settings.scheduler_config)
         self._nodes = choose_nodes(settings, self._data, identity, self._progress, self._clock)
+        self._gateway = await self._nodes.gateway()
         # A real node's runtime takes longest and needs nothing from the rest: both start at once.
         await all_of([self._nodes.prepare(), self._start_control_plane(identity)])
         assert self._server is not None
@@ -102,7 +105,7 @@ class AllInOne:
 
     async def _start_control_plane(self, identity: NodeIdentity) -> None:
         self._ensure_certificates(identity)
-        self._server = await self._start_api_server()
+        self._server = await self._start_api_server(identity)
         self._start_scheduler(self._server)
         self._start_controllers(self._server)
 
@@ -110,7 +113,7 @@ class AllInOne:
         with self._progress.step("certificates") as step:
             bind = self._settings.bind_address
             wanted = pki.leaves(
-                server_names(bind, identity),
+                [*server_names(bind, identity), *([self._gateway] if self._gateway else [])],
                 identity.name,
                 [identity.name, identity.address, "localhost", "127.0.0.1"],
             )
@@ -124,7 +127,7 @@ class AllInOne:
             ),
         )  # fmt: skip
 
-    async def _start_api_server(self) -> ApiServer:
+    async def _start_api_server(self, identity: NodeIdentity) -> ApiServer:
         with self._progress.step("store") as step:
             url = self._settings.store or f"sqlite:///{self._data.store}"
             try:
@@ -138,13 +141,14 @@ class AllInOne:
             listening = _listen(self._settings, self._data)
             port = listening.getsockname()[1]
             address = _reachable(self._settings.bind_address)
-            settings = self._api_server_settings(address, port)
+            advertised = advertise_address(
+                self._settings.bind_address, identity.address, self._gateway
+            )
+            settings = self._api_server_settings(advertised, port)
             server = ApiServer(store, Schema.load(), settings, self._clock, self._metrics)
             await server.start()
-            http = Server(server.handle_http, ssl_context=self._server_tls())
-            await http.start_on(listening)
             self._undo.push_async_callback(server.stop)
-            self._undo.push_async_callback(http.stop, HTTP_GRACE_SECONDS)
+            await self._listen(server, [listening, *self._for_pods(advertised, port)])
             self._tasks.supervise("compaction", lambda: keep_compacted(store, self._clock))
             self._tasks.supervise("service repair", server.keep_repaired)
             step.detail = f"https://{address}:{port}"
@@ -152,6 +156,23 @@ class AllInOne:
         self._write_kubeconfig(self._url)
         self._data.remember(port=port)
         return server
+
+    async def _listen(self, server: ApiServer, sockets: Sequence[socket.socket]) -> None:
+        tls = self._server_tls()
+        for listening in sockets:
+            http = Server(server.handle_http, ssl_context=tls)
+            await http.start_on(listening)
+            self._undo.push_async_callback(http.stop, HTTP_GRACE_SECONDS)
+
+    def _for_pods(self, advertised: str, port: int) -> list[socket.socket]:
+        """Where the server is for this machine only, its pods find it at their gateway."""
+        if not self._gateway or advertised != self._gateway:
+            return []
+        try:
+            return [bound_socket(self._gateway, port)]
+        except OSError as error:
+            self._progress.warn(f"pods cannot reach the API at {self._gateway}:{port}: {error}")
+            return []
 
     def _api_server_settings(self, address: str, port: int) -> ApiServerSettings:
         return ApiServerSettings(
@@ -286,6 +307,18 @@ def server_names(bind_address: str, identity: NodeIdentity) -> list[str]:
     if bind_address not in EVERYWHERE:
         names.append(bind_address)
     return list(dict.fromkeys(names))
+
+
+def advertise_address(bind_address: str, node_address: str, gateway: str) -> str:
+    """What the endpoints of the Service `kubernetes` say: an address that pods can reach, and that
+    no other machine can unless the user has opened the server to others."""
+    if bind_address in EVERYWHERE:
+        return node_address
+    try:
+        local = ipaddress.ip_address(bind_address).is_loopback
+    except ValueError:  # a name: endpoints are addresses
+        return gateway or node_address
+    return gateway if local and gateway else bind_address
 
 
 def _reachable(bind_address: str) -> str:

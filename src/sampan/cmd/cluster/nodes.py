@@ -58,6 +58,10 @@ class Nodes(Protocol):
     def mount_volumes(self) -> bool:
         """Do they really mount volumes, a service account's token among them?"""
 
+    async def gateway(self) -> str:
+        """The address of this machine that only its own pods can reach; empty where there is no
+        pod network of ours."""
+
     async def prepare(self) -> None:
         """What needs no API server: runs beside its start."""
 
@@ -72,6 +76,9 @@ class Nodes(Protocol):
 
 class NoNodes:
     mount_volumes = True  # those that join later do, as far as we know
+
+    async def gateway(self) -> str:
+        return ""
 
     async def prepare(self) -> None:
         """Nothing to do."""
@@ -117,6 +124,17 @@ class RealNode:
         self._network: NodeNetwork | None = None  # where the pods' network is ours
         self._grace_seconds = STOP_GRACE_SECONDS
         self._stopping: list[asyncio.Timeout] = []  # one for all that takes its time to end
+
+    async def gateway(self) -> str:
+        from sampan.network import cni
+
+        if self._settings.cri_socket:
+            return ""
+        try:
+            network = await asyncio.to_thread(cni.reserve, self._data.root)
+        except cni.NetworkError as error:
+            raise CannotStart(str(error)) from error
+        return network.gateway
 
     async def prepare(self) -> None:
         with self._progress.step("containers") as step:

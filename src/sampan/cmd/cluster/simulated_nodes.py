@@ -47,6 +47,9 @@ class SimulatedNodes:
         self._objects: TrackedObjects | None = None
         self._kubelets: list[Kubelet] = []
 
+    async def gateway(self) -> str:
+        return ""
+
     async def prepare(self) -> None:
         """Nothing to do."""
 

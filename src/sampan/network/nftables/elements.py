@@ -5,6 +5,7 @@ Invariant: what `encoded` makes, `decoded` reads back.
 """
 
 import enum
+import ipaddress
 import socket
 import struct
 from collections.abc import Sequence
@@ -82,7 +83,7 @@ def _value(field: Field, data: bytes) -> Value:
         case Field.IPV4:
             return socket.inet_ntoa(data)
         case Field.IPV6:
-            return socket.inet_ntop(socket.AF_INET6, data)
+            return str(ipaddress.IPv6Address(data))
         case Field.PROTOCOL:
             return _PROTOCOL_NAMES.get(data[0], str(data[0]))
         case Field.PORT:

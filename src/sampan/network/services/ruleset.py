@@ -48,6 +48,7 @@ class ProxyPlace:
     service_cidrs: tuple[str, ...] = ()
     other_bridges: str = ""  # a pattern: pods behind these are another cluster's
     pod_cidrs: tuple[str, ...] = ()  # of this node's pods, where they are masqueraded here
+    gateways: tuple[str, ...] = ()  # the bridge's own addresses: for this machine and its pods
 
 
 def chain_name(sort: str, number: int) -> str:
@@ -247,6 +248,7 @@ def _static_chains(family: str, place: ProxyPlace) -> list[Chain]:
         # Before the packet is routed: a way back out of the pods' bridge would make the kernel send
         # a redirect instead of the refusal.
         ("refuse-prerouting", _hook("filter", "prerouting", "dstnat + 10"), ["jump refused"]),
+        ("guard-input", _hook("filter", "input", "filter - 10"), _guard(family, place)),
         ("filter-output", _hook("filter", "output", "filter - 10"), ["jump refused"]),
         ("learn-input", _hook("filter", "input", "filter + 10"), ["jump affine"]),
         ("learn-postrouting", _hook("filter", "postrouting", "srcnat - 10"), ["jump affine"]),
@@ -327,6 +329,15 @@ def _sources(family: str) -> list[str]:
         f"ct state new {_TRANSPORT} {service} @restricted-ips "
         f"{service} . {family} saddr != @allowed-sources drop"
     ]
+
+
+def _guard(family: str, place: ProxyPlace) -> list[str]:
+    """The API server and the name server listen there for pods: the kernel would answer for it on
+    every interface."""
+    gateways = _in_family(family, place.gateways)
+    if not gateways:
+        return []
+    return [f'iifname != {{ "lo", "{place.bridge}" }} {family} daddr {_set(gateways)} drop']
 
 
 def _postrouting(family: str, place: ProxyPlace) -> list[str]:
