@@ -49,6 +49,16 @@ def annotations_of(obj: Obj) -> dict[str, str]:
     return annotations
 
 
+def spec_of(obj: Obj) -> Obj:
+    spec: Obj = obj.get("spec") or {}
+    return spec
+
+
+def status_of(obj: Obj) -> Obj:
+    status: Obj = obj.get("status") or {}
+    return status
+
+
 def revision_of(obj: Obj) -> int:
     """The resourceVersion as the number that it is; 0 where there is none."""
     return int(meta_of(obj).get("resourceVersion") or 0)

@@ -33,6 +33,7 @@ from sampan.api.resources import (
     STATEFUL_SETS,
     STORAGE_CLASSES,
 )
+from sampan.api.rules.pods import is_terminal, node_name
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
 from sampan.client.informer import Informers
@@ -58,8 +59,6 @@ from sampan.scheduler.metrics import ERROR, UNSCHEDULED, Measures
 from sampan.scheduler.model.cluster_events import DevicesChanged, StorageChanged
 from sampan.scheduler.model.pod_and_node_info import (
     PodRow,
-    is_finished,
-    node_of,
     node_row,
     pod_row,
     scheduler_of,
@@ -232,9 +231,9 @@ class Scheduler:
             self._pod_gone(uid_of(old))
         if new is None:
             return
-        if is_finished(new):
+        if is_terminal(new):
             self._pod_gone(uid_of(new))
-        elif node := node_of(new):
+        elif node := node_name(new):
             uid = uid_of(new)
             self._pending.remove(uid)
             self._bindings.confirmed(uid)

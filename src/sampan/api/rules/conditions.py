@@ -37,10 +37,16 @@ def without_condition(conditions: Sequence[Obj], kind: str) -> list[Obj]:
     return [one for one in conditions if one.get("type") != kind]
 
 
+def transition_time(before: Obj | None, status: str, now: float) -> str:
+    """When the condition got this status: it stays while the status does."""
+    if before is not None and before.get("status") == status:
+        return str(before.get("lastTransitionTime") or time_text(now))
+    return time_text(now)
+
+
 def _timed(before: Obj | None, wanted: Obj, now: float) -> Obj:
-    if before is not None and before.get("status") == wanted.get("status"):
-        moment = before.get("lastTransitionTime") or time_text(now)
-    else:
-        moment = wanted.get("lastTransitionTime") or time_text(now)
+    moment = transition_time(before, wanted["status"], now)
+    if before is None or before.get("status") != wanted["status"]:
+        moment = wanted.get("lastTransitionTime") or moment
     # Fields that the caller does not speak of (lastProbeTime, say) stay as they were.
     return {**(before or {}), **wanted, "lastTransitionTime": moment}

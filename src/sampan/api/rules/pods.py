@@ -6,12 +6,13 @@ Invariant: nothing here changes a pod.
 
 from collections.abc import Iterable, Iterator
 
-from sampan.api.objects import Obj, annotations_of
+from sampan.api.objects import Obj, annotations_of, spec_of
 from sampan.api.rules import conditions
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 SOURCE_ANNOTATION = "kubernetes.io/config.source"
 HASH_ANNOTATION = "kubernetes.io/config.hash"
+TERMINAL_PHASES = ("Succeeded", "Failed")
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 _NO_OBJ: Obj = {}
 
@@ -20,17 +21,17 @@ _NO_OBJ: Obj = {}
 
 
 def containers(pod: Obj) -> list[Obj]:
-    found: list[Obj] = _spec(pod).get("containers") or []
+    found: list[Obj] = spec_of(pod).get("containers") or []
     return found
 
 
 def init_containers(pod: Obj) -> list[Obj]:
-    found: list[Obj] = _spec(pod).get("initContainers") or []
+    found: list[Obj] = spec_of(pod).get("initContainers") or []
     return found
 
 
 def ephemeral_containers(pod: Obj) -> list[Obj]:
-    found: list[Obj] = _spec(pod).get("ephemeralContainers") or []
+    found: list[Obj] = spec_of(pod).get("ephemeralContainers") or []
     return found
 
 
@@ -46,18 +47,17 @@ def is_sidecar(container: Obj) -> bool:
     return bool(container.get("restartPolicy") == "Always")
 
 
-def restart_policy(pod: Obj, container: Obj, *, is_init: bool) -> str:
-    """What happens when the container ends: its own word, else the pod's."""
-    own = container.get("restartPolicy")
-    if own:
-        return str(own)
-    of_pod = str(_spec(pod).get("restartPolicy") or "Always")
-    # An init container that succeeded is done, whatever the policy of its pod.
-    return "OnFailure" if is_init and of_pod == "Always" else of_pod
+def restart_policy(pod: Obj) -> str:
+    """Of the pod as a whole; a container may have its own."""
+    return str(spec_of(pod).get("restartPolicy") or "Always")
+
+
+def is_host_network(pod: Obj) -> bool:
+    return bool(spec_of(pod).get("hostNetwork"))
 
 
 def priority(pod: Obj) -> int:
-    return int(_spec(pod).get("priority") or 0)
+    return int(spec_of(pod).get("priority") or 0)
 
 
 # How it stands
@@ -69,7 +69,7 @@ def phase(pod: Obj) -> str:
 
 def is_terminal(pod: Obj) -> bool:
     """Over for good: no container will run again."""
-    return phase(pod) in ("Succeeded", "Failed")
+    return phase(pod) in TERMINAL_PHASES
 
 
 def condition(pod: Obj, kind: str) -> Obj | None:
@@ -81,11 +81,11 @@ def is_ready(pod: Obj) -> bool:
 
 
 def node_name(pod: Obj) -> str:
-    return str(_spec(pod).get("nodeName") or "")
+    return str(spec_of(pod).get("nodeName") or "")
 
 
 def is_gated(pod: Obj) -> bool:
-    return bool(_spec(pod).get("schedulingGates"))
+    return bool(spec_of(pod).get("schedulingGates"))
 
 
 # Static and mirror pods
@@ -110,7 +110,7 @@ def is_critical(pod: Obj) -> bool:
 
 
 def secret_names(pod: Obj) -> frozenset[str]:
-    spec = _spec(pod)
+    spec = spec_of(pod)
     names = {one.get("name") for one in spec.get("imagePullSecrets") or ()}
     for container in all_containers(pod):
         names |= _env_names(container, "secretRef", "secretKeyRef")
@@ -127,7 +127,7 @@ def config_map_names(pod: Obj) -> frozenset[str]:
     names: set[str | None] = set()
     for container in all_containers(pod):
         names |= _env_names(container, "configMapRef", "configMapKeyRef")
-    for volume in _spec(pod).get("volumes") or ():
+    for volume in spec_of(pod).get("volumes") or ():
         names.add((volume.get("configMap") or _NO_OBJ).get("name"))
         names |= _projected_names(volume, "configMap")
     return frozenset(str(name) for name in names if name)
@@ -137,7 +137,7 @@ def claim_names(pod: Obj) -> frozenset[str]:
     """Persistent volume claims: named ones, and those made for the pod's ephemeral volumes."""
     names: set[str] = set()
     own = str((pod.get("metadata") or _NO_OBJ).get("name") or "")
-    for volume in _spec(pod).get("volumes") or ():
+    for volume in spec_of(pod).get("volumes") or ():
         claim = (volume.get("persistentVolumeClaim") or _NO_OBJ).get("claimName")
         if claim:
             names.add(str(claim))
@@ -151,11 +151,6 @@ _SECRETS_OF_VOLUMES = (
     ("cephfs", "secretRef"), ("flexVolume", "secretRef"), ("scaleIO", "secretRef"),
     ("azureFile", "secretName"),
 )  # fmt: skip
-
-
-def _spec(pod: Obj) -> Obj:
-    spec: Obj = pod.get("spec") or _NO_OBJ
-    return spec
 
 
 def _env_names(container: Obj, whole: str, one_key: str) -> set[str | None]:

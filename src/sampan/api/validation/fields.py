@@ -91,15 +91,5 @@ def validate_port(port: Any, path: str, errors: Errors) -> None:
         validate_with(names.port_number, port or 0, path, errors)
 
 
-def spec_of(obj: Obj) -> Obj:
-    spec: Obj = obj.get("spec") or {}
-    return spec
-
-
-def status_of(obj: Obj) -> Obj:
-    status: Obj = obj.get("status") or {}
-    return status
-
-
 def is_set(obj: Obj, key: str) -> bool:
     return obj.get(key) is not None

@@ -5,9 +5,9 @@ Invariant: a controller revision's data never changes.
 """
 
 from sampan.api.errors import FieldError, invalid_value, required
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, validate_immutable, validate_not_negative
+from sampan.api.validation.fields import validate_immutable, validate_not_negative
 from sampan.api.validation.network.addresses import address_of, network_of, validate_network
 from sampan.api.validation.pod_spec import validate_pod_template
 from sampan.api.validation.rules import Rules, same_rules

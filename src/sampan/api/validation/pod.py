@@ -11,18 +11,12 @@ from sampan.api.errors import (
     not_supported,
     required,
 )
-from sampan.api.objects import Obj, annotations_of, copy_of, meta_of
+from sampan.api.objects import Obj, annotations_of, copy_of, meta_of, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.rules.pods import MIRROR_ANNOTATION
 from sampan.api.rules.qos import qos_class
 from sampan.api.validation.difference import difference
-from sampan.api.validation.fields import (
-    IMMUTABLE,
-    MAX_INT32,
-    spec_of,
-    status_of,
-    validate_with,
-)
+from sampan.api.validation.fields import IMMUTABLE, MAX_INT32, validate_with
 from sampan.api.validation.metadata import validate_metadata
 from sampan.api.validation.network.addresses import address_of, validate_address
 from sampan.api.validation.pod_placement import put, validate_narrowing

@@ -5,7 +5,7 @@ Job: cells of the rbac, certificates, admission, flow control and aggregation ki
 
 from typing import Any
 
-from sampan.api.objects import Obj, name_of
+from sampan.api.objects import Obj, name_of, spec_of, status_of
 from sampan.api.rules.conditions import condition_of
 from sampan.api.rules.durations import human_duration
 from sampan.apiserver.printers.layout import (
@@ -17,8 +17,6 @@ from sampan.apiserver.printers.layout import (
     age,
     columns,
     integer,
-    spec_of,
-    status_of,
     wide,
 )
 

@@ -5,7 +5,7 @@ Job: cells of the core, coordination, scheduling and node kinds. Pure.
 
 from typing import Any
 
-from sampan.api.objects import Obj, labels_of, name_of
+from sampan.api.objects import Obj, labels_of, name_of, spec_of, status_of
 from sampan.api.rules.conditions import condition_of
 from sampan.apiserver.printers.layout import (
     AGE,
@@ -19,8 +19,6 @@ from sampan.apiserver.printers.layout import (
     columns,
     integer,
     since,
-    spec_of,
-    status_of,
     wide,
 )
 

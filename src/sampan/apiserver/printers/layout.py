@@ -7,7 +7,7 @@ Invariant: a printer gives one cell per column.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from sampan.api.objects import Obj, meta_of, name_of, seconds_of
+from sampan.api.objects import Obj, meta_of, name_of, seconds_of, spec_of
 from sampan.api.rules import selectors
 from sampan.api.rules.durations import human_duration
 from sampan.core.fast_dataclass import dataclass
@@ -64,16 +64,6 @@ def boolean(name: str) -> Column:
 
 
 WORKLOAD = wide("Containers", "Images", "Selector")
-
-
-def spec_of(obj: Obj) -> Obj:
-    spec: Obj = obj.get("spec") or {}
-    return spec
-
-
-def status_of(obj: Obj) -> Obj:
-    status: Obj = obj.get("status") or {}
-    return status
 
 
 def since(moment: str | None, now: float) -> str:

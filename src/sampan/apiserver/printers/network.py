@@ -5,7 +5,7 @@ Job: cells of the networking and discovery kinds. Pure.
 
 from typing import Any
 
-from sampan.api.objects import Obj, name_of
+from sampan.api.objects import Obj, name_of, spec_of, status_of
 from sampan.apiserver.printers.layout import (
     AGE,
     NAME,
@@ -18,8 +18,6 @@ from sampan.apiserver.printers.layout import (
     labels_text,
     list_text,
     selector_text,
-    spec_of,
-    status_of,
     wide,
 )
 

@@ -7,7 +7,7 @@ As upstream's printers: the word is the pod's own, unless a container has a more
 from dataclasses import field
 from typing import Any
 
-from sampan.api.objects import Obj, is_deleted, name_of
+from sampan.api.objects import Obj, is_deleted, name_of, spec_of, status_of
 from sampan.api.rules.conditions import condition_of, is_true
 from sampan.apiserver.printers.layout import (
     AGE,
@@ -19,8 +19,6 @@ from sampan.apiserver.printers.layout import (
     containers_and_images,
     labels_text,
     since,
-    spec_of,
-    status_of,
     wide,
 )
 from sampan.core.fast_dataclass import dataclass

@@ -5,7 +5,7 @@ Job: cells of the storage and resource-claim kinds. Pure.
 
 from typing import Any
 
-from sampan.api.objects import Obj, annotations_of, is_deleted, name_of
+from sampan.api.objects import Obj, annotations_of, is_deleted, name_of, spec_of, status_of
 from sampan.apiserver.printers.layout import (
     AGE,
     NAME,
@@ -18,8 +18,6 @@ from sampan.apiserver.printers.layout import (
     columns,
     integer,
     just_name_and_age,
-    spec_of,
-    status_of,
     wide,
 )
 

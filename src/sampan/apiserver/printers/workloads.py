@@ -5,7 +5,15 @@ Job: cells of the apps, batch, autoscaling and policy kinds. Pure.
 
 from typing import Any
 
-from sampan.api.objects import Obj, controller_of, is_deleted, name_of, seconds_of
+from sampan.api.objects import (
+    Obj,
+    controller_of,
+    is_deleted,
+    name_of,
+    seconds_of,
+    spec_of,
+    status_of,
+)
 from sampan.api.rules.conditions import is_true
 from sampan.api.rules.durations import human_duration
 from sampan.apiserver.printers.layout import (
@@ -24,8 +32,6 @@ from sampan.apiserver.printers.layout import (
     labels_text,
     selector_text,
     since,
-    spec_of,
-    status_of,
     template_spec,
     wide,
 )

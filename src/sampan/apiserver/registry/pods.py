@@ -5,7 +5,9 @@ Invariant: spec.nodeName is set once, by a binding.
 """
 
 from sampan.api.errors import conflict
-from sampan.api.objects import Obj, annotations_of, copy_of, meta_of, name_of, time_text
+from sampan.api.objects import Obj, annotations_of, copy_of, meta_of, name_of
+from sampan.api.rules import conditions
+from sampan.api.rules.pods import is_terminal
 from sampan.api.rules.qos import qos_class
 from sampan.apiserver.registry.strategy import Strategy, flag_getter, path_getter
 
@@ -34,8 +36,8 @@ def prepare_status(new: Obj, old: Obj) -> None:
 
 def grace(pod: Obj, asked: int | None) -> int:
     """As podStrategy.CheckGracefulDelete: nothing to wait for where nothing runs."""
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    if not spec.get("nodeName") or status.get("phase") in ("Failed", "Succeeded"):
+    spec = pod.get("spec") or {}
+    if not spec.get("nodeName") or is_terminal(pod):
         return 0
     seconds = asked if asked is not None else spec.get("terminationGracePeriodSeconds")
     if seconds is None:
@@ -66,21 +68,18 @@ def bound(pod: Obj, binding: Obj, now: float) -> Obj:
 
 
 def _set_scheduled(status: Obj, generation: int, now: float) -> None:
-    conditions: list[Obj] = status.setdefault("conditions", [])
-    old = next((one for one in conditions if one.get("type") == "PodScheduled"), None)
-    moment = time_text(now)
-    if old is not None and old.get("status") == "True":
-        moment = old.get("lastTransitionTime") or moment
+    listed: list[Obj] = status.setdefault("conditions", [])
+    old = conditions.find(listed, "PodScheduled")
     new: Obj = {
         "type": "PodScheduled",
         "status": "True",
-        "lastTransitionTime": moment,
+        "lastTransitionTime": conditions.transition_time(old, "True", now),
         "observedGeneration": generation,
     }
     if old is None:
-        conditions.append(new)
+        listed.append(new)
     else:
-        conditions[conditions.index(old)] = new
+        listed[listed.index(old)] = new
 
 
 def _first_ip(pod: Obj) -> str:

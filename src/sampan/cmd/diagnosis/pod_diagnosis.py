@@ -7,6 +7,7 @@ Invariant: every finding names its evidence: what the API says, in its own words
 from collections.abc import Iterable, Sequence
 
 from sampan.api.objects import Obj, is_deleted, meta_of, name_of
+from sampan.api.rules import conditions
 from sampan.cmd.diagnosis.causes import FAILED, PULL, advice_for, ended_why
 from sampan.core.fast_dataclass import dataclass
 
@@ -98,11 +99,11 @@ def _node(pod: Obj, node: Obj | None) -> list[Finding]:
             return []
         advice = "delete the pod with --force; its controller makes another one"
         return [Finding(f"node {name}", "gone", "there is no such node any more", advice)]
-    for one in (node.get("status") or {}).get("conditions") or ():
-        if one.get("type") == "Ready" and one.get("status") != "True":
-            advice = f"look at the kubelet on {name}; what the pod's status says may be old"
-            why = f"{one.get('reason', '')}: {one.get('message', '')}"
-            return [Finding(f"node {name}", "not Ready", why, advice)]
+    ready = conditions.condition_of(node, "Ready")
+    if ready is not None and ready.get("status") != "True":
+        advice = f"look at the kubelet on {name}; what the pod's status says may be old"
+        why = f"{ready.get('reason', '')}: {ready.get('message', '')}"
+        return [Finding(f"node {name}", "not Ready", why, advice)]
     return []
 
 
@@ -115,7 +116,7 @@ def _volumes(told: _Told) -> list[Finding]:
 
 def _sandbox(pod: Obj, told: _Told) -> list[Finding]:
     message = told.last("FailedCreatePodSandBox")
-    if not message or _all_started(pod) or _condition(pod, "PodReadyToStartContainers") == "True":
+    if not message or _all_started(pod) or conditions.is_true(pod, "PodReadyToStartContainers"):
         return []
     advice = advice_for(FAILED, "FailedCreatePodSandBox", message)
     return [Finding("pod", "no sandbox", message, advice)]
@@ -133,7 +134,7 @@ def _initializing(pod: Obj, told: _Told) -> list[Finding]:
         if (state.get("terminated") or {}).get("exitCode") == 0:
             continue
         if status.get("name") in sidecars:
-            if status.get("started") or _condition(pod, "Initialized") == "True":
+            if status.get("started") or conditions.is_true(pod, "Initialized"):
                 continue
             return _container(pod, status, told, "sidecar")
         found = _container(pod, status, told, "init container")
@@ -229,9 +230,9 @@ def _gates(pod: Obj) -> list[Finding]:
     missing = [
         str(one.get("conditionType"))
         for one in (pod.get("spec") or {}).get("readinessGates") or ()
-        if _condition(pod, str(one.get("conditionType"))) != "True"
+        if not conditions.is_true(pod, str(one.get("conditionType")))
     ]
-    if not missing or _condition(pod, "ContainersReady") != "True":
+    if not missing or not conditions.is_true(pod, "ContainersReady"):
         return []
     advice = "whoever owns the condition must set it; is that controller at work?"
     return [Finding("pod", "not Ready", f"readiness gates not met: {', '.join(missing)}", advice)]
@@ -245,13 +246,6 @@ def _all_started(pod: Obj) -> bool:
 def _statuses(pod: Obj, *kinds: str) -> Iterable[Obj]:
     for kind in kinds:
         yield from (pod.get("status") or {}).get(kind) or ()
-
-
-def _condition(pod: Obj, kind: str) -> str:
-    for one in (pod.get("status") or {}).get("conditions") or ():
-        if one.get("type") == kind:
-            return str(one.get("status"))
-    return ""
 
 
 def _written(pod: Obj, name: str) -> Obj:

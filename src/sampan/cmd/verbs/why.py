@@ -12,11 +12,13 @@ from pathlib import Path
 from sampan.api.errors import ApiError, Forbidden, NotFound
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.api.resources import EVENTS, PODS
+from sampan.api.rules import conditions, pods
+from sampan.api.rules.pods import node_name
 from sampan.client import kubeconfig, rest
 from sampan.cmd.diagnosis.pod_diagnosis import Finding, diagnosis
 from sampan.core.clock import SystemClock
 from sampan.scheduler.decision.decide import Chosen
-from sampan.scheduler.model.pod_and_node_info import DEFAULT_SCHEDULER, node_of, scheduler_of
+from sampan.scheduler.model.pod_and_node_info import DEFAULT_SCHEDULER, scheduler_of
 from sampan.scheduler.why.what_if import Explained, explained, fetched
 
 MOST_NAMES = 5
@@ -63,7 +65,7 @@ async def _events_about(client: rest.RestClient, pod: Obj) -> list[Obj]:
 
 def _node_in(objects: Sequence[Obj], pod: Obj) -> Obj | None:
     for one in objects:
-        if one["kind"] == "Node" and name_of(one) == node_of(pod):
+        if one["kind"] == "Node" and name_of(one) == node_name(pod):
             return one
     return None
 
@@ -93,7 +95,7 @@ def answer(pod: Obj, found: Explained, findings: Sequence[Finding] = ()) -> list
     """What is printed, line by line. Pure."""
     meta = pod["metadata"]
     title = f"pod {meta.get('namespace')}/{meta.get('name')}"
-    if node := node_of(pod):
+    if node := node_name(pod):
         lines = [f"{title} is on {node} and {_state(pod)}.", *_shown(findings)]
         if findings:
             return lines  # where else it could go is not what keeps it
@@ -121,7 +123,7 @@ def answer(pod: Obj, found: Explained, findings: Sequence[Finding] = ()) -> list
     if found.changes:
         helping = [(one.text, str(one.nodes)) for one in found.changes]
         lines += ["", *table(("CHANGE THAT WOULD HELP", "FITS ON NODES"), helping)]
-    elif not isinstance(found.decision, Chosen) and not node_of(pod):
+    elif not isinstance(found.decision, Chosen) and not node_name(pod):
         lines += ["", "No single change of the pod would let it fit."]
     return lines
 
@@ -144,13 +146,9 @@ def _scores(best: Sequence[tuple[str, int, Mapping[str, int]]]) -> list[str]:
 
 
 def _state(pod: Obj) -> str:
-    status = pod.get("status") or {}
-    if (phase := status.get("phase")) in ("Succeeded", "Failed"):
-        return f"has {phase.lower()}"
-    for one in status.get("conditions") or ():
-        if one.get("type") == "Ready":
-            return "is Ready" if one.get("status") == "True" else "is not Ready"
-    return "is not Ready"
+    if pods.is_terminal(pod):
+        return f"has {pods.phase(pod).lower()}"
+    return "is Ready" if pods.is_ready(pod) else "is not Ready"
 
 
 def _shown(findings: Sequence[Finding]) -> list[str]:
@@ -167,7 +165,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _condition(pod: Obj) -> str:
-    for one in (pod.get("status") or {}).get("conditions") or ():
-        if one.get("type") == "PodScheduled" and one.get("status") == "False":
-            return str(one.get("message") or one.get("reason") or "")
-    return ""
+    found = conditions.condition_of(pod, "PodScheduled") or {}
+    if found.get("status") != "False":
+        return ""
+    return str(found.get("message") or found.get("reason") or "")

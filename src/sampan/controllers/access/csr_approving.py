@@ -6,6 +6,7 @@ Invariant: nothing but kube-apiserver-client-kubelet is approved here, and only 
 
 from sampan.api.objects import Obj, name_of, time_text
 from sampan.api.resources import by_kind
+from sampan.api.rules.conditions import condition_of
 from sampan.controllers.access import csr_requests as requests
 from sampan.controllers.actions import NOTHING, Plan, Update
 from sampan.controllers.controller import Controller, View, own_key
@@ -36,7 +37,7 @@ def questions(csr: Obj) -> list[str]:
     spec = csr.get("spec") or {}
     if requests.certificate_of(csr) or spec.get("signerName") != requests.KUBELET_CLIENT:
         return []
-    if requests.condition(csr, "Approved") or requests.condition(csr, "Denied"):
+    if condition_of(csr, "Approved") or condition_of(csr, "Denied"):
         return []
     try:
         request = requests.request_of(csr)

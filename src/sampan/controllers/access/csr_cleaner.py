@@ -4,6 +4,7 @@ Job: delete those that are settled for an hour, or waited for in vain for a day.
 """
 
 from sampan.api.objects import Obj, meta_of, seconds_of
+from sampan.api.rules.conditions import condition_of
 from sampan.controllers.access import csr_requests as requests
 from sampan.controllers.actions import NOTHING, Plan, deletion
 from sampan.controllers.controller import Controller, View, own_key
@@ -32,7 +33,7 @@ def plan(csr: Obj, now: float) -> Plan:
 
 def _ends(csr: Obj) -> float:
     for kind in ("Denied", "Failed", "Approved"):
-        found = requests.condition(csr, kind)
+        found = condition_of(csr, kind)
         if found is not None:
             return _time(found.get("lastUpdateTime"), csr) + SETTLED_SECONDS
     return _time(None, csr) + PENDING_SECONDS

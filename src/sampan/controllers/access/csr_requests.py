@@ -105,11 +105,6 @@ def _usages(usages: frozenset[str], wanted: frozenset[str]) -> str | None:
     return "usages did not match"
 
 
-def condition(csr: Obj, kind: str) -> Obj | None:
-    conditions = (csr.get("status") or {}).get("conditions") or ()
-    return next((one for one in conditions if one.get("type") == kind), None)
-
-
 def certificate_of(csr: Obj) -> str:
     return str((csr.get("status") or {}).get("certificate") or "")
 

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from sampan.api.objects import Obj, time_text
+from sampan.api.rules.conditions import condition_of
 from sampan.controllers.access import csr_requests as requests
 from sampan.controllers.actions import NOTHING, Plan, Update
 from sampan.controllers.controller import Controller, View, own_key
@@ -58,9 +59,9 @@ def plan(csr: Obj, ca: Ca, now: float) -> Plan:
     spec = csr.get("spec") or {}
     signer = spec.get("signerName") or ""
     done = requests.certificate_of(csr) or any(
-        requests.condition(csr, one) for one in ("Denied", "Failed")
+        condition_of(csr, one) for one in ("Denied", "Failed")
     )
-    if done or signer not in requests.SIGNERS or not requests.condition(csr, "Approved"):
+    if done or signer not in requests.SIGNERS or not condition_of(csr, "Approved"):
         return NOTHING
     usages = frozenset(spec.get("usages") or ())
     try:

@@ -9,7 +9,7 @@ Invariant: a Progressing condition that already says so is not written again, ex
 from collections.abc import Sequence
 
 from sampan.api.objects import Obj, meta_of, name_of, seconds_of, time_text
-from sampan.api.rules.conditions import find, without_condition
+from sampan.api.rules.conditions import find, transition_time, without_condition
 from sampan.controllers.workloads.rollout import replicas_of, status_count, surge_and_unavailable
 
 NO_DEADLINE = 2**31 - 1  # what clients send for "never"
@@ -26,10 +26,8 @@ def with_deployment_condition(conditions: Sequence[Obj], wanted: Obj, now: float
     before = find(conditions, wanted["type"])
     if before is not None and all(before.get(f) == wanted[f] for f in ("status", "reason")):
         return list(conditions)
-    stamp = time_text(now)
-    same = before is not None and before.get("status") == wanted["status"]
-    since = before.get("lastTransitionTime", stamp) if before is not None and same else stamp
-    dated = {**wanted, "lastUpdateTime": stamp, "lastTransitionTime": since}
+    since = transition_time(before, wanted["status"], now)
+    dated = {**wanted, "lastUpdateTime": time_text(now), "lastTransitionTime": since}
     return [*without_condition(conditions, wanted["type"]), dated]
 
 

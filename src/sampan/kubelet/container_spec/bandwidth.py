@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from sampan.api.objects import Obj, annotations_of
 from sampan.api.quantity import QuantityError, value_of
-from sampan.kubelet.contracts.spec import is_host_network
+from sampan.api.rules.pods import is_host_network
 
 INGRESS, EGRESS = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
 # As upstream: a kilobit and a petabit per second.

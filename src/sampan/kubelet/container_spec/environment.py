@@ -10,10 +10,18 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
-from sampan.api.objects import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
+from sampan.api.objects import (
+    Obj,
+    annotations_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    uid_of,
+)
 from sampan.api.quantity import Quantity, value_of
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.contracts.spec import find_container, spec_of
+from sampan.kubelet.contracts.spec import find_container
 
 Objects = Mapping[tuple[str, str], Obj | None]
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")

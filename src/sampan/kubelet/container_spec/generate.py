@@ -16,9 +16,11 @@ from sampan.api.objects import (
     meta_of,
     name_of,
     namespace_of,
+    spec_of,
     uid_of,
 )
 from sampan.api.quantity import value_of
+from sampan.api.rules.pods import is_host_network
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.cgroups.limits import page_size, pod_cgroup
 from sampan.kubelet.cgroups.names import CGROUPFS, folder
@@ -54,9 +56,7 @@ from sampan.kubelet.contracts.spec import (
     HASH_ANNOTATION,
     RESOURCES_ANNOTATION,
     container_hash,
-    is_host_network,
     resources_of,
-    spec_of,
     with_roles,
 )
 from sampan.kubelet.contracts.volumes_hook import MountedVolume

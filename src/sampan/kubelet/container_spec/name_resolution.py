@@ -5,10 +5,10 @@ Job: hostname and subdomain, the managed hosts file, dnsPolicy and dnsConfig.
 
 from collections.abc import Iterable, Sequence
 
-from sampan.api.objects import Obj, name_of, namespace_of
+from sampan.api.objects import Obj, name_of, namespace_of, spec_of
+from sampan.api.rules.pods import is_host_network
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.container_spec.environment import ConfigError
-from sampan.kubelet.contracts.spec import is_host_network, spec_of
 
 _HOSTNAME_LENGTH = 63
 _FQDN_LENGTH = 64

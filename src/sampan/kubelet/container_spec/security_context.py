@@ -7,7 +7,7 @@ Invariant: what a runtime would ignore in silence is refused with a ConfigError.
 import os.path
 from typing import Any
 
-from sampan.api.objects import Obj, name_of, namespace_of, uid_of
+from sampan.api.objects import Obj, name_of, namespace_of, spec_of, uid_of
 from sampan.kubelet.container_spec.environment import ConfigError
 from sampan.kubelet.contracts.runtime import (
     HandlerFeatures,
@@ -16,7 +16,6 @@ from sampan.kubelet.contracts.runtime import (
     RuntimeFeatures,
     SecurityContext,
 )
-from sampan.kubelet.contracts.spec import spec_of
 
 _INHERITED = (
     "runAsUser",

@@ -9,7 +9,14 @@ from enum import StrEnum
 
 import orjson
 
-from sampan.api.objects import Obj, is_deleted, meta_of
+from sampan.api.objects import Obj, is_deleted, meta_of, spec_of
+from sampan.api.rules.pods import (
+    containers,
+    ephemeral_containers,
+    init_containers,
+    is_sidecar,
+    restart_policy,
+)
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
 
 HASH_ANNOTATION = "io.kubernetes.container.hash"
@@ -24,28 +31,6 @@ class Role(StrEnum):
     SIDECAR = "sidecar"  # an init container that keeps running: restartPolicy Always
     NORMAL = "normal"
     EPHEMERAL = "ephemeral"
-
-
-def spec_of(pod: Obj) -> Obj:
-    spec: Obj = pod.get("spec") or {}
-    return spec
-
-
-def init_containers(pod: Obj) -> list[Obj]:
-    return spec_of(pod).get("initContainers") or []
-
-
-def containers(pod: Obj) -> list[Obj]:
-    return spec_of(pod).get("containers") or []
-
-
-def ephemeral_containers(pod: Obj) -> list[Obj]:
-    return spec_of(pod).get("ephemeralContainers") or []
-
-
-def is_sidecar(container: Obj) -> bool:
-    """Only for init containers."""
-    return container.get("restartPolicy") == "Always"
 
 
 def with_roles(pod: Obj) -> Iterator[tuple[Role, Obj]]:
@@ -66,14 +51,6 @@ def field_path(pod: Obj, name: str) -> str:
     found = find_container(pod, name)
     lists = {Role.NORMAL: "containers", Role.EPHEMERAL: "ephemeralContainers"}
     return f"spec.{lists.get(found[0], 'initContainers')}{{{name}}}" if found else ""
-
-
-def restart_policy(pod: Obj) -> str:
-    return spec_of(pod).get("restartPolicy") or "Always"
-
-
-def is_host_network(pod: Obj) -> bool:
-    return bool(spec_of(pod).get("hostNetwork"))
 
 
 def container_hash(container: Obj) -> str:

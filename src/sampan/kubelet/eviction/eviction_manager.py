@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sampan.api.objects import Obj, key_of, uid_of
-from sampan.api.rules.pods import is_critical
+from sampan.api.rules.pods import is_critical, is_terminal
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
@@ -23,7 +23,7 @@ from sampan.kubelet.eviction.storage_limits import LocalStorage, has_storage_lim
 from sampan.kubelet.images.image_gc import ImageGarbage
 from sampan.kubelet.stats import local_storage
 from sampan.kubelet.stats.node_stats import NodeStats, PodUsage
-from sampan.kubelet.status.pod_status import Verdict, is_terminal
+from sampan.kubelet.status.pod_status import Verdict
 from sampan.kubelet.status.recorder import PodEvents
 
 log = get_logger(__name__)
@@ -113,7 +113,7 @@ class PressureWatch:
 
     async def _remove_dead_containers(self) -> None:
         """Of pods that are over: their logs and layers go, their status stays."""
-        over = {uid_of(pod) for pod in self._pods() if is_terminal(pod.get("status") or {})}
+        over = {uid_of(pod) for pod in self._pods() if is_terminal(pod)}
         for observed in await self._runtime.pods():
             if observed.uid in over and not any(one.ready for one in observed.sandboxes):
                 for container in observed.containers:

@@ -11,14 +11,14 @@ Invariant: a pod within its request never goes before one beyond it; critical po
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of
 from sampan.api.quantity import Format, from_value, value_of
 from sampan.api.rules import pod_resources
 from sampan.api.rules import pods as pod_rules
+from sampan.api.rules.pods import containers, init_containers
 from sampan.api.rules.qos import qos_class
 from sampan.api.rules.tolerations import NO_SCHEDULE, Taint, is_tolerated, tolerations_of
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.contracts.spec import containers, init_containers, spec_of
 
 MEMORY, NODEFS, INODES = "memory.available", "nodefs.available", "nodefs.inodesFree"
 IMAGEFS, IMAGE_INODES, PIDS = "imagefs.available", "imagefs.inodesFree", "pid.available"

@@ -6,11 +6,11 @@ Job: what its volumes, logs and writable layers take → why it has to go, in up
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of
 from sampan.api.quantity import value_of
 from sampan.api.rules import pod_resources
+from sampan.api.rules.pods import containers, init_containers, is_sidecar
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.contracts.spec import containers, init_containers, is_sidecar, spec_of
 from sampan.kubelet.eviction.eviction_rules import shown
 
 _RESOURCE = "ephemeral-storage"

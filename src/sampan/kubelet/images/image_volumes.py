@@ -3,9 +3,8 @@
 Job: which volumes of a pod they are, and how each is pulled; the refusal where no runtime can.
 """
 
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of
 from sampan.kubelet.contracts.runtime import RuntimeFeatures
-from sampan.kubelet.contracts.spec import spec_of
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from sampan.api.objects import Obj, copy_of, labels_of, meta_of, time_text
 from sampan.api.quantity import canonical, from_milli
+from sampan.api.rules.conditions import is_true, transition_time
 from sampan.api.rules.nodes import is_extended_resource
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.runtime import HandlerFeatures, Image, RuntimeFeatures
@@ -118,9 +119,7 @@ def _features(features: RuntimeFeatures) -> Obj:
 
 
 def is_ready(status: Obj) -> bool:
-    return any(
-        one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or ()
-    )
+    return is_true({"status": status}, "Ready")
 
 
 def differs(known: Obj, wanted: Obj) -> bool:
@@ -231,13 +230,10 @@ def _conditions(told: NodeKnowledge, old: list[Obj]) -> list[Obj]:
         *(_pressure(name, name in told.pressures) for name in _PRESSURES),
         _ready(told.health, told.shutting_down),
     ]
-    now = time_text(told.now)
     result = []
     for condition in made:
-        known = before.get(condition["type"], {})
-        same = known.get("status") == condition["status"]
-        since = known.get("lastTransitionTime") if same else None
-        times = {"lastHeartbeatTime": now, "lastTransitionTime": since or now}
+        since = transition_time(before.get(condition["type"]), condition["status"], told.now)
+        times = {"lastHeartbeatTime": time_text(told.now), "lastTransitionTime": since}
         result.append({**condition, **times})
     names = {one["type"] for one in made}
     return [one for one in old if one["type"] not in names] + result

@@ -12,20 +12,13 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from sampan.api.objects import Obj, meta_of, uid_of
+from sampan.api.objects import Obj, meta_of, spec_of, uid_of
 from sampan.api.quantity import ZERO, value_of
 from sampan.api.rules import pod_resources
-from sampan.api.rules.pods import is_static
+from sampan.api.rules.pods import containers, init_containers, is_sidecar, is_static
 from sampan.core.log import get_logger
 from sampan.kubelet.contracts.resize_state import InProgress, Pending
-from sampan.kubelet.contracts.spec import (
-    RESIZABLE,
-    containers,
-    init_containers,
-    is_sidecar,
-    resources_of,
-    spec_of,
-)
+from sampan.kubelet.contracts.spec import RESIZABLE, resources_of
 from sampan.kubelet.pods import fit
 
 log = get_logger(__name__)

@@ -6,7 +6,7 @@ Invariant: reasons and messages are upstream's: OutOfcpu, NodeAffinity, NodePort
 
 from collections.abc import Callable, Iterable, Mapping
 
-from sampan.api.objects import Obj, labels_of, name_of
+from sampan.api.objects import Obj, labels_of, name_of, spec_of
 from sampan.api.quantity import ZERO, Quantity, value_of
 from sampan.api.rules import pod_resources
 from sampan.api.rules.host_ports import host_ports
@@ -15,7 +15,6 @@ from sampan.api.rules.nodes import is_extended_resource
 from sampan.api.rules.pods import is_static
 from sampan.api.rules.tolerations import NO_EXECUTE, Taint, keeps_away, taints_of, tolerations_of
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.contracts.spec import spec_of
 from sampan.kubelet.eviction.eviction_rules import why_not_taken
 from sampan.kubelet.status.pod_status import Verdict
 

@@ -6,6 +6,7 @@ Owner: Performer and PodSync, one call at a time per pod.
 """
 
 from sampan.api.objects import Obj
+from sampan.api.rules.pods import init_containers, is_sidecar
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.tasks import all_of
@@ -16,13 +17,7 @@ from sampan.kubelet.contracts.runtime import (
     Runtime,
     address_of,
 )
-from sampan.kubelet.contracts.spec import (
-    Role,
-    find_container,
-    grace_seconds_of,
-    init_containers,
-    is_sidecar,
-)
+from sampan.kubelet.contracts.spec import Role, find_container, grace_seconds_of
 from sampan.kubelet.pods.hooks import HookFailure, Hooks, Subject, handler_of
 from sampan.kubelet.pods.pod_state import MINIMUM_GRACE_SECONDS
 from sampan.kubelet.status.recorder import PodEvents

@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from typing import assert_never
 
 from sampan.api.errors import ApiError, NotFound
-from sampan.api.objects import Obj, name_of, namespace_of, uid_of
+from sampan.api.objects import Obj, name_of, namespace_of, spec_of, uid_of
 from sampan.api.resources import RUNTIME_CLASSES, SECRETS
 from sampan.api.rules.durations import seconds_text
 from sampan.client.contract import Client
@@ -43,7 +43,6 @@ from sampan.kubelet.contracts.spec import (
     container_hash,
     find_container,
     resources_of,
-    spec_of,
 )
 from sampan.kubelet.contracts.volumes_hook import (
     MountedVolume,

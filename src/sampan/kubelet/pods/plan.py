@@ -13,6 +13,14 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from sampan.api.objects import Obj
+from sampan.api.rules.pods import (
+    containers,
+    ephemeral_containers,
+    init_containers,
+    is_host_network,
+    is_sidecar,
+    restart_policy,
+)
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.probes_hook import NO_CHECKS, Checks
 from sampan.kubelet.contracts.runtime import (
@@ -28,14 +36,8 @@ from sampan.kubelet.contracts.spec import (
     RESOURCES_ANNOTATION,
     Role,
     container_hash,
-    containers,
-    ephemeral_containers,
-    init_containers,
-    is_host_network,
-    is_sidecar,
     latest,
     resources_of,
-    restart_policy,
     should_restart,
     with_roles,
 )

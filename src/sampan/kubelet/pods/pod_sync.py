@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from sampan.api.errors import ApiError
-from sampan.api.objects import Obj, is_deleted, key_of, seconds_of, uid_of
-from sampan.api.rules.pods import is_static
+from sampan.api.objects import Obj, is_deleted, key_of, seconds_of, spec_of, uid_of
+from sampan.api.rules.pods import TERMINAL_PHASES, is_host_network, is_static, is_terminal
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
@@ -23,7 +23,6 @@ from sampan.kubelet.container_spec import bandwidth
 from sampan.kubelet.contracts.paths import pod_directory
 from sampan.kubelet.contracts.probes_hook import Probes
 from sampan.kubelet.contracts.runtime import ObservedPod, Runtime, RuntimeFailure
-from sampan.kubelet.contracts.spec import is_host_network, spec_of
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure, Volumes
 from sampan.kubelet.pods import garbage
 from sampan.kubelet.pods.allocation import Allocations, told
@@ -36,7 +35,7 @@ from sampan.kubelet.runtime.observed import Observations
 from sampan.kubelet.runtime.pleg import RuntimeHealth
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.status.container_status import Waiting
-from sampan.kubelet.status.pod_status import OWNED, Facts, Verdict, is_terminal, pod_status
+from sampan.kubelet.status.pod_status import OWNED, Facts, Verdict, pod_status
 from sampan.kubelet.status.recorder import PodEvents
 from sampan.kubelet.status.status_manager import StatusReporter
 from sampan.kubelet.status.termination_message import with_messages
@@ -136,7 +135,7 @@ class PodSync:
             now = self._clock.now()
             self._probes.follow(pod, observed)
             status = self._report(job, observed, waiting)
-            if is_terminal(status):
+            if status["phase"] in TERMINAL_PHASES:
                 return Outcome(terminal=True, waiting=waiting)
             if self._is_overdue(pod, status, now):
                 message = "Pod was active on the node longer than the specified deadline"
@@ -224,7 +223,7 @@ class PodSync:
     async def _terminate(self, job: Job) -> None:
         pod, uid = job.pod, uid_of(job.pod)
         observed = await self._observations.pod(uid)
-        tells = job.known and not job.verdict and not is_terminal(pod.get("status") or {})
+        tells = job.known and not job.verdict and not is_terminal(pod)
         if observed is not None:
             if tells:
                 self._report(job, observed, job.waiting)

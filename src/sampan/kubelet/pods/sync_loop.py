@@ -16,17 +16,18 @@ from sampan.api.objects import (
     key_of,
     meta_of,
     seconds_of,
+    spec_of,
     time_text,
     uid_of,
 )
 from sampan.api.quantity import Quantity
 from sampan.api.rules import pod_resources
-from sampan.api.rules.pods import is_critical, is_mirror
+from sampan.api.rules.pods import is_critical, is_mirror, is_terminal
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.kubelet.contracts.resize_state import InProgress
 from sampan.kubelet.contracts.runtime import ObservedPod
-from sampan.kubelet.contracts.spec import grace_seconds_of, spec_of
+from sampan.kubelet.contracts.spec import grace_seconds_of
 from sampan.kubelet.pods import fit, preempt
 from sampan.kubelet.pods.allocation import DEFERRED, Allocations, told, why_not
 from sampan.kubelet.pods.mirror import Mirrors
@@ -34,7 +35,7 @@ from sampan.kubelet.pods.pod_config import Change, Kind, Wanted, merge
 from sampan.kubelet.pods.pod_state import Cause
 from sampan.kubelet.pods.pod_workers import End, PodWorkers
 from sampan.kubelet.pods.preempt import PREEMPTED
-from sampan.kubelet.status.pod_status import Verdict, is_terminal
+from sampan.kubelet.status.pod_status import Verdict
 from sampan.kubelet.status.recorder import PodEvents
 from sampan.kubelet.status.status_manager import StatusReporter
 
@@ -144,7 +145,7 @@ class SyncLoop:
         if is_deleted(pod):
             self._workers.want(pod, now, End(Cause.DELETED, _grace_left(pod, now)))
             return
-        if is_terminal(pod.get("status") or {}):
+        if is_terminal(pod):
             self._workers.want(pod, now, End(Cause.COMPLETED, grace_seconds_of(pod)))
             return
         # After a restart of the agent, what it was given before is the truth.

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
+from sampan.api.rules.pods import is_host_network
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.metrics import Metrics
 from sampan.kubelet.cgroups.pod_cgroups import Cgroups
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
-from sampan.kubelet.contracts.spec import is_host_network
 from sampan.kubelet.stats.usage import (
     NANO,
     Interface,

@@ -9,18 +9,11 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from sampan.api.objects import Obj, time_text
+from sampan.api.rules.pods import containers, ephemeral_containers, init_containers, is_sidecar
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.probes_hook import Checks
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
-from sampan.kubelet.contracts.spec import (
-    Role,
-    containers,
-    ephemeral_containers,
-    init_containers,
-    is_sidecar,
-    latest,
-    should_restart,
-)
+from sampan.kubelet.contracts.spec import Role, latest, should_restart
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,23 +9,23 @@ Invariant: conditions of others (PodScheduled, readiness gates, DisruptionTarget
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from sampan.api.objects import Obj, meta_of, time_text
+from sampan.api.objects import Obj, meta_of, spec_of, time_text
+from sampan.api.rules.conditions import transition_time
+from sampan.api.rules.pods import (
+    TERMINAL_PHASES,
+    containers,
+    init_containers,
+    is_host_network,
+    is_sidecar,
+)
 from sampan.api.rules.qos import qos_class
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.probes_hook import NO_CHECKS, Checks
 from sampan.kubelet.contracts.resize_state import InProgress, Pending
 from sampan.kubelet.contracts.runtime import ObservedPod, ready_sandbox
-from sampan.kubelet.contracts.spec import (
-    containers,
-    init_containers,
-    is_host_network,
-    is_sidecar,
-    restarts_after_exit,
-    spec_of,
-)
+from sampan.kubelet.contracts.spec import restarts_after_exit
 from sampan.kubelet.status.container_status import Waiting, container_statuses, ephemeral_statuses
 
-TERMINAL = ("Succeeded", "Failed")
 # Written by the node; everything else in `conditions` belongs to others.
 RESIZE = ("PodResizePending", "PodResizeInProgress")  # there only while they hold
 OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", *RESIZE)
@@ -62,7 +62,7 @@ def pod_status(pod: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
     old: Obj = pod.get("status") or {}
     inits, normals = container_statuses(pod, observed, facts)
     phase = _phase(pod, inits, normals, facts)
-    if old.get("phase") in TERMINAL:
+    if old.get("phase") in TERMINAL_PHASES:
         phase = old["phase"]
     status: Obj = {"phase": phase}
     generation = meta_of(pod).get("generation")
@@ -72,7 +72,7 @@ def pod_status(pod: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
     for name in ("reason", "message"):
         if facts.verdict is not None:
             status[name] = getattr(facts.verdict, name)
-        elif old.get(name) and old.get("phase") in TERMINAL:
+        elif old.get(name) and old.get("phase") in TERMINAL_PHASES:
             status[name] = old[name]
     status["startTime"] = old.get("startTime") or time_text(facts.now)
     status["qosClass"] = old.get("qosClass") or qos_class(pod)
@@ -85,10 +85,6 @@ def pod_status(pod: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
     if ephemeral:
         status["ephemeralContainerStatuses"] = ephemeral
     return status
-
-
-def is_terminal(status: Obj) -> bool:
-    return status.get("phase") in TERMINAL
 
 
 def _addresses(pod: Obj, old: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
@@ -224,11 +220,10 @@ def _resize_conditions(facts: Facts) -> list[Obj]:
 
 
 def _dated(condition: Obj, old: Obj | None, generation: int | None, now: float) -> Obj:
-    unchanged = old is not None and old.get("status") == condition["status"]
-    since = old.get("lastTransitionTime") if old is not None and unchanged else None
     if generation:
         condition.setdefault("observedGeneration", generation)
-    return {**condition, "lastTransitionTime": since or time_text(now)}
+    since = transition_time(old, condition["status"], now)
+    return {**condition, "lastTransitionTime": since}
 
 
 def _initialized(pod: Obj, phase: str, inits: list[Obj], normals: list[Obj]) -> Obj:

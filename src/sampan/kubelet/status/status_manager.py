@@ -16,14 +16,14 @@ from dataclasses import field
 from sampan.api.errors import ApiError, Conflict, NotFound
 from sampan.api.objects import Obj, key_of, name_of, namespace_of, revision_of, uid_of
 from sampan.api.resources import PODS
-from sampan.api.rules.pods import is_static
+from sampan.api.rules.pods import TERMINAL_PHASES, is_static
 from sampan.client.contract import Client
 from sampan.core.backoff import Backoff, jittered
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
-from sampan.kubelet.status.pod_status import BY_KUBELET, OWNED, RESIZE, TERMINAL
+from sampan.kubelet.status.pod_status import BY_KUBELET, OWNED, RESIZE
 
 log = get_logger(__name__)
 
@@ -126,7 +126,7 @@ class StatusReporter:
     def _wanting(self, pod: Obj, status: Obj) -> _Entry:
         entry = self._entry(pod)
         before = self.status_of(uid_of(pod)) or {}
-        if before.get("phase") in TERMINAL and status.get("phase") != before["phase"]:
+        if before.get("phase") in TERMINAL_PHASES and status.get("phase") != before["phase"]:
             status = {**status, "phase": before["phase"]}
         entry.wanted = status
         return entry

@@ -9,7 +9,7 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable, Mapping
 
-from sampan.api.objects import Obj, name_of
+from sampan.api.objects import Obj, name_of, spec_of
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.container_spec.environment import (
     ConfigError,
@@ -18,7 +18,7 @@ from sampan.kubelet.container_spec.environment import (
     resource_value,
 )
 from sampan.kubelet.container_spec.security_context import effective
-from sampan.kubelet.contracts.spec import find_container, spec_of, with_roles
+from sampan.kubelet.contracts.spec import find_container, with_roles
 from sampan.kubelet.contracts.volumes_hook import Objects, VolumeFailure
 from sampan.kubelet.volumes.references import CONFIG_MAP, SECRET, kind_of
 

@@ -7,11 +7,11 @@ Invariant: a type that the node cannot mount is refused by name, never left out.
 from collections.abc import Mapping
 from dataclasses import field
 
-from sampan.api.objects import Obj, is_deleted, key_of, meta_of, namespace_of, uid_of
+from sampan.api.objects import Obj, is_deleted, key_of, meta_of, namespace_of, spec_of, uid_of
 from sampan.api.quantity import value_of
+from sampan.api.rules.pods import init_containers, is_sidecar
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.container_spec.environment import Surroundings
-from sampan.kubelet.contracts.spec import init_containers, is_sidecar, spec_of
 from sampan.kubelet.contracts.volumes_hook import Objects, VolumeFailure
 from sampan.kubelet.volumes.payload import API_DATA, Payload, Token, group_of, payload_of
 from sampan.kubelet.volumes.references import CLAIM, ephemeral_claim, kind_of, volumes_of

@@ -5,9 +5,8 @@ Job: config maps and secrets by kind and name, and the names of claims.
 
 from collections.abc import Iterator
 
-from sampan.api.objects import Obj, name_of
+from sampan.api.objects import Obj, name_of, spec_of
 from sampan.kubelet.container_spec.generate import Reference
-from sampan.kubelet.contracts.spec import spec_of
 
 CONFIG_MAP, SECRET, CLAIM = "ConfigMap", "Secret", "PersistentVolumeClaim"
 

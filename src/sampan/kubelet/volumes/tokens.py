@@ -10,13 +10,12 @@ import random
 from dataclasses import replace
 
 from sampan.api.errors import ApiError
-from sampan.api.objects import Obj, name_of, namespace_of, seconds_of, uid_of
+from sampan.api.objects import Obj, name_of, namespace_of, seconds_of, spec_of, uid_of
 from sampan.api.resources import SERVICE_ACCOUNTS
 from sampan.client.contract import Client
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.kubelet.contracts.spec import spec_of
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 
 log = get_logger(__name__)

@@ -5,6 +5,7 @@ Job: decisions → API calls. No policy: the loop decides what to make of a fail
 
 from sampan.api.objects import Obj, meta_of, name_of, namespace_of, time_text, uid_of
 from sampan.api.resources import PODS
+from sampan.api.rules.conditions import condition_of
 from sampan.client.contract import Client
 
 UNSCHEDULABLE, GATED = "Unschedulable", "SchedulingGated"
@@ -34,7 +35,7 @@ def not_scheduled(
     condition["message"] = message
     if generation := meta_of(pod).get("generation"):
         condition["observedGeneration"] = generation
-    before = _condition(pod)
+    before = condition_of(pod, "PodScheduled")
     same = before and all(before.get(field) == value for field, value in condition.items())
     if same and not moved:
         return None
@@ -56,11 +57,3 @@ def not_nominated(pod: Obj) -> Obj:
 
 async def write_status(client: Client, pod: Obj, patch: Obj) -> None:
     await client.patch(PODS, namespace_of(pod), name_of(pod), patch, subresource="status")
-
-
-def _condition(pod: Obj) -> Obj | None:
-    for one in (pod.get("status") or {}).get("conditions") or ():
-        if one.get("type") == "PodScheduled":
-            found: Obj = one
-            return found
-    return None

@@ -15,6 +15,7 @@ from sampan.api.rules.node_selectors import (
     required_terms,
     term_of,
 )
+from sampan.api.rules.pods import priority
 from sampan.api.rules.tolerations import Taint, Toleration, taints_of, tolerations_of
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.model.declared_features import features_of
@@ -26,7 +27,6 @@ from sampan.scheduler.model.volumes import claims_of
 from sampan.scheduler.model.workloads import NO_OWNER, Owner, owner_of
 
 DEFAULT_SCHEDULER = "default-scheduler"
-FINISHED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def pod_row(pod: Obj) -> PodRow:
     return PodRow(
         uid=uid_of(pod),
         key=key_of(pod),
-        priority=priority_of(pod),
+        priority=priority(pod),
         gates=tuple(gate.get("name") or "" for gate in spec.get("schedulingGates") or ()),
         may_preempt=spec.get("preemptionPolicy") != "Never",
         shape=_shape(pod),
@@ -112,20 +112,8 @@ def scheduler_of(pod: Obj) -> str:
     return (pod.get("spec") or {}).get("schedulerName") or DEFAULT_SCHEDULER
 
 
-def priority_of(pod: Obj) -> int:
-    return int((pod.get("spec") or {}).get("priority") or 0)
-
-
-def node_of(pod: Obj) -> str:
-    return (pod.get("spec") or {}).get("nodeName") or ""
-
-
 def nominated_of(pod: Obj) -> str:
     return (pod.get("status") or {}).get("nominatedNodeName") or ""
-
-
-def is_finished(pod: Obj) -> bool:
-    return (pod.get("status") or {}).get("phase") in FINISHED
 
 
 def without(row: PodRow, resources: Collection[str]) -> PodRow:

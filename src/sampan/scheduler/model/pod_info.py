@@ -16,10 +16,12 @@ from sampan.api.objects import (
     seconds_of,
     uid_of,
 )
+from sampan.api.rules.conditions import condition_of
 from sampan.api.rules.pod_resources import resize_held
+from sampan.api.rules.pods import priority
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.model.disks import Disk, disks_of
-from sampan.scheduler.model.pod_and_node_info import PodRow, priority_of
+from sampan.scheduler.model.pod_and_node_info import PodRow
 from sampan.scheduler.model.pod_terms import Carried, carried_by, demands_of
 from sampan.scheduler.model.requests import Usage, usage_of
 from sampan.scheduler.model.volumes import claims_of
@@ -47,7 +49,7 @@ class Resident:
 def resident_of(pod: Obj) -> Resident:
     return Resident(
         usage=usage_of(pod),
-        priority=priority_of(pod),
+        priority=priority(pod),
         namespace=namespace_of(pod),
         labels=tuple(sorted(labels_of(pod).items())),
         terminating=is_deleted(pod),
@@ -100,9 +102,5 @@ def _started(pod: Obj) -> float:
 
 
 def _makes_room(pod: Obj) -> bool:
-    return any(
-        one.get("type") == "DisruptionTarget"
-        and one.get("status") == "True"
-        and one.get("reason") == BY_SCHEDULER
-        for one in (pod.get("status") or {}).get("conditions") or ()
-    )
+    target = condition_of(pod, "DisruptionTarget") or {}
+    return (target.get("status"), target.get("reason")) == ("True", BY_SCHEDULER)

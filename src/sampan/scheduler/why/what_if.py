@@ -28,13 +28,14 @@ from sampan.api.resources import (
     STORAGE_CLASSES,
     Resource,
 )
+from sampan.api.rules.pods import is_terminal, node_name
 from sampan.client.contract import Client
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.decision.batch import Batches
 from sampan.scheduler.decision.decide import Chosen, Decision
 from sampan.scheduler.decision.decision_records import best_of, refusing
-from sampan.scheduler.model.pod_and_node_info import is_finished, node_of, node_row, pod_row
+from sampan.scheduler.model.pod_and_node_info import node_row, pod_row
 from sampan.scheduler.model.pod_info import resident, resident_of
 from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
 from sampan.scheduler.why.changes import Change, changes
@@ -88,10 +89,10 @@ def cache_of(objects: Iterable[Obj], *, without: str = "") -> CacheState:
                 cache.put_namespace(name_of(one), labels_of(one))
             case "Node":
                 cache.put_node(node_row(one))
-            case "Pod" if node_of(one) and not is_finished(one):
+            case "Pod" if node_name(one) and not is_terminal(one):
                 uid = uid_of(one) or key_of(one)
                 if uid != without:
-                    cache.put_pod(uid, node_of(one), resident_of(one))
+                    cache.put_pod(uid, node_name(one), resident_of(one))
             case "PersistentVolume":
                 volumes.put_volume(name_of(one), one)
             case "PersistentVolumeClaim":

@@ -7,6 +7,7 @@ from sampan.api.rules.conditions import (
     condition_of,
     find,
     is_true,
+    transition_time,
     with_condition,
     without_condition,
 )
@@ -54,3 +55,12 @@ def test_setting_what_is_there_changes_nothing(earlier, wanted):
     assert with_condition(once, wanted, 200.0) == once
     assert find(once, wanted["type"])["status"] == wanted["status"]
     assert len({one["type"] for one in once}) == len(once)
+
+
+@given(CONDITIONS, CONDITIONS)
+def test_a_transition_is_a_change_of_status(before, after):
+    known = {**before, "lastTransitionTime": "1970-01-01T00:00:00Z"}
+    found = transition_time(known, after["status"], 3600.0)
+    same = before["status"] == after["status"]
+    assert found == ("1970-01-01T00:00:00Z" if same else "1970-01-01T01:00:00Z")
+    assert transition_time(None, after["status"], 3600.0) == "1970-01-01T01:00:00Z"

@@ -40,13 +40,16 @@ def test_mirror_and_static_pods_are_told_by_their_annotations():
     assert not pods.is_critical(ordinary)
 
 
-def test_a_container_is_restarted_by_its_own_policy_then_by_its_pods():
-    always = pod(restartPolicy="Always")
-    assert pods.restart_policy(always, {}, is_init=False) == "Always"
-    assert pods.restart_policy(always, {}, is_init=True) == "OnFailure"
-    assert pods.restart_policy(always, {"restartPolicy": "Never"}, is_init=False) == "Never"
-    never = pod(restartPolicy="Never")
-    assert pods.restart_policy(never, {"restartPolicy": "Always"}, is_init=True) == "Always"
+@pytest.mark.parametrize(
+    ("phase", "over"), [("Succeeded", True), ("Failed", True), ("Running", False), ("", False)]
+)
+def test_a_pod_is_over_when_no_container_will_run_again(phase, over):
+    assert pods.is_terminal({"status": {"phase": phase}}) is over
+
+
+def test_a_pod_without_a_policy_is_always_restarted():
+    assert pods.restart_policy(pod()) == "Always"
+    assert pods.restart_policy(pod(restartPolicy="Never")) == "Never"
 
 
 def test_a_pod_names_its_secrets_config_maps_and_claims():

@@ -8,9 +8,9 @@ import base64
 import binascii
 
 from sampan.api.errors import FieldError, duplicate, invalid_value, not_supported, required
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, status_of, validate_with
+from sampan.api.validation.fields import validate_with
 from sampan.api.validation.rules import Rules
 
 Errors = list[FieldError]

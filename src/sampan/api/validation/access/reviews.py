@@ -5,9 +5,8 @@ Invariant: none of these has an identity of its own.
 """
 
 from sampan.api.errors import FieldError, invalid_value, required
-from sampan.api.objects import Obj, namespace_of
+from sampan.api.objects import Obj, namespace_of, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of
 from sampan.api.validation.pod import validate_binding
 from sampan.api.validation.rules import Rules
 

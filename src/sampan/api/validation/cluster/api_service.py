@@ -5,9 +5,9 @@ Invariant: its name is its version and its group.
 """
 
 from sampan.api.errors import FieldError, invalid_value, required
-from sampan.api.objects import Obj, name_of
+from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, validate_with
+from sampan.api.validation.fields import validate_with
 from sampan.api.validation.rules import Rules, same_rules
 
 Errors = list[FieldError]

@@ -11,10 +11,11 @@ from sampan.api.errors import (
     not_supported,
     required,
 )
-from sampan.api.objects import Obj, name_of
+from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.rules import names
+from sampan.api.rules.conditions import is_true
 from sampan.api.validation.cluster.webhooks import validate_client
-from sampan.api.validation.fields import spec_of, validate_immutable, validate_with
+from sampan.api.validation.fields import validate_immutable, validate_with
 from sampan.api.validation.rules import Rules
 
 Errors = list[FieldError]
@@ -46,11 +47,7 @@ def validate_definition(definition: Obj, errors: Errors) -> None:
 def validate_definition_update(new: Obj, old: Obj, errors: Errors) -> None:
     validate_definition(new, errors)
     spec, was = spec_of(new), spec_of(old)
-    established = any(
-        one.get("type") == "Established" and one.get("status") == "True"
-        for one in (old.get("status") or {}).get("conditions") or ()
-    )
-    if established:
+    if is_true(old, "Established"):
         validate_immutable(spec.get("scope"), was.get("scope"), "spec.scope", errors)
         kind, had = ((one.get("names") or {}).get("kind") for one in (spec, was))
         validate_immutable(kind, had, "spec.names.kind", errors)

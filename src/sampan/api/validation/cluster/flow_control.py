@@ -5,9 +5,9 @@ Invariant: the exempt level is always exempt, every other one always limited.
 """
 
 from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_supported, required
-from sampan.api.objects import Obj, name_of
+from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, validate_choice
+from sampan.api.validation.fields import validate_choice
 from sampan.api.validation.rules import Rules, same_rules
 
 Errors = list[FieldError]

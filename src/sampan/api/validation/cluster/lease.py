@@ -5,9 +5,9 @@ Invariant: a duration is positive, a count of transitions is not negative.
 """
 
 from sampan.api.errors import FieldError, invalid_value
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import POSITIVE, spec_of, validate_not_negative
+from sampan.api.validation.fields import POSITIVE, validate_not_negative
 from sampan.api.validation.rules import Rules, same_rules
 
 Errors = list[FieldError]

@@ -5,9 +5,9 @@ Invariant: for each resource, min ≤ default request ≤ default ≤ max.
 """
 
 from sampan.api.errors import FieldError, duplicate, field_forbidden, invalid_value, required
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, validate_with
+from sampan.api.validation.fields import validate_with
 from sampan.api.validation.pod_spec.resources import (
     amount_of,
     validate_amount,

@@ -5,9 +5,8 @@ Invariant: Terminating means being deleted, and the other way round.
 """
 
 from sampan.api.errors import FieldError, invalid_value
-from sampan.api.objects import Obj, is_deleted
+from sampan.api.objects import Obj, is_deleted, spec_of, status_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, status_of
 from sampan.api.validation.metadata import STANDARD_FINALIZERS
 from sampan.api.validation.rules import Rules
 

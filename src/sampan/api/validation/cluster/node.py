@@ -12,9 +12,9 @@ from sampan.api.errors import (
     not_supported,
     required,
 )
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, status_of, validate_with
+from sampan.api.validation.fields import validate_with
 from sampan.api.validation.network.addresses import network_of, validate_network
 from sampan.api.validation.pod_spec.resources import validate_amount
 from sampan.api.validation.pod_spec.scheduling import EFFECTS

@@ -17,9 +17,9 @@ from sampan.api.errors import (
     not_supported,
     required,
 )
-from sampan.api.objects import Obj, name_of
+from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, validate_choice, validate_with
+from sampan.api.validation.fields import validate_choice, validate_with
 from sampan.api.validation.matching import validate_match
 from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.selectors import validate_label_selector

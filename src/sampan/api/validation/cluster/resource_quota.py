@@ -5,9 +5,9 @@ Invariant: the scopes never change, since usage was counted by them.
 """
 
 from sampan.api.errors import FieldError, invalid_value, required
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, status_of, validate_immutable
+from sampan.api.validation.fields import validate_immutable
 from sampan.api.validation.pod_spec.resources import HUGE, validate_amount
 from sampan.api.validation.rules import Rules
 

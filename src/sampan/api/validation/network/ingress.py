@@ -11,9 +11,9 @@ from sampan.api.errors import (
     required,
     too_long,
 )
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, status_of, validate_immutable, validate_with
+from sampan.api.validation.fields import validate_immutable, validate_with
 from sampan.api.validation.network.addresses import address_of
 from sampan.api.validation.network.service import validate_load_balancer
 from sampan.api.validation.rules import Rules, same_rules

@@ -11,9 +11,9 @@ from sampan.api.errors import (
     not_supported,
     required,
 )
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, validate_port
+from sampan.api.validation.fields import validate_port
 from sampan.api.validation.network.addresses import network_of, validate_network
 from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.selectors import validate_label_selector

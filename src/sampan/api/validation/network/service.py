@@ -14,10 +14,9 @@ from sampan.api.errors import (
     not_supported,
     required,
 )
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import (
-    spec_of,
     validate_choice,
     validate_optional_choice,
     validate_port,

@@ -12,9 +12,9 @@ from sampan.api.errors import (
     too_long,
     too_many,
 )
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, validate_choice, validate_with
+from sampan.api.validation.fields import validate_choice, validate_with
 from sampan.api.validation.pod_spec.volumes import validate_csi_driver
 from sampan.api.validation.rules import Rules
 

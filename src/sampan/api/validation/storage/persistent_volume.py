@@ -13,11 +13,10 @@ from sampan.api.errors import (
     not_supported,
     required,
 )
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.difference import difference
 from sampan.api.validation.fields import (
-    spec_of,
     validate_immutable,
     validate_no_backsteps,
     validate_optional_choice,

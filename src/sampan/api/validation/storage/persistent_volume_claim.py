@@ -5,15 +5,10 @@ Invariant: a bound claim can only ask for more room, never for less than it has.
 """
 
 from sampan.api.errors import FieldError, field_forbidden, required
-from sampan.api.objects import Obj, copy_of
+from sampan.api.objects import Obj, copy_of, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.difference import difference
-from sampan.api.validation.fields import (
-    spec_of,
-    status_of,
-    validate_optional_choice,
-    validate_with,
-)
+from sampan.api.validation.fields import validate_optional_choice, validate_with
 from sampan.api.validation.pod_spec.resources import amount_of
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_label_selector

@@ -7,9 +7,9 @@ Invariant: the name leaves room for the suffix of the jobs it makes.
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sampan.api.errors import FieldError, invalid_value, required
-from sampan.api.objects import Obj, name_of
+from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.rules import cron, names
-from sampan.api.validation.fields import spec_of, validate_choice
+from sampan.api.validation.fields import validate_choice
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.workloads.job import validate_job_spec
 from sampan.api.validation.workloads.workloads import validate_counts

@@ -5,9 +5,8 @@ Invariant: an update either takes pods away first or adds them first, not both.
 """
 
 from sampan.api.errors import FieldError, invalid_value, not_supported, required
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, status_of
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.workloads.workloads import (
     number_of,

@@ -11,9 +11,8 @@ from sampan.api.errors import (
     not_supported,
     required,
 )
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.workloads.workloads import (
     number_of,

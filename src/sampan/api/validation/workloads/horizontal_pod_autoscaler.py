@@ -5,9 +5,9 @@ Invariant: the least number of replicas is not above the most.
 """
 
 from sampan.api.errors import FieldError, invalid_value, required
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, validate_choice, validate_with
+from sampan.api.validation.fields import validate_choice, validate_with
 from sampan.api.validation.rules import Rules, same_rules
 
 Errors = list[FieldError]

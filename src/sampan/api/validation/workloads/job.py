@@ -12,11 +12,9 @@ from sampan.api.errors import (
     required,
     too_many,
 )
-from sampan.api.objects import Obj, copy_of
+from sampan.api.objects import Obj, copy_of, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import (
-    spec_of,
-    status_of,
     validate_choice,
     validate_immutable,
     validate_optional_choice,

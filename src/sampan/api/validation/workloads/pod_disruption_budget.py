@@ -5,9 +5,9 @@ Invariant: a budget says how many must stay or how many may go, not both.
 """
 
 from sampan.api.errors import FieldError, invalid_value
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, status_of, validate_optional_choice
+from sampan.api.validation.fields import validate_optional_choice
 from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.selectors import validate_label_selector
 from sampan.api.validation.workloads.workloads import (

@@ -5,9 +5,8 @@ Invariant: the selector never changes.
 """
 
 from sampan.api.errors import FieldError
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.workloads.workloads import (
     validate_counts,

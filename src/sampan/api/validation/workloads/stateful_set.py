@@ -5,9 +5,9 @@ Invariant: what gives a pod its identity never changes.
 """
 
 from sampan.api.errors import FieldError, field_forbidden, invalid_value, required
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
-from sampan.api.validation.fields import spec_of, validate_choice
+from sampan.api.validation.fields import validate_choice
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.storage.persistent_volume_claim import validate_claim_spec
 from sampan.api.validation.workloads.workloads import (

@@ -11,11 +11,10 @@ from sampan.api.errors import (
     not_supported,
     required,
 )
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, status_of
 from sampan.api.rules import names, selectors
 from sampan.api.validation.fields import (
     NOT_NEGATIVE,
-    status_of,
     validate_immutable,
     validate_not_negative,
     validate_with,
