@@ -17,12 +17,15 @@ from sampan.api.rules.conditions import condition_of
 from sampan.api.rules.nodes import is_ready, is_unschedulable, taints_of
 from sampan.api.rules.pods import is_terminal
 from sampan.client.events import reference
-from sampan.client.indexer import by_node_name
+from sampan.client.indexer import Cache, by_node_name
 from sampan.controllers.actions import NOTHING, Action, Patch, Plan, Record, merge_patch
-from sampan.controllers.controller import Caches, Controller, View, own_key
+from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
 from sampan.controllers.nodes.zones import (
+    NOT_READY,
     EvictionPace,
+    Zone,
     all_down,
+    by_zone_and_readiness,
     evictions_per_second,
     zone_of,
     zones_of,
@@ -47,6 +50,7 @@ NEVER = "Kubelet never posted node status."
 STOPPED = "Kubelet stopped posting node status."
 REPORTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 NODE_INDEX = "node"
+ZONE_INDEX, FALLEN_INDEX = "zone and readiness", "not ready"
 LOOK_SECONDS = 10.0  # how often a node's signs of life are looked at
 
 
@@ -92,8 +96,11 @@ def node_lifecycle_controller() -> Controller:
         name="node-lifecycle-controller",
         component="node-controller",
         aliases=("nodelifecycle",),
-        wakes={NODES: _with_the_fallen, LEASES: _lease_came_back, PODS: _ready_on_a_node},
-        indices={PODS: {NODE_INDEX: by_node_name}},
+        wakes={NODES: _with_the_fallen(), LEASES: _lease_came_back, PODS: _ready_on_a_node},
+        indices={
+            PODS: {NODE_INDEX: by_node_name},
+            NODES: {ZONE_INDEX: by_zone_and_readiness, FALLEN_INDEX: _fallen},
+        },
         planned=planned,
         workers=8,
     )
@@ -234,7 +241,7 @@ def _eviction(view: View, pace: EvictionPace, node: Obj) -> tuple[Eviction, floa
     ready = condition_of(node, "Ready")
     if ready is None or ready.get("status") == "True":
         return Eviction.NOW, None
-    zones, zone = zones_of(view.cache(NODES).all()), zone_of(node)
+    zones, zone = _zones(view.cache(NODES)), zone_of(node)
     if all_down(zones):
         return Eviction.NEVER, None  # the next node that comes back wakes us
     if _is_evicting(node):
@@ -262,13 +269,30 @@ def _registered(node: Obj) -> Record:
     return Record(about, "Normal", "RegisteredNode", message)
 
 
-def _with_the_fallen(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    """A node's own change; where its readiness changed, it concerns all that are not ready."""
-    keys = list(own_key(caches, old, new))
-    before, after = (is_ready(one) if one is not None else None for one in (old, new))
-    if before != after:
-        keys += [name_of(one) for one in caches(NODES).all() if not is_ready(one)]
-    return keys
+def _zones(nodes: Cache) -> dict[str, Zone]:
+    return zones_of(nodes.index_values(ZONE_INDEX), lambda entry: nodes.count(ZONE_INDEX, entry))
+
+
+def _fallen(node: Obj) -> Iterable[str]:
+    return () if is_ready(node) else (NOT_READY,)
+
+
+def _with_the_fallen() -> Wake:
+    """A node's own change; where it changes how fast zones are evicted, all that are not ready."""
+    known: tuple[bool, dict[str, float]] = (False, {})
+
+    def wake(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+        nonlocal known
+        nodes = caches(NODES)
+        zones = _zones(nodes)
+        rates = {zone: evictions_per_second(zones, zone) for zone in zones}
+        before, known = known, (all_down(zones), rates)
+        if before == known:
+            return own_key(caches, old, new)
+        fallen = (name_of(node) for node in nodes.by(FALLEN_INDEX, NOT_READY))
+        return (*own_key(caches, old, new), *fallen)
+
+    return wake
 
 
 def _lease_came_back(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:

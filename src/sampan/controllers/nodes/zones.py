@@ -4,7 +4,7 @@ everything is, for then it is more likely us who are cut off.
 Job: the state of each zone, and the pace of evictions in it. Pure; upstream's numbers.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 
 from sampan.api.objects import Obj, labels_of
@@ -15,6 +15,7 @@ NORMAL_PER_SECOND = 0.1
 SECONDARY_PER_SECOND = 0.01
 LARGE_ZONE = 50  # in smaller ones the secondary pace is: none
 UNHEALTHY_SHARE = 0.55
+READY, NOT_READY = " ready", " not ready"  # no label's value ends in either
 
 
 class ZoneState(Enum):
@@ -35,11 +36,15 @@ def zone_of(node: Obj) -> str:
     return f"{region}:{labels.get('topology.kubernetes.io/zone', '')}"
 
 
-def zones_of(nodes: Iterable[Obj]) -> dict[str, Zone]:
-    counts: dict[str, tuple[int, int]] = {}
-    for node in nodes:
-        ready, other = counts.get(zone_of(node), (0, 0))
-        counts[zone_of(node)] = (ready + 1, other) if is_ready(node) else (ready, other + 1)
+def by_zone_and_readiness(node: Obj) -> Iterable[str]:
+    """An index of nodes: how many of a zone are ready is the size of two of its entries."""
+    return (f"{zone_of(node)}{READY if is_ready(node) else NOT_READY}",)
+
+
+def zones_of(entries: Iterable[str], count: Callable[[str], int]) -> dict[str, Zone]:
+    """From that index: its entries, and how many nodes each has. Costs what there are zones."""
+    names = {entry.removesuffix(NOT_READY).removesuffix(READY) for entry in entries}
+    counts = {name: (count(name + READY), count(name + NOT_READY)) for name in names}
     return {name: Zone(_state(*both), sum(both)) for name, both in counts.items()}
 
 

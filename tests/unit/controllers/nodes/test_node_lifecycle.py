@@ -1,6 +1,8 @@
 """controllers/nodes/node_lifecycle.py: conditions become taints, silence becomes Unknown."""
 
 from sampan.api.objects import copy_of, time_text
+from sampan.api.resources import NODES
+from sampan.client.indexer import Cache
 from sampan.controllers.actions import Patch, Record
 from sampan.controllers.nodes import node_lifecycle as lifecycle
 
@@ -102,3 +104,34 @@ def test_a_plan_that_was_carried_out_leaves_nothing_to_do():
     [taints] = lifecycle.plan(after, [], NOW - 51, NOW).actions
     after["spec"]["taints"] = taints.patch["spec"]["taints"]
     assert lifecycle.plan(after, [], NOW - 51, NOW).actions == []
+
+
+def cluster(size):
+    controller = lifecycle.node_lifecycle_controller()
+    nodes = Cache(controller.indices[NODES])
+    wake = controller.wakes[NODES]
+
+    def changed(name, ready):
+        new = {**node(ready), "metadata": {"name": name, "uid": name}}
+        [(old, _)] = nodes.put(new)
+        return list(wake(lambda _resource: nodes, old, new))
+
+    return [changed(f"n{number}", "True") for number in range(size)], changed
+
+
+def test_a_node_that_comes_or_reports_wakes_nobody_else():
+    """With thousands of nodes, looking at all of them for each one was most of a start."""
+    woken, changed = cluster(200)
+    assert woken == [[f"n{number}"] for number in range(200)]
+    assert changed("n7", "False") == ["n7"]  # one of many: the zone is as normal as it was
+    assert changed("n7", "True") == ["n7"]
+
+
+def test_a_zone_that_is_disrupted_or_well_again_wakes_all_that_are_not_ready():
+    _, changed = cluster(4)
+    assert changed("n0", "False") == ["n0"]
+    assert changed("n1", "False") == ["n1"]
+    assert sorted(changed("n2", "Unknown")) == ["n0", "n1", "n2", "n2"]  # three of four: partial
+    assert sorted(changed("n3", "Unknown")) == ["n0", "n1", "n2", "n3", "n3"]  # all are down
+    assert sorted(changed("n3", "True")) == ["n0", "n1", "n2", "n3"]
+    assert sorted(changed("n2", "True")) == ["n0", "n1", "n2"]

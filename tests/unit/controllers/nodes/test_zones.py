@@ -1,9 +1,12 @@
+from collections import Counter
+
 import pytest
 
 from sampan.controllers.nodes.zones import (
     EvictionPace,
     ZoneState,
     all_down,
+    by_zone_and_readiness,
     evictions_per_second,
     zone_of,
     zones_of,
@@ -20,6 +23,11 @@ def nodes(ready, fallen, zone="a"):
     return [*[node(True, zone)] * ready, *[node(False, zone)] * fallen]
 
 
+def zones_in(found):
+    counts = Counter(entry for one in found for entry in by_zone_and_readiness(one))
+    return zones_of(counts, counts.__getitem__)
+
+
 @pytest.mark.parametrize(
     ("ready", "fallen", "state", "rate"),
     [
@@ -31,14 +39,14 @@ def nodes(ready, fallen, zone="a"):
     ],
 )
 def test_the_pace_follows_the_state_of_the_zone(ready, fallen, state, rate):
-    zones = zones_of(nodes(ready, fallen))
+    zones = zones_in(nodes(ready, fallen))
     [zone] = zones
     assert zones[zone].state is state
     assert evictions_per_second(zones, zone) == rate
 
 
 def test_a_zone_that_is_down_is_evicted_as_long_as_another_lives():
-    zones = zones_of([*nodes(0, 3), *nodes(3, 0, "b")])
+    zones = zones_in([*nodes(0, 3), *nodes(3, 0, "b")])
     assert not all_down(zones)
     assert evictions_per_second(zones, zone_of(node(False))) == 0.1
 
