@@ -79,6 +79,7 @@ from sampan.core.http import Reply, Request
 from sampan.core.http_client import HttpClient, Origin
 from sampan.core.ip_addresses import is_proxyable
 from sampan.core.metrics import Metrics
+from sampan.core.side_thread import SideThread
 from sampan.core.tasks import all_of
 from sampan.store.contract import Store
 
@@ -124,7 +125,7 @@ class ApiServer:
         may = self._modes.authorization(settings.authorizers())
         self._plugins = PluginParts(
             registry, may, rbac, settings.mount_service_account_tokens, settings.admission,
-            self._make_namespace, metrics, clock, rng, schema,
+            self._make_namespace, metrics, clock, rng, schema, SideThread("expressions"),
         )  # fmt: skip
         parts = Parts(
             registry=registry,
@@ -242,6 +243,7 @@ class ApiServer:
             await self._to_nodes.close()
         await self._to_backends.close()
         self._edge.close()
+        self._plugins.side.close()
         for caller in self._callers:
             await caller.close()
         for close in self._plugins.at_stop:

@@ -10,7 +10,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from sampan.core.clock import SystemClock
+
 T = TypeVar("T")
+
+
+def countdown(seconds: float) -> Callable[[], bool]:
+    """Whether that much time has passed: of the machine, since a thread has no other."""
+    clock = SystemClock()
+    latest = clock.monotonic() + seconds
+    return lambda: clock.monotonic() > latest
 
 
 class SideThread:

@@ -30,14 +30,15 @@ class Program:
         """Raises EvaluationError; CostExceeded where it, or all that share the budget, take too
         long. Whatever a lazy variable raises comes through as it is."""
         allowed = PER_CALL if budget is None else min(PER_CALL, budget.left)
-        frame = Frame(variables, self._slots, allowed)
+        interrupt = None if budget is None else budget.interrupt
+        frame = Frame(variables, self._slots, allowed, interrupt)
         try:
             return self._run(frame)
         except RecursionError as error:
             raise EvaluationError("expression recursion limit exceeded: 250") from error
         finally:
             if budget is not None:
-                budget.left -= allowed - max(frame.left, 0)
+                budget.left -= allowed - frame.unspent
 
 
 def compile_expression(source: str, environment: Environment) -> Program:

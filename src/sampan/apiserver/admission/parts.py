@@ -15,6 +15,16 @@ from sampan.apiserver.registry.generic import Registry
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.metrics import Metrics
+from sampan.core.side_thread import SideThread
+
+
+@dataclass(frozen=True, slots=True)
+class Aid:
+    """What the evaluation of expressions needs of the server."""
+
+    authorization: Authorization
+    clock: Clock
+    side: SideThread
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,5 +39,10 @@ class PluginParts:
     clock: Clock
     rng: random.Random
     schema: Schema
+    side: SideThread  # for expressions that take long
     # What a plugin opened is closed with the server.
     at_stop: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+
+    @property
+    def aid(self) -> Aid:
+        return Aid(self.authorization, self.clock, self.side)

@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 from sampan.api.cel.catalog import KUBERNETES_PATCHES, STANDARD
 from sampan.api.cel.language.cost import Budget
 from sampan.api.cel.language.environment import Environment
-from sampan.api.cel.language.errors import CompileError, CostExceeded, EvaluationError
+from sampan.api.cel.language.errors import (
+    CompileError,
+    CostExceeded,
+    EvaluationError,
+    Interrupted,
+)
 from sampan.api.cel.language.types import DYN, INT, STRING, list_of, map_of
 from sampan.api.cel.language.values import Uint
 from sampan.api.cel.program import compile_expression
@@ -591,6 +596,52 @@ def test_an_expression_runs_only_as_long_as_it_may():
     budget.left = 5
     with pytest.raises(CostExceeded):
         cheap.evaluate({}, budget)
+
+
+def test_an_expression_can_be_interrupted_at_any_time():
+    """By the clock, whatever it costs; `||` does not help here either."""
+    ten = "[1,2,3,4,5,6,7,8,9,10]"
+    loops = f"{ten}.all(a, {ten}.all(b, {ten}.all(c, {ten}.all(d, a+b+c+d > 0)))) || true"
+    program = compile_expression(loops, CEL)
+    asked = 0
+
+    def interrupt():
+        nonlocal asked
+        asked += 1
+        if asked > 5:
+            raise Interrupted
+
+    budget = Budget(interrupt=interrupt)
+    with pytest.raises(Interrupted, match="operation interrupted"):
+        program.evaluate({}, budget)
+    assert 3_000 < 10_000_000 - budget.left < 10_000
+    # What it costs does not depend on who watches.
+    spent = []
+    for watched in (None, lambda: None):
+        budget = Budget(interrupt=watched)
+        program.evaluate({}, budget)
+        spent.append(budget.left)
+    assert spent[0] == spent[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s.replace('a', s).size() > 0",
+        "s.replace('', s).size() > 0",
+        "[s, s, s, s, s, s, s, s].map(x, s).join(s + s + s + s).size() > 0",
+        "s.split('').join(s).size() > 0",
+        "'%s%s%s%s'.format([s, s, s, s]).replace('a', s).size() > 0",
+        "'%.999999999f'.format([1.0]).size() > 0",
+        "'%.1001e'.format([1.0]).size() > 0",
+        "s.matches('((a{0,30}b?){30}c?)*d')",
+    ],
+)
+def test_what_is_made_of_a_long_text_is_paid_for_before_it_is_made(text):
+    """An attack on memory, or on time: a short expression and a text of 300 kB."""
+    program = compile_expression(text, CEL)
+    with pytest.raises((CostExceeded, EvaluationError)):
+        program.evaluate({"s": "a" * 300_000})
 
 
 def test_a_long_text_costs_more_than_a_short_one():

@@ -17,6 +17,7 @@ from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.rbac import Rbac
 from sampan.apiserver.watch.watch_cache import KindCache
 from sampan.core.metrics import Metrics
+from sampan.core.side_thread import SideThread
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
 from sampan.testing.worlds.control_plane import published_schema
@@ -53,7 +54,7 @@ def admitted(obj, resource=PODS, operation=CREATE, old=None, mount_tokens=False,
     rbac = Rbac(registry.find, registry.find_all)
     parts = PluginParts(
         registry, Authorization([]), rbac, mount_tokens, AdmissionSettings(), None, Metrics(),
-        LoopClock(), random.Random(1), published_schema(),
+        LoopClock(), random.Random(1), published_schema(), SideThread("test"),
     )  # fmt: skip
     chain = Admission(chosen(parts))
     namespace = "team" if resource.namespaced else ""

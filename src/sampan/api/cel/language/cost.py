@@ -4,7 +4,7 @@ Job: the limits that Kubernetes sets, a budget that several expressions share, a
 Invariant: a budget is never overdrawn by more than one step.
 """
 
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from math import ceil
 
 PER_CALL = 1_000_000  # one expression, once
@@ -16,13 +16,17 @@ REGEX_FACTOR = 0.25
 LIST_COST, MAP_COST, STRUCT_COST = 10, 30, 40
 
 
+# Asked every now and then while an evaluation runs; raises where it shall not go on.
+Interrupt = Callable[[], None]
+
+
 class Budget:
-    """What is left for the expressions that share it."""
+    """What is left for the expressions that share it, and who may stop them before it is used."""
 
-    __slots__ = ("left",)
+    __slots__ = ("interrupt", "left")
 
-    def __init__(self, left: int = PER_POLICY) -> None:
-        self.left = left
+    def __init__(self, left: int = PER_POLICY, interrupt: Interrupt | None = None) -> None:
+        self.left, self.interrupt = left, interrupt
 
 
 def read(value: object, factor: float = STRING_FACTOR) -> int:
@@ -54,3 +58,22 @@ def searched(text: object, part: object) -> int:
 def matched(text: object, pattern: object, *_rest: object) -> int:
     length = len(text) if isinstance(text, Sized) else 0
     return ceil((1 + length) * STRING_FACTOR) * read(pattern, REGEX_FACTOR)
+
+
+def replaced(text: object, old: object, new: object, most: object = -1) -> int:
+    """What comes out is paid for, too: it may be much longer than what went in."""
+    price = first_read_twice(text)
+    if not (isinstance(text, str) and isinstance(old, str) and isinstance(new, str)):
+        return price
+    times = text.count(old)
+    if isinstance(most, int) and 0 <= most < times:
+        times = most
+    return max(price, ceil((len(text) + times * (len(new) - len(old))) * STRING_FACTOR))
+
+
+def joined(parts: object, between: object = "") -> int:
+    price = first_read_twice(parts)
+    if not isinstance(parts, list | tuple) or not isinstance(between, str):
+        return price
+    size = sum(len(part) for part in parts if isinstance(part, str)) + len(parts) * len(between)
+    return max(price, ceil(size * STRING_FACTOR))

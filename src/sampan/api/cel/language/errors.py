@@ -39,8 +39,15 @@ class EvaluationError(Exception):
 class CostExceeded(Exception):
     """It ran for too long. No operator absorbs this."""
 
+    def __init__(self, message: str = "operation cancelled: actual cost limit exceeded") -> None:
+        super().__init__(message)
+
+
+class Interrupted(CostExceeded):
+    """It ran for too long by the clock, whatever it cost."""
+
     def __init__(self) -> None:
-        super().__init__("operation cancelled: actual cost limit exceeded")
+        super().__init__("operation interrupted")  # as cel-go
 
 
 def no_overload() -> EvaluationError:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sampan.api.cel.language import folds
 from sampan.api.cel.language.checker import Checked
-from sampan.api.cel.language.cost import LIST_COST, MAP_COST, STRUCT_COST
+from sampan.api.cel.language.cost import LIST_COST, MAP_COST, STRUCT_COST, Interrupt
 from sampan.api.cel.language.errors import CostExceeded, EvaluationError, no_overload
 from sampan.api.cel.language.functions import Dispatch, Overload
 from sampan.api.cel.language.operators import DIRECT, SIZED
@@ -33,25 +33,53 @@ from sampan.api.cel.language.values import ABSENT, OptionalValue, Value, map_key
 
 
 class Frame:
-    """One evaluation under way."""
+    """One evaluation under way. `left` are the steps until somebody is asked whether to go on:
+    charging costs one comparison, and the clock is looked at once in a while."""
 
-    __slots__ = ("left", "locals", "variables")
+    __slots__ = ("_interrupt", "_reserve", "left", "locals", "variables")
 
-    def __init__(self, variables: Mapping[str, Value], slots: int, left: int) -> None:
+    def __init__(
+        self,
+        variables: Mapping[str, Value],
+        slots: int,
+        allowed: int,
+        interrupt: Interrupt | None = None,
+    ) -> None:
         self.variables = variables
         self.locals: list[Value] = [None] * slots
-        self.left = left  # steps
+        self._interrupt = interrupt
+        self.left = allowed if interrupt is None else min(allowed, STRETCH)
+        self._reserve = allowed - self.left
+
+    @property
+    def unspent(self) -> int:
+        return max(self.left + self._reserve, 0)
 
     def charge(self, steps: int) -> None:
         self.left -= steps
         if self.left < 0:
+            self.go_on()
+
+    def go_on(self) -> None:
+        """Raises CostExceeded, or what the interrupt raises."""
+        whole = self.left + self._reserve
+        if whole < 0:
             raise CostExceeded
+        self.ask()
+        self.left = min(whole, STRETCH)
+        self._reserve = whole - self.left
+
+    def ask(self) -> None:
+        if self._interrupt is not None:
+            self._interrupt()
 
 
 Closure = Callable[[Frame], Value]
 Compiled = tuple[Closure, int]  # and what it costs on top of what it charges itself
 MakeObject = Callable[[str, dict[str, Value]], Value]
 _SIZED_KINDS = frozenset({str, bytes, list})
+_CONTAINERS = frozenset({list, dict})
+STRETCH = 1000  # steps; 0.2 ms
 
 
 class ObjectValue(dict[str, Any]):
@@ -79,7 +107,7 @@ class Compiler:
         def charged(frame: Frame) -> Value:
             frame.left -= cost
             if frame.left < 0:
-                raise CostExceeded
+                frame.go_on()
             return run(frame)
 
         return charged
@@ -401,6 +429,8 @@ def _sized(
             size = len(left) + len(right) if both else min(len(left), len(right))
             if size > 10:
                 frame.charge((size - 1) // 10)
+        if type(left) in _CONTAINERS:
+            frame.ask()  # how much there is inside is not in the cost
         return function(left, right)
 
     return run
@@ -413,6 +443,7 @@ def _searching(
         value, container = first(frame), second(frame)
         if type(container) is list and len(container) > 1:
             frame.charge(len(container) - 1)
+            frame.ask()
         return function(value, container)
 
     return run
@@ -432,6 +463,7 @@ def _calling(overload: Overload, arguments: tuple[Closure, ...], cost: int) -> C
     def call(frame: Frame) -> Value:
         values = [one(frame) for one in arguments]
         frame.charge(price(*values))
+        frame.ask()
         return function(*values)
 
     return call, cost

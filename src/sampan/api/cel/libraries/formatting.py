@@ -8,12 +8,14 @@ import math
 import re
 from collections.abc import Mapping
 
-from sampan.api.cel.language.errors import EvaluationError
+from sampan.api.cel.language.errors import CostExceeded, EvaluationError
 from sampan.api.cel.language.types import Type
 from sampan.api.cel.language.values import Duration, Timestamp, Uint, Value, shown_key, type_of
 from sampan.api.cel.libraries.standard import double_text
 from sampan.api.cel.libraries.times import text_of
 
+MOST_DIGITS = 1000
+MOST_CHARACTERS = 10 * 1000 * 1000  # what could be read of it within the cost of an expression
 _CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.))", re.DOTALL)
 _QUOTED = {
     "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
@@ -28,17 +30,21 @@ def quoted(text: str) -> str:
 def formatted(template: str, values: list[Value]) -> str:
     given = iter(values)
     missing = object()
-    used = 0
+    used = size = 0
 
     def clause(match: re.Match[str]) -> str:
-        nonlocal used
+        nonlocal used, size
         if match.group() == "%%":
             return "%"
         value = next(given, missing)
         if value is missing:
             raise EvaluationError(f"index {used} out of range")
         used += 1
-        return _shown(match[2], match[1], value)
+        shown = _shown(match[2], match[1], value)
+        size += len(shown)
+        if size > MOST_CHARACTERS:
+            raise CostExceeded
+        return shown
 
     made = _CLAUSE.sub(clause, template)
     if re.search(r"(?<!%)(?:%%)*%$", template):
@@ -52,7 +58,7 @@ def _shown(verb: str, precision: str | None, value: Value) -> str:
     if verb == "d":
         return _decimal(value)
     if verb in "fe":
-        return _real(verb, int(precision or 6), value)
+        return _real(verb, _digits(precision), value)
     if verb == "b":
         return _based("b", value, (int, Uint, bool))
     if verb == "o":
@@ -105,6 +111,18 @@ def _decimal(value: Value) -> str:
     if type(value) is float and _special(value):
         return _special(value)
     raise _unsuitable("decimal clause can only be used on integers", value)
+
+
+def _digits(precision: str | None) -> int:
+    """As cel-go: a precision is part of what an expression may ask for, and bounded."""
+    if precision is None:
+        return 6
+    if len(precision.lstrip("0")) > 4 or int(precision) > MOST_DIGITS:
+        raise EvaluationError(
+            "could not parse formatting clause: error while parsing precision: precision too "
+            f"large: maximum is {MOST_DIGITS}"
+        )
+    return int(precision)
 
 
 def _real(verb: str, precision: int, value: Value) -> str:

@@ -20,6 +20,7 @@ from sampan.api.cel.language.values import (
     equal,
     int_value,
 )
+from sampan.api.cel.libraries.regex import find_all_cost, match_cost
 from sampan.api.cel.libraries.standard import regex_of
 from sampan.api.quantity import Quantity, QuantityError
 
@@ -91,14 +92,14 @@ def _last_index_of(items: list[Value], value: Value) -> int:
     return next((at for at in reversed(range(len(items))) if equal(items[at], value)), -1)
 
 
-@REGEX.member("string", "find", "string", to="string", cost=cost.matched)
+@REGEX.member("string", "find", "string", to="string", cost=match_cost)
 def _find(text: str, pattern: str) -> str:
     found = regex_of(pattern).find(text)
     return text[slice(*found)] if found is not None else ""
 
 
-@REGEX.member("string", "findAll", "string", to="list(string)", cost=cost.matched)
-@REGEX.member("string", "findAll", "string", "int", to="list(string)", cost=cost.matched)
+@REGEX.member("string", "findAll", "string", to="list(string)", cost=find_all_cost)
+@REGEX.member("string", "findAll", "string", "int", to="list(string)", cost=find_all_cost)
 def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
     found = regex_of(pattern).find_all(text)
     return list(found if most < 0 else islice(found, most))

@@ -13,7 +13,7 @@ from sampan.api.cel.language.errors import EvaluationError
 from sampan.api.cel.language.functions import Library
 from sampan.api.cel.language.types import Type
 from sampan.api.cel.language.values import Uint, Value, int_value, type_of, uint_value
-from sampan.api.cel.libraries.regex import NotRegex, Regex, compiled
+from sampan.api.cel.libraries.regex import NotRegex, Regex, compiled, match_cost
 
 FUNCTIONS = Library("standard", macros=macros.STANDARD)
 
@@ -178,8 +178,8 @@ def _ends_with(text: str, part: str) -> bool:
     return text.endswith(part)
 
 
-@FUNCTIONS.function("matches", "string", "string", to="bool", cost=cost.matched)
-@FUNCTIONS.member("string", "matches", "string", to="bool", cost=cost.matched)
+@FUNCTIONS.function("matches", "string", "string", to="bool", cost=match_cost)
+@FUNCTIONS.member("string", "matches", "string", to="bool", cost=match_cost)
 def _matches(text: str, pattern: str) -> bool:
     return regex_of(pattern).matches(text)
 

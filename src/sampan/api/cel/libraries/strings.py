@@ -50,8 +50,8 @@ def _last_index_of(text: str, part: str, *last: int) -> int:
     return text.rfind(part, 0, last[0] + len(part))
 
 
-@STRINGS.member("list(string)", "join", to="string", cost=cost.first_read_twice)
-@STRINGS.member("list(string)", "join", "string", to="string", cost=cost.first_read_twice)
+@STRINGS.member("list(string)", "join", to="string", cost=cost.joined)
+@STRINGS.member("list(string)", "join", "string", to="string", cost=cost.joined)
 def _join(parts: list[Value], between: str = "") -> str:
     if not all(isinstance(one, str) for one in parts):
         raise EvaluationError("no such overload")
@@ -68,10 +68,8 @@ def _upper(text: str) -> str:
     return text.translate(_UPPER)
 
 
-@STRINGS.member("string", "replace", "string", "string", to="string", cost=cost.first_read_twice)
-@STRINGS.member(
-    "string", "replace", "string", "string", "int", to="string", cost=cost.first_read_twice
-)
+@STRINGS.member("string", "replace", "string", "string", to="string", cost=cost.replaced)
+@STRINGS.member("string", "replace", "string", "string", "int", to="string", cost=cost.replaced)
 def _replace(text: str, old: str, new: str, most: int = -1) -> str:
     return text.replace(old, new, most)
 

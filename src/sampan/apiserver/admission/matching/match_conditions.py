@@ -7,14 +7,14 @@ Invariant: one false condition decides, whatever the others' errors.
 from collections.abc import Mapping, Sequence
 
 from sampan.api.cel.evaluation import OutOfBudget, evaluated
-from sampan.api.cel.language.cost import PER_MATCH_CONDITIONS, Budget
+from sampan.api.cel.language.cost import PER_MATCH_CONDITIONS, Budget, Interrupt
 from sampan.api.cel.language.values import Value
 from sampan.api.cel.policies import Expression, compile_conditions
 from sampan.api.objects import Obj
 from sampan.apiserver.admission.chain import Attributes, Find
 from sampan.apiserver.admission.matching.policy_request import PolicyRequest
 from sampan.apiserver.admission.matching.rules import Matched
-from sampan.apiserver.authz.chain import Authorization
+from sampan.apiserver.admission.parts import Aid
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
 
@@ -28,9 +28,13 @@ class ConditionsFailed(Exception):
     """None is false, but not all are true: some could not be evaluated."""
 
 
-def met(conditions: Sequence[Expression], variables: Mapping[str, Value]) -> bool:
+def met(
+    conditions: Sequence[Expression],
+    variables: Mapping[str, Value],
+    interrupt: Interrupt | None = None,
+) -> bool:
     """Raises ConditionsFailed, and Undecided."""
-    budget = Budget(PER_MATCH_CONDITIONS)
+    budget = Budget(PER_MATCH_CONDITIONS, interrupt)
     errors: list[str] = []
     for one in conditions:
         try:
@@ -81,7 +85,7 @@ class ConditionMetrics:
         """Raises ConditionsFailed."""
         began = self._clock.monotonic()
         try:
-            found = await asked.decided(lambda: met(conditions, variables))
+            found = await asked.decided(lambda interrupt: met(conditions, variables, interrupt))
         except ConditionsFailed:
             self._errors.add(*labels)
             raise
@@ -95,16 +99,14 @@ class ConditionMetrics:
 class HookConditions:
     """Conditions of webhooks, compiled when they are first met with."""
 
-    def __init__(
-        self, find: Find, authorization: Authorization, metrics: Metrics, clock: Clock
-    ) -> None:
-        self._find, self._authorization = find, authorization
-        self._metrics = ConditionMetrics(metrics, clock)
+    def __init__(self, find: Find, aid: Aid, metrics: Metrics) -> None:
+        self._find, self._aid = find, aid
+        self._metrics = ConditionMetrics(metrics, aid.clock)
         self._compiled: dict[tuple[str, ...], tuple[Expression, ...]] = {}
 
     async def met(self, kind: str, hook: Obj, attributes: Attributes, matched: Matched) -> bool:
         """Raises ConditionsFailed."""
-        asked = PolicyRequest(attributes, self._find, self._authorization)
+        asked = PolicyRequest(attributes, self._find, self._aid)
         labels = ("webhook", str(hook.get("name") or ""), attributes.operation, kind)
         conditions = self._of(hook.get("matchConditions") or [])
         return await self._metrics.measured(labels, conditions, asked, asked.variables(matched))

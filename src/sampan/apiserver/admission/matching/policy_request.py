@@ -4,11 +4,17 @@ Job: the values of object, oldObject, request, namespaceObject and authorizer; a
     authorization chain what an expression wants to know.
 Invariant: an evaluation never waits: it stops at a question, which is answered, and runs again.
 Invariant: one question is asked once for a write.
+Invariant: what takes long, or looks at a large object, is evaluated beside the loop, and no
+    evaluation goes on for ever.
 """
 
 from collections.abc import Callable
 from typing import TypeVar
 
+import orjson
+
+from sampan.api.cel.language.cost import Interrupt
+from sampan.api.cel.language.errors import Interrupted
 from sampan.api.cel.language.values import Value
 from sampan.api.cel.libraries.authorizer import (
     Answer,
@@ -23,11 +29,15 @@ from sampan.api.resources import NAMESPACES
 from sampan.apiserver.admission.chain import Attributes, Find
 from sampan.apiserver.admission.matching.admission_request import request_of
 from sampan.apiserver.admission.matching.rules import Matched
+from sampan.apiserver.admission.parts import Aid
 from sampan.apiserver.authn.user import ACCOUNT_PREFIX, User, authenticated, component
 from sampan.apiserver.authz.chain import Attributes as Access
-from sampan.apiserver.authz.chain import Authorization
+from sampan.core.side_thread import countdown
 
 T = TypeVar("T")
+AT_ONCE_SECONDS = 0.01
+MOST_SECONDS = 5.0  # of one policy's evaluation, with one set of parameters
+LARGE_BYTES = 64 * 1024
 MOST_QUESTIONS = 64  # of one write: what an expression may cost ends long before
 _META = (
     "name", "generateName", "namespace", "labels", "annotations", "creationTimestamp",
@@ -36,13 +46,26 @@ _META = (
 )  # fmt: skip
 
 
+class _TakesLong(Exception):
+    """Longer than everybody else can wait."""
+
+
+def _stopping(is_over: Callable[[], bool], failure: type[Exception]) -> Interrupt:
+    def check() -> None:
+        if is_over():
+            raise failure
+
+    return check
+
+
 class PolicyRequest:
     """One write, as policies look at it."""
 
-    def __init__(self, attributes: Attributes, find: Find, authorization: Authorization) -> None:
+    def __init__(self, attributes: Attributes, find: Find, aid: Aid) -> None:
         self.attributes = attributes
-        self._find, self._authorization = find, authorization
+        self._find, self._aid = find, aid
         self._answers: dict[Question, Answer] = {}
+        self._is_large: bool | None = None
 
     def variables(self, matched: Matched) -> dict[str, Value]:
         """With the objects in the version of the rule that matched; as they are at this moment."""
@@ -59,14 +82,35 @@ class PolicyRequest:
             "authorizer.requestResource": ResourceCheck(authorizer.decide, self._own_question()),
         }
 
-    async def decided(self, evaluate: Callable[[], T]) -> T:
+    async def decided(self, evaluate: Callable[[Interrupt], T]) -> T:
         """What `evaluate` gives once everything that it wants to know is known."""
         for _ in range(MOST_QUESTIONS):
             try:
-                return evaluate()
+                return await self._evaluated(evaluate)
             except Undecided as stopped:
                 self._answers[stopped.question] = await self._ask(stopped.question)
-        return evaluate()
+        return await self._evaluated(evaluate)
+
+    async def _evaluated(self, evaluate: Callable[[Interrupt], T]) -> T:
+        """At once where that is quick; else from the start again, beside the loop."""
+        clock = self._aid.clock
+        if not self._is_about_large_objects():
+            latest = clock.monotonic() + AT_ONCE_SECONDS
+            try:
+                return evaluate(_stopping(lambda: clock.monotonic() > latest, _TakesLong))
+            except _TakesLong:
+                pass  # nothing has happened: an evaluation changes nothing
+        interrupt = _stopping(countdown(MOST_SECONDS), Interrupted)
+        return await self._aid.side.run(lambda: evaluate(interrupt))
+
+    def _is_about_large_objects(self) -> bool:
+        if self._is_large is None:
+            both = (self.attributes.obj, self.attributes.old)
+            try:
+                self._is_large = len(orjson.dumps(both)) > LARGE_BYTES
+            except (TypeError, ValueError):
+                self._is_large = True  # numbers that only some writers can print
+        return self._is_large
 
     async def _ask(self, question: Question) -> Answer:
         access = Access(
@@ -80,7 +124,7 @@ class PolicyRequest:
             path=question.path,
             field_selector=question.field_selector,
         )
-        allowed, reason = await self._authorization.decide(access)
+        allowed, reason = await self._aid.authorization.decide(access)
         return Answer(allowed, reason)
 
     def _user(self, question: Question) -> User:

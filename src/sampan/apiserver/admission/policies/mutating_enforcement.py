@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Mapping
 from sampan.api import convert
 from sampan.api.apply.field_schema import FieldSchema
 from sampan.api.cel.evaluation import OutOfBudget, Result, bound, evaluated
-from sampan.api.cel.language.cost import Budget
+from sampan.api.cel.language.cost import Budget, Interrupt
 from sampan.api.cel.language.errors import EvaluationError
 from sampan.api.cel.language.values import Value
 from sampan.api.cel.policies import Expression, compile_mutating
@@ -63,7 +63,7 @@ def judge(parts: PluginParts) -> Judge:
 
 class Enforcement:
     def __init__(self, parts: PluginParts, policies: Policies) -> None:
-        self._find, self._authorization = parts.registry.find, parts.authorization
+        self._find, self._aid = parts.registry.find, parts.aid
         self._policies, self._clock = policies, parts.clock
         self._fields = FieldSchema(parts.schema)
         self._metrics = MutationMetrics(parts.metrics)
@@ -73,7 +73,7 @@ class Enforcement:
         self, attributes: Attributes, concerned: list[tuple[Policy, Matched]]
     ) -> None:
         again = attributes.reinvoke  # the first look comes before anybody could ask for another
-        asked = PolicyRequest(attributes, self._find, self._authorization)
+        asked = PolicyRequest(attributes, self._find, self._aid)
         refusals: list[str] = []
         changed_at = -1
         for index, (policy, matched) in enumerate(concerned):
@@ -162,7 +162,9 @@ class Enforcement:
         """Raises Failed. Changes the object in place: the chain holds the same one."""
         attributes = asked.attributes
         given = {**asked.variables(matched), "params": params}
-        result = await asked.decided(lambda: _evaluated(policy, expression, given))
+        result = await asked.decided(
+            lambda interrupt: _evaluated(policy, expression, given, interrupt)
+        )
         if result.error:
             raise Failed(result.error, "invalid_error" if result.compiles else "compile_error")
         before = as_matched(matched, attributes, attributes.obj)
@@ -186,8 +188,10 @@ class Enforcement:
         return True
 
 
-def _evaluated(policy: Policy, expression: Expression, given: Mapping[str, Value]) -> Result:
-    budget = Budget()
+def _evaluated(
+    policy: Policy, expression: Expression, given: Mapping[str, Value], interrupt: Interrupt
+) -> Result:
+    budget = Budget(interrupt=interrupt)
     try:
         return evaluated(expression, bound(policy.compiled.variables, given, budget), budget)
     except OutOfBudget as error:

@@ -60,7 +60,7 @@ def judge(parts: PluginParts) -> Judge:
 
 class Enforcement:
     def __init__(self, parts: PluginParts, policies: Policies) -> None:
-        self._find, self._authorization = parts.registry.find, parts.authorization
+        self._find, self._aid = parts.registry.find, parts.aid
         self._policies, self._clock = policies, parts.clock
         self._metrics = PolicyMetrics(parts.metrics)
         self._conditions = ConditionMetrics(parts.metrics, parts.clock)
@@ -69,7 +69,7 @@ class Enforcement:
         self, attributes: Attributes, concerned: list[tuple[Policy, Matched]]
     ) -> None:
         """Raises what the first refusal says."""
-        asked = PolicyRequest(attributes, self._find, self._authorization)
+        asked = PolicyRequest(attributes, self._find, self._aid)
         refusals: list[tuple[Policy, Obj | None, Decision]] = []
         for policy, matched in concerned:
             trouble = unknown_kind(policy.spec)
@@ -122,7 +122,7 @@ class Enforcement:
                     return Verdict()
             except ConditionsFailed as error:
                 return Verdict(((0, failed(policy, str(error))),))
-        return await asked.decided(lambda: verdict(policy, given))
+        return await asked.decided(lambda interrupt: verdict(policy, given, interrupt))
 
     def _decided(
         self, policy: Policy, binding: Obj, said: Verdict, attributes: Attributes, took: float

@@ -7,7 +7,7 @@ Invariant: a policy that cannot be evaluated counts by its failure policy.
 from collections.abc import Mapping
 
 from sampan.api.cel.evaluation import OutOfBudget, Result, bound, evaluated
-from sampan.api.cel.language.cost import Budget
+from sampan.api.cel.language.cost import Budget, Interrupt
 from sampan.api.cel.language.values import Value, type_of
 from sampan.api.cel.policies import Expression
 from sampan.api.objects import Obj
@@ -52,9 +52,11 @@ def failed(policy: Policy, message: str, error: str = INVALID_ERROR) -> Decision
     return Decision(not policy.ignores_failure, message, "", error)
 
 
-def verdict(policy: Policy, given: Mapping[str, Value]) -> Verdict:
+def verdict(
+    policy: Policy, given: Mapping[str, Value], interrupt: Interrupt | None = None
+) -> Verdict:
     """Raises Undecided."""
-    compiled, budget = policy.compiled, Budget()
+    compiled, budget = policy.compiled, Budget(interrupt=interrupt)
     variables = bound(compiled.variables, given, budget)
     try:
         results = [evaluated(one, variables, budget) for one in compiled.validations]
@@ -65,7 +67,8 @@ def verdict(policy: Policy, given: Mapping[str, Value]) -> Verdict:
         found = _decision(policy, index, result, variables, budget)
         if found is not None:
             decisions.append((index, found))
-    annotations = _annotations(policy, bound(compiled.variables, given, Budget()))
+    fresh = Budget(interrupt=interrupt)
+    annotations = _annotations(policy, bound(compiled.variables, given, fresh), interrupt)
     return Verdict(tuple(decisions), annotations)
 
 
@@ -96,8 +99,10 @@ def _said(expression: Expression | None, variables: Mapping[str, Value], budget:
     return "" if "\n" in text or len(text.encode()) > MOST_MESSAGE_BYTES else text
 
 
-def _annotations(policy: Policy, variables: Mapping[str, Value]) -> tuple[Annotation, ...]:
-    budget = Budget()
+def _annotations(
+    policy: Policy, variables: Mapping[str, Value], interrupt: Interrupt | None
+) -> tuple[Annotation, ...]:
+    budget = Budget(interrupt=interrupt)
     found = []
     declared = policy.spec.get("auditAnnotations") or ()
     for one, expression in zip(declared, policy.compiled.annotations, strict=True):

@@ -73,8 +73,7 @@ def _conditions(parts: PluginParts) -> "Conditions":
         from sampan.apiserver.admission.matching.match_conditions import HookConditions
 
         if not made:
-            find, may = parts.registry.find, parts.authorization
-            made.append(HookConditions(find, may, parts.metrics, parts.clock))
+            made.append(HookConditions(parts.registry.find, parts.aid, parts.metrics))
         return made[0].met(kind, hook, attributes, matched)
 
     return met
