@@ -9,6 +9,7 @@ Owner: Informers, one per process and identity; the cache is written here and no
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from sampan.api.objects import Obj
@@ -62,6 +63,10 @@ class Informer:
         between has left no change to be told of."""
         self._relisted.append(listener)
 
+    def remove(self, listener: Listener) -> None:
+        """It hears of nothing more."""
+        self._listeners.remove(listener)
+
     async def run(self) -> None:
         """Until cancelled."""
         await self._reflector.run(self._apply)
@@ -86,7 +91,7 @@ class Informer:
 
     def _tell(self, differences: list[Difference]) -> None:
         for old, new in differences:
-            for listener in self._listeners:
+            for listener in list(self._listeners):
                 listener(old, new)
 
 
@@ -99,6 +104,7 @@ class Informers:
         self._informers: dict[Selection, Informer] = {}
         self._tasks = Tasks("informers")
         self._running: dict[Selection, asyncio.Task[None]] = {}
+        self._users: Counter[Selection] = Counter()
         self._started = False
 
     def of(
@@ -110,8 +116,10 @@ class Informers:
         field_selector: str = "",
         indices: Mapping[str, IndexFunction] | None = None,
     ) -> Informer:
-        """The informer for this selection, made on first use; it runs once `start` was called."""
+        """The informer for this selection, made on first use; it runs once `start` was called,
+        until each user of it has released it."""
         selection = Selection(resource, namespace, label_selector, field_selector)
+        self._users[selection] += 1
         informer = self._informers.get(selection)
         if informer is None:
             informer = self._informers[selection] = self._made(selection)
@@ -128,9 +136,13 @@ class Informers:
         for selection, informer in self._informers.items():
             self._run(selection, informer)
 
-    def drop(self, resource: Resource) -> None:
-        """Nobody serves it any more. Those who hold the informer see no further change."""
+    def release(self, resource: Resource) -> None:
+        """One user less of the informer for all objects of a resource; the last one stops it."""
         selection = Selection(resource)
+        self._users[selection] -= 1
+        assert self._users[selection] >= 0, f"{resource.group_resource} was released too often"
+        if self._users[selection]:
+            return
         self._informers.pop(selection, None)
         task = self._running.pop(selection, None)
         if task is not None:

@@ -115,6 +115,7 @@ class _Loop:
             client, controller.component, clock=clock, rng=rng, bound=EVENTS_WAITING
         )
         self._informers: dict[Resource, Informer] = {}
+        self._heard: dict[Resource, Listener] = {}
         for resource in {*controller.wakes, *controller.indices}:
             indices = controller.indices.get(resource)
             self._informers[resource] = informers.of(resource, indices=indices)
@@ -138,10 +139,9 @@ class _Loop:
         return self._queue.idle() and self._recorder.idle()
 
     async def run(self) -> None:
-        for resource, informer in self._informers.items():
+        for resource in self._informers:
             wake = self._controller.wakes.get(resource, _nobody)
-            informer.on_change(self._listener(resource, wake))
-            informer.on_relist(functools.partial(self._look_again, resource))
+            self._listen(resource, wake)
         for resource, brought in self._controller.brings.items():
             self._informers[resource].on_change(self._follower(brought))
         for informer in list(self._informers.values()):
@@ -158,6 +158,12 @@ class _Loop:
         finally:
             self._queue.close()
             await tasks.stop()
+
+    def _listen(self, resource: Resource, wake: Wake) -> None:
+        informer, heard = self._informers[resource], self._listener(resource, wake)
+        self._heard[resource] = heard
+        informer.on_change(heard)
+        informer.on_relist(functools.partial(self._look_again, resource))
 
     def _listener(self, resource: Resource, wake: Wake) -> Listener:
         def heard(old: Obj | None, new: Obj | None) -> None:
@@ -184,12 +190,13 @@ class _Loop:
             for resource, wake in wakes.items():
                 if resource not in self._informers:
                     log.info("a further kind", controller=self.name, kind=resource.group_resource)
-                    informer = self._informers[resource] = self._shared.of(resource)
-                    informer.on_change(self._listener(resource, wake))
-                    informer.on_relist(functools.partial(self._look_again, resource))
+                    self._informers[resource] = self._shared.of(resource)
+                    self._listen(resource, wake)
             for resource in (brought(old) if old is not None else {}).keys() - wakes.keys():
-                self._informers.pop(resource, None)
-                self._shared.drop(resource)
+                informer = self._informers.pop(resource, None)
+                if informer is not None:
+                    informer.remove(self._heard.pop(resource))
+                    self._shared.release(resource)
 
         return heard
 

@@ -102,3 +102,31 @@ def test_one_selection_has_one_informer():
         assert first.cache.by("namespace", "ns") == []
 
     told(story)
+
+
+def test_a_shared_informer_goes_on_until_its_last_user_has_released_it():
+    async def story(client, informers):
+        heard = []
+
+        def leaving(old, new):
+            heard.append(("leaving", *names(old, new)))
+
+        def staying(old, new):
+            heard.append(("staying", *names(old, new)))
+
+        informers.of(PODS).on_change(leaving)
+        informers.of(PODS).on_change(staying)
+        informers.start()
+        await informers.synced()
+        informers.of(PODS).remove(leaving)
+        informers.release(PODS)
+        informers.release(PODS)
+        client.put(pod("a"))
+        await asyncio.sleep(0.01)
+        assert heard == [("staying", None, "a")]
+        informers.release(PODS)
+        client.put(pod("b"))
+        await asyncio.sleep(10)
+        assert heard == [("staying", None, "a")], "nobody is left to be told"
+
+    told(story)
