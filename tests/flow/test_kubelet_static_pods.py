@@ -12,6 +12,8 @@ from sampan.api.resources import PODS
 from sampan.client.no_api_client import AbsentClient
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.kubelet.eviction.eviction_rules import MEMORY, EvictionSettings, Threshold
+from sampan.kubelet.images.image_gc import ImageGarbageSettings
 from sampan.kubelet.kubelet import Kubelet
 from sampan.kubelet.settings import Capacity, KubeletSettings
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
@@ -206,6 +208,37 @@ def test_a_node_without_any_api_runs_its_manifests(tmp_path):
         await tasks.stop()
 
     virtual_time.run(story())
+
+
+def test_a_node_without_an_api_keeps_house_all_the_same(tmp_path, caplog):
+    """Unused images go, and what the node is short of is told."""
+
+    async def story():
+        clock = LoopClock()
+        runtime = SimulatedRuntime(clock=clock, node_name="node-1")
+        settings = KubeletSettings(
+            "node-1", standalone=True, manifests=str(tmp_path / "m"),
+            root_dir=str(tmp_path / "root"), log_dir=str(tmp_path / "logs"),
+            capacity=Capacity(cpu_milli=1000, memory_bytes=2**30),
+            image_garbage=ImageGarbageSettings(max_age_seconds=60.0),
+            eviction=EvictionSettings(thresholds=(Threshold(MEMORY, 1 << 60),)),
+        )  # fmt: skip
+        for name in ("m", "root", "logs"):
+            (tmp_path / name).mkdir()
+        write(tmp_path / "m", restartPolicy="Never")
+        await runtime.pull_image("unused:1", None)
+        tasks = Tasks("test")
+        kubelet = Kubelet(
+            settings=settings, client=AbsentClient(), runtime=runtime, clock=clock,
+            metrics=Metrics(), rng=random.Random(1),
+        )  # fmt: skip
+        tasks.start("kubelet", kubelet.run())
+        await asyncio.sleep(700)
+        assert "unused:1" not in {tag for one in await runtime.images() for tag in one.tags}
+        await tasks.stop()
+
+    virtual_time.run(story())
+    assert "Attempting to reclaim memory" in caplog.text
 
 
 def test_an_api_pod_that_says_it_came_from_a_file_did_not():

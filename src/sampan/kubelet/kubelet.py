@@ -222,12 +222,12 @@ class Kubelet:
             self._tasks.supervise("events", self._recorder.run)
             self._tasks.supervise("runtime events", self._relist.watch_events)
             self._tasks.supervise("relist", self._relist.run)
-            if self._settings.standalone:
-                await asyncio.Event().wait()
             if not self._settings.simulated:
                 self._tasks.supervise("image garbage", self._image_garbage.run)
                 self._tasks.supervise("pressure", self._pressure.run)
                 self._tasks.supervise("system OOM", SystemOom(self._heartbeat.warn).run)
+            if self._settings.standalone:
+                await asyncio.Event().wait()
             self._tasks.supervise("lease", self._heartbeat.keep_lease)
             self._tasks.supervise("images", self._heartbeat.watch_images)
             await self._tasks.supervise("node", self._heartbeat.run)
