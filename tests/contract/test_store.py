@@ -22,18 +22,20 @@ from sampan.store.contract import (
 from sampan.store.open import open_store
 from sampan.testing.manual_clock import ManualClock
 from sampan.testing.parts.etcd_server import etcd_url
+from sampan.testing.parts.hesitant_store import HesitantStore
 
 QUEUE_CHANGES = 700
 
 STORES = {
     "memory": lambda directory: nullcontext("memory:"),
+    "hesitant": lambda directory: nullcontext("hesitant:"),
     "sqlite": lambda directory: nullcontext(f"sqlite:///{directory}/store.db"),
     "etcd": lambda directory: etcd_url(),
 }
 REAL_ETCD = pytest.param("etcd", marks=[pytest.mark.etcd, pytest.mark.slow])
 
 
-@pytest.fixture(params=["memory", "sqlite", REAL_ETCD])
+@pytest.fixture(params=["memory", "hesitant", "sqlite", REAL_ETCD])
 def url(request, tmp_path):
     with STORES[request.param](tmp_path) as opened:
         yield opened
@@ -58,10 +60,14 @@ def short_queues(monkeypatch):
     monkeypatch.setattr(fanout, "QUEUE_CHANGES", QUEUE_CHANGES)
 
 
+async def opened_store(url, clock):
+    return HesitantStore(clock) if url == "hesitant:" else await open_store(url, clock)
+
+
 def on_store(url, story):
     async def main():
         clock = ManualClock()
-        store = await open_store(url, clock)
+        store = await opened_store(url, clock)
         try:
             async with asyncio.timeout(20):
                 await story(store, clock)

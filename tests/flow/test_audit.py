@@ -11,7 +11,7 @@ from sampan.api.errors import Forbidden
 from sampan.api.resources import NODES, PODS
 from sampan.api.resources import SECRETS as SECRETS_ROW
 from sampan.apiserver.audit.sinks import AuditFile, FileSink
-from sampan.apiserver.authn.user import component
+from sampan.apiserver.authn.user import MASTERS, component
 from sampan.apiserver.outside.webhook_client import Target
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.inprocess import InProcessClient
@@ -20,7 +20,7 @@ from sampan.core.http import Response
 from sampan.core.http_server import Server
 from sampan.core.metrics import Metrics
 from sampan.core.tls import client_context, server_context
-from sampan.testing.generators.api_requests import api_server, pod
+from sampan.testing.generators.api_requests import api_server, pod, request
 from sampan.testing.parts.certificates import Authority
 from sampan.testing.worlds.control_plane import published_schema
 
@@ -198,3 +198,22 @@ def test_components_in_the_same_process_are_noted_under_their_names(tmp_path):
     assert node["responseObject"]["metadata"]["uid"]
     assert [started["stage"], watched["stage"]] == ["ResponseStarted", "ResponseComplete"]
     assert watched["requestURI"] == "/api/v1/pods?watch=true"
+
+
+def test_a_watch_that_nobody_reads_is_closed_and_noted_as_over(tmp_path):
+    """`HEAD …?watch=1` reads nothing of it: the server closes what it never began."""
+    path = tmp_path / "audit.log"
+
+    async def test(api):
+        asked = request("HEAD", "/api/v1/pods?watch=1", None, "ann", MASTERS, None)
+        watchers = api.server._registry.kind(PODS).watcher_count
+        before = watchers()
+        reply = await api.server.handle_http(asked)
+        assert watchers() == before + 1
+        await reply.chunks.aclose()
+        await reply.chunks.aclose()
+        assert watchers() == before
+
+    run(test, audit_policy=POLICY, audit_file=AuditFile(str(path)))
+    stages = [one["stage"] for one in events(path) if one["verb"] == "watch"]
+    assert stages == ["ResponseStarted", "ResponseComplete"]

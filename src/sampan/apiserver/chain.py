@@ -19,7 +19,6 @@ from sampan.apiserver.registry.generic import answer_of
 from sampan.apiserver.registry.reads import list_of, wait_for
 from sampan.apiserver.registry.watches import open_watch
 from sampan.apiserver.watch.watch_stream import WatchStream
-from sampan.apiserver.write.admitted import admitted
 from sampan.apiserver.write.apply import apply
 from sampan.apiserver.write.create import create
 from sampan.apiserver.write.delete import delete, delete_collection
@@ -74,5 +73,6 @@ class Chain:
         """What is asked of a pod, node or service, as admission leaves it. Raises ApiError."""
         attributes = attributes_of(user, CONNECT, call, options, None)
         await self.parts.admission.mutate(attributes)
-        async with admitted(self.parts.admission, attributes):
+        async with attributes.hold:
+            await self.parts.admission.validate(attributes)
             return options

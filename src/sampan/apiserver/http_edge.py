@@ -5,6 +5,7 @@ Invariant: every reply to a failed request is a Status; nothing below knows of H
 """
 
 import asyncio
+import sys
 from dataclasses import replace
 from functools import lru_cache
 
@@ -19,7 +20,7 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import copy_of
 from sampan.api.protobuf.codec import ProtobufReader
-from sampan.apiserver.audit.audit_log import Audit, Entry, audited
+from sampan.apiserver.audit.audit_log import Audit, Entry, audit_reply
 from sampan.apiserver.authn.chain import ALWAYS_ALLOWED_PATHS
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.calls import authorize
@@ -109,8 +110,8 @@ class HttpEdge:
         except RecursionError:
             reply = replies.error_reply(BadRequest("the body is nested too deeply"))
         finally:
-            if reply is None and served.seat is not None:
-                served.seat.leave(self._clock.monotonic())
+            if reply is None:
+                self._abandon(served, sys.exc_info()[1])
         ended, seat = self._clock.monotonic(), served.seat
         if seat is not None:
             if seat.seats > 1 and isinstance(reply, Response) and reply.size() >= LARGE_BYTES:
@@ -118,9 +119,19 @@ class HttpEdge:
             else:
                 seat.leave(ended)
         if served.entry is not None:
-            reply = audited(served.entry, request, reply)
+            reply = audit_reply(served.entry, request, reply)
         self._measure.served(served.info, reply.status, ended - started)
         return reply
+
+    def _abandon(self, served: "_Served", error: BaseException | None) -> None:
+        """There will be no reply: the caller is gone, or this is a bug."""
+        if served.seat is not None:
+            served.seat.leave(self._clock.monotonic())
+        if served.entry is not None:
+            if error is None or isinstance(error, asyncio.CancelledError):
+                served.entry.closed_early()
+            else:
+                served.entry.panicked(error)
 
     def _leave_when_sent(self, seat: Seat, reply: Response) -> None:
         """A wide request keeps its seats until its answer is written: encrypting is most of the

@@ -4,6 +4,7 @@ Job: the same events for a call as for the request that it would be elsewhere.
 Invariant: where nothing is noted, nothing here is in the way of a call.
 """
 
+import asyncio
 from urllib.parse import quote
 
 import orjson
@@ -54,6 +55,9 @@ class AuditedUser:
         except ApiError as error:
             entry.completed(request, error_reply(error))
             raise
+        except asyncio.CancelledError:
+            entry.closed_early()
+            raise
         entry.completed(request, _response(entry, answer))
         return answer
 
@@ -67,6 +71,9 @@ class AuditedUser:
         except ApiError as error:
             entry.completed(request, error_reply(error))
             raise
+        except asyncio.CancelledError:
+            entry.closed_early()
+            raise
         entry.started()
         return AuditedWatch(watching, request, entry)
 
@@ -74,13 +81,16 @@ class AuditedUser:
 class AuditedWatch:
     def __init__(self, watching: WatchStream, request: Request, entry: Entry) -> None:
         self._watching, self._request, self._entry = watching, request, entry
+        self._closed = False
 
     async def next(self) -> list[Event]:
         return await self._watching.next()
 
     def close(self) -> None:
         self._watching.close()
-        self._entry.completed(self._request, Response(200))
+        if not self._closed:
+            self._closed = True
+            self._entry.completed(self._request, Response(200))
 
 
 def request_of(call: Call) -> Request:

@@ -89,6 +89,8 @@ class Upgrade:
     headers: Headers
     take_over: Callable[[Connection], Awaitable[None]]
     status: int = field(default=101)
+    # Called once it is over, or could not begin.
+    ended: Callable[[], None] | None = None
 
 
 Reply = Response | Stream | Upgrade

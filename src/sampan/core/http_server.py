@@ -274,7 +274,11 @@ class _Connection(asyncio.Protocol):
             keep_alive = await self._write_stream(item, reply)
         else:
             assert isinstance(reply, Upgrade), reply
-            await self._hand_over(item, reply)
+            try:
+                await self._hand_over(item, reply)
+            finally:
+                if reply.ended is not None:
+                    reply.ended()
             return False
         if item.upgrade and keep_alive:
             self._reader.decline_upgrade()

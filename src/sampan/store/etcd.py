@@ -224,14 +224,16 @@ class EtcdStore:
         """The write's revision, once the watch has brought it."""
         revision: int = response.header.revision
         if self._fanout.revision < revision:
-            arrival = asyncio.get_running_loop().create_future()
+            loop = asyncio.get_running_loop()
+            arrival = loop.create_future()
             heapq.heappush(self._waiting, (revision, next(self._ticket), arrival))
+            # No asyncio.timeout: it would cancel the caller, who may have to hear how it ended.
+            timer = loop.call_later(REQUEST_SECONDS, _time_out, arrival, revision)
             try:
-                async with self._under_way(), asyncio.timeout(REQUEST_SECONDS):
+                async with self._under_way():
                     await arrival
-            except TimeoutError as error:
-                why = f"revision {revision} was written, but etcd's watch does not bring it"
-                raise Unavailable(why) from error
+            finally:
+                timer.cancel()
         return revision
 
     async def _grant(self, seconds: int) -> int:
@@ -430,6 +432,12 @@ async def open_etcd(address: EtcdAddress, clock: Clock) -> EtcdStore:
     except StoreError as error:
         await client.close()
         raise CannotConnect(_why_not(address, str(error))) from error
+
+
+def _time_out(arrival: "asyncio.Future[None]", revision: int) -> None:
+    if not arrival.done():
+        why = f"revision {revision} was written, but etcd's watch does not bring it"
+        arrival.set_exception(Unavailable(why))
 
 
 def check_version(address: EtcdAddress, version: str) -> None:

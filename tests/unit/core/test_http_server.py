@@ -542,6 +542,29 @@ def test_stopping_ends_raw_connections():
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("asked", [True, False])
+def test_an_upgrade_is_told_to_be_over_even_if_it_could_not_begin(asked, caplog):
+    ended = []
+
+    async def take_over(connection: Connection) -> None:
+        ended.append("began")
+
+    async def handler(request: Request) -> Upgrade:
+        headers = (("connection", "Upgrade"), ("upgrade", "x"))
+        return Upgrade(headers, take_over, ended=lambda: ended.append("ended"))
+
+    async def story():
+        async with serving(handler) as running:
+            client = await running.client()
+            upgrade = b"Connection: Upgrade\r\nUpgrade: x\r\n" if asked else b""
+            client.send(b"GET / HTTP/1.1\r\nHost: a\r\n" + upgrade + b"\r\n")
+            await client.head()
+            await client.rest()
+
+    asyncio.run(story())
+    assert ended == (["began", "ended"] if asked else ["ended"])
+
+
 def test_a_handler_that_fails_is_a_500_and_a_line_in_the_log(caplog):
     async def handler(request: Request) -> Response:
         raise ZeroDivisionError("oh")

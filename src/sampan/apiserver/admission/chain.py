@@ -19,6 +19,7 @@ from sampan.apiserver.authn.user import User
 from sampan.apiserver.watch.followed import follow
 from sampan.apiserver.watch.watch_cache import KindCache
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.holding import Hold
 
 MOST_KINDS = 1024  # that are remembered; custom ones come and go
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
@@ -47,8 +48,7 @@ class Attributes:
     audit: dict[str, str] = field(default_factory=dict)
     options: Obj = field(default_factory=dict)  # CreateOptions and the like, as webhooks see them
     reinvoke: bool = False  # a webhook has changed it: the plugins before it look once more
-    # What a plugin took for this write, to be let go: (stored) → awaitable.
-    releases: list[Callable[[bool], Awaitable[None]]] = field(default_factory=list)
+    hold: Hold = field(default_factory=Hold)  # what plugins took for this write
 
     def is_main(self, resource: Resource) -> bool:
         """This resource itself, in whatever version, not one of its subresources."""
@@ -143,10 +143,14 @@ class Admission:
                     await waiting
 
     async def validate(self, attributes: Attributes) -> None:
-        for step in self._of(attributes).validating:
-            waiting = step(attributes)
-            if waiting is not None:
-                await waiting
+        try:
+            for step in self._of(attributes).validating:
+                waiting = step(attributes)
+                if waiting is not None:
+                    await waiting
+        finally:
+            if attributes.audit:
+                _note(attributes)
 
     def _of(self, attributes: Attributes) -> _Way:
         resource = attributes.resource
@@ -186,13 +190,8 @@ class Admission:
         if before is None or now is None:
             self._ways.clear()  # the first one may have come, the last one gone
 
-    @staticmethod
-    def note(attributes: Attributes) -> None:
-        """What plugins found worth noting goes into the request's audit event."""
-        for key, value in attributes.audit.items():
-            note(key, value)
 
-    async def settle(self, attributes: Attributes, stored: bool) -> None:
-        """The write is over, well or badly."""
-        while attributes.releases:
-            await attributes.releases.pop()(stored)
+def _note(attributes: Attributes) -> None:
+    """What plugins found worth noting goes into the request's audit event."""
+    for key, value in attributes.audit.items():
+        note(key, value)

@@ -33,6 +33,12 @@ def is_noting() -> bool:
     return _notes.get() is not None
 
 
+_CLOSED_EARLY: Obj = {
+    "metadata": {}, "status": "Success", "message": "Connection closed early", "code": 200,
+}  # fmt: skip
+_PANIC: Obj = {"metadata": {}, "status": "Failure", "reason": "InternalError", "code": 500}
+
+
 class Sink(Protocol):
     def write(self, line: bytes) -> None:
         """One event as JSON, without a newline. Never waits."""
@@ -43,11 +49,10 @@ class Sink(Protocol):
 class Entry:
     """One request on its way."""
 
-    __slots__ = ("_audit", "_event", "_notes", "_ruled", "long_running")
+    __slots__ = ("_audit", "_event", "_notes", "_ruled")
 
     def __init__(self, audit: "Audit", ruled: Ruled, event: Obj, notes: dict[str, str]) -> None:
         self._audit, self._ruled, self._event, self._notes = audit, ruled, event, notes
-        self.long_running = False
 
     @property
     def audit_id(self) -> str:
@@ -57,10 +62,18 @@ class Entry:
     def wants_response(self) -> bool:
         return self._ruled.level >= Level.REQUEST_RESPONSE
 
-    def started(self) -> None:
+    def started(self, code: int = 200) -> None:
         """A long answer has begun (watch, exec)."""
-        self.long_running = True
-        self._write("ResponseStarted", {"code": 200})
+        self._write("ResponseStarted", {"metadata": {}, "code": code})
+
+    def closed_early(self) -> None:
+        """Whoever asked is gone, before there was an answer. As upstream has it: a success."""
+        self._write("ResponseComplete", dict(_CLOSED_EARLY))
+
+    def panicked(self, error: BaseException) -> None:
+        """The server has a bug, and answers with 500."""
+        message = f"APIServer panic'd: {error}"
+        self._write("Panic", {**_PANIC, "message": message})
 
     def completed(self, request: Request, reply: Reply) -> None:
         status: Obj = {"metadata": {}, "code": reply.status}
@@ -183,23 +196,39 @@ def _parsed(body: bytes) -> Obj | None:
     return found if isinstance(found, dict) else None
 
 
-def audited(entry: Entry, request: Request, reply: Reply) -> Reply:
+def audit_reply(entry: Entry, request: Request, reply: Reply) -> Reply:
     """The reply, with the events of its end: now, or when a long answer is over."""
     if isinstance(reply, Response):
         entry.completed(request, reply)
         return reply
-    entry.started()
+    entry.started(reply.status)
     if isinstance(reply, Stream):
-        reply.chunks = _followed(reply.chunks, lambda: entry.completed(request, reply))
+        reply.chunks = _AuditedChunks(reply.chunks, lambda: entry.completed(request, reply))
+    else:
+        reply.ended = lambda: entry.completed(request, reply)
     return reply
 
 
-async def _followed(chunks: AsyncIterator[bytes], over: Callable[[], None]) -> AsyncIterator[bytes]:
-    try:
-        async for chunk in chunks:
-            yield chunk
-    finally:
-        close = getattr(chunks, "aclose", None)
-        if close is not None:
-            await close()
-        over()
+class _AuditedChunks:
+    """Closing it before the first chunk is an end like any other: a generator would not hear."""
+
+    def __init__(self, chunks: AsyncIterator[bytes], over: Callable[[], None]) -> None:
+        self._chunks, self._over = chunks, over
+        self._closed = False
+
+    def __aiter__(self) -> "_AuditedChunks":
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await self._chunks.__anext__()
+
+    async def aclose(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        close = getattr(self._chunks, "aclose", None)
+        try:
+            if close is not None:
+                await close()
+        finally:
+            self._over()

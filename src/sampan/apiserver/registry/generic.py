@@ -5,6 +5,9 @@ Invariant: when a write has been answered, the cache has it.
 Invariant: an update that changes nothing writes nothing.
 """
 
+from collections.abc import Awaitable, Coroutine
+from typing import Any
+
 from sampan.api import convert
 from sampan.api.calls import Answer, Item
 from sampan.api.errors import (
@@ -17,9 +20,10 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
-from sampan.apiserver.registry.strategy import Strategy
 from sampan.apiserver.storage.stored_form import canonical, item_from, same_content, stored_bytes
 from sampan.apiserver.watch.watch_cache import KindCache, WatchCache
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.holding import Hold, run_to_end
 from sampan.store.contract import (
     KeyExists,
     RevisionMismatch,
@@ -32,6 +36,38 @@ from sampan.store.contract import (
 
 class Stale(Exception):
     """Somebody else has written the object in the meantime."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a write is made, and who has to know whether it was."""
+
+    ttl_seconds: int = 0
+    dry_run: bool = False
+    hold: Hold | None = None
+
+    def commit(self) -> None:
+        if self.hold is not None:
+            self.hold.commit()
+
+    def written(self, write: Coroutine[Any, Any, int]) -> Awaitable[int]:
+        """The store's own answer: who is cancelled meanwhile is so when it is known."""
+        return run_to_end(write if self.hold is None else _known(write, self.hold))
+
+
+PLAIN = Terms()
+
+
+async def _known(write: Awaitable[int], hold: Hold) -> int:
+    try:
+        revision = await write
+    except (KeyExists, RevisionMismatch):
+        raise
+    except StoreError:
+        hold.doubt()
+        raise
+    hold.commit()
+    return revision
 
 
 class Registry:
@@ -68,60 +104,58 @@ class Registry:
             raise not_found(resource.plural, resource.group, name)
         return item
 
-    async def insert(self, resource: Resource, obj: Obj, strategy: Strategy, dry_run: bool) -> Item:
+    async def insert(self, resource: Resource, obj: Obj, terms: "Terms") -> Item:
         """Raises AlreadyExists."""
         ordered = canonical(obj)
         value = stored_bytes(ordered)
         name = ordered["metadata"]["name"]
         key = resource.storage_key(ordered["metadata"].get("namespace", ""), name)
         inner = key[len(resource.storage_prefix) :]
-        if dry_run:
+        if terms.dry_run:
             if inner in self.kind(resource).items:
                 raise already_exists(resource.plural, resource.group, name)
             return Item(inner, 0, ordered, value)
-        self.cache.hand_over(key, value, ordered)
-        try:
-            revision = await self.store.create(key, value, ttl_seconds=strategy.ttl_seconds)
-        except KeyExists as error:
-            self.cache.take_back(key, value)
-            raise already_exists(resource.plural, resource.group, name) from error
-        except StoreError as error:
-            self.cache.take_back(key, value)
-            raise translated(error) from error
-        return await self._written(resource, inner, value, revision)
+        with self.cache.hand_over(key, value, ordered):
+            try:
+                revision = await terms.written(
+                    self.store.create(key, value, ttl_seconds=terms.ttl_seconds)
+                )
+            except KeyExists as error:
+                raise already_exists(resource.plural, resource.group, name) from error
+            except StoreError as error:
+                raise translated(error) from error
+            return await self._item_at(resource, inner, value, revision)
 
-    async def replace(
-        self, resource: Resource, item: Item, obj: Obj, strategy: Strategy, dry_run: bool
-    ) -> Item:
+    async def replace(self, resource: Resource, item: Item, obj: Obj, terms: "Terms") -> Item:
         """Raises Stale."""
         ordered = canonical(obj)
         value = stored_bytes(ordered)
         if same_content(item, value, ordered):
+            terms.commit()
             return item
         key = resource.storage_prefix + item.key
-        if dry_run:
+        if terms.dry_run:
             ordered["metadata"]["resourceVersion"] = str(item.revision)
             return Item(item.key, item.revision, ordered, stored_bytes(ordered))
-        self.cache.hand_over(key, value, ordered)
-        try:
-            revision = await self.store.update(
-                key, value, item.revision, ttl_seconds=strategy.ttl_seconds
-            )
-        except RevisionMismatch as error:
-            self.cache.take_back(key, value)
-            await self._caught_up(error)
-            raise Stale from error
-        except StoreError as error:
-            self.cache.take_back(key, value)
-            raise translated(error) from error
-        return await self._written(resource, item.key, value, revision)
+        with self.cache.hand_over(key, value, ordered):
+            try:
+                revision = await terms.written(
+                    self.store.update(key, value, item.revision, ttl_seconds=terms.ttl_seconds)
+                )
+            except RevisionMismatch as error:
+                await self._caught_up(error)
+                raise Stale from error
+            except StoreError as error:
+                raise translated(error) from error
+            return await self._item_at(resource, item.key, value, revision)
 
-    async def remove(self, resource: Resource, item: Item, dry_run: bool) -> None:
+    async def remove(self, resource: Resource, item: Item, terms: "Terms") -> None:
         """Raises Stale."""
-        if dry_run:
+        if terms.dry_run:
             return
+        key = resource.storage_prefix + item.key
         try:
-            revision = await self.store.delete(resource.storage_prefix + item.key, item.revision)
+            revision = await terms.written(self.store.delete(key, item.revision))
         except RevisionMismatch as error:
             await self._caught_up(error)
             raise Stale from error
@@ -134,7 +168,7 @@ class Registry:
         if error.current is not None:
             await self.cache.reached(error.current.revision)
 
-    async def _written(self, resource: Resource, key: str, value: bytes, revision: int) -> Item:
+    async def _item_at(self, resource: Resource, key: str, value: bytes, revision: int) -> Item:
         await self.cache.reached(revision)
         item = self.kind(resource).items.get(key)
         if item is not None and item.revision == revision:

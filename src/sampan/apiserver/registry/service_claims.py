@@ -15,10 +15,10 @@ import orjson
 from sampan.api.errors import AlreadyExists, ApiError, InternalError, NotFound
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import Resource, by_plural
-from sampan.apiserver.registry.generic import Registry, Stale, translated
+from sampan.apiserver.registry.generic import PLAIN, Registry, Stale, Terms, translated
 from sampan.apiserver.registry.metadata import new_uid, prepare_created
-from sampan.apiserver.registry.strategy import Strategy
 from sampan.core.clock import Clock
+from sampan.core.holding import Hold
 from sampan.core.log import get_logger
 from sampan.store.contract import KeyExists, RevisionMismatch, StoreError
 
@@ -30,7 +30,6 @@ ATTEMPTS = 100  # each one lost is somebody else's success
 
 Change = Callable[[int], int]  # the taken ports' bits, as they are → as they shall be
 
-_PLAIN = Strategy()
 log = get_logger(__name__)
 
 
@@ -47,12 +46,12 @@ class Claims:
     def __init__(self, registry: Registry, ports: range, clock: Clock, rng: random.Random) -> None:
         self._registry, self._ports, self._clock, self._rng = registry, ports, clock, rng
 
-    async def take_address(self, service: Obj, address: str) -> bool:
+    async def take_address(self, service: Obj, address: str, claim: Hold) -> bool:
         """False where somebody has it."""
         obj = ip_address(service, address)
         prepare_created(obj, new_uid(self._rng), self._clock.now(), False)
         try:
-            await self._registry.insert(IP_ADDRESSES, obj, _PLAIN, dry_run=False)
+            await self._registry.insert(IP_ADDRESSES, obj, Terms(hold=claim))
         except AlreadyExists:
             return False
         return True
@@ -69,14 +68,14 @@ class Claims:
             try:
                 item = await self._registry.current(IP_ADDRESSES, "", address)
                 if parent_of(item.obj) == (namespace_of(service), name_of(service)):
-                    await self._registry.remove(IP_ADDRESSES, item, dry_run=False)
+                    await self._registry.remove(IP_ADDRESSES, item, PLAIN)
             except NotFound:
                 return
             except Stale:
                 continue
             return
 
-    async def take_ports(self, ports: Collection[int]) -> set[int]:
+    async def take_ports(self, ports: Collection[int], claim: Hold) -> set[int]:
         """Take all of them, or none; those that somebody has."""
         taken: set[int] = set()
 
@@ -85,7 +84,7 @@ class Claims:
             taken = {port for port in ports if bits >> (port - self._ports.start) & 1}
             return bits if taken else bits | self.bits_of(ports)
 
-        await self.change_ports(change)
+        await self.change_ports(change, Terms(hold=claim))
         return taken
 
     async def give_back_ports(self, ports: Collection[int]) -> None:
@@ -96,7 +95,7 @@ class Claims:
         except ApiError as error:
             log.warning("node ports were not released", ports=sorted(ports), error=error)
 
-    async def change_ports(self, change: Change) -> None:
+    async def change_ports(self, change: Change, terms: Terms = PLAIN) -> None:
         """Compare and swap; again when another server was faster."""
         store = self._registry.store
         try:
@@ -107,12 +106,12 @@ class Claims:
                 if after == before and entry is not None:
                     return
                 try:
+                    value = self._written(after)
                     if entry is None:
-                        revision = await store.create(PORTS_KEY, self._written(after))
+                        write = store.create(PORTS_KEY, value)
                     else:
-                        revision = await store.update(
-                            PORTS_KEY, self._written(after), entry.revision
-                        )
+                        write = store.update(PORTS_KEY, value, entry.revision)
+                    revision = await terms.written(write)
                 except (KeyExists, RevisionMismatch):
                     continue
                 await self._registry.cache.reached(revision)

@@ -18,6 +18,7 @@ from sampan.apiserver.registry.service_claims import (
 from sampan.apiserver.registry.services import holdings
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.holding import Hold
 from sampan.core.log import get_logger
 
 INTERVAL_SECONDS = 180.0
@@ -64,7 +65,7 @@ class Repair:
         services = self._registry.find_all(SERVICES)
         found = address_repairs(services, self._registry.find_all(IP_ADDRESSES), self._clock.now())
         for service, address in found.missing:
-            await self._claims.take_address(service, address)
+            await self._claims.take_address(service, address, Hold())
         for service, address in found.orphans:
             log.warning("an address of no service is released", address=address)
             await self._claims.give_back_addresses(service, [address])

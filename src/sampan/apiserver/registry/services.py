@@ -9,24 +9,16 @@ Invariant: what was taken for a write that is then refused is given back; what w
 
 import ipaddress
 import random
-from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection
 from dataclasses import field, replace
+from functools import partial
 
-from sampan.api.errors import (
-    ApiError,
-    FieldError,
-    InternalError,
-    ServiceUnavailable,
-    Timeout,
-    invalid,
-    invalid_value,
-)
+from sampan.api.errors import ApiError, FieldError, invalid, invalid_value
 from sampan.api.objects import Obj, key_of, name_of
-from sampan.apiserver.registry.generic import Stale
 from sampan.apiserver.registry.service_claims import Claims
 from sampan.apiserver.registry.strategy import Strategy, path_getter
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.holding import Hold, Outcome
 
 NODE_PORT_TYPES = ("NodePort", "LoadBalancer")
 
@@ -35,6 +27,11 @@ NODE_PORT_TYPES = ("NodePort", "LoadBalancer")
 class Holdings:
     ips: set[str] = field(default_factory=set)
     ports: set[int] = field(default_factory=set)
+
+    def take(self, outcome: Outcome, ips: set[str], ports: set[int]) -> None:
+        if outcome is Outcome.COMMITTED:
+            self.ips |= ips
+            self.ports |= ports
 
 
 def holdings(service: Obj | None) -> Holdings:
@@ -62,22 +59,23 @@ class Allocator:
         """The `kubernetes` service's own."""
         return str(self._network[1])
 
-    @asynccontextmanager
-    async def allocated(self, service: Obj, old: Obj | None, dry_run: bool) -> AsyncIterator[None]:
-        """Fill in what the service needs. It has it when the block ends, and what only `old` had
-        is free again; where the block refuses the write, everything is as before."""
+    async def allocate(self, service: Obj, old: Obj | None, dry_run: bool, hold: Hold) -> None:
+        """Fill in what the service needs. It has it when the write is done, and what only `old` had
+        is free again; where the write is refused, everything is as before."""
         had, taken = holdings(old), Holdings()
-        try:
-            await self._give(service, had, taken, dry_run)
-            yield
-        except (ApiError, Stale) as error:
-            doubtful = isinstance(error, Timeout | ServiceUnavailable | InternalError)
-            if not dry_run and not doubtful:
-                await self._give_back(service, taken)
-            raise
         if not dry_run:
-            has = holdings(service)
-            await self._give_back(service, Holdings(had.ips - has.ips, had.ports - has.ports))
+            hold.add(partial(self._settle, service, had, taken))
+        await self._give(service, had, taken, dry_run)
+
+    async def _settle(self, service: Obj, had: Holdings, taken: Holdings, outcome: Outcome) -> None:
+        match outcome:
+            case Outcome.COMMITTED:
+                has = holdings(service)
+                await self._give_back(service, Holdings(had.ips - has.ips, had.ports - has.ports))
+            case Outcome.RELEASED:
+                await self._give_back(service, taken)
+            case Outcome.UNKNOWN:
+                pass  # the repair sees what became of it
 
     async def removed(self, service: Obj) -> None:
         """The service is no longer stored."""
@@ -121,10 +119,9 @@ class Allocator:
     async def _taken(self, service: Obj, ip: str, taken: Holdings, dry_run: bool) -> bool:
         if dry_run:
             return True
-        if not await self._claims.take_address(service, ip):
-            return False
-        taken.ips.add(ip)
-        return True
+        with Hold() as claim:
+            claim.add(lambda outcome: taken.take(outcome, {ip}, set()))
+            return await self._claims.take_address(service, ip, claim)
 
     def _is_inside(self, service: Obj, asked: str) -> bool:
         try:
@@ -165,14 +162,21 @@ class Allocator:
         while True:
             chosen = self._free_ports(service, left, used | asked | had.ports)
             wanted = {*asked, *chosen} - had.ports
-            lost = await self._claims.take_ports(wanted) if wanted and not dry_run else set()
+            lost = set() if dry_run else await self._take_ports(wanted, taken)
             if not lost:
                 break
             self._check_ports(service, places, lost)
             used |= lost
-        taken.ports |= wanted
         for place, port in zip(left, chosen, strict=True):
             place.holder[place.field] = port
+
+    async def _take_ports(self, wanted: set[int], taken: Holdings) -> set[int]:
+        """Those that somebody has."""
+        if not wanted:
+            return set()
+        with Hold() as claim:
+            claim.add(lambda outcome: taken.take(outcome, set(), wanted))
+            return await self._claims.take_ports(wanted, claim)
 
     def _check_ports(self, service: Obj, places: list["Place"], used: set[int]) -> None:
         for place in places:
@@ -302,4 +306,4 @@ STRATEGY = Strategy(
 
 def strategy(allocator: Allocator) -> Strategy:
     """Of services that get addresses and ports."""
-    return replace(STRATEGY, allocated=allocator.allocated, removed=allocator.removed)
+    return replace(STRATEGY, allocate=allocator.allocate, removed=allocator.removed)

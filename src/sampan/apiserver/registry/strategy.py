@@ -5,15 +5,16 @@ To give a kind an answer of its own: a file beside this one, and a line in strat
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import field
 
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.holding import Hold
 
 Getter = Callable[[Obj], str]
-_NOTHING_TAKEN: AbstractAsyncContextManager[None] = nullcontext()
+Removed = Callable[[Obj], Awaitable[None]]
+Contents = Callable[[Obj], Sequence[tuple[Resource, Obj]]]
 
 
 def _nothing(_: Obj) -> None:
@@ -22,12 +23,6 @@ def _nothing(_: Obj) -> None:
 
 def _nothing_from_old(_new: Obj, _old: Obj) -> None:
     return None
-
-
-def _nothing_taken(
-    _new: Obj, _old: Obj | None, _dry_run: bool
-) -> AbstractAsyncContextManager[None]:
-    return _NOTHING_TAKEN
 
 
 def _vanishes(obj: Obj) -> bool:
@@ -58,13 +53,13 @@ class Strategy:
     # The first step of a deletion that has steps: the object as it leaves it; None: it was taken.
     terminating: Callable[[Obj, float], Obj | None] | None = None
     vanishes: Callable[[Obj], bool] = _vanishes
-    # (new, old, dry run) → what the write takes beside the store (a service's addresses), held
-    # while it is stored, and its own when the block ends.
-    allocated: Callable[[Obj, Obj | None, bool], AbstractAsyncContextManager[None]] = _nothing_taken
+    # Give the object what it needs beside the store (a service's addresses): (new, old, dry run,
+    # what the write holds).
+    allocate: Callable[[Obj, Obj | None, bool, Hold], Awaitable[None]] | None = None
     # What is to be given back when the object is no longer stored.
-    removed: Callable[[Obj], Awaitable[None]] | None = None
+    removed: Removed | None = None
     # What the object has from its first moment (a namespace's service account); fresh objects.
-    contents: Callable[[Obj], Sequence[tuple[Resource, Obj]]] | None = None
+    contents: Contents | None = None
     # A deletion answers with the object instead of a Status.
     returns_deleted: bool = False
     ttl_seconds: int = 0

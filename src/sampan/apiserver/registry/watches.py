@@ -41,8 +41,10 @@ async def open_watch(
             watcher.put([bookmark(call, cache.revision, initial_end=True)])
     else:
         kind.replay(watcher, after, cache.revision)
-    kind.watch(watcher, selection.trigger, selection.trigger_getter)
     lifetime = float(options.timeout_seconds) or settings.watch_timeout_seconds * (
         1.0 + rng.random()
     )
-    return WatchStream(cache, kind, call, watcher, lifetime, settings.watch_bookmark_seconds)
+    with kind.watch(watcher, selection.trigger, selection.trigger_getter) as hold:
+        stream = WatchStream(cache, kind, call, watcher, lifetime, settings.watch_bookmark_seconds)
+        hold.commit()  # from now on whoever has the stream closes it
+    return stream

@@ -27,4 +27,5 @@ class Follower(Watcher):
 
 
 def follow(kind: KindCache, changed: Changed, reloaded: Callable[[], None]) -> None:
-    kind.watch(Follower(changed, reloaded), None, lambda _: "")
+    """For as long as the kind is cached."""
+    kind.watch(Follower(changed, reloaded), None, lambda _: "").commit()

@@ -21,6 +21,7 @@ from sampan.api.objects import Obj
 from sampan.apiserver.storage.sharing import SharedValues
 from sampan.apiserver.storage.stored_form import at_revision, item_from, share_parts
 from sampan.core.clock import Clock
+from sampan.core.holding import Hold, Outcome
 from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
 from sampan.store.contract import Change, Compacted, Store, StoreClosed, StoreError
@@ -34,6 +35,7 @@ LINES_KEPT = 256  # of the newest records: by then everybody who keeps up has se
 WINDOW_SECONDS = 75.0  # as upstream's cacher: what is younger is kept, up to the bound
 
 Matches = Callable[[Item], bool]
+Waiter = tuple[int, int, "asyncio.Future[None]"]  # (revision, ticket, told when it is reached)
 Trigger = tuple[str, str]  # (field, value): only changes of objects that have it wake the watcher
 
 
@@ -189,12 +191,16 @@ class KindCache:
         for watcher in self._concerned(key, record):
             watcher.offer(record)
 
-    def watch(self, watcher: Watcher, trigger: Trigger | None, get: Callable[[Obj], str]) -> None:
-        """Tell `watcher` of what comes. With a trigger only of objects that have or had it."""
+    def watch(self, watcher: Watcher, trigger: Trigger | None, get: Callable[[Obj], str]) -> Hold:
+        """Tell `watcher` of what comes. With a trigger only of objects that have or had it. For as
+        long as the block that holds it; for longer where that commits."""
         if trigger is not None:
             self._trigger_fields[trigger[0]] = get
         watcher.trigger = trigger
         self._watchers.setdefault(trigger, set()).add(watcher)
+        hold = Hold()
+        hold.add(lambda outcome: self.forget(watcher) if outcome is Outcome.RELEASED else None)
+        return hold
 
     def replay(self, watcher: Watcher, after: int, current: int) -> None:
         """Offer what happened after a revision; Expired where that is not known any more."""
@@ -250,7 +256,7 @@ class WatchCache:
         self._kinds: dict[str, KindCache] = {}
         self._handed: dict[tuple[str, bytes], Obj] = {}
         self._sharing = SharedValues()
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._waiting: list[Waiter] = []
         self._ticket = count()
         self._tasks = Tasks("watch-cache")
         self.stopped = False
@@ -279,12 +285,15 @@ class WatchCache:
     def sizes(self) -> dict[str, int]:
         return {prefix: len(cache) for prefix, cache in self._kinds.items()}
 
-    def hand_over(self, key: str, value: bytes, obj: Obj) -> None:
-        """The writer's own parsed form of what it is about to write, so that it is not parsed
+    def hand_over(self, key: str, value: bytes, obj: Obj) -> Hold:
+        """The writer's own parsed form of what it writes in this block, so that it is not parsed
         again when the store reports it."""
+        hold = Hold()
+        hold.add(lambda _: self._take_back(key, value))
         self._handed[key, value] = obj
+        return hold
 
-    def take_back(self, key: str, value: bytes) -> None:
+    def _take_back(self, key: str, value: bytes) -> None:
         self._handed.pop((key, value), None)
 
     async def reached(self, revision: int) -> None:
@@ -293,9 +302,13 @@ class WatchCache:
             return
         if self.stopped:
             raise ServiceUnavailable("the server is shutting down")
-        future = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (revision, next(self._ticket), future))
-        await future
+        waiter = (revision, next(self._ticket), asyncio.get_running_loop().create_future())
+        heapq.heappush(self._waiting, waiter)
+        try:
+            await waiter[2]
+        except asyncio.CancelledError:
+            self._forget_waiter(waiter)
+            raise
 
     async def fresh(self) -> None:
         """Wait until a read from the cache is as new as one from the store would be."""
@@ -364,6 +377,12 @@ class WatchCache:
             future = heapq.heappop(self._waiting)[2]
             if not future.done():
                 future.set_result(None)
+
+    def _forget_waiter(self, waiter: Waiter) -> None:
+        """It waits no more; what it waited for may be far away, or never come."""
+        if waiter in self._waiting:
+            self._waiting.remove(waiter)
+            heapq.heapify(self._waiting)
 
     def _fail_waiting(self) -> None:
         for _, _, future in self._waiting:

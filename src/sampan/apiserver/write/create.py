@@ -4,6 +4,8 @@ Job: name, default, admit, validate and insert a new object; and what has to com
 Invariant: nothing is stored before every step agreed.
 """
 
+from functools import partial
+
 from sampan.api.calls import Answer, Call, Item
 from sampan.api.defaults import apply_defaults
 from sampan.api.errors import AlreadyExists, BadRequest
@@ -12,14 +14,14 @@ from sampan.api.validation import validate_create
 from sampan.apiserver.admission.chain import CREATE, attributes_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry import names
-from sampan.apiserver.registry.generic import answer_of
+from sampan.apiserver.registry.generic import Terms, answer_of
 from sampan.apiserver.registry.metadata import new_uid, prepare_created
-from sampan.apiserver.registry.strategy import Strategy
-from sampan.apiserver.write.admitted import admitted
+from sampan.apiserver.registry.strategy import Contents
 from sampan.apiserver.write.decoding import decoded
 from sampan.apiserver.write.ensure import ensure
 from sampan.apiserver.write.object_rules import as_stored, check_namespace, clear_status, refuse
 from sampan.apiserver.write.parts import Parts
+from sampan.core.holding import Outcome
 from sampan.core.tasks import all_of
 
 
@@ -42,10 +44,13 @@ async def create(parts: Parts, user: User, call: Call) -> Answer:
     strategy.prepare_create(obj)
     refuse(resource, obj, validate_create(resource, obj))
     dry_run = call.options.dry_run
-    async with strategy.allocated(obj, None, dry_run), admitted(parts.admission, attributes):
-        item = await _insert(parts, call, obj, strategy)
-    if strategy.contents is not None and not dry_run:
-        await all_of(ensure(parts, *each) for each in strategy.contents(item.obj))
+    async with attributes.hold as hold:
+        if strategy.contents is not None and not dry_run:
+            hold.add(partial(_furnish, parts, strategy.contents, obj))
+        if strategy.allocate is not None:
+            await strategy.allocate(obj, None, dry_run, hold)
+        await parts.admission.validate(attributes)
+        item = await _insert(parts, call, obj, Terms(strategy.ttl_seconds, dry_run, hold))
     answer = answer_of(resource, item, 201)
     answer.warnings = [*warnings, *attributes.warnings]
     return answer
@@ -60,17 +65,23 @@ def _name(parts: Parts, call: Call, obj: Obj) -> None:
         meta["name"] = names.generated(meta["generateName"], parts.rng)
 
 
-async def _insert(parts: Parts, call: Call, obj: Obj, strategy: Strategy) -> Item:
+async def _furnish(parts: Parts, contents: Contents, obj: Obj, outcome: Outcome) -> None:
+    """What the object has from its first moment; its creator hears of it when that is there."""
+    if outcome is Outcome.COMMITTED:
+        await all_of(ensure(parts, *each) for each in contents(obj))
+
+
+async def _insert(parts: Parts, call: Call, obj: Obj, terms: Terms) -> Item:
     """With a generated name that turns out to be taken, another one is tried."""
     resource, meta = call.resource, obj["metadata"]
     for attempt in range(names.ATTEMPTS):
         try:
             stored = as_stored(resource, obj)
-            return await parts.registry.insert(resource, stored, strategy, call.options.dry_run)
+            return await parts.registry.insert(resource, stored, terms)
         except AlreadyExists:
             given = not meta.get("generateName") or call.body.get("metadata", {}).get("name")
             if given or attempt == names.ATTEMPTS - 1:
                 raise
         meta["name"] = names.generated(meta["generateName"], parts.rng)
-        strategy.prepare_create(obj)
+        parts.strategies.of(resource).prepare_create(obj)
     raise AssertionError("unreachable")

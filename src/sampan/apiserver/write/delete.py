@@ -3,23 +3,28 @@
 Job: preconditions, admission, and what the deletion plan says: remove, mark, or nothing.
 """
 
+from functools import partial
+
 from sampan.api.calls import Answer, Call, Item, ListAnswer
 from sampan.api.errors import NotFound
+from sampan.api.objects import Obj
 from sampan.apiserver.admission.chain import DELETE, attributes_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry import deletion
-from sampan.apiserver.registry.generic import Stale, answer_of
+from sampan.apiserver.registry.generic import Stale, Terms, answer_of
 from sampan.apiserver.registry.reads import list_of
+from sampan.apiserver.registry.strategy import Removed
 from sampan.apiserver.write.object_rules import deleted_status, shown
 from sampan.apiserver.write.parts import Parts
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
+from sampan.core.holding import Hold, Outcome
 from sampan.core.tasks import all_of
 
 AT_ONCE = 256  # deletions of one deletecollection under way
 
 
 async def delete(parts: Parts, user: User, call: Call) -> Answer:
-    resource, dry_run = call.resource, call.options.dry_run
+    resource = call.resource
     strategy = parts.strategies.of(resource)
     for _ in range(ATTEMPTS):
         item = await parts.registry.current(resource, call.namespace, call.name)
@@ -34,7 +39,8 @@ async def delete(parts: Parts, user: User, call: Call) -> Answer:
                     if not strategy.returns_deleted:
                         return Answer(deleted_status(resource, item.obj))
                 case deletion.Mark(obj):
-                    item = await parts.registry.replace(resource, item, obj, strategy, dry_run)
+                    terms = Terms(strategy.ttl_seconds, call.options.dry_run)
+                    item = await parts.registry.replace(resource, item, obj, terms)
                 case deletion.Pending():
                     pass
         except Stale:
@@ -64,8 +70,14 @@ async def _delete_item(parts: Parts, user: User, call: Call, item: Item) -> None
 
 async def remove(parts: Parts, call: Call, item: Item) -> None:
     """Raises Stale."""
-    dry_run = call.options.dry_run
-    await parts.registry.remove(call.resource, item, dry_run)
     removed = parts.strategies.of(call.resource).removed
-    if removed is not None and not dry_run:
-        await removed(item.obj)
+    async with Hold() as hold:
+        if removed is not None and not call.options.dry_run:
+            hold.add(partial(_give_back, removed, item.obj))
+        terms = Terms(dry_run=call.options.dry_run, hold=hold)
+        await parts.registry.remove(call.resource, item, terms)
+
+
+async def _give_back(removed: Removed, obj: Obj, outcome: Outcome) -> None:
+    if outcome is Outcome.COMMITTED:
+        await removed(obj)

@@ -7,7 +7,7 @@ from sampan.api.defaults import apply_defaults
 from sampan.api.errors import AlreadyExists
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import Resource
-from sampan.apiserver.registry.generic import Stale
+from sampan.apiserver.registry.generic import Stale, Terms
 from sampan.apiserver.registry.metadata import new_uid, prepare_created
 from sampan.apiserver.write.object_rules import go_form
 from sampan.apiserver.write.parts import Parts
@@ -21,7 +21,7 @@ async def ensure(parts: Parts, resource: Resource, obj: Obj) -> None:
     prepare_created(obj, new_uid(parts.rng), parts.clock.now(), strategy.has_generation)
     strategy.prepare_create(obj)
     try:
-        await parts.registry.insert(resource, obj, strategy, dry_run=False)
+        await parts.registry.insert(resource, obj, Terms(strategy.ttl_seconds))
     except AlreadyExists:
         return
 
@@ -31,7 +31,7 @@ async def overwrite(parts: Parts, resource: Resource, obj: Obj) -> None:
     item = await parts.registry.current(resource, namespace_of(obj), name_of(obj))
     try:
         await parts.registry.replace(
-            resource, item, obj, parts.strategies.of(resource), dry_run=False
+            resource, item, obj, Terms(parts.strategies.of(resource).ttl_seconds)
         )
     except Stale:
         return

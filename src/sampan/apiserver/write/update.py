@@ -14,9 +14,8 @@ from sampan.api.resources import Resource
 from sampan.api.validation import validate_status_update, validate_update
 from sampan.apiserver.admission.chain import UPDATE, attributes_of
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.registry.generic import Stale, answer_of
+from sampan.apiserver.registry.generic import Stale, Terms, answer_of
 from sampan.apiserver.registry.metadata import bump_generation, prepare_updated
-from sampan.apiserver.write.admitted import admitted
 from sampan.apiserver.write.decoding import decoded
 from sampan.apiserver.write.delete import remove
 from sampan.apiserver.write.object_rules import (
@@ -125,12 +124,16 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
         settle(new, old)
         refuse(resource, new, what.validate(resource, new, old))
         try:
-            async with strategy.allocated(new, old, dry_run), admitted(parts.admission, attributes):
+            async with attributes.hold as hold:
+                if strategy.allocate is not None:
+                    await strategy.allocate(new, old, dry_run, hold)
+                await parts.admission.validate(attributes)
                 stored = as_stored(resource, new)
                 if strategy.vanishes(stored):
                     await remove(parts, call, item)
                     return Answer(new, warnings=attributes.warnings)
-                item = await parts.registry.replace(resource, item, stored, strategy, dry_run)
+                terms = Terms(strategy.ttl_seconds, dry_run, hold)
+                item = await parts.registry.replace(resource, item, stored, terms)
         except Stale:
             continue
         answer = answer_of(resource, item)

@@ -70,7 +70,7 @@ class Api:
         group: str = MASTERS,
         headers: dict[str, str] | None = None,
     ) -> Reply:
-        reply = await self.server.handle_http(_request(method, path, body, user, group, headers))
+        reply = await self.server.handle_http(request(method, path, body, user, group, headers))
         assert isinstance(reply, Response), reply
         return Reply(reply.status, dict(reply.headers), reply.whole())
 
@@ -98,8 +98,8 @@ class Api:
     async def watch(self, path: str, accept: str = "") -> "WatchedApi":
         mark = "&" if "?" in path else "?"
         headers = {"accept": accept} if accept else {}
-        request = _request("GET", f"{path}{mark}watch=true", None, "admin", MASTERS, headers)
-        reply = await self.server.handle_http(request)
+        asked = request("GET", f"{path}{mark}watch=true", None, "admin", MASTERS, headers)
+        reply = await self.server.handle_http(asked)
         assert isinstance(reply, Stream), reply
         return WatchedApi(reply)
 
@@ -137,12 +137,13 @@ class WatchedApi:
 @asynccontextmanager
 async def api_server(
     schema: Schema,
-    store_url: str = "memory:",
+    store: Store | str = "memory:",
     settings: ApiServerSettings | None = None,
     clock: Clock | None = None,
 ) -> AsyncIterator[Api]:
     clock = clock or LoopClock()
-    store = await open_store(store_url, clock)
+    if isinstance(store, str):
+        store = await open_store(store, clock)
     server = ApiServer(store, schema, settings or ApiServerSettings(), clock, Metrics())
     await server.start()
     try:
@@ -163,7 +164,7 @@ def pod(name: str, **spec: Any) -> Obj:
     }
 
 
-def _request(
+def request(
     method: str, path: str, body: Any, user: str, group: str, headers: dict[str, str] | None
 ) -> Request:
     path, _, query = path.partition("?")

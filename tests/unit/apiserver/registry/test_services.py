@@ -3,12 +3,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from sampan.api.errors import Invalid, Timeout
+from sampan.api.errors import Invalid
 from sampan.api.objects import name_of
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.service_claims import IP_ADDRESSES, Claims
 from sampan.apiserver.registry.services import Allocator, prepare_update
 from sampan.apiserver.watch.watch_cache import WatchCache
+from sampan.core.holding import Hold
 from sampan.store.memory import MemoryStore
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
@@ -31,7 +32,9 @@ class Server:
         self.allocator = Allocator(cidr, PORTS, lambda: self.services, self.claims, rng)
 
     async def give(self, new, old=None, *, dry_run=False):
-        async with self.allocator.allocated(new, old, dry_run=dry_run):
+        async with Hold() as hold:
+            await self.allocator.allocate(new, old, dry_run, hold)
+            hold.commit()
             return new["spec"]
 
     def addresses(self):
@@ -109,9 +112,8 @@ def test_what_another_server_gave_is_refused_and_not_given_back_by_mistake():
 def test_a_refused_write_gives_back_what_was_taken_for_it():
     async def story(one, two):
         new = service("a", type="NodePort", ports=[{"port": 80}])
-        with pytest.raises(Invalid):
-            async with one.allocator.allocated(new, None, dry_run=False):
-                raise Invalid("no")
+        async with Hold() as hold:
+            await one.allocator.allocate(new, None, False, hold)
         assert new["spec"]["clusterIP"]
         assert one.addresses() == set()
         assert await one.ports() == set()
@@ -122,9 +124,9 @@ def test_a_refused_write_gives_back_what_was_taken_for_it():
 def test_a_write_of_unknown_outcome_keeps_what_was_taken_for_it():
     async def story(one, two):
         new = service("a", type="NodePort", ports=[{"port": 80}])
-        with pytest.raises(Timeout):
-            async with one.allocator.allocated(new, None, dry_run=False):
-                raise Timeout("who knows")
+        async with Hold() as hold:
+            await one.allocator.allocate(new, None, False, hold)
+            hold.doubt()
         assert one.addresses() == {new["spec"]["clusterIP"]}
         assert len(await one.ports()) == 1
 

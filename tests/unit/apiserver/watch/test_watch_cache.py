@@ -79,8 +79,8 @@ def test_the_writers_object_is_not_parsed_again():
     async def story(store, cache):
         ordered = canonical({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "z"}})
         data = stored_bytes(ordered)
-        cache.hand_over(PREFIX + "a/z", data, ordered)
-        await cache.reached(await store.create(PREFIX + "a/z", data))
+        with cache.hand_over(PREFIX + "a/z", data, ordered):
+            await cache.reached(await store.create(PREFIX + "a/z", data))
         assert cache.kind(PREFIX).items["a/z"].obj is ordered
 
     run(story)

@@ -6,7 +6,8 @@ Invariant: `status.used` is raised by compare-and-swap before the object is writ
 Invariant: a charge whose write failed is given back; whoever recounts counts what is under way.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
+from functools import partial
 
 from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, copy_of, key_of, name_of, namespace_of, uid_of
@@ -15,9 +16,9 @@ from sampan.api.rules.pod_resources import Amounts as Usage
 from sampan.api.rules.quota import counts, usage_of
 from sampan.apiserver.admission.chain import UPDATE, Attributes, refused
 from sampan.apiserver.admission.quota import quota_usage as quotas
-from sampan.apiserver.registry.generic import Registry, Stale
-from sampan.apiserver.registry.strategy import Strategy
+from sampan.apiserver.registry.generic import PLAIN, Registry, Stale
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.holding import Outcome
 from sampan.core.log import get_logger
 
 log = get_logger(__name__)
@@ -71,27 +72,21 @@ class Quotas:
     async def _charge(self, attributes: Attributes, found: list[Obj]) -> None:
         obj, old, resource = attributes.obj, attributes.old, attributes.resource
         assert obj is not None
-        charged: list[tuple[Key, _Charge]] = []
-        try:
-            for quota in found:
-                more = _more(quota, resource, obj, old)
-                if resource is PODS and old is None:
-                    _refuse_unstated(attributes, quota, obj)
-                if not more:
-                    continue
-                if attributes.dry_run:
-                    _refuse_beyond(attributes, quota, self._used(quota), more)
-                    continue
-                charge = _Charge(resource, obj, more)
-                charged.append((await self._raised(attributes, quota, charge), charge))
-        except ApiError:
-            await self._given_back(charged)
-            raise
-        if charged:
-            attributes.releases.append(self._release(charged))
+        for quota in found:
+            more = _more(quota, resource, obj, old)
+            if resource is PODS and old is None:
+                _refuse_unstated(attributes, quota, obj)
+            if not more:
+                continue
+            if attributes.dry_run:
+                _refuse_beyond(attributes, quota, self._used(quota), more)
+                continue
+            key, charge = (namespace_of(quota), name_of(quota)), _Charge(resource, obj, more)
+            attributes.hold.add(partial(self._settle, key, charge))
+            await self._raise(attributes, key, charge)
 
-    async def _raised(self, attributes: Attributes, quota: Obj, charge: _Charge) -> Key:
-        key = (namespace_of(quota), name_of(quota))
+    async def _raise(self, attributes: Attributes, key: Key, charge: _Charge) -> None:
+        """Raises Forbidden where the quota does not allow it."""
         for _ in range(ATTEMPTS):
             item = await self._registry.current(RESOURCE_QUOTAS, *key)
             used = self._used(item.obj)
@@ -105,56 +100,49 @@ class Quotas:
             self._under_way.setdefault(key, []).append(charge)
             try:
                 new = {**item.obj, "metadata": meta, "status": status}
-                await self._registry.replace(RESOURCE_QUOTAS, item, new, Strategy(), dry_run=False)
+                await self._registry.replace(RESOURCE_QUOTAS, item, new, PLAIN)
             except Stale:
-                self._settle(key, charge)
+                self._forget(key, charge)
                 continue
-            except ApiError:
-                self._settle(key, charge)
-                raise
-            return key
+            return
         raise forbidden(
             attributes.resource.plural, attributes.resource.group, attributes.name,
             f"quota {key[1]} is written too often; please try again",
         )  # fmt: skip
 
-    def _release(self, charged: list[tuple[Key, _Charge]]) -> Callable[[bool], Awaitable[None]]:
-        async def release(stored: bool) -> None:
-            if not stored:
-                await self._given_back(charged)
-                return
-            for key, charge in charged:
-                self._settle(key, charge)
+    async def _settle(self, key: Key, charge: _Charge, outcome: Outcome) -> None:
+        """The write is over: it is counted with the others from now on, or given back."""
+        if charge not in self._under_way.get(key, ()):
+            return  # nothing was raised
+        if outcome is Outcome.COMMITTED:
+            quota = self._registry.find(RESOURCE_QUOTAS, *key)
+            if quota is not None and not self._is_there(quota, charge):
+                await self._registry.cache.fresh()  # its caller did not wait for that
+            self._forget(key, charge)
+            return
+        self._forget(key, charge)
+        try:
+            await self._recount(key)
+        except ApiError as error:  # the controller will; the caller's own failure is told
+            log.info("quota charge was not given back", quota=key, error=error)
 
-        return release
-
-    async def _given_back(self, charged: list[tuple[Key, _Charge]]) -> None:
-        for key, charge in charged:
-            self._settle(key, charge)
-            try:
-                await self._recounted(key)
-            except ApiError as error:  # the controller will; the caller's own failure is told
-                log.info("a quota was not given back", quota=key, error=error)
-
-    async def _recounted(self, key: Key) -> None:
+    async def _recount(self, key: Key) -> None:
         for _ in range(ATTEMPTS):
             item = await self._registry.current(RESOURCE_QUOTAS, *key)
             status = {**(item.obj.get("status") or {})}
             status["used"] = quotas.written(self._count(item.obj))
             new = {**item.obj, "metadata": dict(item.obj["metadata"]), "status": status}
             try:
-                await self._registry.replace(RESOURCE_QUOTAS, item, new, Strategy(), dry_run=False)
+                await self._registry.replace(RESOURCE_QUOTAS, item, new, PLAIN)
             except Stale:
                 continue
             return
 
-    def _settle(self, key: Key, charge: _Charge) -> None:
-        waiting = self._under_way.get(key, [])
-        for index, one in enumerate(waiting):
-            if one is charge:
-                del waiting[index]
-                break
-        if not waiting:
+    def _forget(self, key: Key, charge: _Charge) -> None:
+        charges = self._under_way.get(key, [])
+        if charge in charges:
+            charges.remove(charge)  # compared by identity
+        if not charges:
             self._under_way.pop(key, None)
 
     def _used(self, quota: Obj) -> Usage:
