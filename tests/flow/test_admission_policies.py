@@ -520,6 +520,25 @@ def test_a_json_patch_is_done_and_a_failed_test_leaves_the_object():
     run(test)
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
+def test_a_mutation_moves_nothing_to_another_namespace(method):
+    """An attack: a policy for the pods of one namespace makes some in another."""
+
+    async def test(api):
+        await api.made("/api/v1/namespaces", {"metadata": {"name": "other"}})
+        await api.made(PODS, pod("old"))
+        move = "[JSONPatch{op: 'replace', path: '/metadata/namespace', value: 'other'}]"
+        await changing(api, change(move))
+        path = PODS if method == "POST" else f"{PODS}/old"
+        body = pod("a") if method == "POST" else pod("old") if method == "PUT" else {}
+        headers = {"content-type": MERGE} if method == "PATCH" else {}
+        got = await api.send(method, path, body, headers=headers)
+        assert got.status in (400, 422), got.body
+        assert (await api.get("/api/v1/namespaces/other/pods")).items == []
+
+    run(test)
+
+
 @pytest.mark.parametrize(
     ("expression", "complaint"),
     [

@@ -310,8 +310,10 @@ def test_impersonation_needs_its_verb_for_each_part():
         assert (await as_(user="bob", uid="7")).status == 403
         scoped = await as_(user="bob", **{"extra-scopes": "view"})
         assert scoped.obj["status"]["userInfo"]["extra"] == {"scopes": ["view"]}
-        assert (await as_(user="bob", **{"extra-scopes": "view, edit"})).status == 201
-        assert (await as_(user="bob", **{"extra-scopes": "view, all"})).status == 403
+        assert (await as_(user="bob", **{"extra-scopes": ["view", "edit"]})).status == 201
+        assert (await as_(user="bob", **{"extra-scopes": ["view", "all"]})).status == 403
+        assert (await as_(user="bob", **{"extra-scopes": "view, edit"})).status == 403
+        assert (await as_(user="bob", group=["dev", "system:masters"])).status == 403
         assert (await as_(group="dev")).status == 400
 
     run(test)

@@ -23,7 +23,7 @@ from sampan.apiserver.write.apply import apply
 from sampan.apiserver.write.create import create
 from sampan.apiserver.write.delete import delete, delete_collection
 from sampan.apiserver.write.parts import Handler, Parts
-from sampan.apiserver.write.update import STATUS_LIKE, update
+from sampan.apiserver.write.update import update
 
 # Answered by the node, through the HTTP edge.
 CONNECTED = frozenset({"attach", "exec", "log", "portforward", "proxy"})
@@ -55,7 +55,7 @@ class Chain:
                 return await create(parts, user, call)
             case "patch" if call.options.patch_type == "apply" and not call.subresource:
                 return await apply(parts, user, call)
-            case "update" | "patch" if not call.subresource or call.subresource in STATUS_LIKE:
+            case "update" | "patch" if call.subresource in ("", "status"):
                 return await update(parts, user, call)
             case "delete" if not call.subresource:
                 return await delete(parts, user, call)

@@ -174,8 +174,8 @@ class HttpEdge:
         user = await self._chain.parts.authentication.user(request)
         if not impersonation.is_asked(request.headers):
             return user
-        spoken_for = impersonation.impersonated(request.headers)
-        for asked in impersonation.required(user, request.headers):
+        spoken_for = impersonation.impersonated(request)
+        for asked in impersonation.required(user, request):
             await self._chain.parts.authorization.require(asked)
         return spoken_for
 

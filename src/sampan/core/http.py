@@ -1,7 +1,8 @@
 """The words of HTTP that server, client and handlers share; no library, no socket.
 
 Job: requests, replies and raw connections as values.
-Invariant: header names are lower case; repeated headers are joined with ", ".
+Invariant: header names are lower case; repeated headers are joined with ", ", and the lines of
+    their own are kept: what says who somebody is must not be read out of a joined text.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,9 @@ class Connection(Protocol):
 STEP_BYTES = 128 * 1024
 
 
+NOT_REPEATED: Mapping[str, Sequence[str]] = {}
+
+
 @dataclass(slots=True)
 class Request:
     method: str
@@ -43,6 +47,12 @@ class Request:
     body_too_large: bool = False  # the body was not read; answer, then the connection closes
     peer_certificate: bytes | None = None  # DER, verified against the server's client CA
     remote: str = ""  # address of the other side
+    repeated: Mapping[str, Sequence[str]] = NOT_REPEATED  # headers of several lines, by name
+
+    def values(self, name: str) -> Sequence[str]:
+        """One for each line; a comma is part of its value."""
+        found = self.headers.get(name)
+        return () if found is None else self.repeated.get(name) or (found,)
 
 
 class Pieces(Protocol):

@@ -13,7 +13,7 @@ from http import HTTPStatus
 import httptools
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http import Headers, Limits, Request
+from sampan.core.http import NOT_REPEATED, Headers, Limits, Request
 
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _STATUS_LINES = {code: f"HTTP/1.1 {code} {text}\r\n" for code, text in _REASONS.items()}
@@ -95,6 +95,7 @@ class RequestReader:
         "_limits",
         "_parser",
         "_progress",
+        "_repeated",
         "_seen",
         "_target",
         "_too_large",
@@ -118,6 +119,7 @@ class RequestReader:
         self.in_message = False  # some of the next request is here, but not all of it
         self.continue_due = False  # the client waits for 100 before it sends the body
         self._headers: dict[str, str] = {}
+        self._repeated: dict[str, list[str]] | None = None
         self._target = b""
         self._body: list[bytes] = []
         self._body_size = 0
@@ -183,6 +185,7 @@ class RequestReader:
         self._progress += 1
         self._begun_at = self._seen - self._feeding
         self._headers = {}
+        self._repeated = None
         self._target = b""
         self._head_done = self._too_large = False
 
@@ -198,13 +201,17 @@ class RequestReader:
         if key in headers:
             if key == "host":
                 self._refuse(400, "more than one Host header")
-            text = f"{headers[key]}{'; ' if key == 'cookie' else ', '}{text}"
+            self._repeated = self._repeated or {}
+            self._repeated.setdefault(key, [headers[key]]).append(text)
+            return
         headers[key] = text
 
     def on_headers_complete(self) -> None:
         self._progress += 1
         self._head_done = True
         headers = self._headers
+        for key, lines in (self._repeated or {}).items():
+            headers[key] = ("; " if key == "cookie" else ", ").join(lines)
         if "content-length" in headers or "transfer-encoding" in headers:
             self._expect_body(headers)
         if self._seen - self._begun_at > self._limits.header_bytes:
@@ -260,7 +267,9 @@ class RequestReader:
             return self._refuse(400, "missing required Host header")
         path, query = _split_target(self._target)
         upgrade = self._parser.should_upgrade()
-        if upgrade and headers.get("content-length", "0") != "0":
+        if upgrade and (
+            headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        ):
             return self._refuse(400, "a request for an upgrade must not have a body")
         body = b"".join(self._body) if self._body and not self._too_large else b""
         self._body, self._body_size = [], 0
@@ -273,6 +282,7 @@ class RequestReader:
             self._too_large,
             self.peer_certificate,
             self.remote,
+            self._repeated or NOT_REPEATED,
         )
         keep_alive = keep_alive and not self._too_large
         self.arrived.append(Arrived(request, keep_alive, chunks_allowed, upgrade))

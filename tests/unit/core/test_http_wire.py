@@ -152,6 +152,28 @@ def test_what_could_be_read_in_two_ways_is_refused(request_bytes):
     assert refused(request_bytes) in (400, 505)
 
 
+@pytest.mark.parametrize("body", ["content-length: 3", "transfer-encoding: chunked"])
+def test_a_request_for_an_upgrade_has_no_body(body):
+    """What follows its head is the other protocol: a body there could be read as either."""
+    head = f"GET / HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgrade: x\r\n{body}\r\n\r\n"
+    reader = RequestReader(Limits())
+    reader.feed(head.encode() + b"3\r\nabc\r\n0\r\n\r\n")
+    assert [item.status for item in reader.arrived if isinstance(item, Refusal)] == [400]
+    assert not any(isinstance(item, Arrived) for item in reader.arrived)
+
+
+def test_lines_of_a_repeated_header_are_kept_apart():
+    reader = RequestReader(Limits())
+    lines = "".join(f"x-group: {value}\r\n" for value in ("a", "b,c", ""))
+    reader.feed(f"GET / HTTP/1.1\r\nhost: h\r\n{lines}x-one: d,e\r\n\r\n".encode())
+    (item,) = reader.arrived
+    assert isinstance(item, Arrived)
+    assert item.request.headers["x-group"] == "a, b,c, "
+    assert list(item.request.values("x-group")) == ["a", "b,c", ""]
+    assert list(item.request.values("x-one")) == ["d,e"]
+    assert list(item.request.values("x-none")) == []
+
+
 def test_nothing_is_read_after_a_refusal():
     reader = read(BAD, GET)
     assert seen(reader) == [400]

@@ -1,6 +1,7 @@
 """Authentication by client certificate: CN is the user, every O a group.
 
 Job: read a certificate that the TLS layer has verified against the client CA.
+Invariant: a certificate with several common names is nobody's: others may read another one of them.
 Invariant: at most MOST users are remembered, each by the whole certificate.
 """
 
@@ -36,5 +37,5 @@ def user_of(certificate_der: bytes) -> User:
     names = [str(one.value) for one in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     groups = subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     said = {CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(certificate_der).hexdigest()}",)}
-    name = names[0] if names else ""
+    name = names[0] if len(names) == 1 else ""
     return User(name, tuple(str(one.value) for one in groups), extra=said)

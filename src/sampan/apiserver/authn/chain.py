@@ -94,7 +94,7 @@ class Authentication:
     def _by_certificate(self, request: Request, certificate: bytes) -> User | None:
         proxy, is_client = self._with.front_proxy, self._with.is_client
         if proxy is not None:
-            user = proxy.user(request.headers, certificate)
+            user = proxy.user(request, certificate)
             if user is not None:
                 return authenticated(user)
         if is_client is not None and not is_client(certificate):

@@ -2,9 +2,9 @@
 
 Job: believe the headers of a proxy, and of nobody else.
 Invariant: a header counts only beside a certificate that the proxies' own CA has signed.
+Invariant: one header line names one group: a comma is part of its name, as upstream.
 """
 
-from collections.abc import Mapping
 from urllib.parse import unquote
 
 from cryptography import x509
@@ -13,6 +13,7 @@ from cryptography.exceptions import InvalidSignature
 from sampan.apiserver.authn.certificate import user_of
 from sampan.apiserver.authn.settings import FrontProxySettings
 from sampan.apiserver.authn.user import User
+from sampan.core.http import Request
 
 MOST = 256
 
@@ -51,32 +52,30 @@ class FrontProxy:
     def is_proxy(self, certificate_der: bytes) -> bool:
         return self._issued(certificate_der)
 
-    def user(self, headers: Mapping[str, str], certificate_der: bytes) -> User | None:
+    def user(self, request: Request, certificate_der: bytes) -> User | None:
         """None: no proxy, or it names nobody."""
         settings = self._settings
-        name = _first(headers, settings.user_headers)
+        name = _first(request, settings.user_headers)
         if not name or not self._issued(certificate_der):
             return None
         allowed = settings.allowed_names
         if allowed and user_of(certificate_der).name not in allowed:
             return None
-        groups = [one for header in settings.group_headers for one in _all(headers.get(header))]
+        groups = [one for header in settings.group_headers for one in request.values(header) if one]
         return User(
-            name, tuple(groups), _first(headers, settings.uid_headers), self._extra(headers)
+            name, tuple(groups), _first(request, settings.uid_headers), self._extra(request)
         )
 
-    def _extra(self, headers: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    def _extra(self, request: Request) -> dict[str, tuple[str, ...]]:
         return {
-            unquote(name[len(prefix) :]): tuple(_all(value))
-            for name, value in headers.items()
+            unquote(name[len(prefix) :]): tuple(request.values(name))
+            for name in request.headers
             for prefix in self._settings.extra_prefixes
             if name.startswith(prefix)
         }
 
 
-def _first(headers: Mapping[str, str], names: tuple[str, ...]) -> str:
-    return next((headers[one].strip() for one in names if headers.get(one, "").strip()), "")
-
-
-def _all(value: str | None) -> list[str]:
-    return [one.strip() for one in (value or "").split(",") if one.strip()]
+def _first(request: Request, names: tuple[str, ...]) -> str:
+    """Of several lines the first counts, as in Go."""
+    found = (line.strip() for name in names for line in request.values(name)[:1])
+    return next((line for line in found if line), "")

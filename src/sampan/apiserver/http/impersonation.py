@@ -2,6 +2,7 @@
 
 Job: the Impersonate-* headers → the user they name, and what must be allowed for it. Pure.
 Invariant: whoever impersonates has nothing left of their own groups.
+Invariant: one header line names one group: a comma is part of its name, as upstream.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from sampan.api.errors import BadRequest
 from sampan.apiserver.authn.tokens import PREFIX
 from sampan.apiserver.authn.user import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User
 from sampan.apiserver.authz.chain import Attributes
+from sampan.core.http import Request
 
 _USER, _GROUP, _UID = "impersonate-user", "impersonate-group", "impersonate-uid"
 _EXTRA = "impersonate-extra-"
@@ -21,17 +23,20 @@ def is_asked(headers: Mapping[str, str]) -> bool:
     return "\nimpersonate-" in "\n" + "\n".join(headers)
 
 
-def impersonated(headers: Mapping[str, str]) -> User:
+def impersonated(request: Request) -> User:
     """Raises BadRequest."""
+    headers = request.headers
     name = headers.get(_USER, "")
-    groups = tuple(one.strip() for one in headers.get(_GROUP, "").split(",") if one.strip())
+    groups = tuple(request.values(_GROUP))
     extra = {
-        unquote(key[len(_EXTRA) :]): tuple(one.strip() for one in value.split(","))
-        for key, value in headers.items()
+        unquote(key[len(_EXTRA) :]): tuple(request.values(key))
+        for key in headers
         if key.startswith(_EXTRA)
     }
     if not name:
         raise BadRequest("requested impersonation without impersonating a user")
+    if len(request.values(_USER)) > 1 or len(request.values(_UID)) > 1:
+        raise BadRequest("requested impersonation of more than one user")
     account = _service_account(name)
     if account and not groups:
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
@@ -42,8 +47,9 @@ def impersonated(headers: Mapping[str, str]) -> User:
     return User(name, groups, headers.get(_UID, ""), extra)
 
 
-def required(user: User, headers: Mapping[str, str]) -> list[Attributes]:
+def required(user: User, request: Request) -> list[Attributes]:
     """Everything that `user` must be allowed before it may speak as the one in the headers."""
+    headers = request.headers
     asked: list[Attributes] = []
     name = headers.get(_USER, "")
     account = _service_account(name)
@@ -55,18 +61,17 @@ def required(user: User, headers: Mapping[str, str]) -> list[Attributes]:
         )
     else:
         asked.append(Attributes(user, "impersonate", "", "users", name=name))
-    for group in headers.get(_GROUP, "").split(","):
-        if group.strip():
-            asked.append(Attributes(user, "impersonate", "", "groups", name=group.strip()))
+    for group in request.values(_GROUP):
+        asked.append(Attributes(user, "impersonate", "", "groups", name=group))
     group = "authentication.k8s.io"
     if headers.get(_UID):
         asked.append(Attributes(user, "impersonate", group, "uids", name=headers[_UID]))
-    for key, value in headers.items():
+    for key in headers:
         if key.startswith(_EXTRA):
             kind = unquote(key[len(_EXTRA) :])
             asked += [
-                Attributes(user, "impersonate", group, "userextras", kind, name=one.strip())
-                for one in value.split(",")
+                Attributes(user, "impersonate", group, "userextras", kind, name=value)
+                for value in request.values(key)
             ]
     return asked
 

@@ -5,6 +5,7 @@ Job: the table from (resource, subresource, verb) to a handler.
 
 from sampan.apiserver.authn.tokens import TokenSigner
 from sampan.apiserver.subresources import (
+    approval,
     binding,
     component_statuses,
     eviction,
@@ -37,6 +38,7 @@ def handlers(signer: TokenSigner | None) -> dict[tuple[str, str, str], Handler]:
         (f"selfsubjectrulesreviews.{authorization}", "", "create"): reviews.self_rules_review,
     }
     for verb in ("update", "patch"):
+        table["certificatesigningrequests.certificates.k8s.io", "approval", verb] = approval.approve
         table["pods", "ephemeralcontainers", verb] = pod_changes.set_ephemeral_containers
         table["pods", "resize", verb] = pod_changes.resize
     for scaled in _SCALED:

@@ -37,6 +37,7 @@ async def create(parts: Parts, user: User, call: Call) -> Answer:
     parts.ownership.created(user, call, obj, parts.clock.now())
     attributes = attributes_of(user, CREATE, call, obj, None)
     await parts.admission.mutate(attributes)
+    check_namespace(call, obj["metadata"])  # a policy or webhook moves nothing elsewhere
     prepare_created(obj, new_uid(parts.rng), parts.clock.now(), strategy.has_generation)
     if not strategy.keeps_status_on_create and resource.subresource("status") is not None:
         clear_status(parts.schema, resource, obj)

@@ -33,9 +33,6 @@ from sampan.apiserver.write.patching import patched
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
 from sampan.core.fast_dataclass import dataclass
 
-# What may be read and written of an object besides its main part, each by its own rule.
-STATUS_LIKE = frozenset({"approval", "status"})
-
 
 def _keep(_new: Obj, _old: Obj) -> None:
     """The change is the server's own: nothing to prepare."""
@@ -81,7 +78,7 @@ async def update(parts: Parts, user: User, call: Call) -> Answer:
             return new
 
     strategy = parts.strategies.of(call.resource)
-    status = call.subresource in STATUS_LIKE
+    status = call.subresource == "status"
 
     def prepare(new: Obj, old: Obj) -> None:
         if status:

@@ -60,6 +60,8 @@ def refusal(
     signer: str, request: x509.CertificateSigningRequest, usages: frozenset[str]
 ) -> str | None:
     """Why the signer does not sign it; None: it does."""
+    if len(request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)) > 1:
+        return "the subject has more than one common name"  # who would it be?
     name, organizations = subject_of(request)
     alternatives = alternatives_of(request)
     match signer:

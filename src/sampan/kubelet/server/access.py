@@ -68,7 +68,7 @@ def certified(certificate: bytes) -> Caller:
     names = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     groups = subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     return Caller(
-        str(names[0].value) if names else "",
+        str(names[0].value) if len(names) == 1 else "",
         (*(str(group.value) for group in groups), "system:authenticated"),
     )
 
@@ -124,8 +124,10 @@ class ServerAccess:
     async def _caller(self, request: Request) -> Caller | None:
         if request.peer_certificate is not None:
             key = request.peer_certificate
-            known = self._callers.get(key)
-            return known or self._callers.keep(key, certified(key), _TOKEN_SECONDS)
+            caller = self._callers.get(key)
+            if caller is None:
+                caller = self._callers.keep(key, certified(key), _TOKEN_SECONDS)
+            return caller if caller.user else None
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not token.strip() or self._client is None:
             return None

@@ -5,7 +5,7 @@ Invariant: a request carries a real client certificate; there is no way around a
 """
 
 import datetime
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any
@@ -68,7 +68,7 @@ class Api:
         *,
         user: str = "admin",
         group: str = MASTERS,
-        headers: dict[str, str] | None = None,
+        headers: Mapping[str, str | Sequence[str]] | None = None,
     ) -> Reply:
         reply = await self.server.handle_http(request(method, path, body, user, group, headers))
         assert isinstance(reply, Response), reply
@@ -165,12 +165,21 @@ def pod(name: str, **spec: Any) -> Obj:
 
 
 def request(
-    method: str, path: str, body: Any, user: str, group: str, headers: dict[str, str] | None
+    method: str,
+    path: str,
+    body: Any,
+    user: str,
+    group: str,
+    headers: Mapping[str, str | Sequence[str]] | None,
 ) -> Request:
+    """A header with several values has a line for each."""
     path, _, query = path.partition("?")
+    given = headers or {}
+    joined = {key: one if isinstance(one, str) else ", ".join(one) for key, one in given.items()}
+    lines = {key: one for key, one in given.items() if not isinstance(one, str)}
     data = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
     certificate = client_certificate(user, group) if user else None
-    return Request(method, path, query, headers or {}, data, peer_certificate=certificate)
+    return Request(method, path, query, joined, data, peer_certificate=certificate, repeated=lines)
 
 
 @lru_cache(maxsize=64)

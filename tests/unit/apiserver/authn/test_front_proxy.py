@@ -20,6 +20,7 @@ HEADERS = {
     "x-remote-uid": "7",
     "x-remote-extra-acme.com%2Fscope": "a, b",
 }
+LINES = {"x-remote-group": ["dev", "ops"], "x-remote-extra-acme.com%2Fscope": ["a", "b"]}
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +40,8 @@ def world(tmp_path_factory):
         ("api",), lambda *_: None, SystemClock(),
     )  # fmt: skip
 
-    def who(certificate, headers=HEADERS):
-        asked = Request("GET", "/api", "", headers, peer_certificate=certificate)
+    def who(certificate, headers=HEADERS, lines=LINES):
+        asked = Request("GET", "/api", "", headers, peer_certificate=certificate, repeated=lines)
         return asyncio.run(chain.user(asked))
 
     return who, {
@@ -57,6 +58,14 @@ def test_a_proxy_speaks_for_others(world):
     assert (user.name, user.uid) == ("alice", "7")
     assert user.groups == ("dev", "ops", "system:authenticated")
     assert user.extra == {"acme.com/scope": ("a", "b")}
+
+
+def test_a_comma_in_a_group_makes_no_second_one(world):
+    """An attack on whoever lets users choose a group: `dev,system:masters` is one strange group."""
+    who, certificates = world
+    headers = {"x-remote-user": "eve", "x-remote-group": "dev,system:masters"}
+    user = who(certificates["front"], headers, {})
+    assert user.groups == ("dev,system:masters", "system:authenticated")
 
 
 def test_forged_headers_are_not_believed(world):

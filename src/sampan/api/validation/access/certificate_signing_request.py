@@ -7,13 +7,21 @@ Invariant: what was asked for never changes; it is approved or denied once.
 import base64
 import binascii
 
-from sampan.api.errors import FieldError, duplicate, invalid_value, not_supported, required
+from sampan.api.errors import (
+    FieldError,
+    duplicate,
+    field_forbidden,
+    invalid_value,
+    not_supported,
+    required,
+)
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_with
 from sampan.api.validation.rules import Rules
 
 Errors = list[FieldError]
+VERDICTS = ("Approved", "Denied")
 _USAGES = frozenset((
     "signing", "digital signature", "content commitment", "key encipherment", "key agreement",
     "data encipherment", "cert sign", "crl sign", "encipher only", "decipher only", "any",
@@ -49,6 +57,29 @@ def validate_request_update(new: Obj, old: Obj, errors: Errors) -> None:
 
 
 def validate_request_status(new: Obj, old: Obj, errors: Errors) -> None:
+    """Of /status: what was decided stays decided, and a certificate is given once."""
+    _validate_conditions(new, old, errors)
+    for kind in VERDICTS:
+        before, after = _of_kind(old, kind), _of_kind(new, kind)
+        if len(after) > len(before):
+            errors.append(_forbidden(f'updates may not add a condition of type "{kind}"'))
+        elif len(after) == len(before) and after != before:
+            errors.append(_forbidden(f'updates may not modify a condition of type "{kind}"'))
+    issued = status_of(old).get("certificate")
+    if issued and status_of(new).get("certificate") != issued:
+        why = "updates may not modify existing certificate content"
+        errors.append(field_forbidden("status.certificate", why))
+
+
+def validate_request_approval(new: Obj, old: Obj, errors: Errors) -> None:
+    """Of /approval: it may be decided, once."""
+    _validate_conditions(new, old, errors)
+    if status_of(new).get("certificate") != status_of(old).get("certificate"):
+        why = "updates may not set certificate content"
+        errors.append(field_forbidden("status.certificate", why))
+
+
+def _validate_conditions(new: Obj, old: Obj, errors: Errors) -> None:
     kinds = [one.get("type") or "" for one in status_of(new).get("conditions") or ()]
     for index, kind in enumerate(kinds):
         if not kind:
@@ -57,6 +88,17 @@ def validate_request_status(new: Obj, old: Obj, errors: Errors) -> None:
         why = "Approved and Denied conditions are mutually exclusive"
         index = kinds.index("Denied")
         errors.append(invalid_value(f"status.conditions[{index}].type", "Denied", why))
+    for kind in (*VERDICTS, "Failed"):
+        if len(_of_kind(new, kind)) < len(_of_kind(old, kind)):
+            errors.append(_forbidden(f'updates may not remove a condition of type "{kind}"'))
+
+
+def _of_kind(request: Obj, kind: str) -> list[Obj]:
+    return [one for one in status_of(request).get("conditions") or () if one.get("type") == kind]
+
+
+def _forbidden(why: str) -> FieldError:
+    return field_forbidden("status.conditions", why)
 
 
 def _is_pem(encoded: str) -> bool:
