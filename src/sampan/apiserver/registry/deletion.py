@@ -17,7 +17,10 @@ _FINALIZERS = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Take it out of the store now."""
+    """Take it out of the store now. `last`: how it is written before, where its kind knows grace:
+    as upstream, a watcher sees that none is left."""
+
+    last: Obj | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def plan(strategy: Strategy, obj: Obj, options: Options, now: float) -> Plan:
         return Pending()
     finalizers = _finalizers(list(meta.get("finalizers") or ()), options.propagation)
     if not finalizers and not granted:
-        return Remove()
+        return Remove(None if granted is None else _marked(obj, finalizers, 0, now))
     marked = _marked(obj, finalizers, granted or 0, now)
     return Pending() if marked == obj else Mark(marked)
 

@@ -15,7 +15,18 @@ DEFAULT_GRACE_SECONDS = 30
 
 
 def prepare_create(pod: Obj) -> None:
-    pod["status"] = {"phase": "Pending", "qosClass": qos_class(pod)}
+    status: Obj = {"phase": "Pending", "qosClass": qos_class(pod)}
+    if (pod.get("spec") or {}).get("schedulingGates"):
+        status["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastTransitionTime": meta_of(pod)["creationTimestamp"],
+            }
+        ]
+    pod["status"] = status
 
 
 def prepare_update(new: Obj, old: Obj) -> None:

@@ -34,7 +34,9 @@ async def delete(parts: Parts, user: User, call: Call) -> Answer:
         await parts.admission.validate(attributes)
         try:
             match deletion.plan(strategy, item.obj, call.options, parts.clock.now()):
-                case deletion.Remove():
+                case deletion.Remove(last):
+                    if last is not None:
+                        item = await parts.registry.replace(resource, item, last, strategy, dry_run)
                     await remove(parts, call, item)
                     if not strategy.returns_deleted:
                         return Answer(deleted_status(resource, item.obj))

@@ -38,9 +38,11 @@ def test_finalizers_hold_it():
 @pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
 def test_a_pod_that_has_ended_needs_no_grace(phase):
     ended = {**pod(), "status": {"phase": phase}}
-    assert plan(pods.STRATEGY, ended, Options(), NOW) == Remove()
+    planned = plan(pods.STRATEGY, ended, Options(), NOW)
+    assert isinstance(planned, Remove)
+    assert planned.last["metadata"]["deletionGracePeriodSeconds"] == 0  # a watcher sees that
     nowhere = {**pod(), "spec": {}}
-    assert plan(pods.STRATEGY, nowhere, Options(), NOW) == Remove()
+    assert isinstance(plan(pods.STRATEGY, nowhere, Options(), NOW), Remove)
 
 
 @given(st.lists(st.none() | st.integers(-1, 60), min_size=1, max_size=8))
