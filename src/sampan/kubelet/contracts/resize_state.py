@@ -1,9 +1,27 @@
 """How far a resize of a pod got: what its status tells.
 
-Job: two frozen values; allocation decides them, status shows them.
+Job: two frozen values, which allocation decides and status shows; what a container really has.
 """
 
+import json
+from collections.abc import Mapping
+from typing import TypeAlias
+
 from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.runtime import ContainerStatus
+from sampan.kubelet.contracts.spec import RESOURCES_ANNOTATION
+
+Resources: TypeAlias = Mapping[str, Mapping[str, str]]  # limits and requests, by name
+Applied: TypeAlias = Mapping[str, Resources]  # what containers got after creation, by id
+
+
+def actual_resources(container: ContainerStatus, applied: Applied) -> Resources | None:
+    """None: it was created without any, which no resize can change."""
+    made_with = container.annotations.get(RESOURCES_ANNOTATION)
+    if made_with is None:
+        return None
+    has: Resources = applied.get(container.id) or json.loads(made_with)
+    return has
 
 
 @dataclass(frozen=True, slots=True)

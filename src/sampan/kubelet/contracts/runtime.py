@@ -192,6 +192,7 @@ class ContainerStatus:
     reason: str = ""
     message: str = ""
     log_path: str = ""
+    settled: bool = True  # False: its end was announced, but its log may still be written
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
 

@@ -118,10 +118,10 @@ class ImagePuller:
             found = await self._credentials.of(reference, secrets)
             image, by, pull_seconds = await self._pull(full, found.all)
         except RuntimeFailure as error:
-            reason, message = _explained(name, str(error))
-            self._say(
-                pod, container, "Warning", "Failed", f'Failed to pull image "{name}": {error}'
-            )
+            # As upstream: a code that says nothing only makes the sentence harder to read.
+            why = str(error).removeprefix(_SAYS_NOTHING)
+            reason, message = _explained(name, why)
+            self._say(pod, container, "Warning", "Failed", f'Failed to pull image "{name}": {why}')
             self._note_failure(key, f"{reason}: {message}")
             raise ImageFailure(reason, message) from error
         self._failed.pop(key, None)
@@ -173,6 +173,9 @@ class ImagePuller:
 
     def _say(self, pod: Obj, container: Obj, kind: str, reason: str, message: str) -> None:
         self._emit(pod, kind, reason, message, container.get("name", ""))
+
+
+_SAYS_NOTHING = "rpc error: code = Unknown desc = "
 
 
 def default_policy(reference: Reference) -> str:

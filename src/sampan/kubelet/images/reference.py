@@ -115,5 +115,6 @@ def _complaint(text: str) -> str:
         path = text.partition("@")[0]
         head, colon, tail = path.rpartition(":")
         path = head if colon and "/" not in tail else path
+        _, path = _split(path)
         return f"invalid reference format: repository name ({path}) must be lowercase"
     return "invalid reference format"

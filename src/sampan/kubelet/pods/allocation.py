@@ -87,7 +87,7 @@ def why_not(pod: Obj, others: Iterable[Obj], room: fit.NodeRoom) -> Pending | No
 def told(pod: Obj, generation: int, error: str = "") -> str:
     """A resize in the words of its events."""
     listed: dict[str, object] = {
-        kind: [{"name": one["name"], "resources": one.get("resources") or {}} for one in found]
+        kind: [{"name": one["name"], "resources": _in_order(one)} for one in found]
         for kind, found in (
             ("initContainers", [one for one in init_containers(pod) if is_sidecar(one)]),
             ("containers", containers(pod)),
@@ -98,6 +98,12 @@ def told(pod: Obj, generation: int, error: str = "") -> str:
     if error:
         listed["error"] = error
     return json.dumps(listed, separators=(",", ":"))
+
+
+def _in_order(container: Obj) -> Obj:
+    """As Go writes them."""
+    resources = container.get("resources") or {}
+    return {key: resources[key] for key in ("limits", "requests", "claims") if resources.get(key)}
 
 
 class Allocations:

@@ -5,7 +5,10 @@ Invariant: a handler that cannot be run is a failure, never skipped in silence.
 Owner: one per node.
 """
 
-from sampan.api.objects import Obj
+import json
+from dataclasses import field
+
+from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http_client import HttpClient, HttpError
@@ -25,6 +28,7 @@ class Subject:
     container: Obj  # of the spec
     id: str
     address: str  # of its pod
+    pod: Obj = field(default_factory=dict)
 
 
 def handler_of(container: Obj, moment: str) -> Obj | None:
@@ -56,12 +60,15 @@ class Hooks:
 
     async def _exec(self, action: Obj, subject: Subject, timeout_seconds: float) -> None:
         command = action.get("command") or []
+        said = f"Exec lifecycle hook ([{' '.join(command)}]) {_about(subject)}"
         try:
             result = await self._runtime.exec_sync(subject.id, command, timeout_seconds)
         except RuntimeFailure as error:
-            raise HookFailure(str(error)) from error
+            raise HookFailure(f'{said} failed - error: {error}, message: ""') from error
         if result.exit_code != 0:
-            raise HookFailure(f"command {command} exited with {result.exit_code}")
+            output = json.dumps((result.stdout + result.stderr).decode(errors="replace"))
+            why = f"command '{' '.join(command)}' exited with {result.exit_code}: "
+            raise HookFailure(f"{said} failed - error: {why}, message: {output}")
 
     async def _get(self, action: Obj, subject: Subject, timeout_seconds: float) -> None:
         """As upstream: any answer will do, whatever its code."""
@@ -76,7 +83,14 @@ class Hooks:
                 timeout_seconds=timeout_seconds,
             )
         except HttpError as error:
-            raise HookFailure(str(error)) from error
+            said = f"HTTP lifecycle hook ({action.get('path') or ''}) {_about(subject)}"
+            raise HookFailure(f'{said} failed - error: {error}, message: ""') from error
+
+
+def _about(subject: Subject) -> str:
+    pod = subject.pod
+    full = f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
+    return f'for Container "{subject.container.get("name", "")}" in Pod "{full}"'
 
 
 def hook_url(action: Obj, subject: Subject) -> str:

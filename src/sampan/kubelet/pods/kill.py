@@ -94,7 +94,7 @@ class Killer:
             return grace
         began = self._clock.monotonic()
         try:
-            await self._hooks.run(handler, Subject(spec, container.id, address), grace)
+            await self._hooks.run(handler, Subject(spec, container.id, address, pod), grace)
         except HookFailure as error:
             log.info("preStop hook failed", container=container.name, error=error)
             self._events.warning(

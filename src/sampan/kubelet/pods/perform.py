@@ -432,7 +432,7 @@ class Performer:
             return
         try:
             address = (*site.pod_ips, *self._node.node_ips, "")[0]
-            subject = Subject(container, container_id, address)
+            subject = Subject(container, container_id, address, site.pod)
             await self._hooks.run(handler, subject, POST_START_SECONDS)
         except HookFailure as error:
             name = container["name"]

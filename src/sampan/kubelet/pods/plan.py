@@ -7,8 +7,6 @@ Invariant: init containers run one after the other, and no normal container star
 Invariant: nothing is planned for a pod whose restart policy says that it is done.
 """
 
-import json
-from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -23,6 +21,7 @@ from sampan.api.rules.pods import (
 )
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.probes_hook import NO_CHECKS, Checks
+from sampan.kubelet.contracts.resize_state import Applied, actual_resources
 from sampan.kubelet.contracts.runtime import (
     ContainerState,
     ContainerStatus,
@@ -33,7 +32,6 @@ from sampan.kubelet.contracts.runtime import (
 from sampan.kubelet.contracts.spec import (
     HASH_ANNOTATION,
     RESIZABLE,
-    RESOURCES_ANNOTATION,
     Role,
     container_hash,
     latest,
@@ -99,9 +97,6 @@ Action: TypeAlias = (
 )
 
 
-Applied: TypeAlias = Mapping[str, Mapping[str, Mapping[str, str]]]
-
-
 def plan(
     pod: Obj,
     observed: ObservedPod | None,
@@ -151,12 +146,9 @@ def _resizes(pod: Obj, observed: ObservedPod, applied: Applied) -> list[Action]:
 
 def changed_resources(container: Obj, running: ContainerStatus, applied: Applied) -> set[str]:
     """The names (cpu, memory) of which the container has not what it was given."""
-    made_with = running.annotations.get(RESOURCES_ANNOTATION)
-    if made_with is None:
-        return set()  # created without any, which no resize can change
-    has = applied.get(running.id)
+    has = actual_resources(running, applied)
     if has is None:
-        has = json.loads(made_with)
+        return set()
     wants = resources_of(container)
     return {
         name

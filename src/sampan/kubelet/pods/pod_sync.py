@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from sampan.api.errors import ApiError
-from sampan.api.objects import Obj, is_deleted, key_of, seconds_of, spec_of, uid_of
+from sampan.api.objects import Obj, is_deleted, key_of, meta_of, seconds_of, spec_of, uid_of
 from sampan.api.rules.pods import TERMINAL_PHASES, is_host_network, is_static, is_terminal
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
@@ -22,7 +22,12 @@ from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups
 from sampan.kubelet.container_spec import bandwidth
 from sampan.kubelet.contracts.paths import pod_directory
 from sampan.kubelet.contracts.probes_hook import Probes
-from sampan.kubelet.contracts.runtime import ObservedPod, Runtime, RuntimeFailure
+from sampan.kubelet.contracts.runtime import (
+    ObservedPod,
+    Runtime,
+    RuntimeFailure,
+    RuntimeUnavailable,
+)
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure, Volumes
 from sampan.kubelet.pods import garbage
 from sampan.kubelet.pods.allocation import Allocations, told
@@ -35,15 +40,30 @@ from sampan.kubelet.runtime.observed import Observations
 from sampan.kubelet.runtime.pleg import RuntimeHealth
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.status.container_status import Waiting
-from sampan.kubelet.status.pod_status import OWNED, Facts, Verdict, pod_status
+from sampan.kubelet.status.pod_status import (
+    OWNED,
+    Facts,
+    Verdict,
+    finished_status,
+    has_ended,
+    held_back,
+    pod_status,
+)
 from sampan.kubelet.status.recorder import PodEvents
 from sampan.kubelet.status.status_manager import StatusReporter
-from sampan.kubelet.status.termination_message import with_messages
+from sampan.kubelet.status.termination_message import awaits_log, with_messages
 
 log = get_logger(__name__)
 
 # Each round makes progress (one more sidecar started, say); the bound only ends a bug.
 ROUNDS = 50
+# A runtime announces an end before the log is whole: an end is told with its last word.
+LOG_PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
+# A container that is just ending by itself cannot be killed: that is tried again before it counts.
+STOP_PAUSES = (0.05, 0.2)
+OVERDUE = Verdict(
+    "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
+)
 
 
 class PodSync:
@@ -105,6 +125,8 @@ class PodSync:
             await self._volumes.clean_up(uid)
             if self._cgroups is not None:
                 self._cgroups.remove(uid)
+            if job.known:
+                self._report_end(job)
             if job.known and is_deleted(pod):
                 self._reporter.delete(pod)
             if job.gone:
@@ -135,11 +157,10 @@ class PodSync:
             now = self._clock.now()
             self._probes.follow(pod, observed)
             status = self._report(job, observed, waiting)
-            if status["phase"] in TERMINAL_PHASES:
+            if has_ended(pod, status):
                 return Outcome(terminal=True, waiting=waiting)
             if self._is_overdue(pod, status, now):
-                message = "Pod was active on the node longer than the specified deadline"
-                return Outcome(verdict=Verdict("DeadlineExceeded", message), waiting=waiting)
+                return Outcome(verdict=self._overdue(job, observed, waiting), waiting=waiting)
             applied = self._applied.get(uid) or {}
             actions = plan(pod, observed, now, self._probes.checks(uid), applied)
             if not actions:
@@ -184,8 +205,12 @@ class PodSync:
         self, job: Job, observed: ObservedPod | None, waiting: Mapping[str, Waiting]
     ) -> None:
         """Nothing is left to do: every container has what it was given."""
-        resizing = self._allocations.in_progress.pop(uid_of(job.pod), None)
-        if resizing is not None:
+        uid = uid_of(job.pod)
+        resizing = self._allocations.in_progress.get(uid)
+        # One that was granted while this step went on is the next step's.
+        newest = int(meta_of(job.pod).get("generation") or 0)
+        if resizing is not None and newest >= resizing.generation:
+            del self._allocations.in_progress[uid]
             text = told(job.pod, resizing.generation)
             self._events.normal(job.pod, "ResizeCompleted", f"Pod resize completed: {text}")
             self._report(job, observed, waiting)
@@ -203,6 +228,13 @@ class PodSync:
             pod, "NetworkNotReady", f"network is not ready: {self._health.message}"
         )
         return False
+
+    def _overdue(
+        self, job: Job, observed: ObservedPod | None, waiting: Mapping[str, Waiting]
+    ) -> Verdict:
+        self._events.normal(job.pod, OVERDUE.reason, OVERDUE.message)
+        self._report(replace(job, verdict=OVERDUE), observed, waiting)
+        return OVERDUE
 
     def _is_overdue(self, pod: Obj, status: Obj, now: float) -> bool:
         deadline = spec_of(pod).get("activeDeadlineSeconds")
@@ -222,7 +254,7 @@ class PodSync:
 
     async def _terminate(self, job: Job) -> None:
         pod, uid = job.pod, uid_of(job.pod)
-        observed = await self._observations.pod(uid)
+        observed = await self._observe(pod)
         tells = job.known and not job.verdict and not is_terminal(pod)
         if observed is not None:
             if tells:
@@ -252,6 +284,15 @@ class PodSync:
         return await self._observe(job.pod) if was_there and job.known else None
 
     async def _stop_sandbox(self, sandbox_id: str) -> None:
+        for seconds in STOP_PAUSES:
+            try:
+                await self._runtime.stop_sandbox(sandbox_id)
+                return
+            except RuntimeUnavailable:
+                raise
+            except RuntimeFailure as error:
+                log.debug("sandbox was not stopped, trying again", id=sandbox_id, error=error)
+                await self._clock.sleep(seconds)
         await self._runtime.stop_sandbox(sandbox_id)
 
     async def _remove_remains(self, uid: str) -> None:
@@ -280,6 +321,11 @@ class PodSync:
 
     async def _observe(self, pod: Obj) -> ObservedPod | None:
         observed = await self._observations.pod(uid_of(pod))
+        for seconds in LOG_PAUSES:
+            if observed is None or not awaits_log(pod, observed, self._settings):
+                break
+            await self._clock.sleep(seconds)
+            observed = await self._observations.pod(uid_of(pod))
         return with_messages(pod, observed, self._settings) if observed is not None else None
 
     def _report(
@@ -290,6 +336,7 @@ class PodSync:
         *,
         ending: bool = False,
     ) -> Obj:
+        """The status as it is; shown is a pod's end only when it has ended."""
         uid = uid_of(job.pod)
         pod = {**job.pod, "status": self._newest_status(job.pod)}
         facts = Facts(
@@ -302,15 +349,24 @@ class PodSync:
             ending=ending,
             pending=self._allocations.pending.get(uid),
             resizing=self._allocations.in_progress.get(uid),
+            applied=self._applied.get(uid) or {},
         )
         before = pod["status"].get("phase")
         status = pod_status(pod, observed, facts)
         if before not in ("Running", status["phase"]) and status["phase"] == "Running":
             self._start_seconds.observe(max(0.0, facts.now - job.first_seen))
-        # A simulated pod that starts at once is told of once: as Running.
-        passing = self._settings.simulated and observed is None and status["phase"] == "Pending"
-        (self._reporter.set_passing if passing else self._reporter.set)(job.pod, status)
-        return self._reporter.status_of(uid) or status
+        shown = status if ending else held_back(status, pod["status"])
+        # A simulated pod that starts at once is told of once: as Running. So is one that ends.
+        fleeting = shown is not status or (observed is None and status["phase"] == "Pending")
+        passing = self._settings.simulated and fleeting
+        (self._reporter.set_passing if passing else self._reporter.set)(job.pod, shown)
+        return status
+
+    def _report_end(self, job: Job) -> None:
+        """Nothing of it is left to clean up: what shows no end yet gets one."""
+        status = self._newest_status(job.pod)
+        if status.get("phase") not in TERMINAL_PHASES:
+            self._reporter.set(job.pod, finished_status(status))
 
     def _newest_status(self, pod: Obj) -> Obj:
         """What we said last, with the conditions of others as the API shows them now."""

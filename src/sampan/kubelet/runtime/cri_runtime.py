@@ -62,7 +62,7 @@ _REMEMBERED = 8192
 _CONNECT_POLL_SECONDS = 0.005
 # SIGKILL, from outside or from the kernel's OOM killer: only CRI can say which.
 _KILLED = 137
-_ASK_AGAIN_SECONDS = (0.005, 0.01, 0.02, 0.04, 0.08)
+_ASK_AGAIN_SECONDS = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 # How long after its start a container's program may need until it can hear SIGTERM.
 _DEAF_SECONDS = 0.25
 _DEAF_POLL_SECONDS = 0.003
@@ -436,6 +436,7 @@ class CriRuntime:
             exit_code=end.exit_code,
             finished_at=end.at,
             reason="Completed" if end.exit_code == 0 else "Error",
+            settled=False,
         )
 
     async def _sandbox(self, item: Any) -> SandboxStatus | None:

@@ -119,6 +119,7 @@ class Observations:
             exit_code=ended.code,
             finished_at=ended.at,
             reason=reason,
+            settled=False,
         )
 
 

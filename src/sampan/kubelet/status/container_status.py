@@ -12,6 +12,7 @@ from sampan.api.objects import Obj, time_text
 from sampan.api.rules.pods import containers, ephemeral_containers, init_containers, is_sidecar
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.probes_hook import Checks
+from sampan.kubelet.contracts.resize_state import Applied, actual_resources
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
 from sampan.kubelet.contracts.spec import Role, latest, should_restart
 
@@ -35,6 +36,8 @@ class Told(Protocol):
     def checks(self) -> Checks: ...
     @property
     def ending(self) -> bool: ...
+    @property
+    def applied(self) -> Applied: ...
 
 
 UNKNOWN: Obj = {
@@ -91,14 +94,48 @@ def _one(pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, tol
         status["stopSignal"] = signal
     if role is not Role.EPHEMERAL:
         status["started"] = bool(started)
-    resources = container.get("resources") or {}
-    if running and resources:
-        if resources.get("requests"):
-            status["allocatedResources"] = resources["requests"]
-        status["resources"] = {
-            key: resources[key] for key in ("limits", "requests") if resources.get(key)
-        }
+    if last is not None:
+        status |= _resources(container, last, told.applied)
     return status
+
+
+def _resources(container: Obj, last: ContainerStatus, applied: Applied) -> Obj:
+    """Of every container that was made, running or not; empty where it asks for nothing."""
+    given = container.get("resources") or {}
+    shown: Obj = {"allocatedResources": given["requests"]} if given.get("requests") else {}
+    has = actual_resources(last, applied) if last.state is ContainerState.RUNNING else None
+    shown["resources"] = {
+        kind: {**given[kind], **((has or {}).get(kind) or {})}
+        for kind in ("limits", "requests")
+        if given.get(kind)
+    }
+    return shown
+
+
+def with_ends(inits: list[Obj], normals: list[Obj]) -> tuple[list[Obj], list[Obj]]:
+    """The pod is over: as upstream's TerminatePod, whatever was begun and shows no end gets one."""
+    begun = [n for n, one in enumerate(inits) if _was_begun(one)]
+    inits = [_ended(one) if n <= max(begun, default=0) else one for n, one in enumerate(inits)]
+    last = inits[-1] if inits else None
+    initialized = (
+        last is None
+        or any(_was_begun(one) for one in normals)
+        or any(
+            (last.get(key) or {}).get("terminated", {}).get("exitCode") == 0
+            for key in ("state", "lastState")
+        )
+    )
+    return inits, [_ended(one) for one in normals] if initialized else normals
+
+
+def _was_begun(status: Obj) -> bool:
+    return "waiting" not in status["state"] or "terminated" in (status.get("lastState") or {})
+
+
+def _ended(status: Obj) -> Obj:
+    if "terminated" in status["state"]:
+        return status
+    return {**status, "state": {"terminated": dict(UNKNOWN)}, "ready": False}
 
 
 def _old_status(pod: Obj, role: Role, name: str) -> Obj:

@@ -2,6 +2,8 @@
 
 Job: (pod, observed, why containers wait, now) → status. Pure.
 Invariant: a phase that is terminal in the API stays.
+Invariant: a pod is shown as over only when none of its containers can run any more: others take its
+    place as soon as they hear of it.
 Invariant: a condition's transition time changes only when its status does.
 Invariant: conditions of others (PodScheduled, readiness gates, DisruptionTarget) are kept.
 """
@@ -21,10 +23,15 @@ from sampan.api.rules.pods import (
 from sampan.api.rules.qos import qos_class
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.probes_hook import NO_CHECKS, Checks
-from sampan.kubelet.contracts.resize_state import InProgress, Pending
+from sampan.kubelet.contracts.resize_state import Applied, InProgress, Pending
 from sampan.kubelet.contracts.runtime import ObservedPod, ready_sandbox
 from sampan.kubelet.contracts.spec import restarts_after_exit
-from sampan.kubelet.status.container_status import Waiting, container_statuses, ephemeral_statuses
+from sampan.kubelet.status.container_status import (
+    Waiting,
+    container_statuses,
+    ephemeral_statuses,
+    with_ends,
+)
 
 # Written by the node; everything else in `conditions` belongs to others.
 RESIZE = ("PodResizePending", "PodResizeInProgress")  # there only while they hold
@@ -56,14 +63,13 @@ class Facts:
     ending: bool = False  # terminating, and every container has ended
     pending: Pending | None = None  # a resize that was not granted
     resizing: InProgress | None = None
+    applied: Applied = field(default_factory=dict)  # what containers got after their creation
 
 
 def pod_status(pod: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
     old: Obj = pod.get("status") or {}
     inits, normals = container_statuses(pod, observed, facts)
-    phase = _phase(pod, inits, normals, facts)
-    if old.get("phase") in TERMINAL_PHASES:
-        phase = old["phase"]
+    phase = old["phase"] if _is_over(old) else _phase(pod, inits, normals, facts)
     status: Obj = {"phase": phase}
     generation = meta_of(pod).get("generation")
     if generation:
@@ -87,6 +93,42 @@ def pod_status(pod: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
     return status
 
 
+def _is_over(status: Obj) -> bool:
+    return status.get("phase") in TERMINAL_PHASES
+
+
+def finished_status(status: Obj) -> Obj:
+    """Of a pod that was never shown to end, and of which nothing is left: it failed."""
+    inits, normals = with_ends(
+        status.get("initContainerStatuses") or [], status.get("containerStatuses") or []
+    )
+    ends = {"initContainerStatuses": inits, "containerStatuses": normals}
+    return {**status, "phase": "Failed", **{key: ends[key] for key in ends if ends[key]}}
+
+
+def held_back(status: Obj, shown: Obj) -> Obj:
+    """As upstream: while something of the pod may still run, its end is not told. `shown` is what
+    was told before."""
+    if not _is_over(status) or _is_over(shown):
+        return status
+    why: Obj = {key: shown[key] for key in ("reason", "message") if key in shown}
+    held = {key: value for key, value in status.items() if key not in ("reason", "message")}
+    return {**held, "phase": shown.get("phase") or "Pending", **why}
+
+
+def has_ended(pod: Obj, status: Obj) -> bool:
+    """Is every container over for good that the pod is there for? Sidecars may still run."""
+    if _is_over(status):
+        return True
+    normals = status.get("containerStatuses") or []
+    ends = [one["state"].get("terminated") for one in normals]
+    by_name = {container["name"]: container for container in containers(pod)}
+    return bool(ends) and all(
+        end is not None and not restarts_after_exit(pod, by_name[one["name"]], end["exitCode"])
+        for one, end in zip(normals, ends, strict=True)
+    )
+
+
 def _addresses(pod: Obj, old: Obj, observed: ObservedPod | None, facts: Facts) -> Obj:
     addresses: Obj = {}
     if facts.node_ips:
@@ -108,40 +150,35 @@ def _addresses(pod: Obj, old: Obj, observed: ObservedPod | None, facts: Facts) -
 
 
 def _phase(pod: Obj, inits: list[Obj], normals: list[Obj], facts: Facts) -> str:
+    """As upstream's getPhase."""
     if facts.verdict is not None:
         return "Failed"
     pending, failed = _init_progress(pod, inits, normals)
     if failed:
         return "Failed"
-    states = [one["state"] for one in normals]
-    waiting = [one for one in normals if "waiting" in one["state"]]
-    running = sum("running" in state for state in states)
-    stopped = [(one, state["terminated"]) for one, state in zip(normals, states, strict=True)
-               if "terminated" in state]  # fmt: skip
-    if facts.ending:
-        # A pod that never ran a container ends as failed, as upstream reports it.
-        codes = [ended.get("exitCode", 0) for _, ended in stopped]
-        return "Succeeded" if codes and len(codes) == len(normals) and not any(codes) else "Failed"
-    if pending:
+    sidecars = [
+        one
+        for container, one in zip(init_containers(pod), inits, strict=True)
+        if is_sidecar(container)
+    ]
+    if pending or any(_never_began(one) for one in (*sidecars, *normals)):
         return "Pending"
-    fresh = sum("terminated" not in one.get("lastState", {}) for one in waiting)
-    if waiting:
-        return (
-            "Pending"
-            if fresh == len(normals) or not (running or stopped or len(waiting) > fresh)
-            else "Running"
-        )
-    if running:
+    if any("running" in one["state"] for one in (*sidecars, *normals)):
         return "Running"
-    if not stopped:
+    codes = [one["state"].get("terminated", {}).get("exitCode") for one in normals]
+    if not codes:
         return "Pending"
     by_name = {container["name"]: container for container in containers(pod)}
-    if any(
-        restarts_after_exit(pod, by_name[one["name"]], ended.get("exitCode", 0))
-        for one, ended in stopped
+    if not facts.ending and any(
+        code is None or restarts_after_exit(pod, by_name[one["name"]], code)
+        for one, code in zip(normals, codes, strict=True)
     ):
         return "Running"
-    return "Failed" if any(ended.get("exitCode", 0) for _, ended in stopped) else "Succeeded"
+    return "Succeeded" if all(code == 0 for code in codes) else "Failed"
+
+
+def _never_began(status: Obj) -> bool:
+    return "waiting" in status["state"] and "terminated" not in (status.get("lastState") or {})
 
 
 def _init_progress(pod: Obj, inits: list[Obj], normals: list[Obj]) -> tuple[bool, bool]:
@@ -179,6 +216,7 @@ def _conditions(
     has_network = sandbox is not None and (sandbox.host_network or bool(sandbox.ips))
     containers_ready = _containers_ready(pod, phase, normals, inits)
     made = [
+        *_resize_conditions(facts),
         {"type": "PodReadyToStartContainers", "status": "True" if has_network else "False"},
         {"type": "Initialized", **_initialized(pod, phase, inits, normals)},
         {"type": "Ready", **_ready(pod, containers_ready, old)},
@@ -190,7 +228,6 @@ def _conditions(
         made.append({"type": "DisruptionTarget", "status": "True", **why})
     if "PodScheduled" not in old:
         made.append({"type": "PodScheduled", "status": "True"})
-    made += _resize_conditions(facts)
     generation = meta_of(pod).get("generation")
     result = [
         _dated(condition, old.get(condition["type"]), generation, facts.now) for condition in made

@@ -26,6 +26,23 @@ def with_messages(pod: Obj, observed: ObservedPod, settings: KubeletSettings) ->
     return replace(observed, containers=told)
 
 
+def awaits_log(pod: Obj, observed: ObservedPod, settings: KubeletSettings) -> bool:
+    """Is a container's last word in a log that the runtime may not have written to its end?"""
+    return any(
+        not one.settled
+        and _needs_message(one)
+        and _speaks_by_log(pod, one)
+        and not _read_start(_termination_file(pod, one, settings))
+        for one in observed.containers
+    )
+
+
+def _speaks_by_log(pod: Obj, container: ContainerStatus) -> bool:
+    found = find_container(pod, container.name)
+    policy = found[1].get("terminationMessagePolicy") if found is not None else ""
+    return policy == "FallbackToLogsOnError" and container.exit_code != 0
+
+
 def _needs_message(container: ContainerStatus) -> bool:
     return container.state is ContainerState.EXITED and not container.message
 
@@ -35,8 +52,7 @@ def _told(pod: Obj, container: ContainerStatus, settings: KubeletSettings) -> Co
     if found is None or not _needs_message(container):
         return container
     message = _read_start(_termination_file(pod, container, settings))
-    policy = found[1].get("terminationMessagePolicy")
-    if not message and policy == "FallbackToLogsOnError" and container.exit_code != 0:
+    if not message and _speaks_by_log(pod, container):
         message = log_tail(container.log_path)
     return replace(container, message=message) if message else container
 
@@ -64,6 +80,13 @@ def log_tail(path: str) -> str:
             raw = file.read()
     except OSError:
         return ""
-    lines = raw.decode(errors="replace").splitlines()[-TAIL_LINES:]
-    text = "\n".join(line.split(" ", 3)[3] for line in lines if line.count(" ") >= 3)
-    return (text + "\n")[-TAIL_BYTES:] if text else ""
+    shown = b"".join(_text(line) for line in raw.split(b"\n")[-TAIL_LINES - 1 :])
+    return shown[-TAIL_BYTES:].decode(errors="replace")
+
+
+def _text(line: bytes) -> bytes:
+    """A partial line has no end: what was printed without a newline is told without one."""
+    parts = line.split(b" ", 3)
+    if len(parts) < 4:
+        return b""
+    return parts[3] if parts[2].split(b":")[0] == b"P" else parts[3] + b"\n"

@@ -43,7 +43,9 @@ def test_what_is_no_reference_is_refused(text):
 
 
 def test_capitals_are_named_as_the_reason():
-    with pytest.raises(InvalidReference, match=r"repository name \(Nginx\) must be lowercase"):
+    with pytest.raises(
+        InvalidReference, match=r"repository name \(library/Nginx\) must be lowercase"
+    ):
         parse("Nginx:1.27")
 
 

@@ -22,7 +22,10 @@ class Answering:
 
 
 SUBJECT = Subject(
-    {"name": "main", "ports": [{"name": "web", "containerPort": 80}]}, "id", "10.1.1.1"
+    {"name": "main", "ports": [{"name": "web", "containerPort": 80}]},
+    "id",
+    "10.1.1.1",
+    {"metadata": {"name": "web", "namespace": "ns", "uid": "u"}},
 )
 
 
@@ -45,6 +48,15 @@ def test_a_command_that_fails_or_cannot_be_run_is_a_failure():
     for answer in (1, RuntimeFailure("gone")):
         with pytest.raises(HookFailure):
             ran({"exec": {"command": ["false"]}}, answer)
+
+
+def test_a_failure_is_told_in_upstreams_words():
+    with pytest.raises(HookFailure) as failure:
+        ran({"exec": {"command": ["sh", "-c", "exit 9"]}}, 9)
+    assert str(failure.value) == (
+        'Exec lifecycle hook ([sh -c exit 9]) for Container "main" in Pod "web_ns(u)" failed - '
+        "error: command 'sh -c exit 9' exited with 9: , message: \"\""
+    )
 
 
 def test_a_sleep_takes_its_time_but_not_more_than_there_is():

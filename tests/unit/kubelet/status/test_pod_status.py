@@ -1,11 +1,21 @@
 """[N14] the status that a pod shows."""
 
+from dataclasses import replace
+
 import pytest
 
 from sampan.kubelet.contracts.probes_hook import Checks
 from sampan.kubelet.contracts.runtime import ContainerState
+from sampan.kubelet.contracts.spec import RESOURCES_ANNOTATION
 from sampan.kubelet.status.container_status import Waiting
-from sampan.kubelet.status.pod_status import Facts, Verdict, pod_status
+from sampan.kubelet.status.pod_status import (
+    Facts,
+    Verdict,
+    finished_status,
+    has_ended,
+    held_back,
+    pod_status,
+)
 from sampan.testing.worlds.observed_pods import NOW, container, exited, observed, sandbox
 from sampan.testing.worlds.simulated_node import pod_named
 
@@ -31,12 +41,12 @@ PHASES = {
     "nothing there": (pod(), None, {}, "Pending"),
     "only a sandbox": (pod(), observed(), {}, "Pending"),
     "running": (pod(), observed(container()), {}, "Running"),
-    "one of two running": (pod(containers=TWO), observed(container()), {}, "Running"),
+    "one of two running": (pod(containers=TWO), observed(container()), {}, "Pending"),
     "one of two ended, other not begun": (
         pod(containers=TWO, restartPolicy="Never"),
         observed(exited()),
         {},
-        "Running",
+        "Pending",
     ),
     "ended, will be restarted": (pod(), observed(exited(exit_code=1)), {}, "Running"),
     "crash loop": (
@@ -75,7 +85,7 @@ PHASES = {
         {"ending": True},
         "Failed",
     ),
-    "ended before it began": (pod(), None, {"ending": True}, "Failed"),
+    "ended before it began, not cleaned up yet": (pod(), None, {"ending": True}, "Pending"),
     "refused": (pod(), None, {"verdict": Verdict("OutOfcpu", "no room")}, "Failed"),
     "a terminal phase stays": (
         pod({"phase": "Succeeded"}),
@@ -189,3 +199,53 @@ def test_host_network_pods_have_the_nodes_address():
 
 def test_the_start_time_stays():
     assert shown(pod({"startTime": "2020-01-01T00:00:00Z"}), None)["startTime"].startswith("2020")
+
+
+def test_an_end_is_not_told_while_something_may_run():
+    ended = shown(pod(restartPolicy="Never"), observed(exited(exit_code=1)))
+    assert ended["phase"] == "Failed"
+    held = held_back(ended, {"phase": "Running"})
+    assert held == {**ended, "phase": "Running"}
+    assert held_back(ended, {})["phase"] == "Pending"
+    assert held_back(ended, {"phase": "Failed"}) is ended
+    evicted = {**ended, "reason": "Evicted", "message": "why"}
+    assert "reason" not in held_back(evicted, {"phase": "Running"})
+
+
+def test_a_pod_has_ended_when_its_containers_have_though_sidecars_run():
+    wanted = pod(initContainers=[SIDE], restartPolicy="Never")
+    status = shown(wanted, observed(exited(), container("side")))
+    assert status["phase"] == "Running"
+    assert has_ended(wanted, status)
+    assert not has_ended(wanted, shown(wanted, observed(container(), container("side"))))
+    again = pod(initContainers=[SIDE], restartPolicy="OnFailure")
+    failed = observed(exited(exit_code=1), container("side"))
+    assert not has_ended(again, shown(again, failed))
+
+
+def test_of_a_finished_pod_whatever_began_shows_an_end():
+    """As upstream's TerminatePod; what never began, because of an init container, only waits."""
+    wanted = pod(containers=TWO)
+    finished = finished_status(shown(wanted, observed(exited(), sandboxes=GONE), ending=True))
+    assert finished["phase"] == "Failed"
+    ends = [one["state"]["terminated"]["reason"] for one in finished["containerStatuses"]]
+    assert ends == ["Completed", "ContainerStatusUnknown"]
+    early = pod(initContainers=[SETUP])
+    seen = observed(exited("setup", exit_code=137), sandboxes=GONE)
+    finished = finished_status(shown(early, seen, ending=True))
+    assert finished["phase"] == "Failed"
+    assert "waiting" in finished["containerStatuses"][0]["state"]
+    ready = next(one for one in finished["conditions"] if one["type"] == "Ready")
+    assert ready["reason"] == "ContainersNotReady"
+
+
+def test_a_container_shows_what_it_has_while_it_gets_something_else():
+    resources = {"requests": {"cpu": "70m"}, "limits": {"cpu": "150m"}}
+    made_with = '{"requests": {"cpu": "50m"}, "limits": {"cpu": "100m"}}'
+    runs = replace(container(), annotations={RESOURCES_ANNOTATION: made_with})
+    wanted = pod(containers=[{"name": "main", "image": "app:1", "resources": resources}])
+    one = shown(wanted, observed(runs))["containerStatuses"][0]
+    assert one["allocatedResources"] == {"cpu": "70m"}
+    assert one["resources"] == {"limits": {"cpu": "100m"}, "requests": {"cpu": "50m"}}
+    one = shown(wanted, observed(runs), applied={runs.id: resources})["containerStatuses"][0]
+    assert one["resources"] == resources

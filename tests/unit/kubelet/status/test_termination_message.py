@@ -5,7 +5,12 @@ from pathlib import Path
 
 from sampan.kubelet.contracts import paths
 from sampan.kubelet.settings import KubeletSettings
-from sampan.kubelet.status.termination_message import FILE_BYTES, log_tail, with_messages
+from sampan.kubelet.status.termination_message import (
+    FILE_BYTES,
+    awaits_log,
+    log_tail,
+    with_messages,
+)
 from sampan.testing.worlds.observed_pods import UID, exited, observed
 from sampan.testing.worlds.simulated_node import pod_named
 
@@ -45,3 +50,26 @@ def test_by_policy_the_tail_of_the_log_stands_in_for_an_empty_file(tmp_path):
 
 def test_a_missing_log_has_no_tail(tmp_path):
     assert log_tail(str(tmp_path / "none")) == ""
+
+
+def test_what_was_printed_without_a_newline_is_told_without_one(tmp_path):
+    path = tmp_path / "log"
+    path.write_text(
+        "2026-01-01T00:00:00.1Z stdout F one\n"
+        "2026-01-01T00:00:00.2Z stdout P tw\n"
+        "2026-01-01T00:00:00.2Z stdout P o\n"
+    )
+    assert log_tail(str(path)) == "one\ntwo"
+    with path.open("a") as log:
+        log.write("2026-01-01T00:00:00.3Z stdout F \n")
+    assert log_tail(str(path)) == "one\ntwo\n"
+
+
+def test_a_last_word_in_a_log_that_is_still_written_is_waited_for(tmp_path):
+    settings = KubeletSettings("n", root_dir=str(tmp_path))
+    ended = replace(exited(exit_code=1), settled=False)
+    assert awaits_log(pod("FallbackToLogsOnError"), observed(ended), settings)
+    assert not awaits_log(pod("File"), observed(ended), settings)
+    assert not awaits_log(pod("FallbackToLogsOnError"), observed(exited(exit_code=1)), settings)
+    succeeded = replace(exited(exit_code=0), settled=False)
+    assert not awaits_log(pod("FallbackToLogsOnError"), observed(succeeded), settings)

@@ -1,0 +1,89 @@
+"""The lives of 42 small pods, as an original kubelet led them on real containers, once more here:
+every status on record is seen, in that order and in those words, and so are the events."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from sampan.api.resources import NAMESPACES
+from sampan.client import kubeconfig, rest
+from sampan.core.clock import SystemClock
+from sampan.testing.parts.images import busybox_archive
+from sampan.testing.parts.pod_lives import Life, Replay, words
+
+pytestmark = [pytest.mark.containerd, pytest.mark.slow]
+
+RECORDED = json.loads((Path(__file__).parent / "expected" / "pod_lives.json").read_text())
+NAMESPACE = "lives"
+IMAGES = (
+    "registry.k8s.io/e2e-test-images/busybox:1.37.0-1",
+    "registry.k8s.io/e2e-test-images/agnhost:2.59",
+)
+# The original's own word, but not in these records: its back-off had not begun when they ended.
+WORDS = {"state waiting ImagePullBackOff"} | words(
+    [status for life in RECORDED.values() for status in life["statuses"]]
+)
+AT_ONCE, SECONDS = 14, 35.0
+
+# Statuses on record that only another pace shows: by pod, their numbers.
+SHORT = "the container ended before, or was seen running after, the original's relist"
+AT_REST = "the original was caught restarting the container when the pod was deleted"
+STARTED = "here a container is started and ready in one status"
+SIDECARS = "here the end of the sidecars is told with the end of the pod"
+MERGED = {
+    "succeeds": ({3}, SHORT),
+    "fails": ({3}, SHORT),
+    "init-fails-never": ({3}, SHORT),
+    "message-file": ({3}, SHORT),
+    "message-logs": ({3}, SHORT),
+    "bad-command-never": ({3}, SHORT),
+    "on-failure": ({3}, SHORT),
+    "two-one-ends": ({3}, SHORT),
+    "oom": ({3}, SHORT),
+    "deadline": ({3}, SHORT),
+    "crashes": ({7, 8, 9}, AT_REST),
+    "sidecar": ({6}, SIDECARS),
+    "startup": ({4}, STARTED),
+    "three-roles": ({5}, STARTED),
+}
+
+
+async def replay(connection):
+    lives = [
+        Life(name, recorded, NAMESPACE, frozenset(MERGED.get(name, ((), ""))[0]))
+        for name, recorded in RECORDED.items()
+    ]
+    client = rest.connect(connection, clock=SystemClock())
+    try:
+        await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+        for start in range(0, len(lives), AT_ONCE):
+            await Replay(client, NAMESPACE, lives[start : start + AT_ONCE]).run(SECONDS)
+        await client.delete(NAMESPACES, "", NAMESPACE)
+    finally:
+        await client.close()
+    return lives
+
+
+@pytest.fixture(scope="module")
+def lives(cluster, workspace):
+    for number, reference in enumerate(IMAGES):
+        archive = busybox_archive(workspace / f"{number}.tar", reference, mark=reference)
+        cluster.run("image", "import", str(archive))
+    connection = kubeconfig.load(str(cluster.kubeconfig), {}, "").connection()
+    return {life.name: life for life in asyncio.run(replay(connection))}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_life_is_that_on_record(lives, name):
+    life = lives[name]
+    said = json.dumps(life.statuses, indent=1)
+    assert life.missing() == [], said
+    assert words(life.statuses) - WORDS == set(), said
+    assert _events(life.events) == _events(RECORDED[name]["events"])
+
+
+def _events(events):
+    """Which of two events comes first within a second nobody remembers."""
+    return sorted({json.dumps(event, sort_keys=True) for event in events})
