@@ -26,6 +26,7 @@ AT_ONCE = 256  # deletions of one deletecollection under way
 async def delete(parts: Parts, user: User, call: Call) -> Answer:
     resource = call.resource
     strategy = parts.strategies.of(resource)
+    terms = Terms(strategy.ttl_seconds, call.options.dry_run)
     for _ in range(ATTEMPTS):
         item = await parts.registry.current(resource, call.namespace, call.name)
         deletion.check_preconditions(resource, item.obj, call.options)
@@ -36,12 +37,11 @@ async def delete(parts: Parts, user: User, call: Call) -> Answer:
             match deletion.plan(strategy, item.obj, call.options, parts.clock.now()):
                 case deletion.Remove(last):
                     if last is not None:
-                        item = await parts.registry.replace(resource, item, last, strategy, dry_run)
+                        item = await parts.registry.replace(resource, item, last, terms)
                     await remove(parts, call, item)
                     if not strategy.returns_deleted:
                         return Answer(deleted_status(resource, item.obj))
                 case deletion.Mark(obj):
-                    terms = Terms(strategy.ttl_seconds, call.options.dry_run)
                     item = await parts.registry.replace(resource, item, obj, terms)
                 case deletion.Pending():
                     pass
