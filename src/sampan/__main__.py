@@ -2,6 +2,6 @@
 
 import sys
 
-from sampan.cmd.main import main
+from sampan.cmd.entry import main
 
 sys.exit(main())

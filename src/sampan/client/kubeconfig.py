@@ -3,7 +3,7 @@
 Job: find, merge and read kubeconfig files as kubectl does; turn one context into a Connection;
     write a context into a file.
 Invariant: of several files the first one that sets a thing wins; paths are relative to their file.
-Invariant: what we cannot do (exec plugins, proxies) is refused with its name, never ignored.
+Invariant: what we cannot do (auth providers) is refused with its name, never ignored.
 Invariant: a written file is 0600, whole at every moment, and keeps what others put there.
 """
 
@@ -12,6 +12,7 @@ import binascii
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -19,6 +20,7 @@ import yaml
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 # Fields that name files, by section.
 _PATHS = {
@@ -48,7 +50,10 @@ class Connection:
     username: str = ""
     password: str = ""
     impersonate: str = ""
+    impersonate_uid: str = ""
     impersonate_groups: tuple[str, ...] = ()
+    impersonate_extra: tuple[tuple[str, str], ...] = ()
+    proxy_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +63,30 @@ class Kubeconfig:
     contexts: Mapping[str, Obj]
     current_context: str
     files: tuple[str, ...]  # those that were read
+    environment: Mapping[str, str] = MappingProxyType({})  # for credential plugins
 
     def connection(
         self, *, context: str = "", cluster: str = "", user: str = "", namespace: str = ""
     ) -> Connection:
-        """The named context (else the current one), with parts of it replaced where given."""
+        """The named context (else the current one), with parts of it replaced where given. A
+        credential plugin is run here, once."""
         chosen = self._context(context or self.current_context)
         server = self._entry("cluster", self.clusters, cluster or chosen.get("cluster", ""))
         user_name = user or chosen.get("user", "")
         identity = self._entry("user", self.users, user_name) if user_name else {}
         where = namespace or chosen.get("namespace") or "default"
-        return _connection(server, identity, where)
+        return connection_of(server, self._identified(identity, server), where)
+
+    def _identified(self, user: Obj, cluster: Obj) -> Obj:
+        """With what the user's credential plugin says, if there is one."""
+        if not user.get("exec"):
+            return user
+        from sampan.client import exec_plugin
+
+        try:
+            return {**user, **exec_plugin.credentials(user["exec"], cluster, self.environment)}
+        except exec_plugin.PluginError as error:
+            raise KubeconfigError(f"getting credentials: {error}") from error
 
     def _context(self, name: str) -> Obj:
         if name:
@@ -91,12 +109,12 @@ class Kubeconfig:
 def load(explicit_path: str, environment: Mapping[str, str], home: str) -> Kubeconfig:
     """From `explicit_path`, else every file in $KUBECONFIG merged, else ~/.kube/config."""
     if explicit_path:
-        return _merged([_read(Path(explicit_path), must_exist=True)])
+        return _merged([_read(Path(explicit_path), must_exist=True)], environment)
     listed = environment.get("KUBECONFIG", "")
     paths = [Path(one) for one in listed.split(os.pathsep) if one]
     if not paths:
         paths = [Path(home) / ".kube" / "config"]
-    return _merged([_read(path, must_exist=False) for path in paths])
+    return _merged([_read(path, must_exist=False) for path in paths], environment)
 
 
 def write_kubeconfig(
@@ -142,7 +160,7 @@ def _read(path: Path, *, must_exist: bool) -> tuple[Path, Obj] | None:
 
 def _document(path: Path) -> Obj:
     try:
-        document: Any = yaml.safe_load(path.read_bytes())
+        document: Any = yaml.load(path.read_bytes(), _LOADER)
     except (OSError, yaml.YAMLError) as error:
         raise KubeconfigError(f"{path}: {error}") from error
     if document is None:
@@ -155,7 +173,7 @@ def _document(path: Path) -> Obj:
     return document
 
 
-def _merged(read: list[tuple[Path, Obj] | None]) -> Kubeconfig:
+def _merged(read: list[tuple[Path, Obj] | None], environment: Mapping[str, str]) -> Kubeconfig:
     found = [one for one in read if one is not None]
     sections: dict[str, dict[str, Obj]] = {section: {} for section in _SECTIONS}
     current = ""
@@ -166,7 +184,9 @@ def _merged(read: list[tuple[Path, Obj] | None]) -> Kubeconfig:
                 value = _with_absolute_paths(entry.get(inner) or {}, _PATHS[section], path)
                 sections[section].setdefault(entry["name"], value)
     files = tuple(str(path) for path, _ in found)
-    return Kubeconfig(sections["clusters"], sections["users"], sections["contexts"], current, files)
+    return Kubeconfig(
+        sections["clusters"], sections["users"], sections["contexts"], current, files, environment
+    )
 
 
 def _entries(path: Path, document: Obj, section: str) -> list[Obj]:
@@ -187,16 +207,12 @@ def _with_absolute_paths(entry: Obj, fields: tuple[str, ...], path: Path) -> Obj
     return resolved
 
 
-def _connection(cluster: Obj, user: Obj, namespace: str) -> Connection:
+def connection_of(cluster: Obj, user: Obj, namespace: str) -> Connection:
+    """What one cluster entry and one user entry say together."""
     if not cluster.get("server"):
         raise KubeconfigError("the cluster has no server")
-    if cluster.get("proxy-url"):
-        raise KubeconfigError("proxy-url is not supported")
-    for unsupported in ("exec", "auth-provider"):
-        if user.get(unsupported):
-            raise KubeconfigError(
-                f"users with {unsupported} (credential plugins) are not supported"
-            )
+    if user.get("auth-provider"):
+        raise KubeconfigError("users with auth-provider are not supported: use an exec plugin")
     insecure = bool(cluster.get("insecure-skip-tls-verify"))
     ca = _bytes(cluster, "certificate-authority")
     if insecure and ca is not None:
@@ -219,7 +235,14 @@ def _connection(cluster: Obj, user: Obj, namespace: str) -> Connection:
         username=user.get("username") or "",
         password=user.get("password") or "",
         impersonate=user.get("as") or "",
+        impersonate_uid=user.get("as-uid") or "",
         impersonate_groups=tuple(user.get("as-groups") or ()),
+        impersonate_extra=tuple(
+            (key, value)
+            for key, values in (user.get("as-user-extra") or {}).items()
+            for value in values
+        ),
+        proxy_url=cluster.get("proxy-url") or "",
     )
 
 

@@ -23,7 +23,7 @@ from sampan.api.errors import ApiError, InternalError, ServiceUnavailable, Timeo
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import Resource
 from sampan.client.contract import Listed, Patch, PatchType, Propagation, WatchEvent
-from sampan.client.kubeconfig import Connection
+from sampan.client.kubeconfig import Connection, KubeconfigError
 from sampan.core import tls
 from sampan.core.clock import Clock
 from sampan.core.http import Headers
@@ -271,6 +271,8 @@ def connect(
     context: ssl.SSLContext | None = None,
 ) -> RestClient:
     """A client for what a kubeconfig says; `context` is its own where the caller renews it."""
+    if connection.proxy_url:
+        raise KubeconfigError("proxy-url: only the client's commands go through a proxy")
     context = context or context_of(connection)
     http = HttpClient(ssl_context=context, server_hostname=connection.tls_server_name or None)
     return RestClient(

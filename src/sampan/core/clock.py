@@ -4,7 +4,6 @@ Job: wall time for timestamps, monotonic time for durations, and sleeping, behin
 Owner: whoever builds a part passes it a clock; pure code takes `now` as a plain number instead.
 """
 
-import asyncio
 import time
 from typing import Protocol
 
@@ -27,4 +26,6 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio  # here: a command that only asks the time does not pay for it
+
         await asyncio.sleep(seconds)

@@ -73,8 +73,8 @@ def test_a_token_beats_a_token_file(tmp_path):
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        (config("x", user={"exec": {"command": "aws"}}), "exec"),
-        (config("x", cluster={"proxy-url": "http://p"}), "proxy-url"),
+        (config("x", user={"exec": {"command": "aws"}}), "invalid apiVersion"),
+        (config("x", user={"auth-provider": {"name": "gcp"}}), "auth-provider"),
         (config("x", user={"client-key-data": "aGk="}), "together"),
         (config("x", user={"client-certificate": "nope", "client-key": "nope"}), "unable to read"),
         (config("x", cluster={"certificate-authority-data": "%%%"}), "not base64"),
@@ -122,3 +122,45 @@ def test_writing_keeps_the_contexts_of_others(tmp_path):
     merged = load(str(path), {}, "")
     assert merged.connection().server == "https://h:1"
     assert merged.connection(context="mine").server == "https://mine:1"
+
+
+PLUGIN = "client.authentication.k8s.io/v1"
+
+
+def plugin(tmp_path, text):
+    program = tmp_path / "plugin"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    return {"exec": {"apiVersion": PLUGIN, "command": str(program), "env": [
+        {"name": "WHO", "value": "me"}]}}  # fmt: skip
+
+
+def test_a_credential_plugin_says_who_we_are(tmp_path):
+    """[C4]"""
+    answer = (
+        f'{{"apiVersion":"{PLUGIN}","kind":"ExecCredential","status":{{"token":"of-\'$WHO\'"}}}}'
+    )
+    user = plugin(tmp_path, f"echo '{answer}'")
+    path = written(tmp_path / "c", config("x", user=user))
+    assert load(str(path), {"PATH": "/bin"}, "/").connection().token == "of-me"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("exit 3", "failed with exit code 3"),
+        ("echo hi", "decoding stdout"),
+        (f'echo \'{{"apiVersion":"{PLUGIN}","status":{{}}}}\'', "didn't return a token"),
+    ],
+)
+def test_a_credential_plugin_that_fails_is_named(tmp_path, text, message):
+    """[C4]"""
+    path = written(tmp_path / "c", config("x", user=plugin(tmp_path, text)))
+    with pytest.raises(KubeconfigError, match=message):
+        load(str(path), {"PATH": "/bin"}, "/").connection()
+
+
+def test_a_proxy_is_kept_with_the_connection(tmp_path):
+    """[C4]"""
+    path = written(tmp_path / "c", config("x", cluster={"proxy-url": "http://p:1"}))
+    assert load(str(path), {}, "/").connection().proxy_url == "http://p:1"

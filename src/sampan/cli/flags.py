@@ -1,0 +1,257 @@
+"""Flags as pflag reads them: `-n x`, `-nx`, `-it`, `--flag=value`, `--flag value`, `--`.
+
+Job: a command's flags and the words after it become values and arguments.
+Invariant: messages are pflag's own, because scripts and people look for them.
+Invariant: flags and arguments may be mixed; after `--` nothing is a flag.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sampan.cli.errors import FlagError
+from sampan.core.fast_dataclass import dataclass
+
+_TRUE = {"1", "t", "T", "true", "TRUE", "True"}
+_FALSE = {"0", "f", "F", "false", "FALSE", "False"}
+_DURATION = re.compile(r"([0-9]*\.?[0-9]*)([a-zµμ]+)")
+_UNITS = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "μs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    name: str
+    kind: str = "string"
+    default: Any = ""
+    usage: str = ""
+    short: str = ""
+    bare: str | None = None  # its value when it is given without one
+    deprecated: str = ""
+    hidden: bool = False
+    required: bool = False
+
+    @property
+    def spelled(self) -> str:
+        return f"-{self.short}, --{self.name}" if self.short else f"--{self.name}"
+
+
+class Values:
+    """What was given: by flag name; what was not given has its default."""
+
+    def __init__(self, flags: Sequence[Flag]) -> None:
+        self.flags = {flag.name: flag for flag in flags}
+        self._values = {flag.name: flag.default for flag in flags}
+        self._changed: dict[str, None] = {}
+        self.arguments: list[str] = []
+        self.dash = -1  # how many arguments came before `--`; -1: there was none
+        self.notices: list[str] = []  # deprecations, for standard error
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def get(self, name: str) -> Any:
+        """None where the verb has no such flag."""
+        return self._values.get(name)
+
+    def text(self, name: str) -> str:
+        return str(self._values[name])
+
+    def is_set(self, name: str) -> bool:
+        """Whether the flag was given at all."""
+        return name in self._changed
+
+    def given(self) -> list[str]:
+        return list(self._changed)
+
+    def put(self, flag: Flag, value: Any) -> None:
+        if flag.kind in ("array", "slice") and flag.name in self._changed:
+            value = [*self._values[flag.name], *value]
+        self._values[flag.name] = value
+        self._changed[flag.name] = None
+
+
+def parsed(flags: Sequence[Flag], words: Sequence[str], *, interspersed: bool = True) -> Values:
+    values = Values(flags)
+    shorts = {flag.short: flag for flag in flags if flag.short}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            values.dash = len(values.arguments)
+            values.arguments += rest
+            break
+        if not word.startswith("-") or word == "-":
+            values.arguments.append(word)
+            if not interspersed:
+                values.arguments += rest
+                break
+        elif word.startswith("--"):
+            _take_long(values, word, rest)
+        else:
+            _take_shorts(values, shorts, word, rest)
+    return values
+
+
+def check_required(values: Values) -> None:
+    missing = [
+        flag.name
+        for flag in sorted(values.flags.values(), key=lambda flag: flag.name)
+        if flag.required and not values.is_set(flag.name)
+    ]
+    if missing:
+        from sampan.cli.errors import CliError
+
+        names = ", ".join(f'"{name}"' for name in missing)
+        raise CliError(f"required flag(s) {names} not set")
+
+
+def _take_long(values: Values, word: str, rest: list[str]) -> None:
+    name, equals, text = word[2:].partition("=")
+    if not name or name.startswith("-"):
+        raise FlagError(f"bad flag syntax: {word}")
+    flag = values.flags.get(name.replace("_", "-"))
+    if name == "help" and flag is None:
+        raise HelpAsked
+    if flag is None:
+        raise FlagError(f"unknown flag: --{name}")
+    if equals:
+        _put(values, flag, text, f"{flag.spelled}")
+    elif flag.bare is not None:
+        _put(values, flag, flag.bare, flag.spelled)
+    elif rest:
+        _put(values, flag, rest.pop(0), flag.spelled)
+    else:
+        raise FlagError(f"flag needs an argument: --{name}")
+
+
+def _take_shorts(values: Values, shorts: dict[str, Flag], word: str, rest: list[str]) -> None:
+    letters = word[1:]
+    while letters:
+        letter, letters = letters[0], letters[1:]
+        flag = shorts.get(letter)
+        if flag is None and letter == "h":
+            raise HelpAsked
+        if flag is None:
+            raise FlagError(f"unknown shorthand flag: {_quoted(letter)} in -{letter}{letters}")
+        if letters.startswith("="):
+            _put(values, flag, letters[1:], flag.spelled)
+            return
+        if flag.bare is not None:
+            _put(values, flag, flag.bare, flag.spelled)
+        elif letters:
+            _put(values, flag, letters, flag.spelled)
+            return
+        elif rest:
+            _put(values, flag, rest.pop(0), flag.spelled)
+        else:
+            raise FlagError(f"flag needs an argument: {_quoted(letter)} in -{letter}{letters}")
+
+
+class HelpAsked(Exception):  # no error: what -h raises on its way to the help
+    """-h or --help was given."""
+
+
+def _quoted(letter: str) -> str:
+    return f"'{letter}'"
+
+
+def _put(values: Values, flag: Flag, text: str, spelled: str) -> None:
+    try:
+        value = _READERS[flag.kind](text)
+    except ValueError as error:
+        shown = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        raise FlagError(f'invalid argument {shown} for "{spelled}" flag: {error}') from error
+    if flag.deprecated:
+        values.notices.append(f"Flag --{flag.name} has been deprecated, {flag.deprecated}")
+    values.put(flag, value)
+
+
+def truth(text: str) -> bool:
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise ValueError(f'strconv.ParseBool: parsing "{text}": invalid syntax')
+
+
+def integer(text: str, bits: int = 64, function: str = "ParseInt") -> int:
+    """As Go's strconv with base 0 (flags) and its complaints."""
+    try:
+        number = int(text, 0) if not re.fullmatch(r"[+-]?0[0-7]+", text) else int(text, 8)
+        if text != text.strip() or "_" in text:
+            raise ValueError
+    except ValueError:
+        raise ValueError(f'strconv.{function}: parsing "{text}": invalid syntax') from None
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise ValueError(f'strconv.{function}: parsing "{text}": value out of range')
+    return number
+
+
+def decimal(text: str) -> int:
+    """As Go's strconv.Atoi."""
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise ValueError(f'strconv.Atoi: parsing "{text}": invalid syntax')
+    if not -(2**63) <= int(text) < 2**63:
+        raise ValueError(f'strconv.Atoi: parsing "{text}": value out of range')
+    return int(text)
+
+
+def duration(text: str) -> float:
+    """Seconds, as Go's time.ParseDuration reads them."""
+    sign, rest = (-1.0, text[1:]) if text[:1] == "-" else (1.0, text.removeprefix("+"))
+    if rest == "0":
+        return 0.0
+    seconds, at = 0.0, 0
+    if not rest:
+        raise ValueError(f'time: invalid duration "{text}"')
+    while at < len(rest):
+        match = _DURATION.match(rest, at)
+        if match is None:
+            number = re.match(r"[0-9]*\.?[0-9]*", rest[at:])
+            if number and number.group().strip(".") and at + number.end() == len(rest):
+                raise ValueError(f'time: missing unit in duration "{text}"')
+            raise ValueError(f'time: invalid duration "{text}"')
+        amount, unit = match.groups()
+        if not amount.strip("."):
+            raise ValueError(f'time: invalid duration "{text}"')
+        if unit not in _UNITS:
+            raise ValueError(f'time: unknown unit "{unit}" in duration "{text}"')
+        seconds += float(amount) * _UNITS[unit]
+        at = match.end()
+    return sign * seconds
+
+
+def comma_list(text: str) -> list[str]:
+    """One line of CSV, as pflag's slices are."""
+    if not text:
+        return []
+    if '"' not in text:
+        return text.split(",")
+    import csv
+
+    return next(csv.reader([text]))
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "string": str,
+    "bool": truth,
+    "int": integer,
+    "int32": lambda text: integer(text, 32),
+    "int64": integer,
+    "duration": duration,
+    "array": lambda text: [text],
+    "slice": comma_list,
+    "tristate": str,
+}

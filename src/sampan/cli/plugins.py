@@ -1,0 +1,53 @@
+"""Plugins: programs on PATH whose names begin with `kubectl-` (or `sampan-`).
+
+Job: find the longest name that the words spell, and become that program.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+from sampan.cli.session import Session
+
+
+def prefixes(program: str) -> tuple[str, ...]:
+    return ("kubectl",) if program == "kubectl" else (program, "kubectl")
+
+
+def run(session: Session, words: list[str]) -> int | None:
+    """The exit code of the plugin that the words name; None when there is none."""
+    names = []
+    for word in words:
+        if word.startswith("-"):
+            break
+        names.append(word.replace("-", "_"))
+    path = session.io.environment.get("PATH", "")
+    while names:
+        for prefix in prefixes(session.program):
+            program = _found(path, f"{prefix}-{'-'.join(names)}")
+            if program:
+                return _ran(session, program, words[len(names) :])
+        names.pop()
+    return None
+
+
+def _found(path: str, name: str) -> str:
+    for folder in path.split(os.pathsep):
+        candidate = Path(folder) / name
+        if folder and candidate.is_file() and os.access(candidate, os.X_OK):
+            return str(candidate)
+    return ""
+
+
+def _ran(session: Session, program: str, words: list[str]) -> int:
+    session.io.stdout.flush()
+    try:
+        session.io.stdout.fileno()
+    except (OSError, AttributeError, ValueError):
+        done = subprocess.run(
+            [program, *words], env=session.io.environment, capture_output=True, text=True
+        )
+        session.write(done.stdout)
+        session.io.stderr.write(done.stderr)
+        return done.returncode
+    return subprocess.run([program, *words], env=session.io.environment).returncode

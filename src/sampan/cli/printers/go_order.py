@@ -1,0 +1,91 @@
+"""Objects that kubectl holds as Go structs are printed in the order of those structs.
+
+Job: the same object with its keys in that order; fields that no struct has stay out.
+Invariant: the order is that of the protobuf numbers, which follow the structs, except where
+    ORDER says otherwise.
+"""
+
+import functools
+from typing import Any
+
+from sampan.api.objects import Obj
+from sampan.api.schema.field_kinds import Type
+from sampan.api.schema.message_table import Messages, load_messages, own_tokens
+from sampan.api.schema.published import Schema
+
+_CORE = "io.k8s.api.core.v1."
+ORDER = {
+    f"{_CORE}PodSpec": "volumes initContainers containers ephemeralContainers restartPolicy",
+    f"{_CORE}Container": (
+        "name image command args workingDir ports envFrom env resources resizePolicy "
+        "restartPolicy restartPolicyRules volumeMounts volumeDevices livenessProbe readinessProbe "
+        "startupProbe lifecycle terminationMessagePath terminationMessagePolicy imagePullPolicy "
+        "securityContext stdin stdinOnce tty"
+    ),
+    f"{_CORE}ServicePort": "name protocol appProtocol port targetPort nodePort",
+    f"{_CORE}ServiceSpec": (
+        "ports selector clusterIP clusterIPs type externalIPs sessionAffinity loadBalancerIP "
+        "loadBalancerSourceRanges externalName externalTrafficPolicy healthCheckNodePort "
+        "publishNotReadyAddresses sessionAffinityConfig ipFamilies ipFamilyPolicy "
+        "allocateLoadBalancerNodePorts loadBalancerClass internalTrafficPolicy trafficDistribution"
+    ),
+    f"{_CORE}PodStatus": "observedGeneration phase conditions message reason nominatedNodeName",
+    "io.k8s.api.batch.v1.JobSpec": (
+        "parallelism completions activeDeadlineSeconds podFailurePolicy successPolicy backoffLimit "
+        "backoffLimitPerIndex maxFailedIndexes selector manualSelector template"
+    ),
+    f"{_CORE}Secret": "immutable data stringData type",
+    f"{_CORE}ConfigMap": "immutable data binaryData",
+}
+
+
+def in_go_order(obj: Obj) -> Obj:
+    """`obj` is of a kind that kubectl knows; any other comes back as it is."""
+    schema = _schema()
+    kind = schema.type_of(str(obj.get("apiVersion")), str(obj.get("kind")))
+    if kind is None:
+        return obj
+    ordered = _ordered(obj, kind)
+    head = {key: obj[key] for key in ("kind", "apiVersion") if key in obj}
+    return {**head, **{key: value for key, value in ordered.items() if key not in head}}
+
+
+def _ordered(value: Any, kind: Type) -> Any:
+    if kind.shape == "object" and isinstance(value, dict):
+        fields = _schema().fields_of(kind.name)
+        return {
+            key: _ordered(value[key], fields[key])
+            for key in sorted(value, key=lambda key: _rank(kind.name, key))
+            if key in fields
+        }
+    if kind.shape == "list" and isinstance(value, list) and kind.element is not None:
+        return [_ordered(item, kind.element) for item in value]
+    if isinstance(value, dict):
+        element = kind.element
+        return {
+            key: _ordered(value[key], element) if element is not None else value[key]
+            for key in sorted(value)
+        }
+    return value
+
+
+@functools.cache
+def _schema() -> Schema:
+    return Schema.load()
+
+
+@functools.cache
+def _messages() -> Messages:
+    return load_messages()
+
+
+@functools.cache
+def _ranks(name: str) -> dict[str, int]:
+    fields = [token.rstrip("!") for token in own_tokens(_messages(), name)]
+    first = ORDER.get(name, "").split()
+    order = ["metadata", *first, *(field for field in fields if field not in first)]
+    return {field: rank for rank, field in reversed(list(enumerate(order)))}
+
+
+def _rank(name: str, key: str) -> tuple[int, str]:
+    return _ranks(name).get(key, 1000), key

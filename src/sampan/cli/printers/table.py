@@ -1,0 +1,76 @@
+"""Tables that the server made (meta.k8s.io Table), as lines.
+
+Job: choose the columns, add namespace, kind and labels, keep one header per kind.
+"""
+
+from typing import Any
+
+from sampan.api.objects import Obj
+from sampan.cli.printers.tabs import aligned
+from sampan.core.fast_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TableStyle:
+    wide: bool = False
+    headers: bool = True
+    namespaces: bool = False
+    labels: bool = False
+    label_columns: tuple[str, ...] = ()
+
+
+def columns_of(table: Obj, style: TableStyle) -> list[int]:
+    definitions = table.get("columnDefinitions") or []
+    return [
+        index
+        for index, column in enumerate(definitions)
+        if style.wide or not column.get("priority")
+    ]
+
+
+def header_of(table: Obj, style: TableStyle) -> list[str]:
+    definitions = table.get("columnDefinitions") or []
+    cells = [definitions[index]["name"].upper() for index in columns_of(table, style)]
+    if style.namespaces:
+        cells.insert(0, "NAMESPACE")
+    cells += [label.rpartition("/")[2].upper() for label in style.label_columns]
+    if style.labels:
+        cells.append("LABELS")
+    return cells
+
+
+def row_of(table: Obj, row: Obj, style: TableStyle, kind: str = "") -> list[str]:
+    cells = [cell_text(row["cells"][index]) for index in columns_of(table, style)]
+    meta = (row.get("object") or {}).get("metadata") or {}
+    if kind and cells:
+        cells[0] = f"{kind}/{cells[0]}"
+    if style.namespaces:
+        cells.insert(0, meta.get("namespace") or "")
+    labels = meta.get("labels") or {}
+    cells += [labels.get(label, "") for label in style.label_columns]
+    if style.labels:
+        cells.append(labels_text(labels))
+    return cells
+
+
+def labels_text(labels: dict[str, str]) -> str:
+    return ",".join(f"{key}={labels[key]}" for key in sorted(labels)) or "<none>"
+
+
+def cell_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value)
+    if "\n" in text or "\r" in text:
+        first = text.replace("\r", "\n").split("\n", 1)[0]
+        return first + "..."
+    return text.replace("\t", " ")
+
+
+def table_text(table: Obj, style: TableStyle, kind: str = "", *, header: bool = True) -> str:
+    rows = [row_of(table, row, style, kind) for row in table.get("rows") or []]
+    if header and style.headers:
+        rows.insert(0, header_of(table, style))
+    return aligned(rows)

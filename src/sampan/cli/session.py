@@ -1,0 +1,311 @@
+"""One command's surroundings: streams, environment, kubeconfig, API, discovery.
+
+Job: give each verb what it asks for, when it asks: a verb that sends nothing reads no kubeconfig.
+Invariant: the global flags of kubectl mean here what they mean there.
+"""
+
+import io
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from sampan.api.objects import time_text
+from sampan.cli.errors import CliError, Plain
+from sampan.cli.flags import Flag, Values, duration
+from sampan.core.clock import Clock, SystemClock
+
+if TYPE_CHECKING:
+    from sampan.cli.discovery import Discovery
+    from sampan.client.blocking import BlockingClient
+    from sampan.client.kubeconfig import Connection, Kubeconfig
+
+GLOBAL_FLAGS = (
+    Flag("as", usage="Username to impersonate for the operation."),
+    Flag("as-group", "array", [], "Group to impersonate; may be repeated."),
+    Flag("as-uid", usage="UID to impersonate for the operation."),
+    Flag("as-user-extra", "array", [], "User extras to impersonate (key=value); may be repeated."),
+    Flag("cache-dir", usage="Where discovery is kept (default: $HOME/.kube/cache)."),
+    Flag("certificate-authority", usage="A cert file for the certificate authority."),
+    Flag("client-certificate", usage="A client certificate file for TLS."),
+    Flag("client-key", usage="A client key file for TLS."),
+    Flag("cluster", usage="The name of the kubeconfig cluster to use."),
+    Flag("context", usage="The name of the kubeconfig context to use."),
+    Flag("disable-compression", "bool", False, "Accepted; answers are never compressed.", bare="true"),
+    Flag("insecure-skip-tls-verify", "bool", False, "Do not check the server's certificate.", bare="true"),
+    Flag("kubeconfig", usage="The kubeconfig file to use."),
+    Flag("kuberc", usage="Accepted; preferences files are not read."),
+    Flag("log-flush-frequency", "duration", 5.0, "Accepted, without effect."),
+    Flag("match-server-version", "bool", False, "Require the server's version to be ours.", bare="true"),
+    Flag("namespace", short="n", usage="The namespace of this request."),
+    Flag("password", usage="Password for basic authentication."),
+    Flag("plain", "bool", False, "No colours.", bare="true", hidden=True),
+    Flag("profile", default="none", usage="Accepted, without effect."),
+    Flag("profile-output", default="profile.pprof", usage="Accepted, without effect."),
+    Flag("request-timeout", default="0", usage="How long one request may take; 0: as long as it likes."),
+    Flag("server", short="s", usage="The address and port of the API server."),
+    Flag("tls-server-name", usage="The name to check the server's certificate for."),
+    Flag("token", usage="Bearer token for the API server."),
+    Flag("user", usage="The name of the kubeconfig user to use."),
+    Flag("username", usage="Username for basic authentication."),
+    Flag("v", "int", 0, "The number for the log level verbosity.", short="v"),
+    Flag("vmodule", usage="Accepted, without effect."),
+    Flag("warnings-as-errors", "bool", False, "Treat warnings of the server as errors.", bare="true"),
+)  # fmt: skip
+
+
+BAD_TIMEOUT = (
+    "Invalid timeout value. Timeout must be a single integer in seconds, or an integer followed by "
+    "a corresponding time unit (e.g. 1s | 2m | 3h)"
+)
+_GLOBALS = {flag.name: flag for flag in GLOBAL_FLAGS}
+
+
+class Io:
+    """The process's streams and surroundings; tests bring their own."""
+
+    def __init__(
+        self,
+        stdin: Any = None,
+        stdout: TextIO | None = None,
+        stderr: TextIO | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.stdin = stdin if stdin is not None else sys.stdin.buffer
+        self.stdout = stdout if stdout is not None else sys.stdout
+        self.stderr = stderr if stderr is not None else sys.stderr
+        self.environment = dict(os.environ) if environment is None else dict(environment)
+
+    @property
+    def home(self) -> str:
+        return self.environment.get("HOME") or "/"
+
+    def is_terminal(self) -> bool:
+        try:
+            return self.stdout.isatty()
+        except (AttributeError, ValueError):
+            return False
+
+    def stdin_is_terminal(self) -> bool:
+        try:
+            return bool(self.stdin.isatty())
+        except (AttributeError, ValueError):
+            return False
+
+    def raw_stdout(self) -> Any:
+        """For bytes; a text stream without a buffer gets them decoded."""
+        self.stdout.flush()
+        return getattr(self.stdout, "buffer", None) or _Decoding(self.stdout)
+
+
+class _Decoding(io.RawIOBase):
+    def __init__(self, text: TextIO) -> None:
+        super().__init__()
+        self._text = text
+
+    def write(self, data: Any) -> int:
+        self._text.write(bytes(data).decode(errors="replace"))
+        return len(data)
+
+    def flush(self) -> None:
+        self._text.flush()
+
+
+class NoContext(Plain):
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"Error in configuration: context was not found for specified context: {name}"
+        )
+
+
+class Session:
+    def __init__(self, program: str, path: str, io: Io, clock: Clock | None = None) -> None:
+        self.program, self.path, self.io = program, path, io
+        self.clock: Clock = clock or SystemClock()
+        self.values: Values = Values(())
+        self.words: list[str] = []  # the command line as it was given
+        self.warnings: list[str] = []
+        self.pending_warning = ""  # said with the first object that it is about
+        self._kubeconfig: Kubeconfig | None = None
+        self._connection: Connection | None = None
+        self._api: BlockingClient | None = None
+        self._discovery: Discovery | None = None
+
+    def shared(self, name: str) -> Any:
+        """A global flag's value; its default where the verb has a flag of that name itself."""
+        flag = self.values.flags.get(name)
+        own = _GLOBALS[name]
+        is_shared = flag is not None and flag.kind == own.kind and flag.usage == own.usage
+        return self.values[name] if is_shared else own.default
+
+    # --- printing
+
+    def print(self, text: str = "") -> None:
+        self.io.stdout.write(text + "\n")
+
+    def write(self, text: str) -> None:
+        self.io.stdout.write(text)
+
+    def complain(self, text: str) -> None:
+        self.io.stdout.flush()
+        self.io.stderr.write(text + "\n")
+
+    def warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+            self.complain(f"Warning: {text}")
+
+    def klog(self, level: str, where: str, text: str) -> None:
+        """As kubectl's own log writes: people filter for it."""
+        moment = time_text(self.clock.now())
+        stamp = f"{moment[5:7]}{moment[8:10]} {moment[11:19]}.000000"
+        self.complain(f"{level}{stamp} {os.getpid():7d} {where}] {text}")
+
+    # --- who and where
+
+    @property
+    def kubeconfig(self) -> "Kubeconfig":
+        if self._kubeconfig is None:
+            from sampan.client import kubeconfig
+
+            try:
+                self._kubeconfig = kubeconfig.load(
+                    str(self.shared("kubeconfig")), self.io.environment, self.io.home
+                )
+            except kubeconfig.KubeconfigError as error:
+                raise CliError(str(error)) from error
+        return self._kubeconfig
+
+    @property
+    def connection(self) -> "Connection":
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    @property
+    def namespace(self) -> str:
+        """What -n says, else the context, else `default`."""
+        if self.shared("namespace"):
+            return str(self.shared("namespace"))
+        return self._context_entry().get("namespace") or "default"
+
+    @property
+    def namespace_is_given(self) -> bool:
+        """Whether a flag or the context says which one (kubectl: enforceNamespace)."""
+        return bool(self.shared("namespace"))
+
+    @property
+    def api(self) -> "BlockingClient":
+        if self._api is None:
+            from sampan.client.blocking import BlockingClient
+            from sampan.version import GIT_VERSION
+
+            self._api = BlockingClient(
+                self.connection,
+                user_agent=f"kubectl/{GIT_VERSION}",
+                on_warning=self.warn,
+                timeout_seconds=self.request_timeout(),
+            )
+        return self._api
+
+    @property
+    def discovery(self) -> "Discovery":
+        if self._discovery is None:
+            from sampan.cli.discovery import Discovery
+
+            self._discovery = Discovery(self.api, self.cache_dir(), self.clock)
+        return self._discovery
+
+    def cache_dir(self) -> Path:
+        given = self.shared("cache-dir") or self.io.environment.get("KUBECACHEDIR")
+        return Path(given) if given else Path(self.io.home) / ".kube" / "cache"
+
+    def request_timeout(self) -> float | None:
+        text = str(self.shared("request-timeout"))
+        try:
+            seconds = float(text) if re.fullmatch(r"-?[0-9]+", text) else duration(text)
+        except ValueError:
+            raise CliError(BAD_TIMEOUT) from None
+        if seconds < 0:
+            raise CliError(BAD_TIMEOUT)
+        return seconds or None
+
+    def close(self) -> None:
+        if self._api is not None:
+            self._api.close()
+
+    def _context_entry(self) -> dict[str, Any]:
+        config = self.kubeconfig
+        name = self.shared("context") or config.current_context
+        if self.shared("context") and name not in config.contexts:
+            raise NoContext(name)
+        return dict(config.contexts.get(name) or {})
+
+    def _connect(self) -> "Connection":
+        from sampan.client.kubeconfig import KubeconfigError, connection_of
+
+        try:
+            cluster, user, namespace = self._entries()
+            config = self.kubeconfig
+            return connection_of(cluster, config._identified(user, cluster), namespace)
+        except KubeconfigError as error:
+            raise CliError(f"{error}") from error
+
+    def _entries(self) -> tuple[dict[str, Any], dict[str, Any], str]:
+        """Cluster and user of the context, with the flags over them."""
+        config = self.kubeconfig
+        context = self._context_entry()
+        cluster_name = self.shared("cluster") or context.get("cluster") or ""
+        user_name = self.shared("user") or context.get("user") or ""
+        if self.shared("cluster") and cluster_name not in config.clusters:
+            raise CliError(f'no server found for cluster "{cluster_name}"')
+        if self.shared("user") and user_name not in config.users:
+            raise CliError(f'auth info "{user_name}" does not exist')
+        cluster = dict(config.clusters.get(cluster_name) or {})
+        user = dict(config.users.get(user_name) or {})
+        self._override(cluster, ("server", "tls-server-name", "certificate-authority"))
+        self._override(user, ("token", "username", "password", "client-certificate", "client-key"))
+        if self.shared("certificate-authority"):
+            cluster.pop("certificate-authority-data", None)
+        if self.shared("client-certificate"):
+            user.pop("client-certificate-data", None)
+        if self.shared("client-key"):
+            user.pop("client-key-data", None)
+        if self.values.is_set("insecure-skip-tls-verify"):
+            cluster["insecure-skip-tls-verify"] = self.shared("insecure-skip-tls-verify")
+            if self.shared("insecure-skip-tls-verify"):
+                cluster.pop("certificate-authority-data", None)
+                cluster.pop("certificate-authority", None)
+        if self.shared("token"):
+            user.pop("tokenFile", None)
+        self._impersonate(user)
+        cluster.setdefault("server", "http://localhost:8080")
+        if "://" not in cluster["server"]:
+            cluster["server"] = "http://" + cluster["server"]
+        return cluster, user, self.shared("namespace") or context.get("namespace") or "default"
+
+    def _override(self, entry: dict[str, Any], names: tuple[str, ...]) -> None:
+        for name in names:
+            if self.shared(name):
+                entry[name] = self.shared(name)
+
+    def _impersonate(self, user: dict[str, Any]) -> None:
+        if self.shared("as"):
+            user["as"] = self.shared("as")
+        if self.shared("as-uid"):
+            user["as-uid"] = self.shared("as-uid")
+        if self.shared("as-group"):
+            user["as-groups"] = self.shared("as-group")
+        extra: dict[str, list[str]] = {}
+        for pair in self.shared("as-user-extra"):
+            key, _, value = pair.partition("=")
+            extra.setdefault(key, []).append(value)
+        if extra:
+            user["as-user-extra"] = extra
+        if not user.get("as") and (self.shared("as-uid") or self.shared("as-group") or extra):
+            raise CliError(
+                "requesting uid, groups or user-extra for u without impersonating a user"
+            )

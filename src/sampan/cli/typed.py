@@ -1,0 +1,77 @@
+"""Objects as kubectl's Go structs hold them: what a struct lacks goes, its zeros come.
+
+Job: check an object against the published types, and put the empties that Go always writes.
+"""
+
+import functools
+from typing import Any
+
+from sampan.api.errors import ApiError
+from sampan.api.objects import Obj
+from sampan.api.schema.published import Schema
+from sampan.cli.errors import CliError
+
+
+@functools.cache
+def schema() -> Schema:
+    return Schema.load()
+
+
+def decoded(obj: Any) -> Obj:
+    """The object without unknown fields; refused where a type does not fit."""
+    if not isinstance(obj, dict):
+        kind = {list: "array", str: "string", bool: "bool"}.get(type(obj), "number")
+        raise CliError(
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go "
+            'value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind '
+            'string "json:\\"kind,omitempty\\"" }'
+        )
+    version, kind = str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")
+    if schema().type_of(version, kind) is None:
+        raise CliError(
+            f'no kind "{kind}" is registered for version "{version}" in scheme '
+            '"k8s.io/kubectl/pkg/scheme/scheme.go:28"'
+        )
+    try:
+        checked = schema().check(version, kind, obj).obj
+    except ApiError as error:
+        raise CliError(error.message.split(": ", 1)[-1]) from error
+    meta = checked.get("metadata")
+    if isinstance(meta, dict):
+        empty = [key for key in ("labels", "annotations") if meta.get(key) == {}]
+        checked = {**checked, "metadata": {k: v for k, v in meta.items() if k not in empty}}
+    return with_zeros(checked)
+
+
+def with_zeros(obj: Obj) -> Obj:
+    kind = obj.get("kind")
+    if kind == "Pod":
+        obj = {**obj, "spec": _pod_spec(obj.get("spec") or {}), "status": obj.get("status") or {}}
+    elif kind == "Deployment":
+        spec = dict(obj.get("spec") or {})
+        spec.setdefault("selector", None)
+        spec.setdefault("strategy", {})
+        spec["template"] = _template(spec.get("template") or {})
+        obj = {**obj, "spec": spec, "status": obj.get("status") or {}}
+    elif kind == "Service":
+        obj = {**obj, "spec": obj.get("spec") or {}}
+        obj["status"] = obj.get("status") or {"loadBalancer": {}}
+    return obj
+
+
+def _template(template: Obj) -> Obj:
+    return {
+        "metadata": template.get("metadata") or {},
+        "spec": _pod_spec(template.get("spec") or {}),
+    }
+
+
+def _pod_spec(spec: Obj) -> Obj:
+    spec = dict(spec)
+    for field in ("containers", "initContainers"):
+        if spec.get(field):
+            spec[field] = [
+                {**item, "resources": item.get("resources") or {}} for item in spec[field]
+            ]
+    spec.setdefault("containers", None)
+    return spec

@@ -1,0 +1,137 @@
+"""`create`: objects from files, and the generators as its commands.
+
+Job: read the manifests, send each, print each; one failure does not stop the others.
+"""
+
+from pathlib import Path
+
+from sampan.api.errors import ApiError
+from sampan.api.objects import Obj
+from sampan.cli import common_flags, manifests, selection, writing
+from sampan.cli.command import Command
+from sampan.cli.common_flags import switch
+from sampan.cli.create import access, data, policy, services, workloads
+from sampan.cli.errors import CliError, Several, UsageError
+from sampan.cli.flags import Flag, Values
+from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
+from sampan.cli.session import Session
+
+
+def run(session: Session, values: Values) -> None:
+    if values.arguments:
+        raise UsageError(f"Unexpected args: [{' '.join(values.arguments)}]")
+    manifests.require(values)
+    if values["raw"]:
+        _raw(session, values)
+        return
+    strategy = common_flags.dry_run(session, values)
+    validation = common_flags.validation(values)
+    printer = ObjectPrinter(values)
+    if values["edit"]:
+        raise CliError("--edit is not there yet")
+    check = structural_check if values.text("validate") not in ("false", "ignore") else None
+    query = writing.options(
+        dry_run=strategy, manager=values.text("field-manager"), validation=validation
+    )
+    failures: list[Exception] = []
+    count = 0
+    for found in selection.from_files(session, values, check=check):
+        if isinstance(found, Exception):
+            failures.append(found)
+            continue
+        if values["selector"] and not _matches(values.text("selector"), found.obj):
+            continue
+        count += 1
+        obj = found.obj
+        if values["save-config"]:
+            obj = writing.with_last_applied(obj)
+        if values["record"]:
+            cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
+            obj = writing.annotated(obj, cause)
+        try:
+            if strategy != "client":
+                obj = writing.create(session, found.resource, found.namespace, obj, query)
+        except ApiError as error:
+            failures.append(source_error("creating", found.source, error))
+            continue
+        name = (obj.get("metadata") or {}).get("name") or "<unknown>"
+        label = f"{found.resource.qualified_singular}/{name}"
+        if printer.format:
+            session.write(printer.text(obj, label))
+        else:
+            session.print(f"{label} created{common_flags.suffix(strategy)}")
+    if failures:
+        raise Several(failures)
+    if not count:
+        raise CliError("no objects passed to create")
+
+
+def structural_check(manifest: manifests.Manifest) -> None:
+    """What kubectl finds out without asking: no kind, no version."""
+    obj = manifest.obj
+    why = ""
+    if not isinstance(obj, dict):
+        why = "invalid object to validate"
+    else:
+        missing = [field for field in ("apiVersion", "kind") if not obj.get(field)]
+        if len(missing) == 2:
+            why = "[apiVersion not set, kind not set]"
+        elif missing:
+            why = f"{missing[0]} not set"
+    if why:
+        raise CliError(
+            f'error validating "{manifest.source}": error validating data: {why}; if you choose to '
+            "ignore these errors, turn validation off with --validate=false"
+        )
+
+
+def source_error(doing: str, source: str, error: ApiError) -> ApiError:
+    """kubectl names the file, except where the Status names the object itself."""
+    if error.reason != "Invalid":
+        error.message = f'error when {doing} "{source}": {error.message}'
+    return error
+
+
+def _matches(selector: str, obj: Obj) -> bool:
+    from sampan.api.objects import labels_of
+    from sampan.api.rules.selectors import parse_label_selector
+
+    return bool(parse_label_selector(selector).matches(labels_of(obj)))
+
+
+def _raw(session: Session, values: Values) -> None:
+    if values["edit"]:
+        raise CliError("--raw and --edit are mutually exclusive")
+    if len(values["filename"]) != 1:
+        raise CliError("--raw can only use a single local file or stdin")
+    name = values["filename"][0]
+    content = session.io.stdin.read() if name == "-" else Path(name).read_bytes()
+    answer = session.api.ask("POST", values.text("raw"), body=content)
+    session.write(answer.body.decode(errors="replace"))
+
+
+CREATE = Command(
+    "create",
+    "create -f FILENAME [options]",
+    "Create a resource from a file or from stdin.",
+    run,
+    (
+        *PRINT_FLAGS,
+        *common_flags.FILES,
+        common_flags.DRY_RUN,
+        common_flags.SAVE_CONFIG,
+        common_flags.VALIDATE,
+        common_flags.RECORD,
+        common_flags.SELECTOR,
+        common_flags.field_manager("kubectl-create"),
+        switch("edit", "Edit the API resource before creating."),
+        Flag("raw", usage="Raw URI to POST to the server."),
+        switch("windows-line-endings", "Accepted; only for --edit on Windows."),
+    ),
+    (
+        access.CLUSTER_ROLE, access.CLUSTER_ROLE_BINDING, data.CONFIG_MAP, workloads.CRON_JOB,
+        workloads.DEPLOYMENT, services.INGRESS, workloads.JOB, policy.NAMESPACE,
+        policy.DISRUPTION_BUDGET, policy.PRIORITY_CLASS, policy.QUOTA, access.ROLE,
+        access.ROLE_BINDING, data.SECRET, services.SERVICE, access.SERVICE_ACCOUNT, access.TOKEN,
+    ),
+)  # fmt: skip

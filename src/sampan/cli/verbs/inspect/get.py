@@ -1,0 +1,472 @@
+"""`get`: objects as the server's tables, or whole in one of many formats.
+
+Job: find the objects, ask for tables or objects, print, and watch where asked.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sampan.api.errors import ApiError
+from sampan.api.objects import Obj
+from sampan.cli import common_flags, manifests, selection
+from sampan.cli.command import Command
+from sampan.cli.common_flags import switch
+from sampan.cli.discovery import ApiResource
+from sampan.cli.errors import CliError, Plain, Several, UsageError
+from sampan.cli.flags import Flag, Values
+from sampan.cli.output import FORMATS, PRINT_FLAGS, ObjectPrinter
+from sampan.cli.printers import table
+from sampan.cli.selection import Target
+from sampan.cli.session import Session
+
+GET_FORMATS = tuple(sorted((*FORMATS, "custom-columns", "custom-columns-file", "wide")))
+TABLE = (
+    "application/json;as=Table;v=v1;g=meta.k8s.io,"
+    "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
+)
+NOTHING = (
+    "Required resource not specified.\n"
+    'Use "{program} explain <resource>" for a detailed description of that resource '
+    "(e.g. {program} explain pods)."
+)
+
+
+def run(session: Session, values: Values) -> None:
+    if values["raw"]:
+        _raw(session, values)
+        return
+    targets = _targets(session, values)
+    output = values.text("output")
+    name = output.partition("=")[0].lower()
+    if name in ("custom-columns", "custom-columns-file"):
+        _custom(session, values, targets, name, output.partition("=")[2])
+    elif output in ("", "wide"):
+        _tables(session, values, targets)
+    else:
+        _objects(session, values, targets)
+
+
+def _targets(session: Session, values: Values) -> list[Target]:
+    words = values.arguments
+    if manifests.has_files(values):
+        if words:
+            raise CliError(
+                "when paths, URLs, or stdin is provided as input, you may not specify resource "
+                "arguments as well"
+            )
+        found = []
+        try:
+            for info in selection.from_files(session, values):
+                if isinstance(info, Exception):
+                    raise info
+                found.append(Target(info.resource, info.name))
+        except CliError as error:
+            if values["kustomize"]:
+                raise Plain(str(error)) from error
+            raise
+        return found
+    if not words:
+        session.complain(
+            "You must specify the type of resource to get. Use "
+            f'"{session.program} api-resources" for a complete list of supported resources.\n'
+        )
+        raise UsageError(NOTHING.format(program=session.program))
+    _check_format(values)
+    targets = selection.targets(session, words)
+    selection.check_selectors(values, targets)
+    named = any(target.name for target in targets)
+    if values["all-namespaces"] and any(
+        target.name and target.resource.namespaced for target in targets
+    ):
+        raise CliError("a resource cannot be retrieved by name across all namespaces")
+    if values["subresource"] and not named:
+        raise CliError("subresource cannot be used when bulk resources are specified")
+    watching = values["watch"] or values["watch-only"]
+    if watching and len({target.resource for target in targets}) > 1:
+        raise CliError("you may only specify a single resource type")
+    return targets
+
+
+def _check_format(values: Values) -> None:
+    output = values.text("output")
+    name = output.partition("=")[0].lower()
+    if output and name not in GET_FORMATS:
+        raise _unknown(output)
+
+
+def _unknown(output: str) -> CliError:
+    from sampan.cli.output import unknown_format
+
+    return unknown_format(output, GET_FORMATS)
+
+
+def _raw(session: Session, values: Values) -> None:
+    if values.arguments or manifests.has_files(values):
+        raise UsageError("arguments may not be passed when --raw is specified")
+    answer = session.api.ask("GET", values.text("raw"))
+    session.write(answer.body.decode(errors="replace"))
+
+
+# --- objects
+
+
+def _collected(
+    session: Session, values: Values, targets: list[Target]
+) -> tuple[list[tuple[ApiResource, Obj]], list[Exception]]:
+    found: list[tuple[ApiResource, Obj]] = []
+    failures: list[Exception] = []
+    query = selection.query_of(values)
+    for target in targets:
+        namespace = _namespace(session, values)
+        try:
+            if target.name:
+                path = target.resource.path(namespace, target.name, values.text("subresource"))
+                found.append((target.resource, session.api.json("GET", path)))
+            else:
+                for obj in selection.listed(session, target.resource, namespace, query):
+                    found.append((target.resource, obj))
+        except ApiError as error:
+            if not (values["ignore-not-found"] and error.reason == "NotFound"):
+                failures.append(_not_found(session, target, error))
+    return found, failures
+
+
+def _not_found(session: Session, target: Target, error: ApiError) -> ApiError:
+    """Where the whole namespace is missing, that is what to say."""
+    if error.reason != "NotFound" or not target.name or not target.resource.namespaced:
+        return error
+    if not session.namespace_is_given:
+        return error
+    try:
+        session.api.json("GET", f"/api/v1/namespaces/{session.namespace}")
+    except ApiError as missing:
+        return missing if missing.reason == "NotFound" else error
+    return error
+
+
+def _namespace(session: Session, values: Values) -> str:
+    return "" if values["all-namespaces"] else session.namespace
+
+
+def _objects(session: Session, values: Values, targets: list[Target]) -> None:
+    printer = _printer(values)
+    found, failures = _collected(session, values, targets)
+    objects = [obj for _, obj in found]
+    if values["sort-by"]:
+        objects = _sorted(objects, values.text("sort-by"))
+        found = [(resource, obj) for obj in objects for resource, own in found if own is obj]
+    single = len(targets) == 1 and bool(targets[0].name)
+    if printer.format == "name":
+        for resource, obj in found:
+            label = f"{resource.qualified_singular}/{obj['metadata']['name']}"
+            session.write(printer.text(obj, label))
+    elif single:
+        if objects:
+            session.write(printer.text(objects[0]))
+    elif objects or not any(target.name for target in targets):
+        whole = {
+            "apiVersion": "v1", "items": objects, "kind": "List",
+            "metadata": {"resourceVersion": ""},
+        }  # fmt: skip
+        session.write(printer.text(whole))
+    if values["watch"] or values["watch-only"]:
+        _watch_objects(session, values, targets[0], printer)
+    if failures:
+        raise Several(failures)
+
+
+def _printer(values: Values) -> ObjectPrinter:
+    output = values.text("output")
+    name, equals, rest = output.partition("=")
+    values._values["output"] = name.lower() + equals + rest
+    return ObjectPrinter(values, formats=GET_FORMATS)
+
+
+def _sorted(objects: list[Obj], field: str) -> list[Obj]:
+    from sampan.cli.sorting import sorted_objects
+
+    return sorted_objects(objects, field)
+
+
+def _custom(session: Session, values: Values, targets: list[Target], name: str, spec: str) -> None:
+    from sampan.cli.printers import custom_columns
+
+    spec = spec or values.text("template")
+    if name == "custom-columns":
+        columns = custom_columns.parsed(spec)
+    else:
+        if not spec:
+            raise CliError("custom-columns format specified but no custom columns given")
+        columns = custom_columns.from_file(spec)
+    found, failures = _collected(session, values, targets)
+    objects = [obj for _, obj in found]
+    if values["sort-by"]:
+        objects = _sorted(objects, values.text("sort-by"))
+    if objects or not failures:
+        headers = not values["no-headers"]
+        session.write(custom_columns.text_of(columns, objects, headers=headers))
+    if failures:
+        raise Several(failures)
+
+
+# --- tables
+
+
+def _style(values: Values) -> table.TableStyle:
+    return table.TableStyle(
+        wide=values["output"] == "wide",
+        headers=not values["no-headers"],
+        namespaces=bool(values["all-namespaces"]),
+        labels=bool(values["show-labels"]),
+        label_columns=tuple(values["label-columns"]),
+    )
+
+
+def _tables(session: Session, values: Values, targets: list[Target]) -> None:
+    style = _style(values)
+    resources = list(dict.fromkeys(target.resource for target in targets))
+    with_kind = bool(values["show-kind"]) or len(resources) > 1
+    failures: list[Exception] = []
+    tables = list(_asked(session, values, targets, failures))
+    if values["sort-by"]:
+        from sampan.cli.sorting import sorted_rows
+
+        tables = [(resource, sorted_rows(one, values.text("sort-by"))) for resource, one in tables]
+    shown = None
+    count = 0
+    chunks: list[str] = []
+    for resource, rows in _merged(tables):
+        if not rows.get("rows"):
+            continue
+        if shown is not None:
+            chunks.append("\n")
+        kind = resource.qualified_singular if with_kind else ""
+        own = style
+        if style.namespaces and not resource.namespaced:
+            own = table.TableStyle(
+                style.wide, style.headers, False, style.labels, style.label_columns
+            )
+        chunks.append(table.table_text(rows, own, kind))
+        shown = resource
+        count += len(rows["rows"])
+    if not values["watch-only"]:
+        session.write("".join(chunks))
+    if values["watch"] or values["watch-only"]:
+        if len([target for target in targets if target.name]) > 1:
+            raise CliError("you may only watch a single resource or type of resource at a time")
+        _watch_tables(session, values, targets[0], tables, style)
+    elif not count and not failures and not values["ignore-not-found"]:
+        _say_nothing_found(session, values, resources)
+    if failures:
+        raise Several(failures)
+
+
+def _say_nothing_found(session: Session, values: Values, resources: list[ApiResource]) -> None:
+    namespaced = any(resource.namespaced for resource in resources)
+    if values["all-namespaces"] or not namespaced:
+        session.complain("No resources found")
+    else:
+        session.complain(f"No resources found in {session.namespace} namespace.")
+
+
+def _asked(
+    session: Session, values: Values, targets: list[Target], failures: list[Exception]
+) -> Iterator[tuple[ApiResource, Obj]]:
+    query = selection.query_of(values)
+    extra = {"includeObject": "Object"} if values["sort-by"] else {}
+    for target in targets:
+        path = target.resource.path(
+            _namespace(session, values), target.name, values.text("subresource")
+        )
+        try:
+            if target.name:
+                answer = session.api.json("GET", path, extra, accept=TABLE)
+                yield target.resource, _as_table(values, target.resource, answer)
+                continue
+            pages = {**query, **extra, **_limit(values)}
+            while True:
+                answer = session.api.json("GET", path, pages, accept=TABLE)
+                yield target.resource, _as_table(values, target.resource, answer)
+                token = (answer.get("metadata") or {}).get("continue")
+                if not token:
+                    break
+                pages = {**pages, "continue": token}
+        except ApiError as error:
+            if not (values["ignore-not-found"] and error.reason == "NotFound"):
+                error = _not_found(session, target, error)
+                failures.append(selection.list_failure(error, target.resource, query))
+
+
+def _limit(values: Values) -> dict[str, str]:
+    return {"limit": str(values["chunk-size"])} if values["chunk-size"] > 0 else {}
+
+
+def _as_table(values: Values, resource: ApiResource, answer: Obj) -> Obj:
+    """What the server gave, or a plain table where it knows none."""
+    if answer.get("kind") == "Table" and values["server-print"]:
+        return answer
+    if answer.get("kind") == "Table":
+        definitions, rows = answer["columnDefinitions"], answer.get("rows") or []
+        names = [column["name"] for column in definitions]
+        at = names.index("Age") if "Age" in names else None
+        kept = [0, *([at] if at is not None else [])]
+        return {
+            **answer,
+            "columnDefinitions": [{**definitions[index], "priority": 0} for index in kept],
+            "rows": [{**row, "cells": [row["cells"][index] for index in kept]} for row in rows],
+        }
+    items = answer.get("items") if isinstance(answer.get("items"), list) else [answer]
+    return {
+        "kind": "Table",
+        "metadata": answer.get("metadata") or {},
+        "columnDefinitions": [{"name": "Name"}, {"name": "Created At"}],
+        "rows": [
+            {
+                "cells": [item["metadata"]["name"], item["metadata"].get("creationTimestamp")],
+                "object": item,
+            }
+            for item in items or []
+        ],
+    }
+
+
+def _merged(tables: list[tuple[ApiResource, Obj]]) -> list[tuple[ApiResource, Obj]]:
+    """Neighbouring tables of one resource under one header."""
+    merged: list[tuple[ApiResource, Obj]] = []
+    for resource, one in tables:
+        if merged and merged[-1][0] == resource and _columns(merged[-1][1]) == _columns(one):
+            before = merged[-1][1]
+            rows = [*(before.get("rows") or []), *(one.get("rows") or [])]
+            merged[-1] = (resource, {**before, "rows": rows})
+        else:
+            merged.append((resource, one))
+    return merged
+
+
+def _columns(one: Obj) -> list[str]:
+    return [column["name"] for column in one.get("columnDefinitions") or []]
+
+
+# --- watching
+
+
+def _watch_query(session: Session, values: Values, target: Target, revision: str) -> dict[str, str]:
+    query = {**selection.query_of(values), "resourceVersion": revision}
+    if target.name:
+        query["fieldSelector"] = f"metadata.name={target.name}"
+    return query
+
+
+def _watch_tables(
+    session: Session,
+    values: Values,
+    target: Target,
+    tables: list[tuple[ApiResource, Obj]],
+    style: table.TableStyle,
+) -> None:
+    revision = ""
+    widths: list[int] = []
+    header: Obj = {}
+    for _, one in tables:
+        revision = (one.get("metadata") or {}).get("resourceVersion") or revision
+        header = one if one.get("columnDefinitions") else header
+    named_row = next((row for _, one in tables for row in one.get("rows") or []), None)
+    if target.name and not revision and named_row:
+        revision = named_row["object"]["metadata"].get("resourceVersion") or ""
+    path = target.resource.path(_namespace(session, values))
+    query = _watch_query(session, values, target, revision)
+    kind = target.resource.qualified_singular if values["show-kind"] else ""
+    is_first = not any(one.get("rows") for _, one in tables) or values["watch-only"]
+    for event, obj in session.api.watch(path, query, accept=TABLE):
+        one = obj if obj.get("columnDefinitions") else {**obj, **_definitions(header)}
+        header = one
+        rows = [table.row_of(one, row, style, kind) for row in one.get("rows") or []]
+        titles = table.header_of(one, style)
+        if values["output-watch-events"]:
+            rows = [[event, *row] for row in rows]
+            titles = ["EVENT", *titles]
+        if not widths:
+            seen = [row for _, before in tables for row in _rows_of(before, style, kind)]
+            widths = _widths([titles, *seen])
+        if is_first and style.headers:
+            session.write(_padded(titles, widths))
+            is_first = False
+        for row in rows:
+            session.write(_padded(row, widths))
+        session.io.stdout.flush()
+
+
+def _rows_of(one: Obj, style: table.TableStyle, kind: str) -> list[list[str]]:
+    return [table.row_of(one, row, style, kind) for row in one.get("rows") or []]
+
+
+def _definitions(header: Obj) -> Obj:
+    return {"columnDefinitions": header.get("columnDefinitions") or []}
+
+
+def _widths(rows: list[list[str]]) -> list[int]:
+    return [
+        max([6, *(len(row[index]) + 3 for row in rows if index < len(row))])
+        for index in range(max(len(row) for row in rows))
+    ]
+
+
+def _padded(row: list[str], widths: list[int]) -> str:
+    cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
+    return "".join([*cells, row[-1]]) + "\n"
+
+
+def _watch_objects(
+    session: Session, values: Values, target: Target, printer: ObjectPrinter
+) -> None:
+    path = target.resource.path(_namespace(session, values))
+    query = _watch_query(session, values, target, "")
+    del query["resourceVersion"]
+    is_first: dict[str, Any] = {}
+    for _, obj in session.api.watch(path, query):
+        name = obj["metadata"]["name"]
+        if name not in is_first and not values["watch-only"]:
+            is_first[name] = True
+            continue  # it was printed with the list
+        label = f"{target.resource.qualified_singular}/{name}"
+        session.write(printer.text(obj, label))
+        session.io.stdout.flush()
+
+
+GET = Command(
+    "get",
+    "get [(-o|--output=)json|yaml|kyaml|name|go-template|go-template-file|template|templatefile|"
+    "jsonpath|jsonpath-as-json|jsonpath-file|custom-columns|custom-columns-file|wide] "
+    "(TYPE[.VERSION][.GROUP] [NAME | -l label] | TYPE[.VERSION][.GROUP]/NAME ...) [flags] "
+    "[options]",
+    "Display one or many resources.",
+    run,
+    (
+        *PRINT_FLAGS,
+        *common_flags.FILES,
+        common_flags.SELECTOR,
+        common_flags.FIELD_SELECTOR,
+        common_flags.ALL_NAMESPACES,
+        Flag("chunk-size", "int64", 500, "Return large lists in chunks of this size."),
+        switch("ignore-not-found", "Exit with 0 where a named object does not exist."),
+        Flag("label-columns", "slice", [], "Labels to show as columns.", short="L"),
+        switch("no-headers", "Don't print headers."),
+        switch("output-watch-events", "Output watch event objects."),
+        Flag("raw", usage="Raw URI to request from the server."),
+        switch("server-print", "Have the server return tables.", default=True),
+        switch("show-kind", "List the resource type for the requested objects."),
+        switch("show-labels", "Show all labels as the last column."),
+        Flag("sort-by", usage="Sort by this field (a JSONPath expression)."),
+        Flag("subresource", usage="Fetch this subresource of the named object."),
+        switch("watch", "After listing, watch for changes.", short="w"),
+        switch("watch-only", "Watch for changes, without listing first."),
+    ),
+    examples="""
+        # List all pods
+        {program} get pods
+
+        # List one deployment and the pods of a label, with more columns
+        {program} get deploy/web -o wide
+        {program} get pods -l app=web -o wide
+    """,
+)

@@ -1,0 +1,230 @@
+"""The API for a command: one request after the other, no event loop.
+
+Job: what a Connection says becomes requests; answers become dicts, bytes or ApiErrors.
+Invariant: every answer's warnings reach `on_warning`, in their order, each once.
+Invariant: an answer with Retry-After is waited for, at most RETRIES times.
+"""
+
+import base64
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+
+from sampan.api.errors import ApiError, from_status
+from sampan.api.objects import Obj
+from sampan.client.kubeconfig import Connection, KubeconfigError
+from sampan.core import http_blocking, tls
+from sampan.core.http_blocking import Answer, HttpFailure, Stream
+
+RETRIES = 10
+Query = dict[str, str] | list[tuple[str, str]]
+JSON = "application/json"
+
+
+class NoAnswer(ConnectionError):
+    """The server cannot be reached; `refused` when nobody listens there."""
+
+    def __init__(self, server: str, why: str, *, refused: bool = False) -> None:
+        super().__init__(why)
+        self.server, self.why, self.refused = server, why, refused
+
+
+class BlockingClient:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        user_agent: str = "kubectl/sampan",
+        on_warning: Callable[[str], None] = lambda text: None,
+        timeout_seconds: float | None = None,
+    ) -> None:
+        self.connection = connection
+        self._user_agent, self._on_warning = user_agent, on_warning
+        self._identity: list[tuple[str, str]] | None = None
+        self._http = http_blocking.BlockingHttp(
+            connection.server,
+            self._context,
+            server_name=connection.tls_server_name,
+            proxy=connection.proxy_url,
+            timeout_seconds=timeout_seconds,
+        )
+
+    @property
+    def server(self) -> str:
+        return self.connection.server
+
+    def json(
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        *,
+        body: Any = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+    ) -> Obj:
+        answer = self.ask(method, path, query, body=body, content_type=content_type, accept=accept)
+        try:
+            value: Obj = orjson.loads(answer.body)
+        except orjson.JSONDecodeError:
+            raise from_status({"message": f"not JSON: {answer.body[:200]!r}"}) from None
+        return value
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        *,
+        body: Any = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+    ) -> Answer:
+        """The whole answer of a request that succeeded; else the ApiError that it stands for."""
+        target = f"{path}?{urlencode(query)}" if query else path
+        content = b"" if body is None else body if isinstance(body, bytes) else orjson.dumps(body)
+        headers = self._headers(accept, content_type if content else "")
+        for attempt in range(RETRIES + 1):
+            try:
+                answer = self._http.request(method, target, headers, content)
+            except HttpFailure as error:
+                raise NoAnswer(self.server, str(error), refused=error.refused) from error
+            self._warn(answer.warnings)
+            if answer.status < 400:
+                return answer
+            pause = answer.headers.get("retry-after", "")
+            if attempt == RETRIES or not pause.isdigit() or answer.status not in (429, 503):
+                break
+            time.sleep(min(float(pause), 60.0))
+        raise failure_of(answer.status, answer.body)
+
+    def stream(self, path: str, query: Query | None = None, *, accept: str = JSON) -> Stream:
+        target = f"{path}?{urlencode(query)}" if query else path
+        try:
+            stream = self._http.stream("GET", target, self._headers(accept, ""))
+            self._warn(stream.warnings)
+            if stream.status < 400:
+                return stream
+            body = stream.rest()
+        except HttpFailure as error:
+            raise NoAnswer(self.server, str(error), refused=error.refused) from error
+        raise failure_of(stream.status, body)
+
+    def watch(
+        self, path: str, query: dict[str, str], *, accept: str = JSON
+    ) -> Iterator[tuple[str, Obj]]:
+        """(type, object) until the server ends it; an ERROR is raised."""
+        stream = self.stream(path, {**query, "watch": "true"}, accept=accept)
+        rest = b""
+        try:
+            for chunk in stream:
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in filter(None, lines):
+                    event = orjson.loads(line)
+                    if event["type"] == "ERROR":
+                        raise from_status(event["object"])
+                    yield event["type"], event["object"]
+        except HttpFailure as error:
+            raise NoAnswer(self.server, str(error)) from error
+        finally:
+            stream.close()
+
+    def identity(self) -> list[tuple[str, str]]:
+        """The headers that say who we are."""
+        if self._identity is None:
+            try:
+                self._identity = identity_headers(self.connection)
+            except KubeconfigError as error:
+                raise NoAnswer(self.server, str(error)) from error
+        return self._identity
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _headers(self, accept: str, content_type: str) -> list[tuple[str, str]]:
+        headers = [("accept", accept), ("user-agent", self._user_agent), *self.identity()]
+        if content_type:
+            headers.append(("content-type", content_type))
+        return headers
+
+    def _context(self) -> Any:
+        try:
+            return context_of(self.connection)
+        except KubeconfigError as error:
+            raise NoAnswer(self.server, str(error)) from error
+
+    def _warn(self, warnings: tuple[str, ...]) -> None:
+        for warning in warnings:
+            parts = warning.split(" ", 2)
+            if len(parts) == 3 and parts[0] == "299":
+                self._on_warning(_unquoted(parts[2]))
+
+
+def context_of(connection: Connection) -> Any:
+    import ssl
+
+    try:
+        return tls.client_context(
+            ca_data=connection.ca,
+            cert_data=connection.certificate,
+            key_data=connection.key,
+            verify=not connection.insecure_skip_tls_verify,
+        )
+    except (ssl.SSLError, ValueError) as error:
+        raise KubeconfigError(f"the kubeconfig's certificates cannot be used: {error}") from error
+
+
+def identity_headers(connection: Connection) -> list[tuple[str, str]]:
+    headers: list[tuple[str, str]] = []
+    token = connection.token
+    if connection.token_file:
+        try:
+            token = Path(connection.token_file).read_text().strip()
+        except OSError as error:
+            raise KubeconfigError(f"open {connection.token_file}: {error.strerror}") from error
+    if token:
+        headers.append(("authorization", f"Bearer {token}"))
+    elif connection.username:
+        pair = f"{connection.username}:{connection.password}".encode()
+        headers.append(("authorization", f"Basic {base64.b64encode(pair).decode()}"))
+    if connection.impersonate:
+        headers.append(("impersonate-user", connection.impersonate))
+    if connection.impersonate_uid:
+        headers.append(("impersonate-uid", connection.impersonate_uid))
+    headers += [("impersonate-group", group) for group in connection.impersonate_groups]
+    for key, value in connection.impersonate_extra:
+        headers.append((f"impersonate-extra-{key}", value))
+    return headers
+
+
+def failure_of(code: int, body: bytes) -> ApiError:
+    try:
+        value: Any = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        value = None
+    if isinstance(value, dict) and value.get("kind") == "Status":
+        error = from_status(value, code)
+        error.reason = value.get("reason") or ""
+        return error
+    text = body[:1000].decode(errors="replace").strip()
+    if code == 404:
+        text = "the server could not find the requested resource"
+    return from_status({"message": text or f"the server answered {code}"}, code)
+
+
+def _unquoted(text: str) -> str:
+    """The quoted text of a Warning header."""
+    text = text.strip()
+    if not text.startswith('"'):
+        return text
+    out, at = [], 1
+    while at < len(text) and text[at] != '"':
+        if text[at] == "\\":
+            at += 1
+        out.append(text[at])
+        at += 1
+    return "".join(out)

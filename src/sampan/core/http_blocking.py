@@ -1,0 +1,235 @@
+"""HTTP/1.1 for a process that does one thing: no event loop, and so no price for one.
+
+Job: requests over one kept connection, and streams over connections of their own, blocking.
+Invariant: every failure is an HttpFailure that says whether anybody answered at all.
+Why beside core/http_client.py: a command must start in a tenth of a second, and importing asyncio
+    takes half of that.
+"""
+
+import base64
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from urllib.parse import unquote, urlsplit
+
+import httptools
+
+from sampan.core.fast_dataclass import dataclass
+
+Headers = Sequence[tuple[str, str]]
+CHUNK_BYTES = 65536
+
+
+class HttpFailure(ConnectionError):
+    """No answer; `refused` when nobody listens there."""
+
+    def __init__(self, why: str, *, refused: bool = False) -> None:
+        super().__init__(why)
+        self.refused = refused
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    warnings: tuple[str, ...]
+    body: bytes
+
+
+class Stream:
+    """An answer whose body comes in pieces, until the other side ends it."""
+
+    def __init__(self, link: "_Link") -> None:
+        self._link = link
+        self.status = link.status
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(self._link.warnings)
+
+    def __iter__(self) -> Iterator[bytes]:
+        while chunk := self._link.next_chunk():
+            yield chunk
+
+    def rest(self) -> bytes:
+        return b"".join(self)
+
+    def close(self) -> None:
+        self._link.close()
+
+
+class BlockingHttp:
+    """One server; `context` is asked for when a TLS connection is really needed."""
+
+    def __init__(
+        self,
+        server: str,
+        context: Callable[[], ssl.SSLContext],
+        *,
+        server_name: str = "",
+        proxy: str = "",
+        timeout_seconds: float | None = None,
+    ) -> None:
+        parts = urlsplit(server)
+        self._secure = parts.scheme == "https"
+        self._host = parts.hostname or ""
+        self._port = parts.port or (443 if self._secure else 80)
+        self._authority = parts.netloc
+        self._prefix = parts.path.rstrip("/")
+        self._context, self._server_name = context, server_name
+        self._proxy, self._timeout_seconds = proxy, timeout_seconds
+        self._kept: _Link | None = None
+
+    def request(self, method: str, target: str, headers: Headers, body: bytes = b"") -> Answer:
+        link, is_fresh = self._kept, False
+        self._kept = None
+        if link is None:
+            link, is_fresh = self._connect(), True
+        message = self._message(method, target, headers, body)
+        try:
+            link.ask(message, self._timeout_seconds)
+        except HttpFailure:
+            link.close()
+            if is_fresh:
+                raise
+            # The server closed what we kept; it has not seen this request.
+            link = self._connect()
+            link.ask(message, self._timeout_seconds)
+        content = b"".join(iter(link.next_chunk, b""))
+        answer = Answer(link.status, link.headers, tuple(link.warnings), content)
+        if link.keeps_alive:
+            self._kept = link
+        else:
+            link.close()
+        return answer
+
+    def stream(self, method: str, target: str, headers: Headers, body: bytes = b"") -> Stream:
+        link = self._connect()
+        link.ask(self._message(method, target, headers, body), self._timeout_seconds)
+        link.socket.settimeout(None)
+        return Stream(link)
+
+    def close(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
+
+    def _connect(self) -> "_Link":
+        try:
+            plain = self._socket()
+            if not self._secure:
+                return _Link(plain)
+            try:
+                name = self._server_name or self._host
+                return _Link(self._context().wrap_socket(plain, server_hostname=name))
+            except OSError:
+                plain.close()
+                raise
+        except ConnectionRefusedError as error:
+            raise HttpFailure(str(error), refused=True) from error
+        except (OSError, ssl.SSLError) as error:
+            raise HttpFailure(_why(error)) from error
+
+    def _socket(self) -> socket.socket:
+        if not self._proxy:
+            return socket.create_connection((self._host, self._port), self._timeout_seconds)
+        proxy = urlsplit(self._proxy)
+        address = (proxy.hostname or "", proxy.port or (443 if proxy.scheme == "https" else 3128))
+        link = socket.create_connection(address, self._timeout_seconds)
+        if proxy.scheme == "https":
+            link = ssl.create_default_context().wrap_socket(link, server_hostname=proxy.hostname)
+        lines = [f"CONNECT {self._host}:{self._port} HTTP/1.1", f"Host: {self._host}:{self._port}"]
+        if proxy.username:
+            pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
+            lines.append(f"Proxy-Authorization: Basic {base64.b64encode(pair).decode()}")
+        link.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        answer = b""
+        while b"\r\n\r\n" not in answer:
+            part = link.recv(4096)
+            if not part or len(answer) > CHUNK_BYTES:
+                raise OSError("the proxy gave no answer")
+            answer += part
+        if answer.split(b" ", 2)[1] != b"200":
+            raise OSError(f"the proxy refused: {answer.splitlines()[0].decode(errors='replace')}")
+        return link
+
+    def _message(self, method: str, target: str, headers: Headers, body: bytes) -> bytes:
+        lines = [f"{method} {self._prefix}{target} HTTP/1.1", f"host: {self._authority}"]
+        lines += [f"{name}: {value}" for name, value in headers]
+        if body or method in ("POST", "PUT", "PATCH"):
+            lines.append(f"content-length: {len(body)}")
+        return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
+
+
+class _Link:
+    """One connection, and the answer that is being read from it."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self.socket = link
+        self.status, self.keeps_alive, self._is_done = 0, False, False
+        self.headers: dict[str, str] = {}
+        self.warnings: list[str] = []
+        self._chunks: list[bytes] = []
+
+    def ask(self, message: bytes, timeout_seconds: float | None) -> None:
+        """Send, and read as far as the headers."""
+        self.headers, self.warnings, self._chunks = {}, [], []
+        self._is_done, self._has_headers = False, False
+        self._parser = httptools.HttpResponseParser(self)
+        self.socket.settimeout(timeout_seconds)
+        try:
+            self.socket.sendall(message)
+        except OSError as error:
+            raise HttpFailure(_why(error)) from error
+        while not self._has_headers:
+            self._read()
+
+    def next_chunk(self) -> bytes:
+        while not self._chunks:
+            if self._is_done:
+                return b""
+            self._read()
+        return self._chunks.pop(0)
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def _read(self) -> None:
+        try:
+            data = self.socket.recv(CHUNK_BYTES)
+        except TimeoutError as error:
+            raise HttpFailure("the server did not answer in time") from error
+        except OSError as error:
+            raise HttpFailure(_why(error)) from error
+        if not data:
+            if self._has_headers and "content-length" not in self.headers:
+                self._is_done, self.keeps_alive = True, False
+                return
+            raise HttpFailure("EOF")
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            raise HttpFailure(f"not HTTP: {error}") from error
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        key = name.decode("latin-1").lower()
+        if key == "warning":
+            self.warnings.append(value.decode(errors="replace"))
+        self.headers[key] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        self.status = self._parser.get_status_code()
+        self.keeps_alive = self._parser.should_keep_alive()
+        self._has_headers = self.status >= 200
+
+    def on_body(self, part: bytes) -> None:
+        self._chunks.append(bytes(part))
+
+    def on_message_complete(self) -> None:
+        self._is_done = self._has_headers
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"tls: failed to verify certificate: {error.verify_message}"
+    return getattr(error, "strerror", None) or str(error)
