@@ -24,6 +24,7 @@ test: setup-test ## set up, then every test, with real containerd, kubectl, etcd
 	$(VENV)/bin/ruff format --check src tests setup.py
 	$(VENV)/bin/ruff check src tests setup.py
 	$(VENV)/bin/mypy
+	$(VENV)/bin/python -m vulture
 	$(PYTEST) -q tests/unit tests/contract tests/stateful tests/flow tests/test_architecture.py tests/test_docs.py -n 2
 	$(PYTEST) -q tests/robustness
 	$(PYTEST) -q tests/e2e -n 2
@@ -32,6 +33,7 @@ check: setup-test ## the quick one: format, lint, types, unit and contract tests
 	$(VENV)/bin/ruff format --check src tests setup.py
 	$(VENV)/bin/ruff check src tests setup.py
 	$(VENV)/bin/mypy
+	$(VENV)/bin/python -m vulture
 	$(PYTEST) -q tests/unit tests/contract tests/test_architecture.py tests/test_docs.py -n 2 -m "not slow and not containerd"
 
 fix: setup-test ## format and repair what can be repaired

@@ -20,8 +20,6 @@ class Case:
     # How many pods fill each node beforehand.
     fill: int = 0
     preempts: bool = False
-    # Of so many pods, one finds a node.
-    one_fits_of: int = 1
 
     def pods(self, count: int) -> list[Obj]:
         return [self.pod(number) for number in range(count)]
@@ -93,5 +91,5 @@ CASES = (
     Case("spread over zones", _spread),
     Case("anti-affinity", _apart),
     Case("preemption", lambda number: pod(number, LARGE, priority=10), fill=5, preempts=True),
-    Case("unschedulable mix", _mixed, one_fits_of=5),
+    Case("unschedulable mix", _mixed),
 )

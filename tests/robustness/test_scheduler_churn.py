@@ -151,9 +151,7 @@ async def churn(world):
     for _ in range(40):
         await world.add_node()
     await world.restart()
-    wave = 0
     while world.bindings() < BINDINGS:
-        wave += 1
         for _ in range(world.rng.randrange(150, 300)):
             await world.add_pod()
         await world.plane.clock.sleep(world.rng.choice((0.0, 0.01, 0.5, 2.0)))

@@ -20,10 +20,6 @@ def by_namespace(obj: Obj) -> Iterable[str]:
     return (namespace_of(obj),)
 
 
-def by_owner_uid(obj: Obj) -> Iterable[str]:
-    return [owner.get("uid", "") for owner in meta_of(obj).get("ownerReferences") or ()]
-
-
 def by_controller_uid(obj: Obj) -> Iterable[str]:
     owners = meta_of(obj).get("ownerReferences") or ()
     return [owner.get("uid", "") for owner in owners if owner.get("controller")]

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.client.indexer import Cache, by_namespace, by_node_name, by_owner_uid
+from sampan.client.indexer import Cache, by_controller_uid, by_namespace, by_node_name
 
 
 def pod(name, uid="u", revision=1, node="", owners=()):
@@ -12,7 +12,7 @@ def pod(name, uid="u", revision=1, node="", owners=()):
             "namespace": "ns",
             "uid": uid,
             "resourceVersion": str(revision),
-            "ownerReferences": [{"uid": owner} for owner in owners],
+            "ownerReferences": [{"uid": owner, "controller": True} for owner in owners],
         },
         "spec": {"nodeName": node},
     }
@@ -39,7 +39,7 @@ def test_an_index_follows_a_change():
 def test_an_index_added_late_knows_what_is_there():
     cache = Cache()
     cache.put(pod("a", owners=("o1", "o2")))
-    cache.add_index("owner", by_owner_uid)
+    cache.add_index("owner", by_controller_uid)
     assert cache.by("owner", "o2") == [pod("a", owners=("o1", "o2"))]
 
 
@@ -88,10 +88,10 @@ STEPS = st.lists(
 @pytest.mark.slow
 @given(STEPS)
 def test_indices_always_agree_with_the_objects(steps):
-    cache = Cache({"node": by_node_name, "owner": by_owner_uid})
+    cache = Cache({"node": by_node_name, "owner": by_controller_uid})
     for verb, value in steps:
         getattr(cache, verb)(value)
-        fresh = Cache({"node": by_node_name, "owner": by_owner_uid})
+        fresh = Cache({"node": by_node_name, "owner": by_controller_uid})
         fresh.replace(cache.all())
         for index in ("node", "owner"):
             assert set(cache.index_values(index)) == set(fresh.index_values(index))

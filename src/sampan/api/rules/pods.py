@@ -84,10 +84,6 @@ def node_name(pod: Obj) -> str:
     return str(spec_of(pod).get("nodeName") or "")
 
 
-def is_gated(pod: Obj) -> bool:
-    return bool(spec_of(pod).get("schedulingGates"))
-
-
 # Static and mirror pods
 
 

@@ -4,7 +4,7 @@ Job: parse label and field selectors, and compile them into questions about labe
 Invariant: a selector printed and parsed again asks the same question.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Literal
 
@@ -115,10 +115,6 @@ class FieldRequirement:
 def parse_field_selector(text: str) -> list[FieldRequirement]:
     """`metadata.name=x,status.phase!=Running`; a backslash escapes , = and itself in values."""
     return [_field_term(term, text) for term in _field_terms(text) if term]
-
-
-def fields_match(requirements: Sequence[FieldRequirement], get: Callable[[str], str]) -> bool:
-    return all((get(one.field) == one.value) == one.equal for one in requirements)
 
 
 def _field_terms(text: str) -> list[str]:

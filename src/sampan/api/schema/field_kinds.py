@@ -21,7 +21,6 @@ class Type:
     element: "Type | None" = None  # of a list's items, of a map's values
     list_type: ListType = "atomic"
     map_keys: tuple[str, ...] = ()  # which fields tell the items of a map-like list apart
-    atomic_map: bool = False
     merge_key: str = ""  # strategic merge patch: which field tells items apart
     strategies: tuple[str, ...] = ()  # strategic merge patch: merge, replace, retainKeys
 
@@ -51,8 +50,7 @@ def type_from(schema: Obj) -> Type:
     """The Type of one property, list item or map value."""
     strategies = tuple(filter(None, schema.get("x-kubernetes-patch-strategy", "").split(",")))
     if "$ref" in schema:
-        atomic = schema.get("x-kubernetes-map-type") == "atomic"
-        return _named(schema["$ref"], strategies, atomic)
+        return _named(schema["$ref"], strategies)
     if "items" in schema:
         return Type(
             "list",
@@ -64,8 +62,7 @@ def type_from(schema: Obj) -> Type:
         )
     if "additionalProperties" in schema:
         element = type_from(schema["additionalProperties"])
-        atomic = schema.get("x-kubernetes-map-type") == "atomic"
-        return Type("map", element=element, atomic_map=atomic, strategies=strategies)
+        return Type("map", element=element, strategies=strategies)
     shape = schema.get("type", "any")
     if shape == "object":
         return ANY  # free-form: nothing is known about its fields
@@ -81,9 +78,9 @@ def short_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _named(name: str, strategies: tuple[str, ...], atomic: bool) -> Type:
+def _named(name: str, strategies: tuple[str, ...]) -> Type:
     if name in _SCALARS:
         return Type("string", format=_SCALARS[name])
     if name in _FREE:
         return Type("any", name=name)
-    return Type("object", name=name, strategies=strategies, atomic_map=atomic)
+    return Type("object", name=name, strategies=strategies)

@@ -55,10 +55,6 @@ class Entry:
         self._audit, self._ruled, self._event, self._notes = audit, ruled, event, notes
 
     @property
-    def audit_id(self) -> str:
-        return str(self._event["auditID"])
-
-    @property
     def wants_response(self) -> bool:
         return self._ruled.level >= Level.REQUEST_RESPONSE
 

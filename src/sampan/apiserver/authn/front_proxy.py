@@ -49,9 +49,6 @@ class FrontProxy:
         self._settings = settings
         self._issued = Issued(settings.ca_pem)
 
-    def is_proxy(self, certificate_der: bytes) -> bool:
-        return self._issued(certificate_der)
-
     def user(self, request: Request, certificate_der: bytes) -> User | None:
         """None: no proxy, or it names nobody."""
         settings = self._settings

@@ -15,7 +15,6 @@ from sampan.apiserver.printers import access, cluster, network, pods, storage, w
 from sampan.apiserver.printers.layout import NAME, Column, Printer
 
 _INCLUDE = ("", "None", "Metadata", "Object")
-_STATUS_COLUMNS = tuple(Column(name) for name in ("Status", "Reason", "Message"))
 
 
 def columns(resource: Resource) -> list[Obj]:
@@ -48,18 +47,6 @@ def table_of(
         "metadata": metadata or {},
         "columnDefinitions": columns(resource) if with_columns else [],
         "rows": [_row(resource, printer, obj, now, include, version) for obj in items],
-    }
-
-
-def status_table(status: Obj, version: str = "v1") -> Obj:
-    """A Status in the clothes of a table, as deletes and errors of a watch come."""
-    row = {"cells": [status.get(key) or "" for key in ("status", "reason", "message")]}
-    return {
-        "kind": "Table",
-        "apiVersion": f"meta.k8s.io/{version}",
-        "metadata": {},
-        "columnDefinitions": [column.definition() for column in _STATUS_COLUMNS],
-        "rows": [row | {"object": status}],
     }
 
 

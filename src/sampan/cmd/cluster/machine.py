@@ -6,6 +6,10 @@ Job: the node's name, its address and its name servers, found without sending an
 import re
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sampan.kubelet.container_spec.name_resolution import Dns
 
 
 def node_name(hostname: str) -> str:
@@ -26,21 +30,12 @@ def primary_address() -> str:
         return address
 
 
-def name_servers(resolv_conf: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The name servers and search domains of a resolv.conf."""
-    servers: list[str] = []
-    searches: tuple[str, ...] = ()
-    for line in resolv_conf.splitlines():
-        words = line.split()
-        if len(words) > 1 and words[0] == "nameserver":
-            servers.append(words[1])
-        elif len(words) > 1 and words[0] == "search":
-            searches = tuple(words[1:])
-    return tuple(servers), searches
+def host_dns() -> "Dns":
+    """How this machine resolves names."""
+    # Not for every verb: the command line knows its flags without the node agent.
+    from sampan.kubelet.container_spec.name_resolution import Dns, parse_resolv_conf
 
-
-def host_name_servers() -> tuple[tuple[str, ...], tuple[str, ...]]:
     try:
-        return name_servers(Path("/etc/resolv.conf").read_text())
+        return parse_resolv_conf(Path("/etc/resolv.conf").read_text())
     except OSError:
-        return (), ()
+        return Dns()

@@ -306,7 +306,7 @@ class RealNode:
         from sampan.kubelet.settings import KubeletSettings
         from sampan.network import cni
 
-        servers, searches = machine.host_name_servers()
+        dns = machine.host_dns()
         settings = KubeletSettings(
             self._identity.name,
             node_ips=(self._identity.address,),
@@ -314,8 +314,9 @@ class RealNode:
             log_dir=str(self._data.root / "logs" / "pods"),
             port=port,
             cluster_domain=CLUSTER_DOMAIN,
-            host_dns=servers,
-            host_searches=searches,
+            host_dns=dns.servers,
+            host_searches=dns.searches,
+            host_dns_options=dns.options,
             hosts_file=Path("/etc/hosts").read_text(),
             # A runtime that does not say how it makes cgroups chooses their place alone.
             cgroup_root=root_of(self._data.root) if self._cgroup_driver else "",

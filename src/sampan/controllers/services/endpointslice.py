@@ -49,8 +49,6 @@ MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 MANAGER = "endpointslice-controller.k8s.io"
 _RESERVED = (SERVICE_NAME, MANAGED_BY, HEADLESS)
 
-Group = tuple[str, tuple[Port, ...]]  # address type, ports
-
 
 def endpointslice_controller() -> Controller:
     return Controller(

@@ -38,8 +38,6 @@ RESOURCES = {
     IMAGE_INODES: "inodes",
     PIDS: "pids",
 }
-# The resources of which a container can have a request, and be told that it used more.
-REQUESTED = ("memory", "ephemeral-storage")
 _MEMORY_TAINT = Taint("node.kubernetes.io/memory-pressure", "", NO_SCHEDULE)
 
 

@@ -60,7 +60,7 @@ class KubeletServer:
         metrics: Metrics,
         config: Obj | None = None,
         healthy: Callable[[], str] = lambda: "",
-        agent: Callable[[], "Measured | None"] = lambda: None,
+        agent: Callable[[], Measured | None] = lambda: None,
         access: ServerAccess | None = None,
         checkpoints: str = "/var/lib/kubelet/checkpoints",
     ) -> None:

@@ -16,8 +16,6 @@ from sampan.scheduler.filters.volume_binding import bindings
 from sampan.scheduler.model.pod_and_node_info import PodShape
 from sampan.scheduler.model.volumes import Claim, Volume, Volumes
 
-BIND_SECONDS = 600.0  # as the default of VolumeBindingArgs
-
 
 class VolumesNotBound(Exception):
     """The pod must look for a node again."""

@@ -45,4 +45,3 @@ class Defaults:
 
 
 SYSTEM_DEFAULTS = Defaults((Default(HOSTNAME, 3, False), Default(ZONE, 5, False)), system=True)
-NO_DEFAULTS = Defaults(())

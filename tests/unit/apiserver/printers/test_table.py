@@ -14,7 +14,7 @@ from sampan.api.resources import (
     by_plural,
 )
 from sampan.api.schema.published import Schema
-from sampan.apiserver.printers.table import cells, columns, status_table, table_of
+from sampan.apiserver.printers.table import cells, columns, table_of
 
 SCHEMA = Schema.load()
 NOW = 1_700_000_000.0
@@ -115,11 +115,6 @@ def test_finished_pods_have_marked_rows():
     table = table_of(PODS, [{"status": {"phase": "Succeeded"}}, {}], NOW)
     assert table["rows"][0]["conditions"][0]["type"] == "Completed"
     assert "conditions" not in table["rows"][1]
-
-
-def test_a_status_is_a_table_too():
-    status = {"kind": "Status", "status": "Success"}
-    assert status_table(status)["rows"] == [{"cells": ["Success", "", ""], "object": status}]
 
 
 def test_wide_columns_have_priority_one():

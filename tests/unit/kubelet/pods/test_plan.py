@@ -27,7 +27,6 @@ THEN = {"name": "then", "image": "app:1"}
 SIDE = {"name": "side", "image": "app:1", "restartPolicy": "Always"}
 CREATED, RUNNING, UNKNOWN = ContainerState.CREATED, ContainerState.RUNNING, ContainerState.UNKNOWN
 DEAD = sandbox(ready=False)
-NO_SANDBOX = ()
 
 
 def pod(**spec):

@@ -76,7 +76,6 @@ class Frame:
 
 Closure = Callable[[Frame], Value]
 Compiled = tuple[Closure, int]  # and what it costs on top of what it charges itself
-MakeObject = Callable[[str, dict[str, Value]], Value]
 _SIZED_KINDS = frozenset({str, bytes, list})
 _CONTAINERS = frozenset({list, dict})
 STRETCH = 1000  # steps; 0.2 ms
