@@ -9,6 +9,7 @@ import pytest
 
 from sampan.testing.parts.images import busybox_archive
 from sampan.testing.parts.kubectl import client_minor
+from sampan.testing.parts.machines import machines
 from sampan.testing.parts.registry import Registry
 from sampan.testing.parts.sampan_process import SampanProcess
 
@@ -65,6 +66,32 @@ def cluster(workspace, archive):
     cluster.reset()
     assert code == 0, cluster.output.read_text()
     assert cluster.leftovers() == {}
+
+
+@pytest.fixture(scope="session")
+def two_machines():
+    """A node, and a machine that is not of the cluster, cut off from the real network."""
+    with machines(2) as pair:
+        yield pair
+
+
+@pytest.fixture(scope="session")
+def lone_cluster(two_machines, archive):
+    """A real node whose network the tests may use, and send into, as they like."""
+    root = Path(tempfile.mkdtemp(prefix="sampan-net-"))
+    machine = two_machines[0]
+    cluster = SampanProcess(root, "--runtime", "cri", where=machine.where)
+    cluster.up()
+    cluster.run("image", "import", str(archive))
+    yield cluster
+    cluster.kubectl("delete", "pods", "--all", "--now")
+    code = cluster.stop()
+    cluster.reset()
+    assert code == 0, cluster.output.read_text()
+    assert "sampan" not in machine.run("nft", "list", "tables")
+    assert "sampan" not in machine.run("ip", "link")
+    assert "10." not in machine.run("ip", "route")
+    shutil.rmtree(root)
 
 
 @pytest.fixture

@@ -1,13 +1,9 @@
 """Services through the node's rules, in a network namespace that the test made [W1]."""
 
-import shutil
 import subprocess
-import tempfile
-from pathlib import Path
 
 import pytest
 
-from sampan.testing.parts.machines import machines
 from sampan.testing.parts.network_pods import (
     apply,
     ask_from,
@@ -19,49 +15,25 @@ from sampan.testing.parts.network_pods import (
     service,
 )
 from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import SampanProcess
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
-def two():
-    with machines(2) as pair:
-        yield pair
-
-
-@pytest.fixture(scope="module")
-def machine(two):
+@pytest.fixture
+def machine(two_machines):
     """The node."""
-    return two[0]
-
-
-@pytest.fixture(scope="module")
-def outside(two):
-    """A machine that is not of the cluster."""
-    return two[1]
-
-
-@pytest.fixture(scope="module")
-def world(machine, archive):
-    root = Path(tempfile.mkdtemp(prefix="sampan-svc-"))
-    cluster = SampanProcess(root, "--runtime", "cri", where=machine.where)
-    cluster.up()
-    cluster.run("image", "import", str(archive))
-    yield cluster
-    cluster.kubectl("delete", "pods", "--all", "--now")
-    code = cluster.stop()
-    cluster.reset()
-    assert code == 0, cluster.output.read_text()
-    assert "sampan" not in machine.run("nft", "list", "tables")
-    assert "sampan" not in machine.run("ip", "link")
-    assert "10." not in machine.run("ip", "route")
-    shutil.rmtree(root)
+    return two_machines[0]
 
 
 @pytest.fixture
-def kubectl(world):
-    return world.kubectl
+def outside(two_machines):
+    """A machine that is not of the cluster."""
+    return two_machines[1]
+
+
+@pytest.fixture
+def kubectl(lone_cluster):
+    return lone_cluster.kubectl
 
 
 def test_a_cluster_ip_leads_to_every_endpoint_from_a_pod_and_from_the_node(kubectl, machine):
@@ -138,7 +110,7 @@ def test_a_pod_reaches_the_api_with_its_own_token(kubectl):
     assert 'User "system:serviceaccount:default:default" cannot list resource "pods"' in second
 
 
-def test_the_api_for_pods_is_not_for_other_machines(kubectl, machine, outside, world):
+def test_the_api_for_pods_is_not_for_other_machines(kubectl, machine, outside):
     [slice_] = kubectl.get("endpointslices", "-l", "kubernetes.io/service-name=kubernetes")["items"]
     [endpoint], [port] = slice_["endpoints"], slice_["ports"]
     [gateway] = endpoint["addresses"]

@@ -1,44 +1,98 @@
 """The network of a node: the parts of network/ that run beside the node agent.
 
-Job: settings → the parts that keep the node's rules; start and stop them.
+Job: settings → the parts that keep the node's rules and names; start and stop them.
 Invariant: nothing that only Linux has is imported before a real node is wanted.
 """
 
-from collections.abc import Sequence
+import random
 from typing import TYPE_CHECKING
 
+from sampan.api.objects import Obj
 from sampan.client.contract import Client
 from sampan.client.informer import Informers
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 
 if TYPE_CHECKING:
+    from sampan.network.dns.server import ClusterDns
     from sampan.network.services.ruleset import ProxyPlace
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNetworkSettings:
+    node_name: str
+    place: "ProxyPlace"
+    gateway: str
+    cluster_domain: str
+    dns_address: str  # of the Service kube-dns; empty: no name server of ours
+    name_servers: tuple[str, ...] = ()  # the machine's own
+    families: tuple[str, ...] = ("ip",)
 
 
 class NodeNetwork:
-    def __init__(self, node_name: str, place: "ProxyPlace", clock: Clock) -> None:
-        self._node_name, self._place, self._clock = node_name, place, clock
+    def __init__(self, settings: NodeNetworkSettings, clock: Clock) -> None:
+        self._settings, self._clock = settings, clock
         self._tasks = Tasks("network")
         self._informers: Informers | None = None
+        self._dns: ClusterDns | None = None
 
-    async def start(
-        self, client: Client, metrics: Metrics, families: Sequence[str] = ("ip",)
-    ) -> None:
-        """Returns when every Service that there is can be reached."""
+    async def start(self, client: Client, publisher: Client | None, metrics: Metrics) -> None:
+        """Returns when every Service that there is can be reached, by address and by name.
+
+        `publisher` may say in the API where the name server is; None: somebody else does.
+        """
         from sampan.network.services.proxy import ProxySettings, ServiceProxy
 
-        informers = Informers(client, clock=self._clock)
-        self._informers = informers
-        settings = ProxySettings(self._place, self._node_name, tuple(families))
-        proxy = ServiceProxy(settings, informers, self._clock, metrics)
+        settings = self._settings
+        informers = self._informers = Informers(client, clock=self._clock)
         informers.start()
+        here: dict[str, Obj] = {}
+        if settings.dns_address:
+            here = await self._start_dns(informers, publisher, metrics)
+        proxy = ServiceProxy(
+            ProxySettings(settings.place, settings.node_name, settings.families, here),
+            informers,
+            self._clock,
+            metrics,
+        )
         self._tasks.supervise("service proxy", proxy.run)
         await proxy.ready.wait()
 
     async def stop(self) -> None:
         """The rules stay: connections go on while sampan is restarted; `sampan reset` ends them."""
         await self._tasks.stop()
+        if self._dns is not None:
+            await self._dns.stop()
         if self._informers is not None:
             await self._informers.stop()
+
+    async def _start_dns(
+        self, informers: Informers, publisher: Client | None, metrics: Metrics
+    ) -> dict[str, Obj]:
+        """What this node answers itself."""
+        from sampan.network.dns import publish
+        from sampan.network.dns.forward import ForwardSettings
+        from sampan.network.dns.server import PORT, ClusterDns, DnsSettings
+
+        settings = self._settings
+        servers = tuple((server, PORT) for server in settings.name_servers)
+        chosen = DnsSettings(
+            settings.gateway, settings.cluster_domain, settings.dns_address,
+            ForwardSettings(servers),
+        )  # fmt: skip
+        dns = ClusterDns(chosen, informers, self._clock, metrics, random.Random())
+        try:
+            await dns.start()
+        except OSError as error:
+            log.warning("no name server for pods", address=settings.gateway, error=error)
+            return {}
+        self._dns = dns
+        piece = publish.endpoint_slice(settings.node_name, (settings.gateway, dns.port))
+        if publisher is not None:
+            await publish.publish(publisher, settings.dns_address, piece, self._clock)
+        return {f"{publish.NAMESPACE}/{publish.NAME}": piece}

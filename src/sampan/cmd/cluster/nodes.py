@@ -5,6 +5,7 @@ Invariant: nothing that only Linux has, and no gRPC, is imported before a real n
 """
 
 import asyncio
+import ipaddress
 import os
 import random
 import ssl
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sampan.client.contract import Client
 from sampan.cmd.cluster import machine
 from sampan.cmd.cluster.data_dir import DataDir
-from sampan.cmd.cluster.network import NodeNetwork
+from sampan.cmd.cluster.network import NodeNetwork, NodeNetworkSettings
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.kubelet_config import with_config
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from sampan.kubelet.server.http_server import KubeletServer
     from sampan.kubelet.settings import KubeletSettings
     from sampan.kubelet.volumes.local_volumes import LocalVolumes
+    from sampan.network.cni import PodNetwork
 
 READY_SECONDS = 60.0
 CONNECT_SECONDS = 20.0
@@ -42,7 +44,8 @@ SERVER_GRACE_SECONDS = 1.0
 POD_PIDS_LIMIT = 4096
 DISK_FREE_PERCENT = 2
 SERVICE_CIDRS = (SERVICE_CIDR,)
-PROXY_USER = "system:kube-proxy"
+CLUSTER_DNS = str(ipaddress.ip_network(SERVICE_CIDR)[10])
+DNS_USER = "system:sampan:cluster-dns"
 
 ClientMaker = Callable[[str], Client]  # user name → a client that acts as that user
 
@@ -125,6 +128,11 @@ class RealNode:
         self._grace_seconds = STOP_GRACE_SECONDS
         self._stopping: list[asyncio.Timeout] = []  # one for all that takes its time to end
 
+    @property
+    def _serves_names(self) -> bool:
+        """The pods' network is ours, and there is an API to know Services from."""
+        return self._network is not None and not self._settings.node.standalone
+
     async def gateway(self) -> str:
         from sampan.network import cni
 
@@ -187,13 +195,22 @@ class RealNode:
             self._kubelet = kubelet
             self._tasks.supervise("kubelet", kubelet.run)
             self._look_for_stray_shims()
-            if self._network is not None and not self._settings.node.standalone:
-                await self._network.start(clients(PROXY_USER), metrics)
+            await self._start_network(clients, client, metrics)
             step.detail = f"{self._identity.name} ({self._identity.address})"
             if self._in_cluster:
                 self._tasks.supervise("local volumes", self._local_volumes(clients).run)
                 await all_ready([kubelet.node_ready])
                 step.detail += ", Ready"
+
+    async def _start_network(self, clients: ClientMaker, client: Client, metrics: Metrics) -> None:
+        if self._network is None or not self._serves_names:
+            return
+        network = self._network
+        if self._in_cluster:
+            await network.start(client, clients(DNS_USER), metrics)
+        else:
+            # The API may be away, or refuse: pods run meanwhile.
+            self._tasks.supervise("network", lambda: network.start(client, None, metrics))
 
     def hurry(self) -> None:
         self._grace_seconds = 0.0
@@ -259,8 +276,7 @@ class RealNode:
         try:
             # Found or made in a thread: it runs nft, and the API server starts meanwhile.
             network = await asyncio.to_thread(cni.set_up, self._data.root, SERVICE_CIDRS)
-            place = cni.proxy_place(network, SERVICE_CIDRS)
-            self._network = NodeNetwork(self._identity.name, place, self._clock)
+            self._network = NodeNetwork(self._network_settings(network), self._clock)
             self._containerd = PrivateContainerd(
                 self._data.root,
                 cni_conf_dir=cni.conf_directory(self._data.root),
@@ -274,6 +290,18 @@ class RealNode:
         except (ContainerdError, cni.NetworkError) as error:
             raise CannotStart(str(error)) from error
         return self._containerd.socket_path
+
+    def _network_settings(self, network: "PodNetwork") -> NodeNetworkSettings:
+        from sampan.network import cni
+
+        return NodeNetworkSettings(
+            self._identity.name,
+            cni.proxy_place(network, SERVICE_CIDRS),
+            network.gateway,
+            CLUSTER_DOMAIN,
+            CLUSTER_DNS,
+            machine.host_dns().servers,
+        )
 
     async def _connect(self, socket_path: str) -> str:
         from sampan.kubelet.containerd.pause_image import ensure_pause_image
@@ -314,6 +342,7 @@ class RealNode:
             log_dir=str(self._data.root / "logs" / "pods"),
             port=port,
             cluster_domain=CLUSTER_DOMAIN,
+            cluster_dns=(CLUSTER_DNS,) if self._serves_names else (),
             host_dns=dns.servers,
             host_searches=dns.searches,
             host_dns_options=dns.options,

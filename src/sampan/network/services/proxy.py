@@ -7,7 +7,8 @@ Owner: one per node; the only writer of its table.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 
 from sampan.api.objects import Obj, key_of, labels_of, namespace_of
 from sampan.api.resources import ENDPOINT_SLICES, NODES, SERVICES
@@ -36,6 +37,8 @@ class ProxySettings:
     place: ProxyPlace
     node_name: str = ""
     families: tuple[str, ...] = ("ip",)
+    # Services that this node answers itself, as NodeLocal DNSCache does: key → slice.
+    answered_here: Mapping[str, Obj] = field(default_factory=dict)
 
 
 class _Family:
@@ -162,6 +165,9 @@ class ServiceProxy:
         service = self._services.cache.get(key)
         if service is None:
             return {}
+        here = self._settings.answered_here.get(key)
+        if here is not None and not service["spec"].get("selector"):
+            return elements_of_service(service, [here], family, node)
         return elements_of_service(service, self._slices.cache.by("proxied", key), family, node)
 
 

@@ -13,6 +13,7 @@ from sampan.testing.parts.machines import Machine
 
 IMAGE = "localhost/test/busybox:1"
 SOURCES = str(Path(__file__).parents[3])
+_ENVIRONMENT = {"PYTHONPATH": SOURCES, "PYTHONUNBUFFERED": "1", "HOME": "/", "USER": "root"}
 
 
 def pod(name: str, command: str, labels: dict[str, str] | None = None, **spec: object) -> Obj:
@@ -44,8 +45,7 @@ def python_pod(name: str, code: str, **spec: object) -> Obj:
     container = {
         "name": "main", "image": IMAGE, "command": [sys.executable, "-c", code],
         "volumeMounts": mounts[: len(volumes)],
-        "env": [{"name": "PYTHONPATH", "value": SOURCES}, {"name": "PYTHONUNBUFFERED", "value":
-                "1"}, {"name": "HOME", "value": "/"}],
+        "env": [{"name": name, "value": value} for name, value in _ENVIRONMENT.items()],
     }  # fmt: skip
     made = pod(name, "")
     made["spec"].update({"containers": [container], "volumes": volumes, **spec})

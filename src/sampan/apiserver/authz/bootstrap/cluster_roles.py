@@ -197,6 +197,18 @@ def _node_side() -> dict[str, Rules]:
             rule("list watch", NETWORKING, "servicecidrs"),
             rule("list watch", "discovery.k8s.io", "endpointslices"),
         ),
+        # What a node of ours needs for Services, names and policies; upstream's installers have
+        # roles of the same kind.
+        "sampan:node-network": (
+            rule("list watch", CORE, "services nodes pods namespaces"),
+            rule("list watch", NETWORKING, "servicecidrs networkpolicies"),
+            rule("list watch", "discovery.k8s.io", "endpointslices"),
+            events(),
+        ),
+        "sampan:cluster-dns": (
+            rule("get create", CORE, "services"),
+            rule("get create update delete", "discovery.k8s.io", "endpointslices"),
+        ),
         "system:persistent-volume-provisioner": (
             rule(f"create delete {READ}", CORE, "persistentvolumes"),
             rule(f"{READ} update", CORE, "persistentvolumeclaims"),

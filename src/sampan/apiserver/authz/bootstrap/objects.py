@@ -149,6 +149,7 @@ def _bound(role: str, subjects: list[Obj], name: str = "") -> Obj:
 def _cluster_role_bindings() -> list[Obj]:
     groups = {
         "cluster-admin": ("system:masters",),
+        "sampan:node-network": ("system:nodes",),
         "system:monitoring": ("system:monitoring",),
         "system:discovery": _EVERYBODY[:1],
         "system:basic-user": _EVERYBODY[:1],
@@ -157,6 +158,7 @@ def _cluster_role_bindings() -> list[Obj]:
     }
     users = {
         "system:node-proxier": "system:kube-proxy",
+        "sampan:cluster-dns": "system:sampan:cluster-dns",
         "system:kube-controller-manager": "system:kube-controller-manager",
         "system:kube-scheduler": "system:kube-scheduler",
         "system:volume-scheduler": "system:kube-scheduler",

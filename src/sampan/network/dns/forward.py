@@ -1,0 +1,174 @@
+"""Questions about names beyond the cluster: asked of the machine's name servers, and remembered.
+
+Job: the answer of one of several name servers, within a deadline; kept for as long as it holds.
+Invariant: no answer is taken that is not to the question that was asked, from the server that was
+    asked, with the number that it was asked under.
+Invariant: the cache is bounded; the same question is asked once, however many wait for it.
+"""
+
+import asyncio
+import random
+import socket
+from collections.abc import Mapping, Sequence
+
+from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.tasks import Tasks
+from sampan.network.dns.wire import (
+    NOERROR,
+    NXDOMAIN,
+    BadMessage,
+    Reply,
+    aged,
+    read_reply,
+    without_opt,
+    write_question,
+)
+
+TRY_SECONDS = 2.0
+ROUNDS = 2
+MOST_SECONDS = 30  # as CoreDNS' cache in kubeadm's configuration
+MOST_ANSWERS = 10_000
+Upstream = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardSettings:
+    servers: tuple[Upstream, ...] = ()
+    stub_domains: Mapping[str, tuple[Upstream, ...]] | None = None  # domain → its own servers
+    try_seconds: float = TRY_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    message: bytes
+    reply: Reply
+    since: float
+
+
+class Forwarder:
+    def __init__(self, settings: ForwardSettings, clock: Clock, rng: random.Random) -> None:
+        self._settings, self._clock, self._rng = settings, clock, rng
+        self._kept: dict[tuple[str, int], _Kept] = {}
+        self._asking: dict[tuple[str, int], asyncio.Task[_Kept]] = {}
+        self._tasks = Tasks("name servers")
+        self.hits = self.misses = 0
+
+    async def close(self) -> None:
+        await self._tasks.stop()
+
+    async def ask(self, name: str, kind: int) -> tuple[bytes, Reply]:
+        """The message as it came, older by as much as it was kept. No message and SERVFAIL
+        where no server answered in time."""
+        key = (name, kind)
+        now = self._clock.monotonic()
+        kept = self._kept.get(key)
+        if kept is not None and now - kept.since < min(kept.reply.ttl, MOST_SECONDS):
+            self.hits += 1
+        else:
+            self.misses += 1
+            task = self._asking.get(key)
+            if task is None:
+                task = self._asking[key] = self._tasks.start(name, self._ask(key))
+                task.add_done_callback(lambda _: self._asking.pop(key, None))
+            kept = await asyncio.shield(task)
+        age = int(now - kept.since)
+        message = aged(kept.message, kept.reply.ttl_places, age) if age > 0 else kept.message
+        return message, kept.reply
+
+    def servers_for(self, name: str) -> Sequence[Upstream]:
+        """Of the longest stub domain that the name is in, else the machine's."""
+        domain = name
+        stubs = self._settings.stub_domains or {}
+        while domain:
+            if domain in stubs:
+                return stubs[domain]
+            domain = domain.partition(".")[2]
+        return self._settings.servers
+
+    async def _ask(self, key: tuple[str, int]) -> _Kept:
+        name, kind = key
+        servers = self.servers_for(name)
+        for _ in range(ROUNDS):
+            for server in servers:
+                try:
+                    message, reply = await self._ask_one(server, name, kind)
+                except (OSError, TimeoutError, BadMessage):
+                    continue
+                message = without_opt(message, reply)
+                kept = _Kept(message, reply, self._clock.monotonic())
+                if reply.rcode in (NOERROR, NXDOMAIN):
+                    self._keep(key, kept)
+                return kept
+        return _Kept(b"", _SERVFAIL, self._clock.monotonic())
+
+    def _keep(self, key: tuple[str, int], kept: _Kept) -> None:
+        self._kept.pop(key, None)
+        while len(self._kept) >= MOST_ANSWERS:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = kept
+
+    async def _ask_one(self, server: Upstream, name: str, kind: int) -> tuple[bytes, Reply]:
+        question = write_question(self._rng.getrandbits(16), name, kind)
+        async with asyncio.timeout(self._settings.try_seconds):
+            message, reply = await _by_udp(server, question)
+            if reply.truncated:
+                message, reply = await _by_tcp(server, question)
+        return message, reply
+
+
+_SERVFAIL = Reply(0, 2, False, b"", (), 0, ())
+
+
+def _checked(question: bytes, message: bytes) -> Reply:
+    reply = read_reply(message)
+    asked = question[12 : 12 + len(reply.question)].lower()
+    if message[:2] != question[:2] or (reply.question.lower() != asked):
+        raise BadMessage("an answer to another question")
+    return reply
+
+
+class _Waiting(asyncio.DatagramProtocol):
+    """A socket, and so a port, of its own for each question: harder to guess."""
+
+    def __init__(self, question: bytes) -> None:
+        self._question = question
+        self.answer: asyncio.Future[tuple[bytes, Reply]] = (
+            asyncio.get_running_loop().create_future()
+        )
+
+    def datagram_received(self, data: bytes, _address: object) -> None:
+        try:
+            reply = _checked(self._question, data)
+        except BadMessage:
+            return  # somebody else's, or a forgery: the right one may still come
+        if not self.answer.done():
+            self.answer.set_result((data, reply))
+
+    def error_received(self, error: Exception) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+async def _by_udp(server: Upstream, question: bytes) -> tuple[bytes, Reply]:
+    transport, waiting = await asyncio.get_running_loop().create_datagram_endpoint(
+        lambda: _Waiting(question), remote_addr=server
+    )
+    try:
+        transport.sendto(question)
+        return await waiting.answer
+    finally:
+        transport.close()
+
+
+async def _by_tcp(server: Upstream, question: bytes) -> tuple[bytes, Reply]:
+    reader, writer = await asyncio.open_connection(*server, family=socket.AF_UNSPEC)
+    try:
+        writer.write(len(question).to_bytes(2, "big") + question)
+        length = int.from_bytes(await reader.readexactly(2), "big")
+        message = await reader.readexactly(length)
+        return message, _checked(question, message)
+    except asyncio.IncompleteReadError as error:
+        raise BadMessage("the answer ends early") from error
+    finally:
+        writer.close()

@@ -1,0 +1,194 @@
+"""The cluster's names: what Kubernetes' DNS specification (1.1.0) says of Services and pods.
+
+Job: Services and EndpointSlices → records, kept up Service by Service; a question → its answer.
+    Pure.
+Invariant: a name that has a record of any type, or names below it, is never NXDOMAIN.
+Invariant: what a Service put is gone with it; no other's records change.
+Owner: ClusterDns.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable, Sequence
+
+from sampan.api.objects import Obj, name_of, namespace_of
+from sampan.network.dns.wire import (
+    AAAA,
+    ANY,
+    CNAME,
+    IN,
+    NOERROR,
+    NS,
+    NXDOMAIN,
+    PTR,
+    SOA,
+    SRV,
+    TXT,
+    A,
+    Answer,
+    Record,
+)
+
+TTL_SECONDS = 5  # as CoreDNS by default: answers are here, and always fresh
+VERSION = "1.1.0"
+_POD = re.compile(r"^[0-9a-f][0-9a-f-]*$")
+_SOA_NUMBERS = (7200, 1800, 86400, TTL_SECONDS)
+
+
+class ClusterZone:
+    def __init__(self, domain: str, server_address: str) -> None:
+        self.domain = domain.lower().rstrip(".")
+        self._serial = 1
+        self._records: dict[str, list[Record]] = {}
+        self._below: dict[str, int] = {}  # how many records each ancestor has below it
+        self._of_service: dict[str, list[Record]] = {}
+        fixed = [
+            Record(f"dns-version.{self.domain}", TXT, TTL_SECONDS, VERSION),
+            Record(self.domain, NS, TTL_SECONDS, f"ns.dns.{self.domain}"),
+            Record(f"ns.dns.{self.domain}", _type(server_address), TTL_SECONDS, server_address),
+        ]
+        self._put("", fixed)
+        # There even where no Service is.
+        for name in (f"svc.{self.domain}", f"pod.{self.domain}"):
+            self._below[name] = 1
+
+    def put(self, key: str, service: Obj | None, slices: Sequence[Obj]) -> bool:
+        """True where anything changed."""
+        records = records_of(service, slices, self.domain) if service is not None else []
+        return self._put(key, records)
+
+    def is_mine(self, name: str) -> bool:
+        return name == self.domain or name.endswith("." + self.domain)
+
+    def pointer(self, name: str) -> Answer | None:
+        """For a reverse name: None where the address is not of the cluster."""
+        found = self._records.get(name)
+        return Answer(answers=tuple(found)) if found else None
+
+    def answer(self, name: str, kind: int, cls: int = IN) -> Answer:
+        """A name of the zone. An ExternalName's answer is its CNAME alone: the rest is asked for
+        elsewhere."""
+        found = self._records.get(name) or self._pod(name)
+        if cls not in (IN, ANY) or (not found and name == self.domain and kind != SOA):
+            found = []
+        if name == self.domain and kind == SOA:
+            return Answer(answers=(self._soa(),))
+        matching = [each for each in found if kind in (each.type, ANY) or each.type == CNAME]
+        if matching:
+            return Answer(answers=tuple(matching), additional=self._additional(matching))
+        rcode = NOERROR if found or name in self._below else NXDOMAIN
+        return Answer(rcode, authority=(self._soa(),))
+
+    def _put(self, key: str, records: list[Record]) -> bool:
+        before = self._of_service.get(key, [])
+        if before == records:
+            return False
+        for record in before:
+            self._records[record.name].remove(record)
+            if not self._records[record.name]:
+                del self._records[record.name]
+            self._count(record.name, -1)
+        for record in records:
+            self._records.setdefault(record.name, []).append(record)
+            self._count(record.name, 1)
+        if records:
+            self._of_service[key] = records
+        else:
+            self._of_service.pop(key, None)
+        self._serial += 1
+        return True
+
+    def _count(self, name: str, by: int) -> None:
+        while name:
+            name = name.partition(".")[2]
+            count = self._below.get(name, 0) + by
+            if count:
+                self._below[name] = count
+            else:
+                self._below.pop(name, None)
+
+    def _soa(self) -> Record:
+        names = (f"ns.dns.{self.domain}", f"hostmaster.{self.domain}")
+        return Record(self.domain, SOA, TTL_SECONDS, (*names, self._serial, *_SOA_NUMBERS))
+
+    def _additional(self, answers: Iterable[Record]) -> tuple[Record, ...]:
+        """Where a SRV record leads to."""
+        found: dict[Record, None] = {}
+        for record in answers:
+            if record.type == SRV and isinstance(record.data, tuple):
+                target = str(record.data[3])
+                for each in self._records.get(target, ()):
+                    if each.type in (A, AAAA):
+                        found[each] = None
+        return tuple(found)
+
+    def _pod(self, name: str) -> list[Record]:
+        """`10-244-0-7.default.pod.cluster.local`: as CoreDNS' `pods insecure`, the address that the
+        name says, whether or not there is such a pod."""
+        suffix = f".pod.{self.domain}"
+        labels = name.removesuffix(suffix).split(".") if name.endswith(suffix) else []
+        if len(labels) != 2 or not _POD.match(labels[0]):
+            return []
+        for text in (labels[0].replace("-", "."), labels[0].replace("-", ":")):
+            try:
+                address = str(ipaddress.ip_address(text))
+            except ValueError:
+                continue
+            return [Record(name, _type(address), TTL_SECONDS, address)]
+        return []
+
+
+def records_of(service: Obj, slices: Sequence[Obj], domain: str) -> list[Record]:
+    spec = service.get("spec") or {}
+    name = f"{name_of(service)}.{namespace_of(service)}.svc.{domain}".lower()
+    if spec.get("type") == "ExternalName":
+        target = (spec.get("externalName") or "").rstrip(".").lower()
+        return [Record(name, CNAME, TTL_SECONDS, target)] if target else []
+    if spec.get("clusterIP") == "None":
+        return _headless(name, slices)
+    return _with_cluster_ips(name, spec)
+
+
+def _with_cluster_ips(name: str, spec: Obj) -> list[Record]:
+    addresses = spec.get("clusterIPs") or [one for one in [spec.get("clusterIP")] if one]
+    records = [Record(name, _type(each), TTL_SECONDS, each) for each in addresses]
+    if not addresses:
+        return []
+    for port in spec.get("ports") or ():
+        if port.get("name"):
+            owner = _port_name(port, name)
+            records.append(Record(owner, SRV, TTL_SECONDS, (0, 100, int(port["port"]), name)))
+    records += [Record(reverse_name(each), PTR, TTL_SECONDS, name) for each in addresses]
+    return records
+
+
+def _headless(name: str, slices: Sequence[Obj]) -> list[Record]:
+    """Each endpoint under the Service's name and under its own."""
+    records: dict[Record, None] = {}
+    for piece in slices:
+        for entry in piece.get("endpoints") or ():
+            if (entry.get("conditions") or {}).get("ready") is False:
+                continue
+            for address in entry.get("addresses") or ():
+                hostname = entry.get("hostname") or re.sub(r"[.:]+", "-", address)
+                own = f"{hostname}.{name}".lower()
+                records[Record(name, _type(address), TTL_SECONDS, address)] = None
+                records[Record(own, _type(address), TTL_SECONDS, address)] = None
+                records[Record(reverse_name(address), PTR, TTL_SECONDS, own)] = None
+                for port in piece.get("ports") or ():
+                    if port.get("name") and port.get("port"):
+                        data = (0, 100, int(port["port"]), own)
+                        records[Record(_port_name(port, name), SRV, TTL_SECONDS, data)] = None
+    return list(records)
+
+
+def _port_name(port: Obj, name: str) -> str:
+    return f"_{port['name']}._{port.get('protocol') or 'TCP'}.{name}".lower()
+
+
+def reverse_name(address: str) -> str:
+    return ipaddress.ip_address(address).reverse_pointer
+
+
+def _type(address: str) -> int:
+    return AAAA if ":" in address else A

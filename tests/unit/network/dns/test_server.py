@@ -1,0 +1,160 @@
+"""The name server over real sockets on loopback, with another name server of ours behind it."""
+
+import asyncio
+import random
+
+import dns.flags
+import dns.message
+import dns.rrset
+import pytest
+
+from sampan.api.resources import SERVICES
+from sampan.client.informer import Informers
+from sampan.core.clock import SystemClock
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import all_of
+from sampan.network.dns.forward import ForwardSettings
+from sampan.network.dns.server import ClusterDns, DnsSettings
+from sampan.testing.worlds.small_api import SmallApi
+
+pytestmark = pytest.mark.slow
+
+
+class Elsewhere(asyncio.DatagramProtocol):
+    """Knows www.example.org, keeps quiet about others, and counts."""
+
+    def __init__(self):
+        self.asked = []
+
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def datagram_received(self, data, address):
+        question = dns.message.from_wire(data)
+        name = question.question[0].name.to_text()
+        self.asked.append(name)
+        answer = dns.message.make_response(question)
+        if name == "www.example.org.":
+            answer.answer.append(dns.rrset.from_text(name, 60, "IN", "A", "192.0.2.80"))
+        elif name == "silent.example.org.":
+            return
+        else:
+            answer.set_rcode(3)
+        # Somebody guesses: the number is wrong, then the question.
+        self.transport.sendto(bytes([data[0] ^ 1]) + answer.to_wire()[1:], address)
+        self.transport.sendto(answer.to_wire(), address)
+
+
+def story(test):
+    async def run():
+        clock = SystemClock()
+        api = SmallApi(clock)
+        informers = Informers(api, clock=clock)
+        elsewhere = Elsewhere()
+        transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+            lambda: elsewhere, local_addr=("127.0.0.1", 0)
+        )
+        forward = ForwardSettings((transport.get_extra_info("sockname")[:2],), try_seconds=0.2)
+        settings = DnsSettings("127.0.0.1", service_address="10.96.0.10", forward=forward)
+        server = ClusterDns(settings, informers, clock, Metrics(), random.Random(1))
+        informers.start()
+        await server.start()
+        try:
+            await test(server, api, elsewhere)
+        finally:
+            await server.stop()
+            await informers.stop()
+            transport.close()
+
+    def test_run():
+        asyncio.run(run())
+
+    test_run.__name__ = test.__name__
+    return test_run
+
+
+async def ask(server, name, kind="A", **how):
+    message = dns.message.make_query(name, kind, **how)
+    answer = await server.answer(message.to_wire(), udp=True)
+    return dns.message.from_wire(answer, one_rr_per_rrset=True)
+
+
+def addresses(answer):
+    return [each[0].to_text() for each in answer.answer]
+
+
+async def put(api, name, **spec):
+    obj = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
+    await api.create(SERVICES, obj, "default")
+
+
+async def resolved(server, name):
+    async with asyncio.timeout(5):
+        while not (found := addresses(await ask(server, name))):
+            await asyncio.sleep(0)
+    return found
+
+
+@story
+async def test_a_new_service_resolves_as_soon_as_it_is_heard_of(server, api, *_):
+    assert (await ask(server, "web.default.svc.cluster.local")).rcode() == 3
+    await put(api, "web", clusterIP="10.96.0.5")
+    assert await resolved(server, "web.default.svc.cluster.local") == ["10.96.0.5"]
+    quick = dns.message.make_query("WEB.default.svc.cluster.local", "A").to_wire()
+    for _ in range(2):  # made, then remembered
+        assert addresses(dns.message.from_wire(server.quick_answer(quick))) == ["10.96.0.5"]
+
+
+@story
+async def test_other_names_are_asked_elsewhere_once(server, api, elsewhere):
+    assert not api.objects(SERVICES)
+    answers = await all_of(ask(server, "www.example.org") for _ in range(5))
+    assert {tuple(addresses(answer)) for answer in answers} == {("192.0.2.80",)}
+    assert elsewhere.asked == ["www.example.org."]
+    assert answers[0].edns == -1
+    assert (await ask(server, "www.example.org", use_edns=0)).edns == 0
+    assert (await ask(server, "nobody.example.org")).rcode() == 3
+
+
+@story
+async def test_an_external_name_is_followed(server, api, *_):
+    await put(api, "out", type="ExternalName", externalName="www.example.org")
+    found = await resolved(server, "out.default.svc.cluster.local")
+    assert found == ["www.example.org.", "192.0.2.80"]
+
+
+@story
+async def test_an_external_name_that_leads_to_itself_ends(server, api, *_):
+    name = "loop.default.svc.cluster.local"
+    await put(api, "loop", type="ExternalName", externalName=name)
+    await resolved(server, name)
+    assert (await ask(server, name)).rcode() == 2
+
+
+@story
+async def test_tcp_and_udp_say_the_same(server, *_):
+    message = dns.message.make_query("dns-version.cluster.local", "TXT").to_wire()
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    for _ in range(2):
+        writer.write(len(message).to_bytes(2, "big") + message)
+        length = int.from_bytes(await reader.readexactly(2), "big")
+        answer = await reader.readexactly(length)
+        assert answer == await server.answer(message, udp=True)
+    writer.close()
+
+
+@story
+async def test_garbage_is_refused_and_answers_are_not_answered(server, *_):
+    assert server.quick_answer(b"\x01\x02\x01\0\0\x01") == b""
+    asked = dns.message.make_query("a.b", "A").to_wire()
+    assert dns.message.from_wire(server.quick_answer(asked[:-3])).rcode() == 1
+    answered = dns.message.make_response(dns.message.from_wire(asked)).to_wire()
+    assert server.quick_answer(answered) == b""
+    update = bytearray(asked)
+    update[2] |= 5 << 3
+    assert server.quick_answer(bytes(update))[3] & 0xF == 4
+
+
+@story
+async def test_when_nobody_answers_it_says_so(server, *_):
+    assert (await ask(server, "silent.example.org")).rcode() == 2
