@@ -14,8 +14,8 @@ import pytest
 from sampan.api.objects import copy_of, is_deleted, uid_of
 from sampan.api.resources import PODS
 from sampan.kubelet.contracts.runtime import ContainerState
+from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.pods.pod_state import Phase
-from sampan.kubelet.status.pod_status import Verdict
 from sampan.testing import virtual_time
 from sampan.testing.worlds.simulated_node import SimulatedNode, pod_named
 

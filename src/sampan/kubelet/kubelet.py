@@ -21,6 +21,7 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.kubelet.container_spec.generate import NodeFacts
 from sampan.kubelet.contracts.runtime import ObservedPod, Runtime
+from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.contracts.volumes_hook import Volumes
 from sampan.kubelet.eviction.eviction_manager import PressureWatch
 from sampan.kubelet.eviction.system_oom import SystemOom
@@ -45,7 +46,7 @@ from sampan.kubelet.probes.check import NodeCheck
 from sampan.kubelet.probes.node_probes import NodeProbes
 from sampan.kubelet.runtime.observed import Observations
 from sampan.kubelet.runtime.pleg import Relist, RuntimeHealth
-from sampan.kubelet.runtime.timed import timed
+from sampan.kubelet.runtime.timed import TimedRuntime
 from sampan.kubelet.server.log_rotation import LogRotation
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.simulated.scripted_probes import ScriptedCheck
@@ -56,7 +57,6 @@ from sampan.kubelet.sources.manifests import FILE, HTTP, all_pods, one_pod
 from sampan.kubelet.sources.own_node import NodeSource, informer_of_own_node
 from sampan.kubelet.stats.node_stats import NodeStats
 from sampan.kubelet.stats.summary import StatsSummary
-from sampan.kubelet.status.pod_status import Verdict
 from sampan.kubelet.status.recorder import ROUTINE, EventLog, PodEvents
 from sampan.kubelet.status.status_manager import StatusReporter
 from sampan.kubelet.volumes.node_volumes import NodeVolumes
@@ -81,7 +81,7 @@ class Kubelet:
         """`source`, `nodes` and `objects`: shared by the nodes of one process, and run by their
         owner; None: its own."""
         self._settings, self._client, self._clock = settings, client, clock
-        self._runtime = runtime = timed(runtime, clock=clock, metrics=metrics)
+        self._runtime = runtime = TimedRuntime(runtime, clock=clock, metrics=metrics)
         self._tasks = Tasks(f"kubelet {settings.node_name}")
         self._source, self._nodes = source, nodes
         self._health = RuntimeHealth()

@@ -86,7 +86,7 @@ def can_be_asked_for_as_a_whole(name: str) -> bool:
     return name in ("cpu", "memory") or name.startswith("hugepages-")
 
 
-def quantities(written: Obj | None) -> Amounts:
+def quantities(written: Mapping[str, str] | None) -> Amounts:
     return {name: quantity.value_of(text) for name, text in written.items()} if written else {}
 
 

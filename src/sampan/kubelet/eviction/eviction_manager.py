@@ -17,13 +17,13 @@ from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.kubelet.contracts.runtime import ContainerState, Runtime, RuntimeFailure
+from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.eviction import eviction_rules
 from sampan.kubelet.eviction.eviction_rules import Available, Candidate, EvictionSettings, Pressure
 from sampan.kubelet.eviction.storage_limits import LocalStorage, has_storage_limits, storage_excess
 from sampan.kubelet.images.image_gc import ImageGarbage
 from sampan.kubelet.stats import local_storage
 from sampan.kubelet.stats.node_stats import NodeStats, PodUsage
-from sampan.kubelet.status.pod_status import Verdict
 from sampan.kubelet.status.recorder import PodEvents
 
 log = get_logger(__name__)

@@ -15,9 +15,9 @@ from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.kubelet.contracts.spec import grace_seconds_of
+from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.node.shutdown_steps import ShutdownStep, grouped
 from sampan.kubelet.pods.pod_state import Cause
-from sampan.kubelet.status.pod_status import Verdict
 
 log = get_logger(__name__)
 

@@ -15,8 +15,8 @@ from sampan.api.rules.nodes import is_extended_resource
 from sampan.api.rules.pods import is_static
 from sampan.api.rules.tolerations import NO_EXECUTE, Taint, keeps_away, taints_of, tolerations_of
 from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.eviction.eviction_rules import why_not_taken
-from sampan.kubelet.status.pod_status import Verdict
 
 NODE_OS = "linux"
 _OUT_OF = "OutOf"

@@ -44,6 +44,7 @@ from sampan.kubelet.contracts.spec import (
     find_container,
     resources_of,
 )
+from sampan.kubelet.contracts.verdict import Waiting
 from sampan.kubelet.contracts.volumes_hook import (
     MountedVolume,
     Objects,
@@ -62,11 +63,11 @@ from sampan.kubelet.pods.plan import (
     HoldBack,
     KillContainer,
     KillPod,
+    KillReason,
     RemoveContainer,
     Resize,
     StartContainer,
 )
-from sampan.kubelet.status.container_status import Waiting
 from sampan.kubelet.status.recorder import PodEvents
 
 POST_START_SECONDS = 3600.0
@@ -235,10 +236,10 @@ class Performer:
         else:
             done.resized[container_id] = resources_of(found[1])
 
-    async def _kill_pod(self, site: _Site, why: str) -> None:
+    async def _kill_pod(self, site: _Site, why: KillReason) -> None:
         if site.observed is None:
             return
-        if why == "sandbox changed":
+        if why is KillReason.SANDBOX_CHANGED:
             self._events.normal(
                 site.pod, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created."
             )

@@ -7,10 +7,12 @@ Invariant: init containers run one after the other, and no normal container star
 Invariant: nothing is planned for a pod whose restart policy says that it is done.
 """
 
+from enum import Enum
 from types import MappingProxyType
 from typing import TypeAlias
 
 from sampan.api.objects import Obj
+from sampan.api.rules.pod_resources import quantities
 from sampan.api.rules.pods import (
     containers,
     ephemeral_containers,
@@ -42,11 +44,32 @@ from sampan.kubelet.contracts.spec import (
 from sampan.kubelet.pods import crash_backoff
 
 
+class KillReason(Enum):
+    """Why a pod is stopped that may run again, or is done."""
+
+    SANDBOX_CHANGED = "sandbox changed"
+    ALL_CONTAINERS_ENDED = "all containers ended"
+    INIT_CONTAINER_FAILED = "init container failed"
+
+
 @dataclass(frozen=True, slots=True)
 class KillPod:
     """Stop every container, then the sandboxes."""
 
-    why: str
+    why: KillReason
+
+
+@dataclass(frozen=True, slots=True)
+class _Doom:
+    """Why a container that runs is stopped."""
+
+    sentence: str
+    starts_again: bool  # whatever the pod's restart policy says
+    grace_seconds: float | None = None  # the failed probe's own
+
+    def kill(self, running: ContainerStatus, again: bool) -> "KillContainer":
+        said = f"{self.sentence}, will be restarted" if again else self.sentence
+        return KillContainer(running.id, running.name, said, self.grace_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +143,7 @@ def plan(
     normals, alive = _normals(pod, observed, now, checks)
     if not alive:
         # Sidecars must not keep a finished pod alive.
-        return [KillPod("all containers ended")] if _runs_anything(observed) else []
+        return [KillPod(KillReason.ALL_CONTAINERS_ENDED)] if _runs_anything(observed) else []
     resizes = [] if inits or normals else _resizes(pod, observed, applied)
     return actions + inits + normals + resizes
 
@@ -152,9 +175,9 @@ def changed_resources(container: Obj, running: ContainerStatus, applied: Applied
     wants = resources_of(container)
     return {
         name
-        for name in RESIZABLE
         for kind in ("requests", "limits")
-        if (wants.get(kind) or {}).get(name) != (has.get(kind) or {}).get(name)
+        for name in RESIZABLE
+        if quantities(wants.get(kind)).get(name) != quantities(has.get(kind)).get(name)
     }
 
 
@@ -189,27 +212,30 @@ def _sandbox_changed(pod: Obj, observed: ObservedPod, sandbox: SandboxStatus) ->
 def _with_new_sandbox(
     pod: Obj, observed: ObservedPod | None, old: SandboxStatus | None, now: float
 ) -> list[Action]:
-    attempt = old.attempt + 1 if old else 0
-    kill: list[Action] = [KillPod("sandbox changed")] if old else []
-    statuses = {one["name"]: latest(observed, one["name"]) for one in containers(pod)}
-    if old and restart_policy(pod) == "Never" and observed and observed.containers:
+    kill: list[Action] = [KillPod(KillReason.SANDBOX_CHANGED)] if old else []
+    wanted = [one for one in containers(pod) if _is_wanted(pod, one, observed)]
+    if _is_done(pod, observed, old) or (not wanted and was_initialized(pod, observed)):
         return kill if observed and _runs_anything(observed) else []
-    wanted = [
-        one
-        for one in containers(pod)
-        if _is_running(statuses[one["name"]]) or should_restart(pod, one, statuses[one["name"]])
-    ]
-    if not wanted and was_initialized(pod, observed):
-        return kill if observed and _runs_anything(observed) else []
-    create: list[Action] = [*kill, CreateSandbox(attempt)]
+    create: list[Action] = [*kill, CreateSandbox(old.attempt + 1 if old else 0)]
     inits = init_containers(pod)
     if inits:
         # A new sandbox is a new beginning: init containers run again.
         role = Role.SIDECAR if is_sidecar(inits[0]) else Role.INIT
         return create + _start_anew(inits[0], role, latest(observed, inits[0]["name"]), now)
     for one in wanted:
-        create += _start_anew(one, Role.NORMAL, statuses[one["name"]], now)
+        create += _start_anew(one, Role.NORMAL, latest(observed, one["name"]), now)
     return create
+
+
+def _is_done(pod: Obj, observed: ObservedPod | None, old: SandboxStatus | None) -> bool:
+    """It ran once, and never runs again."""
+    ran = observed is not None and bool(observed.containers)
+    return old is not None and ran and restart_policy(pod) == "Never"
+
+
+def _is_wanted(pod: Obj, container: Obj, observed: ObservedPod | None) -> bool:
+    last = latest(observed, container["name"])
+    return _is_running(last) or should_restart(pod, container, last)
 
 
 def _is_running(status: ContainerStatus | None) -> bool:
@@ -255,7 +281,7 @@ def _inits(
         if last is None or last.state is not ContainerState.RUNNING:
             failed = last is not None and last.state is ContainerState.EXITED
             if failed and restart_policy(pod) == "Never":
-                return [KillPod(f"init container {container['name']} failed")], False
+                return [KillPod(KillReason.INIT_CONTAINER_FAILED)], False
             actions += _start(container, Role.INIT, latest(observed, container["name"]), now)
         return actions, False
     return actions, True
@@ -277,12 +303,10 @@ def _sidecar(
 ) -> list[Action]:
     if last is None or last.state is not ContainerState.RUNNING:
         return _start(container, Role.SIDECAR, ever, now)
-    why = _why_kill(container, last, checks)
-    if why is None:
+    doom = _doom_of(container, last, checks)
+    if doom is None:
         return []
-    said, grace = f"{why}, will be restarted", _probe_grace(container, last, checks)
-    kill = KillContainer(last.id, last.name, said, grace)
-    return [kill, _next_start(container, Role.SIDECAR, last)]
+    return [doom.kill(last, again=True), _next_start(container, Role.SIDECAR, last)]
 
 
 def _has_started(container: Obj, last: ContainerStatus | None, checks: Checks) -> bool:
@@ -304,33 +328,28 @@ def _normals(
                 alive = True
                 actions += _start(container, Role.NORMAL, last, now)
             continue
-        why = _why_kill(container, last, checks)
-        if why is None:
+        doom = _doom_of(container, last, checks)
+        if doom is None:
             alive = True
             continue
-        # A changed definition is started again whatever the policy says.
-        again = "definition changed" in why or restart_policy(pod) != "Never"
+        again = doom.starts_again or restart_policy(pod) != "Never"
         alive = alive or again
-        said = f"{why}, will be restarted" if again else why
-        grace = _probe_grace(container, last, checks)
-        actions.append(KillContainer(last.id, last.name, said, grace))
+        actions.append(doom.kill(last, again))
         if again:
             actions.append(_next_start(container, Role.NORMAL, last))
     return actions, alive
 
 
-def _why_kill(container: Obj, running: ContainerStatus, checks: Checks) -> str | None:
+def _doom_of(container: Obj, running: ContainerStatus, checks: Checks) -> _Doom | None:
     made_for = running.annotations.get(HASH_ANNOTATION)
-    if made_for is not None and made_for != container_hash(container):
-        return f"Container {running.name} definition changed"
     probe = checks.doomed.get(running.id)
-    return f"Container {running.name} failed {probe} probe" if probe else None
-
-
-def _probe_grace(container: Obj, running: ContainerStatus, checks: Checks) -> float | None:
-    probe = container.get(f"{checks.doomed.get(running.id)}Probe") or {}
-    seconds = probe.get("terminationGracePeriodSeconds")
-    return None if seconds is None else float(seconds)
+    grace = (container.get(f"{probe}Probe") or {}).get("terminationGracePeriodSeconds")
+    grace_seconds = None if grace is None else float(grace)
+    if made_for is not None and made_for != container_hash(container):
+        return _Doom(f"Container {running.name} definition changed", True, grace_seconds)
+    if probe:
+        return _Doom(f"Container {running.name} failed {probe} probe", False, grace_seconds)
+    return None
 
 
 def _next_start(container: Obj, role: Role, last: ContainerStatus) -> StartContainer:

@@ -28,6 +28,7 @@ from sampan.kubelet.contracts.runtime import (
     RuntimeFailure,
     RuntimeUnavailable,
 )
+from sampan.kubelet.contracts.verdict import Verdict, Waiting
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure, Volumes
 from sampan.kubelet.pods import garbage
 from sampan.kubelet.pods.allocation import Allocations, told
@@ -39,11 +40,9 @@ from sampan.kubelet.pods.pod_workers import Job, Outcome
 from sampan.kubelet.runtime.observed import Observations
 from sampan.kubelet.runtime.pleg import RuntimeHealth
 from sampan.kubelet.settings import KubeletSettings
-from sampan.kubelet.status.container_status import Waiting
 from sampan.kubelet.status.pod_status import (
     OWNED,
     Facts,
-    Verdict,
     finished_status,
     has_ended,
     held_back,

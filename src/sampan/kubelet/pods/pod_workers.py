@@ -21,10 +21,9 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.kubelet.contracts.verdict import Verdict, Waiting
 from sampan.kubelet.pods import pod_state
 from sampan.kubelet.pods.pod_state import Cause, Phase, Worker
-from sampan.kubelet.status.container_status import Waiting
-from sampan.kubelet.status.pod_status import Verdict
 
 log = get_logger(__name__)
 

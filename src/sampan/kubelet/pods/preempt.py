@@ -12,8 +12,8 @@ from sampan.api.quantity import ZERO, Quantity, value_of
 from sampan.api.rules import pod_resources
 from sampan.api.rules.pods import is_critical, is_static, priority
 from sampan.api.rules.qos import qos_class
+from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.pods import fit
-from sampan.kubelet.status.pod_status import Verdict
 
 PREEMPTED = Verdict(
     "Preempting",

@@ -28,6 +28,7 @@ from sampan.core.log import get_logger
 from sampan.kubelet.contracts.resize_state import InProgress
 from sampan.kubelet.contracts.runtime import ObservedPod
 from sampan.kubelet.contracts.spec import grace_seconds_of
+from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.pods import fit, preempt
 from sampan.kubelet.pods.allocation import DEFERRED, Allocations, told, why_not
 from sampan.kubelet.pods.mirror import Mirrors
@@ -35,7 +36,6 @@ from sampan.kubelet.pods.pod_config import Change, Kind, Wanted, merge
 from sampan.kubelet.pods.pod_state import Cause
 from sampan.kubelet.pods.pod_workers import End, PodWorkers
 from sampan.kubelet.pods.preempt import PREEMPTED
-from sampan.kubelet.status.pod_status import Verdict
 from sampan.kubelet.status.recorder import PodEvents
 from sampan.kubelet.status.status_manager import StatusReporter
 

@@ -3,36 +3,32 @@
 Job: pass every call of the Runtime contract on, and observe it under upstream's metric names.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from typing import TypeVar
 
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
-from sampan.kubelet.contracts.runtime import Runtime, RuntimeEvent, RuntimeFailure
+from sampan.kubelet.contracts.runtime import (
+    ContainerSpec,
+    Credentials,
+    ExecResult,
+    Image,
+    Layer,
+    LinuxResources,
+    ObservedPod,
+    Runtime,
+    RuntimeEvent,
+    RuntimeFailure,
+    RuntimeInfo,
+    SandboxSpec,
+)
 
-# Our names → the operation_type that dashboards know.
-OPERATIONS = {
-    "info": "status",
-    "pods": "list_podsandbox",
-    "pod": "podsandbox_status",
-    "run_sandbox": "run_podsandbox",
-    "stop_sandbox": "stop_podsandbox",
-    "remove_sandbox": "remove_podsandbox",
-    "image": "image_status",
-    "images": "list_images",
-    "exec_url": "exec",
-    "attach_url": "attach",
-    "port_forward_url": "port_forward",
-    "reopen_log": "reopen_container_log",
-    "layer_bytes": "container_stats",
-    "layers": "list_container_stats",
-    "checkpoint": "checkpoint_container",
-}
+T = TypeVar("T")
 BUCKETS = (0.005, 0.0125, 0.03125, 0.078125, 0.1953125, 0.48828125, 1.220703125, 3.0517578125)
 
 
-class _Timed:
-    """Has every method of Runtime: those that are not written here are looked up."""
+class TimedRuntime(Runtime):
+    """The operation types are those that dashboards know."""
 
     def __init__(self, runtime: Runtime, *, clock: Clock, metrics: Metrics) -> None:
         self._runtime, self._clock = runtime, clock
@@ -53,34 +49,119 @@ class _Timed:
             buckets=BUCKETS,
         )
 
+    async def _observe(self, operation: str, call: Awaitable[T]) -> T:
+        began = self._clock.monotonic()
+        self._count.add(operation)
+        try:
+            return await call
+        except RuntimeFailure:
+            self._errors.add(operation)
+            raise
+        finally:
+            self._seconds.observe(self._clock.monotonic() - began, operation)
+
+    async def info(self) -> RuntimeInfo:
+        return await self._observe("status", self._runtime.info())
+
+    async def pods(self) -> Sequence[ObservedPod]:
+        return await self._observe("list_podsandbox", self._runtime.pods())
+
+    async def pod(self, uid: str) -> ObservedPod | None:
+        return await self._observe("podsandbox_status", self._runtime.pod(uid))
+
+    async def run_sandbox(self, spec: SandboxSpec) -> str:
+        return await self._observe("run_podsandbox", self._runtime.run_sandbox(spec))
+
+    async def stop_sandbox(self, sandbox_id: str) -> None:
+        await self._observe("stop_podsandbox", self._runtime.stop_sandbox(sandbox_id))
+
+    async def remove_sandbox(self, sandbox_id: str) -> None:
+        await self._observe("remove_podsandbox", self._runtime.remove_sandbox(sandbox_id))
+
+    async def create_container(
+        self, sandbox_id: str, container: ContainerSpec, sandbox: SandboxSpec
+    ) -> str:
+        call = self._runtime.create_container(sandbox_id, container, sandbox)
+        return await self._observe("create_container", call)
+
+    async def start_container(self, container_id: str) -> None:
+        await self._observe("start_container", self._runtime.start_container(container_id))
+
+    async def stop_container(self, container_id: str, grace_seconds: float) -> None:
+        call = self._runtime.stop_container(container_id, grace_seconds)
+        await self._observe("stop_container", call)
+
+    async def signal_container(self, container_id: str, signal: str, seconds: float) -> bool:
+        call = self._runtime.signal_container(container_id, signal, seconds)
+        return await self._observe("signal_container", call)
+
+    async def update_container(self, container_id: str, resources: LinuxResources) -> None:
+        call = self._runtime.update_container(container_id, resources)
+        await self._observe("update_container", call)
+
+    async def remove_container(self, container_id: str) -> None:
+        await self._observe("remove_container", self._runtime.remove_container(container_id))
+
+    async def image(self, reference: str) -> Image | None:
+        return await self._observe("image_status", self._runtime.image(reference))
+
+    async def images(self) -> Sequence[Image]:
+        return await self._observe("list_images", self._runtime.images())
+
+    async def pull_image(self, reference: str, credentials: Credentials | None) -> str:
+        call = self._runtime.pull_image(reference, credentials)
+        return await self._observe("pull_image", call)
+
+    async def remove_image(self, reference: str) -> None:
+        await self._observe("remove_image", self._runtime.remove_image(reference))
+
+    async def exec_sync(
+        self, container_id: str, command: Sequence[str], timeout_seconds: float
+    ) -> ExecResult:
+        call = self._runtime.exec_sync(container_id, command, timeout_seconds)
+        return await self._observe("exec_sync", call)
+
+    async def exec_url(
+        self,
+        container_id: str,
+        command: Sequence[str],
+        *,
+        stdin: bool,
+        stdout: bool,
+        stderr: bool,
+        tty: bool,
+    ) -> str:
+        call = self._runtime.exec_url(
+            container_id, command, stdin=stdin, stdout=stdout, stderr=stderr, tty=tty
+        )
+        return await self._observe("exec", call)
+
+    async def attach_url(
+        self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool, tty: bool
+    ) -> str:
+        call = self._runtime.attach_url(
+            container_id, stdin=stdin, stdout=stdout, stderr=stderr, tty=tty
+        )
+        return await self._observe("attach", call)
+
+    async def port_forward_url(self, sandbox_id: str) -> str:
+        return await self._observe("port_forward", self._runtime.port_forward_url(sandbox_id))
+
+    async def reopen_log(self, container_id: str) -> None:
+        await self._observe("reopen_container_log", self._runtime.reopen_log(container_id))
+
+    async def layers(self) -> Mapping[str, Layer]:
+        return await self._observe("list_container_stats", self._runtime.layers())
+
+    async def checkpoint(self, container_id: str, path: str, seconds: float) -> None:
+        call = self._runtime.checkpoint(container_id, path, seconds)
+        await self._observe("checkpoint_container", call)
+
+    async def layer_bytes(self, container_id: str) -> int:
+        return await self._observe("container_stats", self._runtime.layer_bytes(container_id))
+
     def events(self) -> AsyncIterator[RuntimeEvent]:
         return self._runtime.events()
 
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        wrapped = self._made(name, getattr(self._runtime, name))
-        setattr(self, name, wrapped)  # looked up once
-        return wrapped
-
-    def _made(
-        self, name: str, call: Callable[..., Awaitable[Any]]
-    ) -> Callable[..., Awaitable[Any]]:
-        operation = OPERATIONS.get(name, name)
-
-        async def timed(*arguments: Any, **named: Any) -> Any:
-            began = self._clock.monotonic()
-            self._count.add(operation)
-            try:
-                return await call(*arguments, **named)
-            except RuntimeFailure:
-                self._errors.add(operation)
-                raise
-            finally:
-                self._seconds.observe(self._clock.monotonic() - began, operation)
-
-        return timed
-
-
-def timed(runtime: Runtime, *, clock: Clock, metrics: Metrics) -> Runtime:
-    made: Any = _Timed(runtime, clock=clock, metrics=metrics)
-    counted: Runtime = made
-    return counted
+    async def close(self) -> None:
+        await self._runtime.close()

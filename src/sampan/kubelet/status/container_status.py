@@ -10,19 +10,11 @@ from typing import Protocol
 
 from sampan.api.objects import Obj, time_text
 from sampan.api.rules.pods import containers, ephemeral_containers, init_containers, is_sidecar
-from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.probes_hook import Checks
 from sampan.kubelet.contracts.resize_state import Applied, actual_resources
 from sampan.kubelet.contracts.runtime import ContainerState, ContainerStatus, ObservedPod
 from sampan.kubelet.contracts.spec import Role, latest, should_restart
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """Why a container is not running yet (again)."""
-
-    reason: str
-    message: str = ""
+from sampan.kubelet.contracts.verdict import Waiting
 
 
 class Told(Protocol):

@@ -26,12 +26,8 @@ from sampan.kubelet.contracts.probes_hook import NO_CHECKS, Checks
 from sampan.kubelet.contracts.resize_state import Applied, InProgress, Pending
 from sampan.kubelet.contracts.runtime import ObservedPod, ready_sandbox
 from sampan.kubelet.contracts.spec import restarts_after_exit
-from sampan.kubelet.status.container_status import (
-    Waiting,
-    container_statuses,
-    ephemeral_statuses,
-    with_ends,
-)
+from sampan.kubelet.contracts.verdict import Verdict, Waiting
+from sampan.kubelet.status.container_status import container_statuses, ephemeral_statuses, with_ends
 
 # Written by the node; everything else in `conditions` belongs to others.
 RESIZE = ("PodResizePending", "PodResizeInProgress")  # there only while they hold
@@ -39,15 +35,6 @@ OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady",
 
 # The reason of a DisruptionTarget that is the node's own doing.
 BY_KUBELET = "TerminationByKubelet"
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The node ended the pod itself: why, in the words of the API."""
-
-    reason: str
-    message: str
-    disruption: str = ""  # the pod was well: what its DisruptionTarget says
 
 
 @dataclass(frozen=True, slots=True)

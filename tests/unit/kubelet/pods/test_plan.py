@@ -1,18 +1,23 @@
 """[N9] the table of cases: what a pod and its runtime state ask for next."""
 
+import json
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.kubelet.contracts.probes_hook import Checks
 from sampan.kubelet.contracts.runtime import ContainerState
-from sampan.kubelet.contracts.spec import Role
+from sampan.kubelet.contracts.spec import RESOURCES_ANNOTATION, Role
 from sampan.kubelet.pods.plan import (
     CreateSandbox,
     HoldBack,
     KillContainer,
     KillPod,
+    KillReason,
     RemoveContainer,
+    Resize,
     StartContainer,
     plan,
 )
@@ -86,12 +91,12 @@ CASES = {
     "OnFailure leaves a success, and ends the sandbox": (
         pod(restartPolicy="OnFailure"),
         observed(exited(exit_code=0)),
-        [KillPod("all containers ended")],
+        [KillPod(KillReason.ALL_CONTAINERS_ENDED)],
     ),
     "Never leaves a failure, and ends the sandbox": (
         pod(restartPolicy="Never"),
         observed(exited(exit_code=1)),
-        [KillPod("all containers ended")],
+        [KillPod(KillReason.ALL_CONTAINERS_ENDED)],
     ),
     "a finished pod whose sandbox is gone needs nothing": (
         pod(restartPolicy="Never"),
@@ -101,7 +106,7 @@ CASES = {
     "a dead sandbox is replaced with all that was in it": (
         pod(),
         observed(exited(exit_code=137), sandboxes=(DEAD,)),
-        [KillPod("sandbox changed"), CreateSandbox(1), START_AGAIN],
+        [KillPod(KillReason.SANDBOX_CHANGED), CreateSandbox(1), START_AGAIN],
     ),
     "a dead sandbox of a pod that never restarts is not replaced": (
         pod(restartPolicy="Never"),
@@ -111,22 +116,22 @@ CASES = {
     "a dead sandbox without any container is replaced even for Never": (
         pod(restartPolicy="Never"),
         observed(sandboxes=(DEAD,)),
-        [KillPod("sandbox changed"), CreateSandbox(1), START],
+        [KillPod(KillReason.SANDBOX_CHANGED), CreateSandbox(1), START],
     ),
     "two ready sandboxes are one too many": (
         pod(),
         observed(container(), sandboxes=(sandbox(attempt=1), sandbox())),
-        [KillPod("sandbox changed"), CreateSandbox(2), START_AGAIN],
+        [KillPod(KillReason.SANDBOX_CHANGED), CreateSandbox(2), START_AGAIN],
     ),
     "a sandbox in the wrong network is replaced": (
         pod(hostNetwork=True),
         observed(container()),
-        [KillPod("sandbox changed"), CreateSandbox(1), START_AGAIN],
+        [KillPod(KillReason.SANDBOX_CHANGED), CreateSandbox(1), START_AGAIN],
     ),
     "a sandbox without an address is replaced": (
         pod(),
         observed(sandboxes=(sandbox(ip=""),)),
-        [KillPod("sandbox changed"), CreateSandbox(1), START],
+        [KillPod(KillReason.SANDBOX_CHANGED), CreateSandbox(1), START],
     ),
     "a host network sandbox needs no address": (
         pod(hostNetwork=True),
@@ -137,7 +142,7 @@ CASES = {
         pod(initContainers=[SETUP]),
         observed(exited(exit_code=137), exited("setup"), sandboxes=(DEAD,)),
         [
-            KillPod("sandbox changed"),
+            KillPod(KillReason.SANDBOX_CHANGED),
             CreateSandbox(1),
             StartContainer("setup", INIT, attempt=1, streak=1),
         ],
@@ -165,7 +170,7 @@ CASES = {
     "a failed init container ends a pod that never restarts": (
         pod(initContainers=[SETUP], restartPolicy="Never"),
         observed(exited("setup", 1)),
-        [KillPod("init container setup failed")],
+        [KillPod(KillReason.INIT_CONTAINER_FAILED)],
     ),
     "init containers that were collected are not run again": (
         pod(initContainers=[SETUP]),
@@ -190,7 +195,7 @@ CASES = {
     "a sidecar does not keep a finished pod alive": (
         pod(initContainers=[SIDE], restartPolicy="Never"),
         observed(exited(), container("side")),
-        [KillPod("all containers ended")],
+        [KillPod(KillReason.ALL_CONTAINERS_ENDED)],
     ),
     "a changed image replaces the container": (
         pod(containers=[{"name": "main", "image": "app:2"}]),
@@ -246,7 +251,7 @@ CASES = {
     "nothing is restarted in a pod that is being deleted": (
         deleted(),
         observed(exited(exit_code=1)),
-        [KillPod("all containers ended")],
+        [KillPod(KillReason.ALL_CONTAINERS_ENDED)],
     ),
 }
 
@@ -302,3 +307,33 @@ def test_no_normal_container_starts_before_initialization_is_over(policy, states
     if any(isinstance(action, CreateSandbox) for action in actions):
         assert [start.name for start in starts] == ["setup"]
     assert len({start.name for start in starts}) == len(starts)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "policy", "expected"),
+    [
+        ("1.5", "NotRequired", []),
+        ("1.500", "NotRequired", []),  # another spelling of what it has
+        ("2", "NotRequired", [Resize("main-0", "main")]),
+        (
+            "2",
+            "RestartContainer",
+            [
+                KillContainer("main-0", "main", "Container main resize requires restart"),
+                StartContainer("main", NORMAL, attempt=1, streak=1),
+            ],
+        ),
+    ],
+)
+def test_a_running_container_gets_other_resources(wanted, policy, expected):
+    """[N10]"""
+    runs = container()
+    given = {RESOURCES_ANNOTATION: json.dumps({"requests": {"cpu": "1500m"}})}
+    runs = replace(runs, annotations={**runs.annotations, **given})
+    main = {
+        "name": "main",
+        "image": "app:1",
+        "resources": {"requests": {"cpu": wanted}},
+        "resizePolicy": [{"resourceName": "cpu", "restartPolicy": policy}],
+    }
+    assert plan(pod(containers=[main]), observed(runs), NOW) == expected

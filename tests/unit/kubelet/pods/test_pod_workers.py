@@ -5,9 +5,9 @@ import random
 
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.pods.pod_state import Cause, Phase
 from sampan.kubelet.pods.pod_workers import End, Outcome, PodWorkers
-from sampan.kubelet.status.pod_status import Verdict
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
 from sampan.testing.worlds.simulated_node import pod_named

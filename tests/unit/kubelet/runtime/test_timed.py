@@ -6,7 +6,7 @@ import pytest
 
 from sampan.core.metrics import Metrics
 from sampan.kubelet.contracts.runtime import RuntimeUnavailable
-from sampan.kubelet.runtime.timed import timed
+from sampan.kubelet.runtime.timed import TimedRuntime
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
@@ -16,7 +16,7 @@ def test_operations_and_their_errors_are_counted_under_upstreams_names():
     async def story():
         clock, metrics = LoopClock(), Metrics()
         real = SimulatedRuntime(clock=clock)
-        runtime = timed(real, clock=clock, metrics=metrics)
+        runtime = TimedRuntime(real, clock=clock, metrics=metrics)
         await runtime.pods()
         await asyncio.sleep(0)
         real.go_down()

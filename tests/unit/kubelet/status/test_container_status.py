@@ -1,4 +1,5 @@
-from sampan.kubelet.status.container_status import Waiting, container_statuses, ephemeral_statuses
+from sampan.kubelet.contracts.verdict import Waiting
+from sampan.kubelet.status.container_status import container_statuses, ephemeral_statuses
 from sampan.kubelet.status.pod_status import Facts
 from sampan.testing.worlds.observed_pods import NOW, container, exited, observed
 from sampan.testing.worlds.simulated_node import pod_named

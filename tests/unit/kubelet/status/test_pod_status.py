@@ -7,10 +7,9 @@ import pytest
 from sampan.kubelet.contracts.probes_hook import Checks
 from sampan.kubelet.contracts.runtime import ContainerState
 from sampan.kubelet.contracts.spec import RESOURCES_ANNOTATION
-from sampan.kubelet.status.container_status import Waiting
+from sampan.kubelet.contracts.verdict import Verdict, Waiting
 from sampan.kubelet.status.pod_status import (
     Facts,
-    Verdict,
     finished_status,
     has_ended,
     held_back,
