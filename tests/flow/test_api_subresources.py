@@ -93,29 +93,142 @@ def test_a_scale_is_read_and_written(schema):
     run(schema, story)
 
 
+async def evict(api, name, query="", **delete_options):
+    body = {"metadata": {"name": name}, "deleteOptions": delete_options}
+    return await api.post(f"{PODS}/{name}/eviction{query}", body)
+
+
+async def budget(api, status=None, **spec):
+    """A budget for pods with app=x that its controller has seen."""
+    selector = {"matchLabels": {"app": "x"}}
+    body = {"metadata": {"name": "p"}, "spec": {"minAvailable": 1, "selector": selector, **spec}}
+    await api.made(BUDGETS, body)
+    if status is not None:
+        seen = {"status": {"observedGeneration": 1, **status}}
+        assert (await api.patch(f"{BUDGETS}/p/status", seen, MERGE)).status == 200
+
+
+async def budget_status(api):
+    return (await api.get(f"{BUDGETS}/p")).obj["status"]
+
+
+async def make_ready(api, name):
+    conditions = [{"type": "Ready", "status": "True"}]
+    await api.patch(f"{PODS}/{name}/status", {"status": {"conditions": conditions}})
+
+
+NO_BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
 def test_an_eviction_deletes_unless_a_budget_says_no(schema):
     async def story(api):
-        for name in ("a", "b"):
+        for name in ("a", "b", "c"):
             await running_pod(api, name, app="x")
-        assert (await api.post(f"{PODS}/a/eviction", {})).status == 201
+            await make_ready(api, name)
+        assert (await evict(api, "a")).status == 201
         leaving = (await api.get(f"{PODS}/a")).obj
         assert leaving["metadata"]["deletionTimestamp"]
         assert leaving["status"]["conditions"][-1]["reason"] == "EvictionByEvictionAPI"
-        selector = {"matchLabels": {"app": "x"}}
-        await api.made(
-            BUDGETS, {"metadata": {"name": "p"}, "spec": {"minAvailable": 1, "selector": selector}}
-        )
-        refused = await api.post(f"{PODS}/b/eviction", {})
+        await budget(api, {"desiredHealthy": 1, "currentHealthy": 1})
+        refused = await evict(api, "b")
         assert (refused.status, refused.obj["reason"]) == (429, "TooManyRequests")
-        assert refused.message == (
-            "Cannot evict pod as it would violate the pod's disruption budget."
+        assert refused.message == NO_BUDGET
+        (cause,) = refused.obj["details"]["causes"]
+        assert cause["message"] == (
+            "The disruption budget p needs 1 healthy pods and has 1 currently"
         )
-        allowed = {"status": {"disruptionsAllowed": 1}}
-        await api.patch(f"{BUDGETS}/p/status", allowed, MERGE)
-        assert (await api.post(f"{PODS}/b/eviction", {"deleteOptions": {}})).status == 201
-        status = (await api.get(f"{BUDGETS}/p")).obj["status"]
+        assert "retry-after" not in refused.headers
+        await api.patch(f"{BUDGETS}/p/status", {"status": {"disruptionsAllowed": 1}}, MERGE)
+        assert (await evict(api, "b", "?dryRun=All")).status == 201
+        assert (await budget_status(api))["disruptionsAllowed"] == 1
+        assert (await evict(api, "b")).status == 201
+        status = await budget_status(api)
         assert status["disruptionsAllowed"] == 0
-        assert "b" in status["disruptedPods"]
+        assert list(status["disruptedPods"]) == ["b"]
+        assert status["conditions"][0]["reason"] == "InsufficientPods"
+        assert (await evict(api, "c", "?dryRun=All")).status == 429
+
+    run(schema, story)
+
+
+def test_an_eviction_names_its_pod(schema):
+    async def story(api):
+        await running_pod(api, "a", app="x")
+        wrong = await api.post(f"{PODS}/a/eviction", {"metadata": {"name": "b"}})
+        assert (wrong.status, wrong.message) == (
+            400, "name in URL does not match name in Eviction object",
+        )  # fmt: skip
+
+    run(schema, story)
+
+
+def test_an_eviction_of_one_version_takes_that_version_and_no_other(schema):
+    async def story(api):
+        for name in ("a", "b"):
+            await running_pod(api, name, app="x")
+            await make_ready(api, name)
+        await budget(api, {"disruptionsAllowed": 2})
+        for stale in ({"resourceVersion": "1"}, {"uid": "another"}):
+            refused = await evict(api, "a", preconditions=stale)
+            assert refused.status == 409
+            assert refused.message.startswith('Operation cannot be fulfilled on Pod "a": the ')
+        assert (await budget_status(api))["disruptionsAllowed"] == 2
+        for name in ("a", "b"):
+            meta = (await api.get(f"{PODS}/{name}")).obj["metadata"]
+            now = {"resourceVersion": meta["resourceVersion"], "uid": meta["uid"]}
+            assert (await evict(api, name, preconditions=now)).status == 201
+        assert (await budget_status(api))["disruptionsAllowed"] == 0
+
+    run(schema, story)
+
+
+def test_a_budget_that_its_controller_has_not_seen_is_not_charged(schema):
+    async def story(api):
+        await running_pod(api, "a", app="x")
+        await make_ready(api, "a")
+        await budget(api, {"disruptionsAllowed": 1})
+        await api.patch(f"{BUDGETS}/p", {"spec": {"minAvailable": 2}}, MERGE)
+        refused = await evict(api, "a")
+        assert (refused.status, refused.message) == (429, NO_BUDGET)
+        assert refused.headers["retry-after"] == "10"
+        (cause,) = refused.obj["details"]["causes"]
+        assert cause["message"] == (
+            "The disruption budget p is still being processed by the server."
+        )
+        await api.patch(f"{BUDGETS}/p/status", {"status": {"observedGeneration": 2}}, MERGE)
+        assert (await evict(api, "a")).status == 201
+
+    run(schema, story)
+
+
+def test_a_pod_that_is_not_ready_goes_by_the_budgets_policy(schema):
+    async def story(api):
+        for name in ("a", "b"):
+            await running_pod(api, name, app="x")
+        await budget(api, {"desiredHealthy": 1, "currentHealthy": 0})
+        assert (await evict(api, "a")).status == 429
+        enough = {"status": {"currentHealthy": 1}}
+        await api.patch(f"{BUDGETS}/p/status", enough, MERGE)
+        assert (await evict(api, "a")).status == 201
+        await api.patch(f"{BUDGETS}/p/status", {"status": {"currentHealthy": 0}}, MERGE)
+        policy = {"spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"}}
+        assert (await api.patch(f"{BUDGETS}/p", policy, MERGE)).status == 200
+        assert (await evict(api, "b")).status == 201
+        status = await budget_status(api)
+        assert status.get("disruptedPods") in (None, {})
+
+    run(schema, story)
+
+
+def test_a_pod_that_does_not_run_is_evicted_whatever_its_budget_says(schema):
+    async def story(api):
+        body = pod("a")
+        body["metadata"]["labels"] = {"app": "x"}
+        await api.made(PODS, body)
+        await budget(api, {"desiredHealthy": 1, "currentHealthy": 0})
+        assert (await evict(api, "a", preconditions={"resourceVersion": "1"})).status == 409
+        assert (await evict(api, "a")).status == 201
+        assert (await api.get(f"{PODS}/a")).status == 404
 
     run(schema, story)
 

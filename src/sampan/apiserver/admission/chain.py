@@ -191,6 +191,9 @@ class Admission:
             self._ways.clear()  # the first one may have come, the last one gone
 
 
+NO_ADMISSION = Admission(())  # for what the server itself writes on behalf of a call
+
+
 def _note(attributes: Attributes) -> None:
     """What plugins found worth noting goes into the request's audit event."""
     for key, value in attributes.audit.items():

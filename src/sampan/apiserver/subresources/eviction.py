@@ -1,48 +1,128 @@
 """pods/NAME/eviction.
 
-Job: delete a pod where its disruption budget allows it.
+Job: delete a pod where its disruption budget allows it, and say on the pod why it goes.
+Invariant: a budget is charged only for a pod whose preconditions hold.
 """
 
+from dataclasses import replace
+
 from sampan.api.calls import Answer, Call, Options
-from sampan.api.errors import BadRequest, InternalError, TooManyRequests
-from sampan.api.objects import (
-    Obj,
-    labels_of,
-    meta_of,
-    name_of,
-    namespace_of,
-    time_text,
-)
+from sampan.api.errors import BadRequest, Conflict, InternalError
+from sampan.api.objects import Obj, labels_of, meta_of, name_of, namespace_of
 from sampan.api.resources import POD_DISRUPTION_BUDGETS, PODS
-from sampan.api.rules import selectors
+from sampan.api.rules import disruption, selectors
+from sampan.api.rules.conditions import with_condition
+from sampan.apiserver.admission.chain import CREATE, NO_ADMISSION, attributes_of
 from sampan.apiserver.authn.user import User
+from sampan.apiserver.registry.deletion import check_preconditions
 from sampan.apiserver.write.decoding import decoded
 from sampan.apiserver.write.delete import delete
 from sampan.apiserver.write.object_rules import SUCCESS
 from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.races import ATTEMPTS, lost_race
 from sampan.apiserver.write.update import Modification, modify
 
-NO_BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
+CONDITION: Obj = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+_POD = replace(PODS, plural="Pod")  # as upstream's refusals name it
 
 
 async def evict(parts: Parts, user: User, call: Call) -> Answer:
     eviction = decoded(parts.schema, call, [])
-    if name_of(eviction) not in ("", call.name):
+    if name_of(eviction) != call.name:
         raise BadRequest("name in URL does not match name in Eviction object")
-    pod = (await parts.registry.current(PODS, call.namespace, call.name)).obj
+    attributes = attributes_of(user, CREATE, call, eviction, None)
+    await parts.admission.mutate(attributes)
+    await parts.admission.validate(attributes)
     options = _delete_options(eviction.get("deleteOptions") or {}, call.options)
-    if _needs_budget(pod):
-        budgets = _budgets_of(parts, pod)
+    # Admission has had its say: the writes from here on are the server's own.
+    caller = _Caller(replace(parts, admission=NO_ADMISSION), user)
+    pod = await caller.evict_unguarded(call, options)
+    if pod is not None:
+        await caller.evict_guarded(call, pod, options)
+    return Answer(SUCCESS, code=201)
+
+
+class _Caller:
+    def __init__(self, parts: Parts, user: User) -> None:
+        self._parts, self._user = parts, user
+
+    async def evict_unguarded(self, call: Call, options: Options) -> Obj | None:
+        """None: it is done. A pod that does not run yet may do so meanwhile: it is looked at
+        again then, unless the caller means this very version."""
+        for _ in range(ATTEMPTS):
+            pod = (await self._parts.registry.current(PODS, call.namespace, call.name)).obj
+            if disruption.is_guarded(pod):
+                return pod
+            meant = options
+            if not options.precondition_resource_version and disruption.may_become_ready(pod):
+                meant = _of_version(options, pod)
+            try:
+                await self._delete(call, meant)
+            except Conflict:
+                if meant is options:
+                    raise
+                continue
+            return None
+        raise lost_race(call)
+
+    async def evict_guarded(self, call: Call, pod: Obj, options: Options) -> None:
+        budgets = _budgets_of(self._parts, pod)
         if len(budgets) > 1:
             raise InternalError(
                 "This pod has more than one PodDisruptionBudget, which the eviction subresource "
                 "does not support."
             )
-        if budgets and not call.options.dry_run:
-            await _take_from_budget(parts, user, budgets[0], call.name)
-    await _mark_disrupted(parts, user, call)
-    await delete(parts, user, Call("delete", PODS, call.namespace, call.name, options=options))
-    return Answer(SUCCESS, code=201)
+        check_preconditions(_POD, pod, options)
+        if not budgets:
+            await self._delete(call, options)
+        elif disruption.is_charged(pod, budgets[0]):
+            await self._charge(budgets[0], call.name, options.dry_run)
+            await self._delete(call, options)
+        else:
+            try:
+                await self._delete(call, _of_version(options, pod))
+            except Conflict as error:
+                if options.precondition_resource_version:
+                    raise
+                # It may have become ready: let it be asked for again.
+                raise disruption.still_processed(name_of(budgets[0])) from error
+
+    async def _charge(self, budget: Obj, pod_name: str, dry_run: bool) -> None:
+        def change(current: Obj) -> Obj:
+            status = disruption.charged_status(current, pod_name, self._parts.clock.now())
+            return {**current, "metadata": dict(current["metadata"]), "status": status}
+
+        namespace, name = namespace_of(budget), name_of(budget)
+        options = Options(dry_run=dry_run)
+        call = Call("update", POD_DISRUPTION_BUDGETS, namespace, name, "status", None, options)
+        await modify(self._parts, self._user, call, Modification(change))
+
+    async def _delete(self, call: Call, options: Options) -> None:
+        if not options.dry_run:
+            marked = await self._mark(call, options)
+            if options.precondition_resource_version:
+                options = _of_version(options, marked)  # it was ourselves who changed it
+        inner = Call("delete", PODS, call.namespace, call.name, options=options)
+        await delete(self._parts, self._user, inner)
+
+    async def _mark(self, call: Call, options: Options) -> Obj:
+        """The pod, with the condition that says why it goes. Raises Conflict."""
+
+        def change(pod: Obj) -> Obj:
+            check_preconditions(_POD, pod, options)
+            status = pod.get("status") or {}
+            now = self._parts.clock.now()
+            conditions = with_condition(status.get("conditions") or (), CONDITION, now)
+            marked = {**status, "conditions": conditions}
+            return {**pod, "metadata": dict(pod["metadata"]), "status": marked}
+
+        inner = Call("update", PODS, call.namespace, call.name, "eviction")
+        return (await modify(self._parts, self._user, inner, Modification(change))).obj
 
 
 def _delete_options(given: Obj, options: Options) -> Options:
@@ -56,12 +136,8 @@ def _delete_options(given: Obj, options: Options) -> Options:
     )
 
 
-def _needs_budget(pod: Obj) -> bool:
-    """As canIgnorePDB: pods that do not run any more, or not yet, disturb nobody."""
-    phase = (pod.get("status") or {}).get("phase")
-    return phase not in ("Succeeded", "Failed", "Pending") and not meta_of(pod).get(
-        "deletionTimestamp"
-    )
+def _of_version(options: Options, pod: Obj) -> Options:
+    return replace(options, precondition_resource_version=meta_of(pod)["resourceVersion"])
 
 
 def _budgets_of(parts: Parts, pod: Obj) -> list[Obj]:
@@ -73,49 +149,3 @@ def _budgets_of(parts: Parts, pod: Obj) -> list[Obj]:
         if selectors.from_object(selector).matches(labels_of(pod)):
             found.append(budget)
     return found
-
-
-async def _take_from_budget(parts: Parts, user: User, budget: Obj, pod: str) -> None:
-    call = Call("update", POD_DISRUPTION_BUDGETS, namespace_of(budget), name_of(budget), "status")
-
-    def change(current: Obj) -> Obj:
-        status = current.get("status") or {}
-        allowed = int(status.get("disruptionsAllowed") or 0)
-        if allowed <= 0:
-            raise _no_budget(current)
-        disrupted = {**(status.get("disruptedPods") or {}), pod: time_text(parts.clock.now())}
-        taken = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
-        return {**current, "metadata": dict(current["metadata"]), "status": taken}
-
-    await modify(parts, user, call, Modification(change))
-
-
-def _no_budget(budget: Obj) -> TooManyRequests:
-    status = budget.get("status") or {}
-    why = (
-        f"The disruption budget {name_of(budget)} needs {status.get('desiredHealthy', 0)} healthy "
-        f"pods and has {status.get('currentHealthy', 0)} currently"
-    )
-    return TooManyRequests(
-        NO_BUDGET, details={"causes": [{"reason": "DisruptionBudget", "message": why}]}
-    )
-
-
-async def _mark_disrupted(parts: Parts, user: User, call: Call) -> None:
-    now = time_text(parts.clock.now())
-    condition = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": "EvictionByEvictionAPI",
-        "message": "Eviction API: evicting",
-        "lastTransitionTime": now,
-    }
-
-    def change(pod: Obj) -> Obj:
-        status = pod.get("status") or {}
-        others = [c for c in status.get("conditions") or () if c.get("type") != "DisruptionTarget"]
-        marked = {**status, "conditions": [*others, condition]}
-        return {**pod, "metadata": dict(pod["metadata"]), "status": marked}
-
-    inner = Call("update", PODS, call.namespace, call.name, "eviction", options=call.options)
-    await modify(parts, user, inner, Modification(change))

@@ -32,6 +32,7 @@ from sampan.api.resources import (
 )
 from sampan.api.rules import pods as pod_facts
 from sampan.api.rules.conditions import condition_of, with_condition
+from sampan.api.rules.disruption import allowed_condition
 from sampan.api.rules.selectors import LabelSelector, from_object
 from sampan.client.events import reference as reference_to
 from sampan.client.indexer import by_namespace
@@ -102,13 +103,7 @@ def plan(situation: Situation, now: float) -> Plan:
         for pod in situation.pods
     )
     allowed = max(0, healthy - desired) if expected > 0 else 0
-    condition = {
-        "type": "DisruptionAllowed",
-        "status": "True" if allowed else "False",
-        "reason": "SufficientPods" if allowed else "InsufficientPods",
-        "message": "",
-        "observedGeneration": meta_of(budget).get("generation", 0),
-    }
+    condition = allowed_condition(allowed, meta_of(budget).get("generation", 0))
     status = _status(budget, condition, disrupted, now)
     status |= {
         "disruptionsAllowed": allowed,
