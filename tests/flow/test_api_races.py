@@ -1,5 +1,6 @@
 """Many writers, and more than one server: nothing is lost, nothing is seen twice."""
 
+import orjson
 import pytest
 
 from sampan.api.errors import AlreadyExists, Conflict
@@ -22,12 +23,12 @@ def schema():
     return Schema.load()
 
 
-def run(schema, story, servers=2):
+def run(schema, story, servers=2, store=MemoryStore):
     async def main():
         clock = LoopClock()
-        store = MemoryStore(clock)
+        opened = store(clock)
         made = [
-            ApiServer(store, schema, ApiServerSettings(), clock, Metrics()) for _ in range(servers)
+            ApiServer(opened, schema, ApiServerSettings(), clock, Metrics()) for _ in range(servers)
         ]
         for server in made:
             await server.start()
@@ -35,7 +36,7 @@ def run(schema, story, servers=2):
         await story(*(InProcessClient(server.as_user(user)) for server in made))
         for server in made:
             await server.stop()
-        await store.close()
+        await opened.close()
 
     virtual_time.run(main())
 
@@ -131,3 +132,39 @@ def test_addresses_are_not_given_twice_by_one_server(schema):
         assert len({one["spec"]["ports"][0]["nodePort"] for one in services}) == 50
 
     run(schema, story, servers=1)
+
+
+class RivalStore(MemoryStore):
+    """Somebody else gives the service another node port right before the first update of it."""
+
+    rival_port = 0
+
+    async def update(self, key, value, expected_revision, *, ttl_seconds=0):
+        if key == "/registry/services/default/s" and not self.rival_port:
+            self.rival_port = orjson.loads(value)["spec"]["ports"][0]["nodePort"] + 1
+            rival = orjson.loads((await self.get(key)).value)
+            rival["spec"]["type"] = "NodePort"
+            rival["spec"]["ports"][0]["nodePort"] = self.rival_port
+            await super().update(key, orjson.dumps(rival), expected_revision)
+        return await super().update(key, value, expected_revision, ttl_seconds=ttl_seconds)
+
+
+def test_a_put_that_loses_a_race_starts_again_from_what_it_was_given(schema):
+    """What the first attempt got (a node port, what plugins changed) is not asked for by the next:
+    it was given back, and the service may have another one by now."""
+
+    async def story(client, _other):
+        ports = [{"port": 80}]
+        plain = {"metadata": {"name": "s", "namespace": "default"}, "spec": {"ports": ports}}
+        await client.create(SERVICES, plain)
+        put = {**plain, "spec": {"type": "NodePort", "ports": ports}}
+        done = await client.update(SERVICES, put)
+        assert done["spec"]["ports"][0]["nodePort"] == stores[0].rival_port
+
+    stores = []
+
+    def store(clock):
+        stores.append(RivalStore(clock))
+        return stores[0]
+
+    run(schema, story, store=store)

@@ -5,25 +5,15 @@ Invariant: nothing else of the pod changes, neither spec nor metadata nor status
 """
 
 from sampan.api.calls import Answer, Call
-from sampan.api.defaults import apply_defaults
 from sampan.api.errors import FieldError
 from sampan.api.objects import Obj, copy_of, meta_of
 from sampan.api.resources import Resource
 from sampan.api.validation.pod import validate_ephemeral_containers, validate_resize
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.metadata import bump_generation
-from sampan.apiserver.write.decoding import decoded
-from sampan.apiserver.write.object_rules import check_names
-from sampan.apiserver.write.ownership import check_options
+from sampan.apiserver.write.changes import change_of
 from sampan.apiserver.write.parts import Parts
-from sampan.apiserver.write.update import (
-    Change,
-    Modification,
-    Prepare,
-    Validate,
-    modify,
-    patched_or_applied,
-)
+from sampan.apiserver.write.update import Modification, Prepare, Validate, modify
 
 _OF_THIS_WRITE = ("resourceVersion", "managedFields")
 
@@ -42,7 +32,7 @@ async def set_ephemeral_containers(parts: Parts, user: User, call: Call) -> Answ
         validate_ephemeral_containers(new, old, errors)
         return errors
 
-    return await _modified(parts, user, call, prepare, validate)
+    return await _modify(parts, user, call, prepare, validate)
 
 
 async def resize(parts: Parts, user: User, call: Call) -> Answer:
@@ -58,7 +48,7 @@ async def resize(parts: Parts, user: User, call: Call) -> Answer:
         validate_resize(new, old, errors)
         return errors
 
-    return await _modified(parts, user, call, prepare, validate)
+    return await _modify(parts, user, call, prepare, validate)
 
 
 def resized(new: Obj, old: Obj) -> None:
@@ -93,31 +83,11 @@ def _keep(new: Obj, old: Obj) -> None:
     new["status"] = old.get("status") or {}
 
 
-async def _modified(
+async def _modify(
     parts: Parts, user: User, call: Call, prepare: Prepare, validate: Validate
 ) -> Answer:
     warnings: list[str] = []
-    given = decoded(parts.schema, call, warnings) if call.verb == "update" else None
-    if given is None:
-        check_options(call)
-
-    def of_put(_old: Obj) -> Obj:
-        assert given is not None
-        check_names(call, given)
-        return {**given, "metadata": dict(meta_of(given))}
-
-    def of_patch(old: Obj) -> Obj:
-        new = patched_or_applied(parts, user, call, old, warnings)
-        check_names(call, new)
-        return new
-
-    change: Change = of_patch if given is None else of_put
-
-    def defaulted(old: Obj) -> Obj:
-        new = change(old)
-        apply_defaults(call.resource, new)
-        return new
-
-    answer = await modify(parts, user, call, Modification(defaulted, prepare, validate))
+    change = change_of(parts, user, call, warnings)
+    answer = await modify(parts, user, call, Modification(change, prepare, validate))
     answer.warnings = [*dict.fromkeys(warnings), *answer.warnings]
     return answer

@@ -6,7 +6,7 @@ Invariant: what comes out shares nothing with what came in.
 
 from sampan.api.calls import Call
 from sampan.api.errors import BadRequest
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, copy_of
 from sampan.api.resources import Resource
 from sampan.api.schema.published import Schema, strict_error
 
@@ -47,7 +47,7 @@ def checked(
             f"version ({api_version})"
         )
     if schema.name_of(api_version, kind) is None:
-        return {**body, "apiVersion": api_version, "kind": kind}
+        return {**copy_of(body), "apiVersion": api_version, "kind": kind}
     found = schema.check(api_version, kind, body)
     obj = found.obj
     obj["apiVersion"], obj["kind"] = api_version, kind

@@ -7,7 +7,6 @@ Invariant: a write that names a resourceVersion is stored over that version or n
 from collections.abc import Callable
 
 from sampan.api.calls import Answer, Call
-from sampan.api.defaults import apply_defaults
 from sampan.api.errors import FieldError, conflict, invalid, invalid_value
 from sampan.api.objects import Obj, uid_of
 from sampan.api.resources import Resource
@@ -16,20 +15,17 @@ from sampan.apiserver.admission.chain import UPDATE, attributes_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.generic import Stale, Terms, answer_of
 from sampan.apiserver.registry.metadata import bump_generation, prepare_updated
-from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.changes import Change, change_of
 from sampan.apiserver.write.delete import remove
 from sampan.apiserver.write.object_rules import (
     as_stored,
-    check_names,
-    go_form,
     keep_all_but_status,
     keep_status,
     refuse,
     shown,
 )
-from sampan.apiserver.write.ownership import check_options, settle
+from sampan.apiserver.write.ownership import settle
 from sampan.apiserver.write.parts import Parts
-from sampan.apiserver.write.patching import patched
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
 from sampan.core.fast_dataclass import dataclass
 
@@ -43,7 +39,6 @@ def _accept(_resource: Resource, _new: Obj, _old: Obj) -> list[FieldError]:
     return []
 
 
-Change = Callable[[Obj], Obj]  # the object as it is → as it shall be; a new one
 Prepare = Callable[[Obj, Obj], None]  # (new, old)
 Validate = Callable[[Resource, Obj, Obj], list[FieldError]]
 
@@ -60,23 +55,7 @@ class Modification:
 async def update(parts: Parts, user: User, call: Call) -> Answer:
     """PUT and PATCH, of an object or of its status."""
     warnings: list[str] = []
-    if call.verb == "update":
-        given = decoded(parts.schema, call, warnings)
-        check_names(call, given)
-
-        apply_defaults(call.resource, given)
-
-        def change(old: Obj) -> Obj:
-            return {**given, "metadata": dict(given["metadata"])}
-    else:
-        check_options(call)
-
-        def change(old: Obj) -> Obj:
-            new = patched_or_applied(parts, user, call, old, warnings)
-            check_names(call, new)
-            apply_defaults(call.resource, new)
-            return new
-
+    change = change_of(parts, user, call, warnings)
     strategy = parts.strategies.of(call.resource)
     status = call.subresource == "status"
 
@@ -93,13 +72,6 @@ async def update(parts: Parts, user: User, call: Call) -> Answer:
     answer = await modify(parts, user, call, Modification(change, prepare, validate))
     answer.warnings = [*dict.fromkeys(warnings), *answer.warnings]
     return answer
-
-
-def patched_or_applied(parts: Parts, user: User, call: Call, old: Obj, warnings: list[str]) -> Obj:
-    if call.options.patch_type == "apply":
-        new = parts.ownership.applied(user, call, old, warnings, parts.clock.now())
-        return go_form(parts.schema, call.resource, new)
-    return patched(parts.schema, call, old, warnings)
 
 
 async def modify(parts: Parts, user: User, call: Call, what: Modification) -> Answer:

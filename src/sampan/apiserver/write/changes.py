@@ -1,0 +1,51 @@
+"""What a PUT or a PATCH makes of an object.
+
+Job: the body of a call as a change: the object sent, patched or applied, named and defaulted.
+Invariant: each attempt gets an object of its own: plugins and allocators change it, and an attempt
+    that lost a race must leave nothing to the next one.
+"""
+
+from collections.abc import Callable
+
+from sampan.api.calls import Call
+from sampan.api.defaults import apply_defaults
+from sampan.api.objects import Obj
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.object_rules import check_names
+from sampan.apiserver.write.ownership import check_options
+from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.patching import patched
+
+Change = Callable[[Obj], Obj]  # the object as it is → as it shall be; a new one
+
+
+def change_of(parts: Parts, user: User, call: Call, warnings: list[str]) -> Change:
+    """Raises BadRequest and the like, of a body that no object could make good."""
+    if call.verb == "update":
+        return _replacement(parts, call, warnings)
+    check_options(call)
+
+    def patch(old: Obj) -> Obj:
+        if call.options.patch_type == "apply":
+            new = parts.ownership.applied(user, call, old, warnings, parts.clock.now())
+        else:
+            new = patched(parts.schema, call, old, warnings)
+        return _complete(call, new)
+
+    return patch
+
+
+def _replacement(parts: Parts, call: Call, warnings: list[str]) -> Change:
+    first = [_complete(call, decoded(parts.schema, call, warnings))]
+
+    def replace(_old: Obj) -> Obj:
+        return first.pop() if first else _complete(call, decoded(parts.schema, call, []))
+
+    return replace
+
+
+def _complete(call: Call, obj: Obj) -> Obj:
+    check_names(call, obj)
+    apply_defaults(call.resource, obj)
+    return obj
