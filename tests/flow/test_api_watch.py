@@ -142,10 +142,33 @@ def test_a_slow_watcher_is_cut_and_others_go_on(schema):
         events = []
         while event := await slow.next():
             events.append(event)
-        assert len(events) == 11
-        assert events[-1]["type"] == "ERROR"
-        assert events[-1]["object"]["reason"] == "Expired"
+        assert [event["object"]["metadata"]["name"] for event in events] == names[:10]
+        last = events[-1]["object"]["metadata"]["resourceVersion"]
+        resumed = await api.watch(f"{CONFIGS}?resourceVersion={last}")
+        assert await resumed.seen(2) == [("ADDED", name) for name in names[10:]]
 
+    names = [f"c{number:02}" for number in range(12)]
+    run(schema, story, ApiServerSettings(watcher_buffer_events=10))
+
+
+@pytest.mark.parametrize("start", ["0", "replay"])
+def test_what_was_there_before_a_watch_does_not_count_against_its_buffer(schema, start):
+    """A list of more objects than the buffer holds, and one change before they are sent."""
+
+    async def story(api):
+        before = api.store.revision
+        for name in names:
+            await api.made(CONFIGS, config(name))
+        revision = before if start == "replay" else 0
+        watch = await api.watch(f"{CONFIGS}?resourceVersion={revision}&labelSelector=!other")
+        await api.made(CONFIGS, config("live"))
+        seen = [name for _, name in await watch.seen(len(names) + 1 + (revision == 0))]
+        assert seen[-1] == "live"
+        assert set(names) < set(seen)
+        await api.made(CONFIGS, config("later"))
+        assert await watch.seen(1) == [("ADDED", "later")]
+
+    names = [f"c{number:02}" for number in range(12)]
     run(schema, story, ApiServerSettings(watcher_buffer_events=10))
 
 

@@ -40,7 +40,7 @@ async def open_watch(
         if options.send_initial_events and options.allow_bookmarks:
             watcher.put([bookmark(call, cache.revision, initial_end=True)])
     else:
-        kind.replay(watcher, after, cache.revision)
+        kind.replay(watcher, after)
     lifetime = float(options.timeout_seconds) or settings.watch_timeout_seconds * (
         1.0 + rng.random()
     )

@@ -4,7 +4,8 @@ Job: follow the store with one watch, keep the newest items of each kind and a w
     changes, hand changes to watchers.
 Invariant: items, windows and watchers of a kind move together, in order of revision, in one step
     without an await: a reader never sees half a change.
-Invariant: a watcher that does not keep up is cut; it never makes another one wait.
+Invariant: a watcher that does not keep up is cut, after a gapless start; it never makes another one
+    wait.
 Owner: the feed task; everything else only reads, or waits until a revision has been reached.
 """
 
@@ -91,19 +92,20 @@ class Watcher:
         self.trigger: Trigger | None = None
         self.closed = False
         self.cut = False  # closed because it was too slow
-        self._matches = matches
+        self.matches = matches
         self._after = after
         self._bound = bound
         self._events: list[Event] = []
+        self._initial = 0  # of these, that were put before anything live
         self._waiter: asyncio.Future[None] | None = None
 
     def offer(self, record: Record) -> None:
         if record.revision <= self._after or self.closed:
             return
-        event = record.event(self._matches)
+        event = record.event(self.matches)
         if event is None:
             return
-        if len(self._events) >= self._bound:
+        if len(self._events) - self._initial >= self._bound:
             self.cut = True
             self.end()
             return
@@ -111,12 +113,14 @@ class Watcher:
         self.wake()
 
     def put(self, events: Iterable[Event]) -> None:
-        """Events of our own making (initial state); they do not count against the bound."""
+        """What was before anything live (initial state, replay); it does not count against the
+        bound: its reader could not take it earlier."""
         self._events.extend(events)
+        self._initial = len(self._events)
         self.wake()
 
     def take(self) -> list[Event]:
-        events, self._events = self._events, []
+        events, self._events, self._initial = self._events, [], 0
         return events
 
     async def wait(self) -> None:
@@ -202,13 +206,17 @@ class KindCache:
         hold.add(lambda outcome: self.forget(watcher) if outcome is Outcome.RELEASED else None)
         return hold
 
-    def replay(self, watcher: Watcher, after: int, current: int) -> None:
+    def replay(self, watcher: Watcher, after: int) -> None:
         """Offer what happened after a revision; Expired where that is not known any more."""
         if after < self._window_start:
             raise Expired(f"too old resource version: {after} ({self._window_start})")
-        for record in self._window:
-            if record.revision > after and _in_namespace(record, watcher.namespace):
-                watcher.offer(record)
+        watcher.put(
+            event
+            for record in self._window
+            if record.revision > after
+            and _in_namespace(record, watcher.namespace)
+            and (event := record.event(watcher.matches)) is not None
+        )
 
     def forget(self, watcher: Watcher) -> None:
         watchers = self._watchers.get(watcher.trigger)

@@ -148,9 +148,9 @@ def test_the_window_forgets_old_records_and_says_so():
         kind.change("a/x", number, item("a/x", number), float(number))
     kind.change("a/x", 1000, item("a/x", 1000), 1e6)
     with pytest.raises(Expired, match=r"too old resource version: 5 \(\d+\)"):
-        kind.replay(Watcher("", None, 5, 10**6), 5, 1000)
+        kind.replay(Watcher("", None, 5, 10**6), 5)
     recent = Watcher("", None, 130, 10**6)
-    kind.replay(recent, 130, 1000)
+    kind.replay(recent, 130)
     assert [event.item.revision for event in recent.take()] == [*range(131, 140), 1000]
 
 
@@ -177,7 +177,7 @@ def test_falling_behind_compaction_reads_all_again():
         assert watcher.closed
         assert not watcher.cut
         with pytest.raises(Expired):
-            kind.replay(Watcher("", None, 5, 10), 5, 9)
+            kind.replay(Watcher("", None, 5, 10), 5)
 
     run(story)
 
