@@ -12,7 +12,9 @@ def test_too_many_requests_are_told_to_come_back():
     """[A7] 429 as a Status, with Retry-After; administrators get through"""
 
     async def story():
-        settings = ApiServerSettings(max_requests_in_flight=0, max_mutating_requests_in_flight=0)
+        settings = ApiServerSettings(
+            max_requests_in_flight=0, max_mutating_requests_in_flight=0, request_seats=0
+        )
         async with api_server(Schema.load(), settings=settings) as api:
             refused = await api.send("GET", PODS, user="ann", group="dev")
             assert refused.status == 429
@@ -21,6 +23,18 @@ def test_too_many_requests_are_told_to_come_back():
             assert refused.obj["details"]["retryAfterSeconds"] == 1
             assert (await api.get(PODS)).status == 200
             assert (await api.send("GET", "/readyz", user="ann", group="dev")).status == 200
+
+    virtual_time.run(story())
+
+
+def test_priority_and_fairness_is_asked_instead_of_the_counters_not_as_well():
+    async def story():
+        settings = ApiServerSettings(max_requests_in_flight=0, max_mutating_requests_in_flight=0)
+        async with api_server(Schema.load(), settings=settings) as api:
+            refused = await api.send("GET", PODS, user="ann", group="dev")
+            assert refused.status == 403
+            refused = await api.send("POST", PODS, {}, user="ann", group="dev")
+            assert refused.status == 403
 
     virtual_time.run(story())
 

@@ -9,6 +9,7 @@ import pytest
 from sampan.api.resources import CONFIG_MAPS, NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, SERVICES
 from sampan.apiserver.audit.sinks import AuditFile
 from sampan.apiserver.authn.user import component
+from sampan.apiserver.flow.in_flight import InFlight
 from sampan.apiserver.registry import reads
 from sampan.apiserver.registry.service_claims import IP_ADDRESSES, PORTS_KEY
 from sampan.apiserver.settings import ApiServerSettings
@@ -128,9 +129,11 @@ class World:
         assert cache._handed == {}, where
         assert cache._waiting == [], where
         assert self.watchers() == self.watchers_before, where
-        assert server._edge._in_flight._now == [0, 0], where
-        flow = server._edge._flow
-        assert {level.in_use + level.queued for level in flow._levels.values()} == {0}, where
+        limit = server._edge._limit
+        if isinstance(limit, InFlight):
+            assert limit.now == [0, 0], where
+        else:
+            assert {level.in_use + level.queued for level in limit._levels.values()} == {0}, where
 
     async def recount(self):
         """What deletions free is counted by a controller, later; here at once."""
@@ -154,10 +157,13 @@ async def _awaited(work):
 
 @pytest.fixture(params=["sqlite", "hesitant"])
 def run(tmp_path, request):
+    """On SQLite with priority and fairness, on the other store with the plain counters."""
+
     def _run(story):
         async def main():
             settings = ApiServerSettings(
                 audit_policy=POLICY,
+                request_seats=600 if request.param == "sqlite" else 0,
                 audit_file=AuditFile(str(tmp_path / "audit.log")),
             )
             clock = SystemClock()

@@ -26,9 +26,7 @@ from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.calls import authorize
 from sampan.apiserver.authz.chain import Attributes
 from sampan.apiserver.chain import CONNECTED, Chain
-from sampan.apiserver.flow.control import FlowControl
-from sampan.apiserver.flow.in_flight import InFlight
-from sampan.apiserver.flow.levels import Seat
+from sampan.apiserver.flow.in_flight import RequestLimit, SeatTaken
 from sampan.apiserver.http import bodies, impersonation, replies
 from sampan.apiserver.http.metrics import Measure
 from sampan.apiserver.http.negotiate import full_form, patch_type
@@ -43,6 +41,7 @@ from sampan.apiserver.http.request import (
 from sampan.apiserver.proxy import connect_options
 from sampan.apiserver.proxy.node_proxy import NodeProxy
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import Reply, Request, Response
 from sampan.core.side_thread import SideThread
 
@@ -68,29 +67,26 @@ class _Served:
         self.request = request
         self.info: RequestInfo | None = None
         self.entry: Entry | None = None
-        self.seat: Seat | None = None
+        self.seat: SeatTaken | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeParts:
+    """What a request meets besides the chain."""
+
+    documents: Documents
+    nodes: NodeProxy | None
+    measure: Measure
+    limit: RequestLimit
+    audit: Audit | None = None
 
 
 class HttpEdge:
-    def __init__(
-        self,
-        chain: Chain,
-        documents: Documents,
-        nodes: NodeProxy | None,
-        measure: Measure,
-        in_flight: InFlight,
-        clock: Clock,
-        audit: Audit | None = None,
-        flow: FlowControl | None = None,
-    ) -> None:
-        self._audit, self._flow = audit, flow
-        self._nodes = nodes
+    def __init__(self, chain: Chain, parts: EdgeParts, clock: Clock) -> None:
+        self._chain, self._clock = chain, clock
+        self._audit, self._limit = parts.audit, parts.limit
+        self._nodes, self._documents, self._measure = parts.nodes, parts.documents, parts.measure
         self._protobuf = ProtobufReader(chain.parts.schema)
-        self._chain = chain
-        self._documents = documents
-        self._measure = measure
-        self._in_flight = in_flight
-        self._clock = clock
         self._side, self._yaml_side = SideThread("bodies"), SideThread("yaml")
 
     def close(self) -> None:
@@ -133,7 +129,7 @@ class HttpEdge:
             else:
                 served.entry.panicked(error)
 
-    def _leave_when_sent(self, seat: Seat, reply: Response) -> None:
+    def _leave_when_sent(self, seat: SeatTaken, reply: Response) -> None:
         """A wide request keeps its seats until its answer is written: encrypting is most of the
         work. Not for ever: its reader may be slow."""
 
@@ -154,21 +150,17 @@ class HttpEdge:
         info = served.info
         if self._audit is not None:
             served.entry = self._audit.begin(request, info, user)
-        if self._flow is not None and (info is None or info.subresource not in CONNECTED):
+        if info is None or info.subresource not in CONNECTED:
             verb = info.verb if info is not None else request.method.lower()
-            served.seat = self._flow.take(user, info, request.path, verb, now)
+            served.seat = self._limit.take(user, info, request.path, verb, now)
             if served.seat is None:
-                served.seat = await self._flow.wait(user, info, request.path, verb)
+                served.seat = await self._limit.wait(user, info, request.path, verb)
         if info is None or unknown is not None:
             await self._authorize_path(user, request)
             raise unknown or unknown_path()
         if info.resource is None:
             return await self._document(request, info, user)
-        counted = self._in_flight.enter(info, user)
-        try:
-            return await self._resource(request, info, user)
-        finally:
-            self._in_flight.leave(counted)
+        return await self._resource(request, info, user)
 
     async def _user(self, request: Request) -> User:
         user = await self._chain.parts.authentication.user(request)

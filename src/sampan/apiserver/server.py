@@ -40,7 +40,7 @@ from sampan.apiserver.authz.modes import Modes, followed_rbac
 from sampan.apiserver.authz.settings import AuthorizerSettings
 from sampan.apiserver.chain import Chain
 from sampan.apiserver.flow.control import FlowControl
-from sampan.apiserver.flow.in_flight import InFlight
+from sampan.apiserver.flow.in_flight import InFlight, RequestLimit
 from sampan.apiserver.flow.objects import LEVELS, SCHEMAS, flow_objects
 from sampan.apiserver.flow.objects import reconciled as flow_reconciled
 from sampan.apiserver.http.discovery import Discovery
@@ -48,7 +48,7 @@ from sampan.apiserver.http.health import Health
 from sampan.apiserver.http.metrics import Measure
 from sampan.apiserver.http.nonresource_paths import Documents
 from sampan.apiserver.http.request import RequestInfo
-from sampan.apiserver.http_edge import HttpEdge
+from sampan.apiserver.http_edge import EdgeParts, HttpEdge
 from sampan.apiserver.inprocess_edge import AsUser, AuditedUser
 from sampan.apiserver.openapi.endpoints import OpenApi
 from sampan.apiserver.outside.followed_files import Followed
@@ -159,14 +159,10 @@ class ApiServer:
             signer,
         )
         nodes = None if self._to_nodes is None else self._node_proxy(self._to_nodes)
-        in_flight = InFlight(
-            settings.max_requests_in_flight, settings.max_mutating_requests_in_flight
-        )
         self._audit = self._audit_of(settings, metrics, clock, rng)
-        self._edge = HttpEdge(
-            self._chain, documents, nodes, Measure(metrics), in_flight, clock, self._audit,
-            self._flow_of(settings, metrics, clock),
-        )  # fmt: skip
+        limit = self._request_limit(settings, metrics, clock)
+        at_edge = EdgeParts(documents, nodes, Measure(metrics), limit, self._audit)
+        self._edge = HttpEdge(self._chain, at_edge, clock)
         metrics.gauge(
             "apiserver_storage_objects", "Number of stored objects", ("resource",)
         ).read_from(self._sizes)
@@ -298,11 +294,14 @@ class ApiServer:
             sinks.append(WebhookSink(self._callers[-1], clock, metrics))
         return Audit(AuditPolicy(settings.audit_policy), sinks, clock, lambda: new_uid(rng))
 
-    def _flow_of(
+    def _request_limit(
         self, settings: ApiServerSettings, metrics: Metrics, clock: Clock
-    ) -> FlowControl | None:
+    ) -> RequestLimit:
+        """Priority and fairness, or the plain counters where it is switched off; never both."""
         if not settings.request_seats:
-            return None
+            return InFlight(
+                settings.max_requests_in_flight, settings.max_mutating_requests_in_flight
+            )
         registry = self._registry
 
         def count(info: RequestInfo) -> int:

@@ -6,38 +6,20 @@ Invariant: a verdict is given through /approval alone, a certificate through /st
 """
 
 from sampan.api.calls import Answer, Call
-from sampan.api.defaults import apply_defaults
 from sampan.api.errors import FieldError
 from sampan.api.objects import Obj, status_of
 from sampan.api.resources import Resource
 from sampan.api.validation import validate_status_update
 from sampan.api.validation.access.certificate_signing_request import validate_request_approval
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.write.decoding import decoded
-from sampan.apiserver.write.object_rules import check_names, keep_all_but_status
-from sampan.apiserver.write.ownership import check_options
+from sampan.apiserver.write.object_rules import keep_all_but_status
 from sampan.apiserver.write.parts import Parts
-from sampan.apiserver.write.update import Modification, modify, patched_or_applied
+from sampan.apiserver.write.update import modify_by_body
 
 
 async def approve(parts: Parts, user: User, call: Call) -> Answer:
     """PUT and PATCH."""
-    warnings: list[str] = []
-    given = decoded(parts.schema, call, warnings) if call.verb == "update" else None
-    if given is None:
-        check_options(call)
-
-    def change(old: Obj) -> Obj:
-        new = given
-        if new is None:
-            new = patched_or_applied(parts, user, call, old, warnings)
-        check_names(call, new)
-        apply_defaults(call.resource, new)
-        return {**new, "metadata": dict(new["metadata"])}
-
-    answer = await modify(parts, user, call, Modification(change, _keep_all_but_verdict, _validate))
-    answer.warnings = [*dict.fromkeys(warnings), *answer.warnings]
-    return answer
+    return await modify_by_body(parts, user, call, _keep_all_but_verdict, _validate)
 
 
 def _keep_all_but_verdict(new: Obj, old: Obj) -> None:

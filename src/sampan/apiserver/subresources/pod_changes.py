@@ -11,9 +11,8 @@ from sampan.api.resources import Resource
 from sampan.api.validation.pod import validate_ephemeral_containers, validate_resize
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.metadata import bump_generation
-from sampan.apiserver.write.changes import change_of
 from sampan.apiserver.write.parts import Parts
-from sampan.apiserver.write.update import Modification, Prepare, Validate, modify
+from sampan.apiserver.write.update import modify_by_body
 
 _OF_THIS_WRITE = ("resourceVersion", "managedFields")
 
@@ -32,7 +31,7 @@ async def set_ephemeral_containers(parts: Parts, user: User, call: Call) -> Answ
         validate_ephemeral_containers(new, old, errors)
         return errors
 
-    return await _modify(parts, user, call, prepare, validate)
+    return await modify_by_body(parts, user, call, prepare, validate)
 
 
 async def resize(parts: Parts, user: User, call: Call) -> Answer:
@@ -48,7 +47,7 @@ async def resize(parts: Parts, user: User, call: Call) -> Answer:
         validate_resize(new, old, errors)
         return errors
 
-    return await _modify(parts, user, call, prepare, validate)
+    return await modify_by_body(parts, user, call, prepare, validate)
 
 
 def resized(new: Obj, old: Obj) -> None:
@@ -81,13 +80,3 @@ def _keep(new: Obj, old: Obj) -> None:
     own = {key: meta[key] for key in _OF_THIS_WRITE if key in meta}
     new["metadata"] = {**copy_of(meta_of(old)), **own}
     new["status"] = old.get("status") or {}
-
-
-async def _modify(
-    parts: Parts, user: User, call: Call, prepare: Prepare, validate: Validate
-) -> Answer:
-    warnings: list[str] = []
-    change = change_of(parts, user, call, warnings)
-    answer = await modify(parts, user, call, Modification(change, prepare, validate))
-    answer.warnings = [*dict.fromkeys(warnings), *answer.warnings]
-    return answer

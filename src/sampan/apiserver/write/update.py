@@ -54,8 +54,6 @@ class Modification:
 
 async def update(parts: Parts, user: User, call: Call) -> Answer:
     """PUT and PATCH, of an object or of its status."""
-    warnings: list[str] = []
-    change = change_of(parts, user, call, warnings)
     strategy = parts.strategies.of(call.resource)
     status = call.subresource == "status"
 
@@ -69,6 +67,15 @@ async def update(parts: Parts, user: User, call: Call) -> Answer:
         strategy.prepare_update(new, old)
 
     validate = validate_status_update if status else validate_update
+    return await modify_by_body(parts, user, call, prepare, validate)
+
+
+async def modify_by_body(
+    parts: Parts, user: User, call: Call, prepare: Prepare, validate: Validate
+) -> Answer:
+    """PUT and PATCH, by what the call sends."""
+    warnings: list[str] = []
+    change = change_of(parts, user, call, warnings)
     answer = await modify(parts, user, call, Modification(change, prepare, validate))
     answer.warnings = [*dict.fromkeys(warnings), *answer.warnings]
     return answer
