@@ -46,7 +46,7 @@ SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if not GENERATED & set(p
 LAYERS = {
     "api": (
         "objects errors quantity resources calls schema.field_kinds decode schema log_options "
-        "strict_json rules cel defaults validation convert patch protobuf apply"
+        "strict_json rules cel defaults validation warnings convert patch protobuf apply"
     ),
     "api/cel": (
         "field_names language libraries literals catalog program schema_objects admission "

@@ -177,7 +177,10 @@ def test_equivalent_versions_match_and_exact_ones_do_not():
     async def test(api):
         scaler = {
             "metadata": {"name": "a"},
-            "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}},
+            "spec": {
+                "maxReplicas": 3,
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+            },
         }
         path = "/apis/autoscaling/{}/namespaces/default/horizontalpodautoscalers"
         about = {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"]}
@@ -465,7 +468,8 @@ def change(*expressions, name="m", match=None, **more):
         else {"patchType": "JSONPatch", "jsonPatch": {"expression": one}}
         for one in expressions
     ]
-    spec = {"matchConstraints": match or rules(), "mutations": made, **more}
+    spec = {"matchConstraints": match or rules(), "mutations": made, "reinvocationPolicy": "Never"}
+    spec |= more
     return {"metadata": {"name": name}, "spec": spec}
 
 

@@ -6,6 +6,7 @@ managed fields are left out, and what was allocated is `*`. The original served 
 10.96.0.0/16, with MutatingAdmissionPolicy on. Go's map order decides the order of some causes.
 """
 
+import re
 from pathlib import Path
 
 import orjson
@@ -20,7 +21,18 @@ from sampan.testing.generators.api_requests import api_server
 RECORDED = Path(__file__).parent / "recorded" / "api_server_v1.35.8_creates.jsonl"
 CASES = [orjson.loads(line) for line in RECORDED.read_bytes().splitlines()]
 OPEN = (RECORDED.parent / "not_yet_equal.txt").read_text().splitlines()
+# Ours on purpose (docs/compatibility.md): upstream drops these fields in silence, because their
+# features are off; here stop signals work, and the node refuses a clusterTrustBundle by name.
+KEPT = (
+    "pod_details.yaml: a signal to stop by",
+    "pod_details.yaml: a signal for a system that nobody named",
+    "pod_details.yaml: a signal that Windows has not",
+    "pod_details.yaml: volumes without what they need",
+)
 TOKEN = "kube-api-access-*"
+TIME = re.compile(r"20\d\d-\d\d-\d\dT.*Z|X509SHA256=[0-9a-f]{64}")  # and fingerprints
+UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+UNORDERED = ("quota.yaml: half a pod, and less than none",)  # Go's map order decides
 OWN = ("uid", "creationTimestamp", "resourceVersion", "managedFields")
 
 
@@ -55,12 +67,14 @@ def warnings_in(reply):
 
 
 def masked(value, like):
-    """As the recording: `*` where it has one, and one word for every uid."""
-    if like == "*":
-        return "*"
+    """As the recording: `*` where it has one, and times of its own."""
+    if like == "*" or (like is not None and isinstance(like, str) and TIME.fullmatch(like)):
+        return like
     if like == TOKEN and isinstance(value, str) and value.startswith(TOKEN[:-1]):
         return like
     if isinstance(value, dict) and isinstance(like, dict):
+        if "generateName" in like and "name" not in like:
+            value = {key: item for key, item in value.items() if key != "name"}
         return {key: masked(item, like.get(key)) for key, item in value.items()}
     if isinstance(value, list) and isinstance(like, list) and len(value) == len(like):
         return [masked(*pair) for pair in zip(value, like, strict=True)]
@@ -69,9 +83,7 @@ def masked(value, like):
 
 def compared(case, status, obj, warnings):
     """(found, recorded), each with what can be compared."""
-    uid = obj.get("metadata", {}).get("uid")
-    if uid:
-        obj = orjson.loads(orjson.dumps(obj).replace(uid.encode(), b"UID"))
+    obj = orjson.loads(UUID.sub(b"UID", orjson.dumps(obj)))
     found = {"code": status, "warnings": warnings}
     wanted = {"code": case["code"], "warnings": case["warnings"]}
     if "object" in case and status < 300:
@@ -82,12 +94,17 @@ def compared(case, status, obj, warnings):
     causes = (obj.get("details") or {}).get("causes") or ()
     found["causes"] = sorted([c["reason"], c["field"], c["message"]] for c in causes)
     wanted["causes"] = sorted(case.get("causes") or ())
-    found["message"], wanted["message"] = obj.get("message"), case.get("message")
+    if case["case"] not in UNORDERED:
+        found["message"], wanted["message"] = obj.get("message"), case.get("message")
     return found, wanted
 
 
 def expected(case):
-    marks = [pytest.mark.xfail(reason="not yet equal")] if case["case"] in OPEN else []
+    marks = []
+    if case["case"] in OPEN:
+        marks.append(pytest.mark.xfail(reason="not yet equal", strict=False))
+    if case["case"] in KEPT:
+        marks.append(pytest.mark.xfail(reason="kept on purpose", strict=True))
     return pytest.param(case, id=case["case"], marks=marks)
 
 

@@ -92,6 +92,8 @@ class Decoder:
         for key, kind in types.items():
             if kind.shape in ("object", "any") or kind.format in _NO_ZERO:
                 kept.add(key)
+            elif kind.shape in ("list", "map"):
+                kept.discard(key)  # empty is nothing: left out, or null where it is always written
             elif key not in kept and fields[key] is _check_string:
                 fields[key] = _check_omitted_string
         missing = [(key, self._zero(types[key])) for key in types if key in always]

@@ -29,6 +29,7 @@ class ApiError(Exception):
         self.message = message
         self.details: Obj = details or {}
         self.retry_after_seconds = retry_after_seconds
+        self.warnings: list[str] = []  # what was to be said of the request besides
 
     def status(self) -> Obj:
         details = dict(self.details)

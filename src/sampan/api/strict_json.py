@@ -36,6 +36,14 @@ class _Repeated(dict[str, Any]):
     repeated: list[str]
 
 
+_PLACES = {
+    "Expecting property name": "looking for beginning of object key string",
+    "Expecting ':'": "after object key",
+    "Expecting ','": "after object key:value pair",
+    "Extra data": "after top-level value",
+}
+
+
 def parse(body: bytes) -> Parsed:
     """JSON; ValueError where it is none."""
     met: list[_Repeated] = []
@@ -106,6 +114,32 @@ def _size(value: Any, known: dict[int, int]) -> int:
         items = value.values() if isinstance(value, dict) else value
         size = known[id(value)] = 1 + sum(_size(item, known) for item in items)
     return size
+
+
+def syntax_complaint(text: str) -> str:
+    """What Go's decoder says of a text that is no JSON; empty where it is."""
+    try:
+        json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        rest = text[error.pos :]
+        return _complaint(rest, error.msg) if rest else "unexpected end of JSON input"
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _complaint(rest: str, problem: str) -> str:
+    for word in ("true", "false", "null"):
+        if rest[0] == word[0]:
+            good = next((at for at, one in enumerate(word) if rest[at : at + 1] != one), 0)
+            if good >= len(rest):
+                return "unexpected end of JSON input"
+            return f"invalid character '{rest[good]}' in literal {word} (expecting '{word[good]}')"
+    place = "looking for beginning of value"
+    for start, said in _PLACES.items():
+        if problem.startswith(start):
+            place = said
+    return f"invalid character '{rest[0]}' {place}"
 
 
 def _no_constant(word: str) -> Any:

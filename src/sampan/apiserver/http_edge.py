@@ -200,9 +200,14 @@ class HttpEdge:
         await authorize(self._chain.parts.authorization, user, call)
         if call.verb not in _NO_BODY:
             call = await self._with_body(request, call)
-        answer = await self._chain.perform_authorized(user, call)
-        if not call.resource.group and call.resource.plural in _DEPRECATED:
-            answer.warnings = [*answer.warnings, _DEPRECATED[call.resource.plural]]
+        old = None if call.resource.group else _DEPRECATED.get(call.resource.plural)
+        try:
+            answer = await self._chain.perform_authorized(user, call)
+        except ApiError as error:
+            error.warnings = [*error.warnings, old] if old else error.warnings
+            raise
+        if old:
+            answer.warnings = [*answer.warnings, old]
         if isinstance(answer, Answer):
             shaped = replies.answer_reply(answer, call.resource, form, now)
         else:

@@ -116,6 +116,9 @@ class Struct:
             if before is None:
                 self._came_or_went(key, value, changed)
                 continue
+            if value is None:  # a list that is always written, and empty
+                self._came_or_went(key, before, removed)
+                continue
             _put(labels[key], fields[key].compare(before, value), changed, removed)
         for key, value in old.items():
             if key not in new and key in fields:
@@ -160,7 +163,7 @@ class Struct:
             if going is not None:
                 if is_member(going):
                     continue
-                inner = self.fields.get(key, LEAF).less(inner, going)
+                inner = inner and self.fields.get(key, LEAF).less(inner, going)
             out[key] = inner
         return out or None
 
@@ -173,11 +176,13 @@ class Struct:
 
     def problems(self, value: Obj, path: str) -> Iterator[str]:
         for key, inner in value.items():
-            yield from self.fields.get(key, LEAF).problems(inner, f"{path}.{key}")
+            if inner is not None:
+                yield from self.fields.get(key, LEAF).problems(inner, f"{path}.{key}")
 
     def atomics(self, value: Obj, path: str) -> Iterator[str]:
         for key, inner in value.items():
-            yield from self.fields.get(key, LEAF).atomics(inner, f"{path}.{key}")
+            if inner is not None:
+                yield from self.fields.get(key, LEAF).atomics(inner, f"{path}.{key}")
 
 
 class Map:

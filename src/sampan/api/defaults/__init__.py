@@ -64,7 +64,7 @@ _TABLE: dict[tuple[str, str, str], Callable[[Obj], None]] = {
     ("scheduling.k8s.io", "v1", "PriorityClass"): policy.default_priority_class,
     ("storage.k8s.io", "v1", "CSIDriver"): persistent_volumes.default_csi_driver,
     ("storage.k8s.io", "v1", "StorageClass"): persistent_volumes.default_storage_class,
-    (_HOOKS, "v1beta1", "MutatingAdmissionPolicy"): extension.default_mutating_policy,
+    (_HOOKS, "v1beta1", "MutatingAdmissionPolicy"): extension.default_policy,
     (_HOOKS, "v1beta1", "MutatingAdmissionPolicyBinding"): extension.default_policy_binding,
     (_HOOKS, "v1", "MutatingWebhookConfiguration"): extension.default_mutating_webhooks,
     (_HOOKS, "v1", "ValidatingAdmissionPolicy"): extension.default_policy,

@@ -28,11 +28,6 @@ def default_policy(obj: Obj) -> None:
         _default_match(spec["matchConstraints"])
 
 
-def default_mutating_policy(obj: Obj) -> None:
-    default_policy(obj)
-    filled(spec_of(obj), reinvocationPolicy="Never")
-
-
 def default_policy_binding(obj: Obj) -> None:
     spec = spec_of(obj)
     if spec.get("matchResources") is not None:

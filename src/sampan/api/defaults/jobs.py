@@ -6,7 +6,7 @@ Invariant: a job that was not told otherwise runs one pod to completion.
 
 from sampan.api.defaults.fill import filled, part_of, spec_of
 from sampan.api.defaults.pod import default_pod_template
-from sampan.api.objects import Obj, copy_of
+from sampan.api.objects import Obj
 
 _MAX_INT32 = 2**31 - 1
 
@@ -30,7 +30,7 @@ def default_job(obj: Obj) -> None:
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     meta = part_of(obj, "metadata")
     if labels and not meta.get("labels"):
-        meta["labels"] = copy_of(labels)
+        meta["labels"] = labels  # one map, as in Go: what the template gets later, the job gets too
 
 
 def default_cron_job(obj: Obj) -> None:

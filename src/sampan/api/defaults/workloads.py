@@ -62,7 +62,7 @@ def default_stateful_set(obj: Obj) -> None:
             strategy["rollingUpdate"] = {}
     rolling = strategy.get("rollingUpdate")
     if strategy["type"] == "RollingUpdate" and rolling is not None:
-        filled(rolling, partition=0, maxUnavailable=1)
+        filled(rolling, partition=0)
     policy = spec.get("persistentVolumeClaimRetentionPolicy")
     if policy is None:
         policy = spec["persistentVolumeClaimRetentionPolicy"] = {}

@@ -135,6 +135,14 @@ def qualified_name(value: str) -> Complaints:
     return _qualified(value) if len(value) <= 317 else _qualified.__wrapped__(value)
 
 
+def label_key(value: str) -> Complaints:
+    """The same form, under its own name where there is more than one slash."""
+    return tuple(
+        one.replace("a qualified name must", "a valid label key must", 1)
+        for one in qualified_name(value)
+    )
+
+
 @lru_cache(maxsize=4096)
 def _qualified(value: str) -> Complaints:
     parts = value.split("/")
@@ -211,7 +219,7 @@ def port_number(value: int) -> Complaints:
 
 
 def port_name(value: str) -> Complaints:
-    found = [too_many_bytes(15)] if size_of(value) > 15 else []
+    found = ["must be no more than 15 characters"] if size_of(value) > 15 else []
     if not _is_port_charset(value):
         found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not _has_letter(value):
@@ -224,7 +232,7 @@ def port_name(value: str) -> Complaints:
 
 
 def user_id(value: int) -> Complaints:
-    return () if 0 <= value <= 0xFFFFFFFF else (between(0, 0xFFFFFFFF),)
+    return () if 0 <= value <= 0x7FFFFFFF else (between(0, 0x7FFFFFFF),)
 
 
 def path_segment(value: str) -> Complaints:

@@ -35,12 +35,13 @@ def validate_match(match: Obj, path: str, errors: Errors) -> None:
 def validate_rules(holder: Obj, key: str, path: str, errors: Errors) -> None:
     for index, rule in enumerate(holder.get(key) or ()):
         here = f"{path}.{key}[{index}]"
-        for field in ("apiGroups", "apiVersions", "resources", "operations"):
-            _validate_words(rule.get(field) or [], field, f"{here}.{field}", errors)
+        _validate_words(rule.get("operations") or [], "operations", f"{here}.operations", errors)
         for number, operation in enumerate(rule.get("operations") or ()):
             if operation not in _OPERATIONS:
                 field = f"{here}.operations[{number}]"
                 errors.append(not_supported(field, operation, _OPERATIONS))
+        for field in ("apiGroups", "apiVersions", "resources"):
+            _validate_words(rule.get(field) or [], field, f"{here}.{field}", errors)
         scope = rule.get("scope")
         if scope is not None and scope not in _SCOPES:
             errors.append(not_supported(f"{here}.scope", scope, _SCOPES))

@@ -20,6 +20,7 @@ _IMMUTABLE = (
     "name", "namespace", "uid", "creationTimestamp", "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )  # fmt: skip
+_OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 Errors = list[FieldError]
 
 
@@ -77,7 +78,7 @@ def validate_known_finalizers(meta: Obj, path: str, errors: Errors) -> None:
 
 def validate_labels(labels: dict[str, str], path: str, errors: Errors) -> None:
     for key, value in labels.items():
-        for wrong in names.qualified_name(key):
+        for wrong in names.label_key(key):
             errors.append(invalid_value(path, key, wrong))
         for wrong in names.label_value(value or ""):
             errors.append(invalid_value(path, value, wrong))
@@ -128,13 +129,14 @@ def _validate_owners(owners: list[Obj], path: str, errors: Errors) -> None:
         _validate_owner(owner, path, errors)
         if not owner.get("controller"):
             continue
-        name = owner.get("name") or ""
+        name = f"{owner.get('kind') or ''}/{owner.get('name') or ''}"
         if controller:
             why = (
                 'Only one reference can have Controller set to true. Found "true" in references'
                 f" for {controller} and {name}"
             )
-            errors.append(invalid_value(path, owners, why))
+            shown = [{key: one[key] for key in _OWNER_FIELDS if key in one} for one in owners]
+            errors.append(invalid_value(path, shown, why))
         else:
             controller = name
 

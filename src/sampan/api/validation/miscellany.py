@@ -8,6 +8,7 @@ from sampan.api.errors import FieldError, invalid_value, required
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_immutable, validate_not_negative
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.network.addresses import address_of, network_of, validate_network
 from sampan.api.validation.pod_spec import validate_pod_template
 from sampan.api.validation.rules import Rules, same_rules
@@ -45,12 +46,19 @@ def validate_service_range(range_: Obj, errors: Errors) -> None:
     if not networks:
         errors.append(required("spec.cidrs", "at least one CIDR required"))
         return
+    shown = internal_form("ServiceCIDRSpec", spec_of(range_))
+    if len(networks) > 2:
+        errors.append(invalid_value("spec.cidrs", shown, "may only hold up to 2 values"))
+        return
     for index, text in enumerate(networks):
         validate_network(text, f"spec.cidrs[{index}]", errors)
     families = [found.version for one in networks if (found := network_of(one))]
-    if len(networks) > 2 or len(families) != len(set(families)):
-        why = "may only hold up to 2 values, one for each IP family"
-        errors.append(invalid_value("spec", networks, why))
+    if len(families) != len(set(families)):
+        why = (
+            "may specify no more than one IP for each IP family,"
+            " i.e 192.168.0.0/24 and 2001:db8::/64"
+        )
+        errors.append(invalid_value("spec.cidrs", shown, why))
 
 
 def validate_service_range_update(new: Obj, old: Obj, errors: Errors) -> None:
@@ -62,7 +70,7 @@ def address_name(name: str) -> names.Complaints:
     """An IPAddress is named by its address, in its one spelling."""
     address = address_of(name)
     if address is None:
-        return (f"{name}: must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",)
+        return ("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",)
     return () if str(address) == name else ("must be in canonical form",)
 
 

@@ -55,7 +55,7 @@ def validate_node_term(term: Obj, path: str, errors: Errors, *, check_values: bo
 
 def _validate_key(requirement: Obj, path: str, errors: Errors) -> None:
     key = requirement.get("key") or ""
-    for wrong in names.qualified_name(key):
+    for wrong in names.label_key(key):
         errors.append(invalid_value(f"{path}.key", key, wrong))
 
 

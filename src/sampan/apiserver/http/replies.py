@@ -97,7 +97,7 @@ def object_reply(obj: Obj, code: int = 200) -> Response:
 
 
 def error_reply(error: ApiError) -> Response:
-    headers = list(_PLAIN)
+    headers = _headers(JSON, error.warnings)
     if error.retry_after_seconds is not None:
         headers.append(("retry-after", str(error.retry_after_seconds)))
     return Response(error.code, headers, orjson.dumps(error.status()))

@@ -21,6 +21,7 @@ def prepare_create(pod: Obj) -> None:
             {
                 "type": "PodScheduled",
                 "status": "False",
+                "lastProbeTime": None,
                 "reason": "SchedulingGated",
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
                 "lastTransitionTime": meta_of(pod)["creationTimestamp"],
@@ -84,6 +85,7 @@ def _set_scheduled(status: Obj, generation: int, now: float) -> None:
     new: Obj = {
         "type": "PodScheduled",
         "status": "True",
+        "lastProbeTime": None,
         "lastTransitionTime": conditions.transition_time(old, "True", now),
         "observedGeneration": generation,
     }

@@ -15,6 +15,7 @@ from functools import partial
 
 from sampan.api.errors import ApiError, FieldError, invalid, invalid_value
 from sampan.api.objects import Obj, key_of, name_of
+from sampan.api.validation.network.service import validate_families
 from sampan.apiserver.registry.service_claims import Claims
 from sampan.apiserver.registry.strategy import Strategy, path_getter
 from sampan.core.fast_dataclass import dataclass
@@ -89,10 +90,26 @@ class Allocator:
         spec = service.setdefault("spec", {})
         if spec.get("type") == "ExternalName":
             return
+        self._check_families(service)
         others = [holdings(one) for one in self._services() if key_of(one) != key_of(service)]
         await self._give_ip(service, others, had, taken, dry_run)
         if needs_node_ports(spec) or needs_health_port(spec):
             await self._give_ports(service, others, had, taken, dry_run)
+
+    def _check_families(self, service: Obj) -> None:
+        """There is one range, and so one family."""
+        spec, wrong = service["spec"], []
+        if spec.get("clusterIP") == "None" and not spec.get("selector"):
+            return  # its addresses are somebody else's business
+        if spec.get("ipFamilyPolicy") == "RequireDualStack":
+            why = "this cluster is not configured for dual-stack services"
+            wrong.append(invalid_value("spec.ipFamilyPolicy", "RequireDualStack", why))
+        for index, family in enumerate(spec.get("ipFamilies") or ()):
+            if family != f"IPv{self._network.version}":
+                why = "not configured on this cluster"
+                wrong.append(invalid_value(f"spec.ipFamilies[{index}]", family, why))
+        if wrong:
+            raise invalid("Service", "", name_of(service), wrong)
 
     async def _give_ip(
         self, service: Obj, others: list[Holdings], had: Holdings, taken: Holdings, dry_run: bool
@@ -179,6 +196,7 @@ class Allocator:
             return await self._claims.take_ports(wanted, claim)
 
     def _check_ports(self, service: Obj, places: list["Place"], used: set[int]) -> None:
+        own: set[tuple[str, int]] = set()
         for place in places:
             if place.asked and place.asked not in self._ports:
                 valid = f"{self._ports.start}-{self._ports.stop - 1}"
@@ -186,9 +204,11 @@ class Allocator:
                     f"provided port is not in the valid range. The range of valid ports is {valid}"
                 )
                 raise _invalid(service, invalid_value(place.path, place.asked, why))
-            if place.asked in used:
+            same = (place.holder.get("protocol") or "", place.asked)
+            if place.asked in used or (place.asked and same in own):
                 why = "provided port is already allocated"
                 raise _invalid(service, invalid_value(place.path, place.asked, why))
+            own.add(same)
 
     def _free_ports(self, service: Obj, places: list["Place"], used: set[int]) -> list[int]:
         free = [port for port in self._ports if port not in used]
@@ -294,7 +314,15 @@ def _invalid(service: Obj, cause: FieldError) -> ApiError:
     return invalid("Service", "", name_of(service), [cause])
 
 
+def prepare_create(service: Obj) -> None:
+    """Raises Invalid: families and addresses that contradict each other, and nothing else then."""
+    wrong = validate_families(service)
+    if wrong:
+        raise invalid("Service", "", name_of(service), wrong)
+
+
 STRATEGY = Strategy(
+    prepare_create=prepare_create,
     prepare_update=prepare_update,
     fields={
         "spec.clusterIP": path_getter("spec", "clusterIP"),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from sampan.api.calls import Call
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, annotations_of
 from sampan.api.resources import Resource
 from sampan.apiserver.registry import jobs, namespaces, pods, services
 from sampan.apiserver.registry.selection import Selection, selection_of
@@ -20,12 +20,12 @@ _GENERATION = frozenset({
     "customresourcedefinitions.apiextensions.k8s.io", "cronjobs.batch", "daemonsets.apps",
     "deployments.apps", "endpointslices.discovery.k8s.io",
     "flowschemas.flowcontrol.apiserver.k8s.io",
-    "horizontalpodautoscalers.autoscaling", "ingressclasses.networking.k8s.io",
+    "deviceclasses.resource.k8s.io", "ingressclasses.networking.k8s.io",
     "ingresses.networking.k8s.io", "jobs.batch",
     "mutatingadmissionpolicies.admissionregistration.k8s.io",
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-    "networkpolicies.networking.k8s.io", "poddisruptionbudgets.policy",
+    "networkpolicies.networking.k8s.io", "poddisruptionbudgets.policy", "podtemplates",
     "priorityclasses.scheduling.k8s.io", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
     "replicasets.apps", "replicationcontrollers", "resourceslices.resource.k8s.io",
     "statefulsets.apps", "validatingadmissionpolicies.admissionregistration.k8s.io",
@@ -53,6 +53,9 @@ _RETURNS_DELETED = frozenset({
     "storageclasses.storage.k8s.io", "volumeattachments.storage.k8s.io",
 })  # fmt: skip
 
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+# What a claim may be made from, where it says so in the old field: (group, kind).
+_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
 
@@ -84,8 +87,31 @@ def _string_data(secret: Obj) -> None:
         secret["data"] = {**(secret.get("data") or {}), **data}
 
 
-def _pending(obj: Obj) -> None:
-    obj["status"] = {"phase": "Pending"}
+def _new_claim(claim: Obj) -> None:
+    claim["status"] = {"phase": "Pending"}
+    spec = claim["spec"]
+    source = spec.get("dataSource")
+    if source is not None and (source.get("apiGroup") or "", source.get("kind")) not in _SOURCES:
+        del spec["dataSource"]  # as EnforceDataSourceBackwardsCompatibility
+
+
+def _new_volume(volume: Obj) -> None:
+    since = volume["metadata"]["creationTimestamp"]
+    volume["status"] = {"phase": "Pending", "lastPhaseTransitionTime": since}
+
+
+def _first_template_generation(daemon_set: Obj) -> None:
+    annotations = daemon_set["metadata"].setdefault("annotations", {})
+    annotations[_TEMPLATE_GENERATION] = "1"
+
+
+def _next_template_generation(new: Obj, old: Obj) -> None:
+    """An old field, which lives on as an annotation: one more with every change of the template."""
+    had = annotations_of(old).get(_TEMPLATE_GENERATION) or "0"
+    same = (new.get("spec") or {}).get("template") == (old.get("spec") or {}).get("template")
+    number = int(had) if had.isdecimal() else 0
+    annotations = new["metadata"].setdefault("annotations", {})
+    annotations[_TEMPLATE_GENERATION] = str(number if same else number + 1)
 
 
 _OWN = {
@@ -96,8 +122,11 @@ _OWN = {
         keeps_status_on_create=True,
         fields={"spec.unschedulable": flag_getter("spec", "unschedulable")},
     ),
-    "persistentvolumeclaims": Strategy(prepare_create=_pending),
-    "persistentvolumes": Strategy(prepare_create=_pending),
+    "daemonsets.apps": Strategy(
+        prepare_create=_first_template_generation, prepare_update=_next_template_generation
+    ),
+    "persistentvolumeclaims": Strategy(prepare_create=_new_claim),
+    "persistentvolumes": Strategy(prepare_create=_new_volume),
     "secrets": Strategy(
         prepare_create=_string_data,
         prepare_update=lambda new, _old: _string_data(new),

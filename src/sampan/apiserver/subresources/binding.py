@@ -4,9 +4,10 @@ Job: give a pod its node, once.
 """
 
 from sampan.api.calls import Answer, Call
-from sampan.api.errors import invalid, invalid_value, required
+from sampan.api.errors import FieldError, InternalError
 from sampan.api.objects import Obj, name_of, uid_of
 from sampan.api.resources import PODS
+from sampan.api.validation.pod import validate_binding
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry import pods
 from sampan.apiserver.write.decoding import decoded
@@ -19,12 +20,12 @@ async def bind(parts: Parts, user: User, call: Call) -> Answer:
     """pods/NAME/binding, and the older bindings resource. [A9]"""
     binding = decoded(parts.schema, call, [])
     name = call.name or name_of(binding)
-    target = binding.get("target") or {}
-    if not target.get("name"):
-        raise invalid("Binding", "", name, [required("target.name")])
-    if target.get("kind") not in (None, "", "Node"):
-        wrong = invalid_value("target.kind", target["kind"], 'must be "Node" or empty')
-        raise invalid("Binding", "", name, [wrong])
+    wrong_fields: list[FieldError] = []
+    validate_binding(binding, wrong_fields)
+    wrong = [str(one) for one in wrong_fields]
+    if wrong:
+        # As upstream, which takes them for a failure of its own.
+        raise InternalError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
     wanted_uid = uid_of(binding)
 
     def change(pod: Obj) -> Obj:

@@ -4,15 +4,16 @@ Job: SelfSubjectReview, TokenReview, and the access reviews, answered by the cha
 """
 
 from sampan.api.calls import Answer, Call
-from sampan.api.errors import BadRequest, invalid, invalid_value, required
+from sampan.api.errors import BadRequest, invalid
 from sampan.api.objects import Obj
+from sampan.api.validation import validate_create
 from sampan.apiserver.authn.tokens import BadToken
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes
 from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.object_rules import check_namespace
 from sampan.apiserver.write.parts import Parts
 
-GROUP = "authorization.k8s.io"
 _OF_RESOURCES = ("verbs", "apiGroups", "resources", "resourceNames")
 
 
@@ -26,7 +27,7 @@ async def token_review(parts: Parts, user: User, call: Call) -> Answer:
     review = decoded(parts.schema, call, [])
     spec = review.get("spec") or {}
     if not spec.get("token"):
-        raise invalid("TokenReview", "authentication.k8s.io", "", [required("spec.token")])
+        raise BadRequest("token is required for TokenReview in authentication")
     audiences = tuple(spec.get("audiences") or ())
     try:
         found = await parts.authentication.token_user(spec["token"], audiences)
@@ -39,18 +40,15 @@ async def token_review(parts: Parts, user: User, call: Call) -> Answer:
 
 
 async def self_access_review(parts: Parts, user: User, call: Call) -> Answer:
-    review = decoded(parts.schema, call, [])
+    review = _question(parts, call)
     return await _reviewed(parts, review, user)
 
 
 async def access_review(parts: Parts, user: User, call: Call) -> Answer:
-    review = decoded(parts.schema, call, [])
+    review = _question(parts, call)
     spec = review.get("spec") or {}
     extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
     groups = tuple(spec.get("groups") or ())
-    if not spec.get("user") and not groups:
-        why = "at least one of user or group must be specified"
-        raise invalid(review["kind"], GROUP, "", [invalid_value("spec.user", "", why)])
     asked = User(spec.get("user") or "", groups, spec.get("uid") or "", extra)
     return await _reviewed(parts, review, asked)
 
@@ -80,28 +78,22 @@ def _fields(rule: Obj, names: tuple[str, ...]) -> Obj:
 
 async def local_access_review(parts: Parts, user: User, call: Call) -> Answer:
     """Like a SubjectAccessReview, but about the request's own namespace."""
-    review = decoded(parts.schema, call, [])
-    asked = (review.get("spec") or {}).get("resourceAttributes")
-    if not isinstance(asked, dict):
-        why = "disallowed on this kind of request"
-        wrong = invalid_value("spec.nonResourceAttributes", "", why)
-        raise invalid("LocalSubjectAccessReview", GROUP, "", [wrong])
-    if asked.get("namespace") != call.namespace:
-        why = f"must match metadata.namespace: {call.namespace}"
-        wrong = invalid_value(
-            "spec.resourceAttributes.namespace", asked.get("namespace") or "", why
-        )
-        raise invalid("LocalSubjectAccessReview", GROUP, "", [wrong])
     return await access_review(parts, user, call)
+
+
+def _question(parts: Parts, call: Call) -> Obj:
+    """Raises BadRequest or Invalid."""
+    review = decoded(parts.schema, call, [])
+    check_namespace(call, review["metadata"])
+    wrong = validate_create(call.resource, review)
+    if wrong:
+        raise invalid("", call.resource.group, "", wrong)  # of no kind, as upstream
+    return review
 
 
 async def _reviewed(parts: Parts, review: Obj, user: User) -> Answer:
     spec = review.get("spec") or {}
-    of_resource, of_path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if (of_resource is None) == (of_path is None):
-        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        raise invalid(review["kind"], GROUP, "", [required("spec", why)])
-    asked = _asked(user, of_resource, of_path)
+    asked = _asked(user, spec.get("resourceAttributes"), spec.get("nonResourceAttributes"))
     allowed, denied, reason = await parts.authorization.review(asked)
     status: Obj = {"allowed": allowed}
     if denied:

@@ -11,6 +11,7 @@ from sampan.api.defaults import apply_defaults
 from sampan.api.errors import AlreadyExists, BadRequest
 from sampan.api.objects import Obj
 from sampan.api.validation import validate_create
+from sampan.api.warnings import warnings_of
 from sampan.apiserver.admission.chain import CREATE, attributes_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry import names
@@ -44,6 +45,7 @@ async def create(parts: Parts, user: User, call: Call) -> Answer:
         apply_defaults(resource, obj)
     strategy.prepare_create(obj)
     refuse(resource, obj, validate_create(resource, obj))
+    warnings += warnings_of(resource, obj, None)
     dry_run = call.options.dry_run
     async with attributes.hold as hold:
         if strategy.contents is not None and not dry_run:

@@ -29,7 +29,8 @@ def as_stored(resource: Resource, obj: Obj) -> Obj:
 
 def refuse(resource: Resource, obj: Obj, causes: Sequence[FieldError]) -> None:
     if causes:
-        raise invalid(resource.kind, resource.group, name_of(obj), causes)
+        group = "" if resource.kind == "Event" else resource.group  # of both groups: the core's
+        raise invalid(resource.kind, group, name_of(obj), causes)
 
 
 def check_namespace(call: Call, meta: Obj) -> None:

@@ -11,6 +11,7 @@ from sampan.api.errors import FieldError, conflict, invalid, invalid_value
 from sampan.api.objects import Obj, uid_of
 from sampan.api.resources import Resource
 from sampan.api.validation import validate_status_update, validate_update
+from sampan.api.warnings import warnings_of
 from sampan.apiserver.admission.chain import UPDATE, attributes_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.generic import Stale, Terms, answer_of
@@ -99,6 +100,7 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
             bump_generation(new, old)
         settle(new, old)
         refuse(resource, new, what.validate(resource, new, old))
+        own = [] if call.subresource else warnings_of(resource, new, old)
         try:
             async with attributes.hold as hold:
                 if strategy.allocate is not None:
@@ -113,7 +115,7 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
         except Stale:
             continue
         answer = answer_of(resource, item)
-        answer.warnings = attributes.warnings
+        answer.warnings = [*own, *attributes.warnings]
         return answer
     raise lost_race(call)
 

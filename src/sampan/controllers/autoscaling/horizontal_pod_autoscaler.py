@@ -482,7 +482,6 @@ def _resource(caches: Caches, api_version: str, kind: str) -> Resource | None:
 def _spec_changed(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     """Its status is our own word."""
     if old is not None and new is not None:
-        before, after = meta_of(old).get("generation"), meta_of(new).get("generation")
-        return () if before == after else (key_of(new),)
+        return () if old.get("spec") == new.get("spec") else (key_of(new),)
     obj = new if new is not None else old
     return () if obj is None else (key_of(obj),)

@@ -72,7 +72,10 @@ class Api:
     ) -> Reply:
         reply = await self.server.handle_http(request(method, path, body, user, group, headers))
         assert isinstance(reply, Response), reply
-        return Reply(reply.status, dict(reply.headers), reply.whole())
+        found: dict[str, str] = {}
+        for name, text in reply.headers:
+            found[name] = f"{found[name]}, {text}" if name in found else text
+        return Reply(reply.status, found, reply.whole())
 
     async def get(self, path: str, accept: str = "") -> Reply:
         return await self.send("GET", path, headers={"accept": accept} if accept else {})

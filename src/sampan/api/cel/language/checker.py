@@ -73,6 +73,9 @@ def check(source: str, root: Node, environment: Environment) -> Checked:
         raise CompileError(source, [issue]) from error
 
 
+_PATCH = "JSONPatch"  # upstream has an answer of its own to its unknown fields
+
+
 class _Checker:
     def __init__(self, root: Node, environment: Environment) -> None:
         self._environment = environment
@@ -326,7 +329,13 @@ class _Checker:
             if one.optional:
                 given = self._inside(one.value, given)
             wanted = fields.get(one.name)
-            if wanted is None:
+            if wanted is None and node.name == _PATCH:
+                self._refuse(
+                    one.at,
+                    f"expected type of field '{one.name}' is '' but provided type is "
+                    f"'{self._known.resolved(given, DYN)}'",
+                )
+            elif wanted is None:
                 self._refuse(one.at, f"undefined field '{one.name}'")
             elif not self._known.assign(wanted, given):
                 shown = (self._known.resolved(wanted, DYN), self._known.resolved(given, DYN))

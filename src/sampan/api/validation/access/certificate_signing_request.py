@@ -6,6 +6,7 @@ Invariant: what was asked for never changes; it is approved or denied once.
 
 import base64
 import binascii
+import re
 
 from sampan.api.errors import (
     FieldError,
@@ -22,6 +23,9 @@ from sampan.api.validation.rules import Rules
 
 Errors = list[FieldError]
 VERDICTS = ("Approved", "Denied")
+_BLOCK = re.compile(
+    rb"-----BEGIN CERTIFICATE REQUEST-----\s(.*?)-----END CERTIFICATE REQUEST-----", re.DOTALL
+)
 _USAGES = frozenset((
     "signing", "digital signature", "content commitment", "key encipherment", "key agreement",
     "data encipherment", "cert sign", "crl sign", "encipher only", "decipher only", "any",
@@ -106,7 +110,13 @@ def _is_pem(encoded: str) -> bool:
         text = base64.b64decode(encoded)
     except (binascii.Error, ValueError):
         return False
-    return b"-----BEGIN CERTIFICATE REQUEST-----" in text
+    block = _BLOCK.search(text)
+    if block is None:
+        return False
+    try:
+        return bool(base64.b64decode(b"".join(block[1].split()), validate=True))
+    except binascii.Error:
+        return False
 
 
 def _validate_signer(name: str, errors: Errors) -> None:

@@ -107,7 +107,7 @@ def _validate_subject(subject: Obj, path: str, errors: Errors, *, namespaced: bo
         if group != GROUP:
             errors.append(not_supported(f"{path}.apiGroup", group, (GROUP,)))
     else:
-        kinds = ("Group", "ServiceAccount", "User")
+        kinds = ("ServiceAccount", "User", "Group")
         errors.append(not_supported(f"{path}.kind", kind, kinds))
 
 

@@ -7,6 +7,7 @@ Invariant: none of these has an identity of its own.
 from sampan.api.errors import FieldError, invalid_value, required
 from sampan.api.objects import Obj, namespace_of, spec_of
 from sampan.api.rules import names
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.pod import validate_binding
 from sampan.api.validation.rules import Rules
 
@@ -47,7 +48,8 @@ def _validate_attributes(spec: Obj, errors: Errors) -> None:
     resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and other is not None:
         why = "cannot be specified in combination with resourceAttributes"
-        errors.append(invalid_value("spec.nonResourceAttributes", other, why))
+        shown = internal_form("NonResourceAttributes", other)
+        errors.append(invalid_value("spec.nonResourceAttributes", shown, why))
     if resource is None and other is None:
         why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         errors.append(invalid_value("spec.resourceAttributes", None, why))

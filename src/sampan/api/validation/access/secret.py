@@ -9,9 +9,11 @@ import binascii
 
 import orjson
 
+from sampan.api.decode import json_word
 from sampan.api.errors import FieldError, invalid_value, required, too_long
 from sampan.api.objects import Obj, annotations_of
 from sampan.api.rules import names
+from sampan.api.strict_json import syntax_complaint
 from sampan.api.validation.access.config_map import SIZE_LIMIT_BYTES, decoded_size, validate_promise
 from sampan.api.validation.fields import validate_immutable
 from sampan.api.validation.rules import Rules
@@ -55,16 +57,21 @@ def _validate_type(secret: Obj, data: Obj, errors: Errors) -> None:
     for key in _REQUIRED_KEYS.get(kind, ()):
         if key not in data or (kind == "kubernetes.io/ssh-auth" and not data[key]):
             errors.append(required(f"data[{key}]"))
-        elif key in _JSON_KEYS and not _is_json(data[key]):
-            why = "invalid character looking for beginning of value"
+        elif key in _JSON_KEYS and (why := _json_complaint(data[key])):
             errors.append(invalid_value(f"data[{key}]", "<secret contents redacted>", why))
 
 
-def _is_json(encoded: str) -> bool:
+def _json_complaint(encoded: str) -> str:
+    """Why Go could not read it as an object; empty where it could."""
     try:
-        return isinstance(orjson.loads(base64.b64decode(encoded)), dict)
-    except (binascii.Error, orjson.JSONDecodeError):
-        return False
+        text = base64.b64decode(encoded).decode(errors="replace")
+    except binascii.Error:
+        return ""  # said elsewhere
+    wrong = syntax_complaint(text)
+    if wrong or text.lstrip()[0] in "{n":
+        return wrong
+    word = json_word(orjson.loads(text))
+    return f"json: cannot unmarshal {word} into Go value of type map[string]interface {{}}"
 
 
 RULES = Rules(names.dns_subdomain, validate_secret, validate_secret_update)

@@ -49,7 +49,9 @@ def _validate_target(spec: Obj, errors: Errors) -> None:
             errors.append(required(f"spec.service.{key}"))
     port = target.get("port")
     if port is not None:
-        validate_with(names.port_number, port, "spec.service.port", errors)
+        for wrong in names.port_number(port):
+            why = f"port is not valid: {wrong}"
+            errors.append(invalid_value("spec.service.port", port, why))
     if spec.get("insecureSkipTLSVerify") and spec.get("caBundle"):
         why = "may not be true if caBundle is present"
         errors.append(invalid_value("spec.insecureSkipTLSVerify", True, why))

@@ -21,24 +21,24 @@ def validate_core_event(event: Obj, errors: Errors) -> None:
 
 
 def validate_new_event(event: Obj, errors: Errors) -> None:
-    about = (event.get("regarding") or {}).get("namespace") or ""
-    _validate_namespace(event, about, "regarding.namespace", errors)
     if not event.get("eventTime"):
         errors.append(required("eventTime"))
-    if event.get("type") not in ("Normal", "Warning"):
-        errors.append(invalid_value("type", event.get("type") or "", "has invalid value: "))
-    for key in ("reportingController", "reportingInstance", "action", "reason"):
-        if not event.get(key):
-            errors.append(required(key))
-    instance = event.get("reportingInstance") or ""
-    if len(instance) > 128:
-        errors.append(invalid_value("reportingInstance", "", "can have at most 128 characters"))
-    controller = event.get("reportingController") or ""
-    for wrong in names.qualified_name(controller) if controller else ():
+    controller, instance = event.get("reportingController") or "", event.get("reportingInstance")
+    if not controller:
+        errors.append(required("reportingController"))
+    for wrong in names.qualified_name(controller):
         errors.append(invalid_value("reportingController", controller, wrong))
+    if not instance:
+        errors.append(required("reportingInstance"))
+    elif len(instance) > 128:
+        errors.append(invalid_value("reportingInstance", "", "can have at most 128 characters"))
     for key, limit in _NEW_LIMITS.items():
+        if key != "note" and not event.get(key):
+            errors.append(required(key))
         if len(event.get(key) or "") > limit:
             errors.append(invalid_value(key, "", f"can have at most {limit} characters"))
+    if event.get("type") not in ("Normal", "Warning"):
+        errors.append(invalid_value("type", "", f"has invalid value: {event.get('type') or ''}"))
 
 
 def validate_new_event_update(new: Obj, old: Obj, errors: Errors) -> None:

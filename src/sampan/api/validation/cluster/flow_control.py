@@ -8,6 +8,7 @@ from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_su
 from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.rules import Rules, same_rules
 
 Errors = list[FieldError]
@@ -18,8 +19,11 @@ _LOWEST_PRECEDENCE = 10000
 def validate_flow_schema(schema: Obj, errors: Errors) -> None:
     spec = spec_of(schema)
     precedence = spec.get("matchingPrecedence") or 0
-    if not 1 <= precedence <= _LOWEST_PRECEDENCE:
-        why = f"must be a value between 1 and {_LOWEST_PRECEDENCE}"
+    if precedence < 1:
+        why = "must be a positive value"
+        errors.append(invalid_value("spec.matchingPrecedence", precedence, why))
+    elif precedence > _LOWEST_PRECEDENCE:
+        why = f"must not be greater than {_LOWEST_PRECEDENCE}"
         errors.append(invalid_value("spec.matchingPrecedence", precedence, why))
     level = (spec.get("priorityLevelConfiguration") or {}).get("name") or ""
     if not level:
@@ -27,8 +31,8 @@ def validate_flow_schema(schema: Obj, errors: Errors) -> None:
         errors.append(required("spec.priorityLevelConfiguration.name", why))
     method = spec.get("distinguisherMethod")
     if method is not None and method.get("type") not in _METHODS:
-        kind = method.get("type") or ""
-        errors.append(not_supported("spec.distinguisherMethod", kind, _METHODS))
+        shown = internal_form("FlowDistinguisherMethod", method)
+        errors.append(not_supported("spec.distinguisherMethod.type", shown, _METHODS))
     for index, rule in enumerate(spec.get("rules") or ()):
         _validate_rule(rule, f"spec.rules[{index}]", errors)
 
@@ -52,6 +56,10 @@ def validate_priority_level(level: Obj, errors: Errors) -> None:
             errors.append(field_forbidden("spec.limited", "must be nil if the type is not Limited"))
     else:
         errors.append(not_supported("spec.type", kind, ("Exempt", "Limited")))
+    if name_of(level) == "exempt" and (kind != "Exempt" or limited is not None):
+        why = "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value"
+        shown = internal_form("PriorityLevelConfigurationSpec", spec)
+        errors.append(invalid_value("spec", shown, why))
 
 
 def _validate_rule(rule: Obj, path: str, errors: Errors) -> None:

@@ -15,6 +15,7 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_with
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.network.addresses import network_of, validate_network
 from sampan.api.validation.pod_spec.resources import validate_amount
 from sampan.api.validation.pod_spec.scheduling import EFFECTS
@@ -26,7 +27,7 @@ Errors = list[FieldError]
 def validate_node(node: Obj, errors: Errors) -> None:
     spec = spec_of(node)
     if spec.get("taints"):
-        _validate_taints(spec["taints"], "spec.taints", errors)
+        _validate_taints(spec["taints"], "metadata.taints", errors)
     networks = spec.get("podCIDRs") or ([spec["podCIDR"]] if spec.get("podCIDR") else [])
     if networks:
         _validate_networks(networks, "spec.podCIDRs", errors)
@@ -57,7 +58,7 @@ def _validate_taints(taints: list[Obj], path: str, errors: Errors) -> None:
     for index, taint in enumerate(taints):
         here = f"{path}[{index}]"
         key, value, effect = (taint.get(one) or "" for one in ("key", "value", "effect"))
-        validate_with(names.qualified_name, key, f"{here}.key", errors)
+        validate_with(names.label_key, key, f"{here}.key", errors)
         wrong = names.label_value(value)
         if wrong:
             errors.append(invalid_value(f"{here}.value", value, ";".join(wrong)))
@@ -66,7 +67,7 @@ def _validate_taints(taints: list[Obj], path: str, errors: Errors) -> None:
         elif effect not in EFFECTS:
             errors.append(not_supported(f"{here}.effect", effect, EFFECTS))
         if (key, effect) in seen:
-            twice = duplicate(here, taint)
+            twice = duplicate(here, internal_form("Taint", taint))
             why = f"{twice.message}: taints must be unique by key and effect pair"
             errors.append(FieldError(twice.reason, here, why))
         seen.add((key, effect))
@@ -86,7 +87,7 @@ def _validate_networks(networks: list[str], path: str, errors: Errors) -> None:
 def _validate_amounts(node: Obj, errors: Errors) -> None:
     for kind in ("capacity", "allocatable"):
         for name, amount in (status_of(node).get(kind) or {}).items():
-            validate_amount(name, amount, f"status.{kind}[{name}]", errors)
+            validate_amount(name, amount, f"status.{kind}.{name}", errors)
 
 
 RULES = Rules(names.dns_subdomain, validate_node, validate_node_update, validate_node_addresses)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Errors = list[FieldError]
 MOST_CONDITIONS, MOST_ANNOTATIONS, MOST_ANNOTATION_BYTES = 64, 20, 5 * 1024
 _NAME = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*", re.ASCII)
-_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
+_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")  # as listed; Unauthorized is good too
 
 
 def validate_policy(policy: Obj, errors: Errors) -> None:
@@ -54,22 +54,20 @@ def validate_policy(policy: Obj, errors: Errors) -> None:
 def validate_mutating_policy(policy: Obj, errors: Errors) -> None:
     spec = spec_of(policy)
     _validate_frame(spec, errors)
-    choices = ("IfNeeded", "Never")
-    reinvocation = spec.get("reinvocationPolicy")
-    if not reinvocation:
-        errors.append(required("spec.reinvocationPolicy"))
-    else:
-        validate_choice(reinvocation, choices, "spec.reinvocationPolicy", errors)
     mutations = spec.get("mutations") or []
     if not mutations:
         errors.append(required("spec.mutations", "mutations must contain at least one item"))
+    found: Errors = []
     for index, one in enumerate(mutations):
-        _validate_mutation(one, f"spec.mutations[{index}]", errors)
+        _validate_mutation(one, f"spec.mutations[{index}]", found)
 
     # As above.
     from sampan.api.cel.policies import compile_mutating
 
-    _refuse_all(compile_mutating(spec).troubles(), errors)
+    _refuse_all(compile_mutating(spec).troubles(), found)
+    errors += sorted(found, key=lambda one: one.field.partition("]")[0])  # each with its mutation
+    reinvocation = spec.get("reinvocationPolicy")
+    validate_choice(reinvocation, ("IfNeeded", "Never"), "spec.reinvocationPolicy", errors)
 
 
 def validate_policy_binding(binding: Obj, errors: Errors) -> None:
@@ -119,11 +117,11 @@ def validate_hook_conditions(conditions: Sequence[Obj], path: str, errors: Error
     """Of webhooks, which have no parameters."""
     if not conditions:
         return
-    validate_conditions(conditions, path, errors)
     # Few webhooks have conditions: the language is loaded with the first of them.
     from sampan.api.cel.policies import compile_conditions
 
     _refuse_all([one for one in compile_conditions(conditions, path) if one.trouble], errors)
+    validate_conditions(conditions, path, errors)
 
 
 def _refuse_all(troubles: Sequence["Expression"], errors: Errors) -> None:
@@ -183,7 +181,7 @@ def _validate_variable(variable: Obj, path: str, errors: Errors) -> None:
     if not name.strip():
         errors.append(required(f"{path}.name", "name is not specified"))
     elif not _NAME.fullmatch(name) or name in KEYWORDS:
-        errors.append(invalid_value(f"{path}.name", name, "name is not a valid CEL identifier"))
+        errors.append(invalid_value(f"{path}.name", name, "must be a valid CEL identifier"))
     _require_expression(variable, f"{path}.expression", errors)
 
 
@@ -203,10 +201,10 @@ def _validate_validation(validation: Obj, path: str, errors: Errors) -> None:
         why = "message must be non-empty if specified"
         errors.append(invalid_value(f"{path}.message", message, why))
     elif set("\r\n") & set(message.strip()):
-        why = "message must not contain line breaks"
+        why = "must not contain line breaks"
         errors.append(invalid_value(f"{path}.message", message, why))
     reason = validation.get("reason")
-    if reason is not None and reason not in _REASONS:
+    if reason not in (None, "Unauthorized", *_REASONS):
         errors.append(not_supported(f"{path}.reason", reason, _REASONS))
 
 

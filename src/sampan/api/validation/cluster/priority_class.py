@@ -22,7 +22,16 @@ def validate_priority_class(priority: Obj, errors: Errors) -> None:
     name, value = name_of(priority), priority.get("value") or 0
     if name.startswith("system-"):
         if SYSTEM_CLASSES.get(name) != value:
-            why = "priority class names with 'system-' prefix are reserved for system use only"
+            known = SYSTEM_CLASSES.get(name)
+            said = (
+                f"{name} is not a known system priority class"
+                if known is None
+                else f"value of {name} PriorityClass must be {known}"
+            )
+            why = (
+                "priority class names with 'system-' prefix are reserved for system use only."
+                f" error: {said}"
+            )
             errors.append(field_forbidden("metadata.name", why))
     elif value > HIGHEST_USER_PRIORITY:
         why = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"

@@ -8,7 +8,7 @@ from sampan.api.errors import FieldError, invalid_value, required
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_immutable
-from sampan.api.validation.pod_spec.resources import HUGE, validate_amount
+from sampan.api.validation.pod_spec.resources import HUGE, validate_amount, validate_resource_name
 from sampan.api.validation.rules import Rules
 
 Errors = list[FieldError]
@@ -101,8 +101,7 @@ def validate_quota_status(new: Obj, old: Obj, errors: Errors) -> None:
 def _validate_amounts(amounts: Obj, path: str, errors: Errors) -> None:
     for name, written in amounts.items():
         here = f"{path}[{name}]"
-        for wrong in names.qualified_name(name):
-            errors.append(invalid_value(here, name, wrong))
+        validate_resource_name(name, here, errors)
         standard = name in _STANDARD or name.startswith((HUGE, f"requests.{HUGE}"))
         if "/" not in name and not standard:
             why = "must be a standard resource for quota"

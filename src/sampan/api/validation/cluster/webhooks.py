@@ -43,22 +43,34 @@ def validate_client(client: Obj, path: str, errors: Errors) -> None:
     elif url is not None:
         _validate_url(url, f"{path}.url", errors)
     elif service is not None:
-        for key in ("namespace", "name"):
-            if not service.get(key):
-                errors.append(required(f"{path}.service.{key}", f"service {key} is required"))
-        where = service.get("path")
-        if where is not None and not where.startswith("/"):
-            why = "must start with a '/'"
-            errors.append(invalid_value(f"{path}.service.path", where, why))
-        port = service.get("port")
-        if port is not None and not 1 <= port <= 65535:
-            why = "port is not valid: must be between 1 and 65535, inclusive"
-            errors.append(invalid_value(f"{path}.service.port", port, why))
+        _validate_service(service, f"{path}.service", errors)
+
+
+def _validate_service(service: Obj, path: str, errors: Errors) -> None:
+    # Upstream asks for the name where the namespace is missing too.
+    if not service.get("name") or not service.get("namespace"):
+        errors.append(required(f"{path}.name"))
+    port = service.get("port")
+    if port is not None and not 1 <= port <= 65535:
+        why = "port is not valid: must be between 1 and 65535, inclusive"
+        errors.append(invalid_value(f"{path}.port", port, why))
+    where = service.get("path")
+    if where in (None, "", "/"):
+        return
+    if where == "//":
+        errors.append(invalid_value(f"{path}.path", where, "segment[0] may not be empty"))
+        return
+    if not where.startswith("/"):
+        errors.append(invalid_value(f"{path}.path", where, "must start with a '/'"))
+    for index, segment in enumerate(where[1:].removesuffix("/").split("/")):
+        wrong = names.dns_subdomain(segment) if segment else ()
+        told = [f"segment[{index}]: {one}" for one in wrong]
+        for why in told if segment else [f"segment[{index}] may not be empty"]:
+            errors.append(invalid_value(f"{path}.path", where, why))
 
 
 def _validate_hook(hook: Obj, name: str, path: str, errors: Errors) -> None:
     _validate_full_name(name, f"{path}.name", errors)
-    validate_client(hook.get("clientConfig") or {}, f"{path}.clientConfig", errors)
     validate_rules(hook, "rules", path, errors)
     choices = {
         "failurePolicy": ("Fail", "Ignore"),
@@ -74,15 +86,16 @@ def _validate_hook(hook: Obj, name: str, path: str, errors: Errors) -> None:
         errors.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
     elif effects not in ("None", "NoneOnDryRun"):
         errors.append(not_supported(f"{path}.sideEffects", effects, ("None", "NoneOnDryRun")))
-    _validate_versions(hook.get("admissionReviewVersions") or [], path, errors)
     seconds = hook.get("timeoutSeconds")
     if seconds is not None and not 1 <= seconds <= 30:
         why = "the timeout value must be between 1 and 30 seconds"
         errors.append(invalid_value(f"{path}.timeoutSeconds", seconds, why))
     for key in ("namespaceSelector", "objectSelector"):
         validate_label_selector(hook.get(key), f"{path}.{key}", errors)
+    validate_client(hook.get("clientConfig") or {}, f"{path}.clientConfig", errors)
     conditions = hook.get("matchConditions") or ()
     validate_hook_conditions(conditions, f"{path}.matchConditions", errors)
+    _validate_versions(hook.get("admissionReviewVersions") or [], path, errors)
 
 
 def _validate_full_name(name: str, path: str, errors: Errors) -> None:

@@ -20,10 +20,6 @@ def validate_endpoint_slice(slice_: Obj, errors: Errors) -> None:
     kind = slice_.get("addressType") or ""
     validate_choice(kind, ("FQDN", "IPv4", "IPv6"), "addressType", errors)
     endpoints, ports = slice_.get("endpoints") or [], slice_.get("ports") or []
-    if len(endpoints) > _MOST_ENDPOINTS:
-        errors.append(too_many("endpoints", len(endpoints), _MOST_ENDPOINTS))
-    for index, endpoint in enumerate(endpoints):
-        _validate_endpoint(endpoint, kind, f"endpoints[{index}]", errors)
     if len(ports) > _MOST_PORTS:
         errors.append(too_many("ports", len(ports), _MOST_PORTS))
     seen: set[str] = set()
@@ -36,6 +32,10 @@ def validate_endpoint_slice(slice_: Obj, errors: Errors) -> None:
             validate_with(names.dns_label, name, f"ports[{index}].name", errors)
         choices = ("SCTP", "TCP", "UDP")
         validate_choice(port.get("protocol"), choices, f"ports[{index}].protocol", errors)
+    if len(endpoints) > _MOST_ENDPOINTS:
+        errors.append(too_many("endpoints", len(endpoints), _MOST_ENDPOINTS))
+    for index, endpoint in enumerate(endpoints):
+        _validate_endpoint(endpoint, kind, f"endpoints[{index}]", errors)
 
 
 def validate_endpoint_slice_update(new: Obj, old: Obj, errors: Errors) -> None:
@@ -51,10 +51,10 @@ def _validate_endpoint(endpoint: Obj, kind: str, path: str, errors: Errors) -> N
         errors.append(too_many(f"{path}.addresses", len(addresses), _MOST_ADDRESSES))
     for index, address in enumerate(addresses):
         _validate_address(address, kind, f"{path}.addresses[{index}]", errors)
-    if endpoint.get("hostname") is not None:
-        validate_with(names.dns_label, endpoint["hostname"], f"{path}.hostname", errors)
     if endpoint.get("nodeName") is not None:
         validate_with(names.dns_subdomain, endpoint["nodeName"], f"{path}.nodeName", errors)
+    if endpoint.get("hostname") is not None:
+        validate_with(names.dns_label, endpoint["hostname"], f"{path}.hostname", errors)
 
 
 def _validate_address(address: str, kind: str, path: str, errors: Errors) -> None:
@@ -66,7 +66,8 @@ def _validate_address(address: str, kind: str, path: str, errors: Errors) -> Non
         why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
         errors.append(invalid_value(path, address, why))
     elif kind in ("IPv4", "IPv6") and f"IPv{found.version}" != kind:
-        errors.append(invalid_value(path, address, f"must be an {kind} address"))
+        list_path = path.rpartition("[")[0]  # as upstream
+        errors.append(invalid_value(list_path, address, f"must be an {kind} address"))
     else:
         validate_ordinary_address(address, path, errors)
 

@@ -4,11 +4,11 @@ Job: what must hold of an Endpoints object.
 Invariant: no address means the node itself.
 """
 
-from sampan.api.errors import FieldError, required
+from sampan.api.errors import FieldError, invalid_value, required
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice, validate_with
-from sampan.api.validation.network.addresses import validate_address
+from sampan.api.validation.network.addresses import address_of, validate_address
 from sampan.api.validation.network.service import validate_ordinary_address
 from sampan.api.validation.rules import Rules, same_rules
 
@@ -32,6 +32,8 @@ def validate_endpoints(endpoints: Obj, errors: Errors) -> None:
 def _validate_address(address: Obj, path: str, errors: Errors) -> None:
     ip = address.get("ip") or ""
     validate_address(ip, f"{path}.ip", errors)
+    if address_of(ip) is None:  # said twice, as upstream
+        errors.append(invalid_value(f"{path}.ip", ip, "must be a valid IP address"))
     validate_ordinary_address(ip, f"{path}.ip", errors)
     if address.get("hostname"):
         validate_with(names.dns_label, address["hostname"], f"{path}.hostname", errors)

@@ -29,7 +29,7 @@ def validate_ingress(ingress: Obj, errors: Errors) -> None:
     rules, backend = spec.get("rules") or [], spec.get("defaultBackend")
     if not rules and backend is None:
         why = "either `defaultBackend` or `rules` must be specified"
-        errors.append(invalid_value("spec", rules, why))
+        errors.append(invalid_value("spec", rules or None, why))
     if backend is not None:
         _validate_backend(backend, "spec.defaultBackend", errors)
     for index, rule in enumerate(rules):
@@ -97,7 +97,7 @@ def _validate_rule(rule: Obj, path: str, errors: Errors) -> None:
 
 def _validate_path(one: Obj, path: str, errors: Errors) -> None:
     kind, target = one.get("pathType"), one.get("path") or ""
-    if not kind:
+    if kind is None:
         errors.append(required(f"{path}.pathType", "pathType must be specified"))
         return
     if kind not in _PATH_TYPES:
@@ -129,7 +129,7 @@ def _validate_backend(backend: Obj, path: str, errors: Errors) -> None:
     elif service is not None:
         _validate_service(service, f"{path}.service", errors)
     else:
-        errors.append(required(path, "must specify one of resource or service backends"))
+        errors.append(invalid_value(path, "", "resource or service backend is required"))
 
 
 def _validate_service(service: Obj, path: str, errors: Errors) -> None:
@@ -142,13 +142,13 @@ def _validate_service(service: Obj, path: str, errors: Errors) -> None:
     port_name, number = port.get("name") or "", port.get("number") or 0
     if port_name and number:
         why = "cannot set both port name & port number"
-        errors.append(invalid_value(path, port, why))
+        errors.append(invalid_value(path.rpartition(".")[0], "", why))
     elif port_name:
         validate_with(names.port_name, port_name, f"{path}.port.name", errors)
     elif number:
         validate_with(names.port_number, number, f"{path}.port.number", errors)
     else:
-        errors.append(required(path, "port name or number is required"))
+        errors.append(required(path.rpartition(".")[0], "port name or number is required"))
 
 
 def _validate_domain_path(text: str, path: str, errors: Errors) -> None:

@@ -39,7 +39,7 @@ def validate_network_policy(policy: Obj, errors: Errors) -> None:
         return
     for index, one in enumerate(types):
         if one not in ("Egress", "Ingress"):
-            errors.append(not_supported(f"spec.policyTypes[{index}]", one, ("Egress", "Ingress")))
+            errors.append(not_supported(f"spec.policyTypes[{index}]", one, ("Ingress", "Egress")))
 
 
 def _validate_port(port: Obj, path: str, errors: Errors) -> None:
@@ -59,7 +59,7 @@ def _validate_port(port: Obj, path: str, errors: Errors) -> None:
         errors.append(invalid_value(f"{path}.endPort", end, why))
     elif end < number:
         why = "must be greater than or equal to `port`"
-        errors.append(invalid_value(f"{path}.endPort", end, why))
+        errors.append(invalid_value(f"{path}.endPort", number, why))  # its `port`, as upstream
 
 
 def _validate_peer(peer: Obj, path: str, errors: Errors) -> None:

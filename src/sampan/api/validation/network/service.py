@@ -22,6 +22,7 @@ from sampan.api.validation.fields import (
     validate_port,
     validate_with,
 )
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.metadata import validate_labels
 from sampan.api.validation.network.addresses import address_of, validate_address, validate_network
 from sampan.api.validation.rules import Rules
@@ -77,6 +78,8 @@ def validate_service_update(new: Obj, old: Obj, errors: Errors) -> None:
     if checked and spec.get("healthCheckNodePort") != was.get("healthCheckNodePort"):
         errors.append(field_forbidden("spec.healthCheckNodePort", "field is immutable"))
     validate_service(new, errors)
+    # Of a new service the allocator finds them, which comes first there.
+    _validate_node_ports_differ(spec.get("ports") or (), errors)
 
 
 def validate_service_status(new: Obj, old: Obj, errors: Errors) -> None:
@@ -133,11 +136,6 @@ def _validate_type(spec: Obj, kind: str, headless: bool, errors: Errors) -> None
     if headless and kind in ("LoadBalancer", "NodePort"):
         why = f"may not be set to 'None' for {kind} services"
         errors.append(invalid_value("spec.clusterIPs[0]", "None", why))
-    if kind == "LoadBalancer":
-        for index, port in enumerate(spec.get("ports") or ()):
-            if port.get("port") == 10250:
-                why = "may not expose port 10250 externally since it is used by kubelet"
-                errors.append(invalid_value(f"spec.ports[{index}]", 10250, why))
     if kind != "ExternalName":
         return
     for key in _NOT_FOR_NAMES:
@@ -164,10 +162,18 @@ def _validate_port(port: Obj, needs_name: bool, path: str, errors: Errors) -> No
         validate_with(names.qualified_name, port["appProtocol"], f"{path}.appProtocol", errors)
 
 
+def _validate_node_ports_differ(ports: Sequence[Obj], errors: Errors) -> None:
+    seen: set[tuple[str, int]] = set()
+    for index, port in enumerate(ports):
+        key = (port.get("protocol") or "", port.get("nodePort") or 0)
+        if key[1] and key in seen:
+            errors.append(duplicate(f"spec.ports[{index}].nodePort", key[1]))
+        seen.add(key)
+
+
 def _validate_ports_differ(ports: Sequence[Obj], errors: Errors) -> None:
     seen_names: set[str] = set()
     seen: set[tuple[str, int]] = set()
-    seen_nodes: set[tuple[str, int]] = set()
     for index, port in enumerate(ports):
         here = f"spec.ports[{index}]"
         name, protocol = port.get("name") or "", port.get("protocol") or ""
@@ -176,16 +182,9 @@ def _validate_ports_differ(ports: Sequence[Obj], errors: Errors) -> None:
         seen_names.add(name)
         key = (protocol, port.get("port") or 0)
         if key in seen:
-            shown = {
-                "Name": "", "Protocol": protocol, "AppProtocol": None, "Port": key[1],
-                "TargetPort": 0, "NodePort": 0,
-            }  # fmt: skip
+            shown = internal_form("ServicePort", {"protocol": protocol, "port": key[1]})
             errors.append(duplicate(here, shown))
         seen.add(key)
-        node_port = port.get("nodePort") or 0
-        if node_port and (protocol, node_port) in seen_nodes:
-            errors.append(duplicate(f"{here}.nodePort", node_port))
-        seen_nodes.add((protocol, node_port))
 
 
 def _validate_affinity(spec: Obj, errors: Errors) -> None:
@@ -211,10 +210,21 @@ def _validate_affinity(spec: Obj, errors: Errors) -> None:
         errors.append(invalid_value(f"{path}.clientIP.timeoutSeconds", seconds, why))
 
 
+def validate_families(service: Obj) -> Errors:
+    """Addresses and families, which upstream looks at before it looks at anything else."""
+    errors: Errors = []
+    _validate_families(spec_of(service), spec_of(service).get("type") or "", errors)
+    return errors
+
+
 def _validate_families(spec: Obj, kind: str, errors: Errors) -> None:
     if kind == "ExternalName":
         return
     families, addresses = spec.get("ipFamilies") or [], spec.get("clusterIPs") or []
+    single = spec.get("clusterIP")
+    if addresses and single and addresses[0] != single:
+        why = "first value must match `clusterIP`"
+        errors.append(invalid_value("spec.clusterIPs", addresses, why))
     for index, family in enumerate(families):
         validate_optional_choice(family, ("IPv4", "IPv6"), f"spec.ipFamilies[{index}]", errors)
         if family in families[:index]:
@@ -222,12 +232,8 @@ def _validate_families(spec: Obj, kind: str, errors: Errors) -> None:
     if len(families) > 2:
         why = "may only hold up to 2 values"
         errors.append(invalid_value("spec.ipFamilies", families, why))
-    policies = ("SingleStack", "PreferDualStack", "RequireDualStack")
+    policies = ("PreferDualStack", "RequireDualStack", "SingleStack")
     validate_optional_choice(spec.get("ipFamilyPolicy"), policies, "spec.ipFamilyPolicy", errors)
-    single = spec.get("clusterIP")
-    if addresses and single and addresses[0] != single:
-        why = "first value must match `clusterIP`"
-        errors.append(invalid_value("spec.clusterIPs", addresses, why))
     for index, address in enumerate(addresses or ([single] if single else [])):
         path = f"spec.clusterIPs[{index}]"
         if address == "None" and index == 0:

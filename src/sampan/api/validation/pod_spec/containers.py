@@ -147,7 +147,7 @@ def _validate_common(container: Obj, around: Surroundings, path: str, errors: Er
     if container.get("ports"):
         validate_ports(container["ports"], f"{path}.ports", errors)
     if container.get("env"):
-        validate_env(container["env"], f"{path}.env", errors)
+        validate_env(container["env"], around.volumes, f"{path}.env", errors)
     if container.get("envFrom"):
         validate_env_from(container["envFrom"], f"{path}.envFrom", errors)
     validate_mounts(container, around.volumes, path, errors)

@@ -5,10 +5,16 @@ Job: env and envFrom → causes; also the downward API's field and resource refe
 Invariant: a variable has a value or exactly one source.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sampan.api import quantity
-from sampan.api.errors import FieldError, invalid_value, not_supported, required
+from sampan.api.errors import (
+    FieldError,
+    field_not_found,
+    invalid_value,
+    not_supported,
+    required,
+)
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_file_path, validate_with
@@ -38,7 +44,10 @@ _BYTE_RESOURCES = {"memory": "memory", "ephemeral-storage": "local ephemeral sto
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 
 
-def validate_env(variables: Sequence[Obj], path: str, errors: Errors) -> None:
+def validate_env(
+    variables: Sequence[Obj], volumes: Collection[str], path: str, errors: Errors
+) -> None:
+    """`volumes`: the names of those that a file may be in."""
     for index, variable in enumerate(variables):
         name = variable.get("name")
         if not name:
@@ -48,7 +57,11 @@ def validate_env(variables: Sequence[Obj], path: str, errors: Errors) -> None:
                 errors.append(invalid_value(f"{path}[{index}].name", name, wrong))
         source = variable.get("valueFrom")
         if source is not None:
-            _validate_source(variable, source, f"{path}[{index}].valueFrom", errors)
+            here = f"{path}[{index}].valueFrom"
+            _validate_source(variable, source, here, errors)
+            volume = (source.get("fileKeyRef") or {}).get("volumeName") or ""
+            if source.get("fileKeyRef") is not None and volume not in volumes:
+                errors.append(field_not_found(f"{here}.fileKeyRef.volumeName", volume))
 
 
 def validate_env_from(sources: Sequence[Obj], path: str, errors: Errors) -> None:

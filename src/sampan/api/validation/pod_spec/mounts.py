@@ -26,12 +26,16 @@ def validate_mounts(container: Obj, volumes: dict[str, Obj], path: str, errors: 
         taken = {one.get("name"): one.get("devicePath") for one in devices or ()}
         seen: set[str] = set()
         for index, mount in enumerate(mounts):
-            _validate_mount(mount, volumes, seen, f"{path}.volumeMounts[{index}]", errors)
-            _validate_overlap(mount, taken, "mountPath", f"{path}.volumeMounts[{index}]", errors)
+            here = f"{path}.volumeMounts[{index}]"
+            _validate_mount(mount, volumes, seen, here, errors)
+            _validate_overlap(mount, taken, "mountPath", here, errors)
+            # Upstream names the list here, without the index.
             if mount.get("mountPropagation") is not None:
                 _validate_propagation(
                     mount["mountPropagation"], container, f"{path}.volumeMounts", errors
                 )
+            if mount.get("recursiveReadOnly") is not None:
+                _validate_recursive(mount, f"{path}.volumeMounts.recursiveReadOnly", errors)
     if devices:
         taken = {one.get("name"): one.get("mountPath") for one in mounts or ()}
         _validate_devices(devices, taken, volumes, f"{path}.volumeDevices", errors)
@@ -60,8 +64,6 @@ def _validate_mount(
             why = "subPathExpr and subPath are mutually exclusive"
             errors.append(invalid_value(f"{path}.subPathExpr", expression, why))
         validate_descending_path(expression, f"{listed}.subPathExpr", errors)
-    if mount.get("recursiveReadOnly") is not None:
-        _validate_recursive(mount, f"{listed}.recursiveReadOnly", errors)
 
 
 def _validate_overlap(

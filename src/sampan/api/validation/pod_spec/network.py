@@ -113,9 +113,11 @@ def validate_hostnames(spec: Obj, path: str, errors: Errors) -> None:
     if override is not None:
         here = f"{path}.hostnameOverride"
         if spec.get("hostNetwork"):
-            errors.append(field_forbidden(here, "cannot be set when hostNetwork is true"))
+            errors.append(field_forbidden(here, "may not be specified when hostNetwork is true"))
         if spec.get("setHostnameAsFQDN"):
-            errors.append(field_forbidden(here, "cannot be set when setHostnameAsFQDN is true"))
+            errors.append(
+                field_forbidden(here, "may not be specified when setHostnameAsFQDN is true")
+            )
         if len(override) > 64:
             errors.append(too_long(here, 64))
         validate_with(names.dns_subdomain, override, here, errors)

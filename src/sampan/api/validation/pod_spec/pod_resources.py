@@ -9,6 +9,7 @@ from sampan.api.objects import Obj
 from sampan.api.quantity import ZERO
 from sampan.api.rules import names, pod_resources
 from sampan.api.validation.fields import validate_with
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.pod_spec.resources import amount_of, validate_pod_resources
 
 Errors = list[FieldError]
@@ -16,7 +17,8 @@ Errors = list[FieldError]
 
 def validate_pod_level(spec: Obj, path: str, errors: Errors) -> None:
     resources = spec["resources"]
-    validate_pod_resources(resources, path, errors)
+    claims = [one.get("name") or "" for one in spec.get("resourceClaims") or ()]
+    validate_pod_resources(resources, claims, path, errors)
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     for name, needed in pod_resources.container_requests(spec).items():
         asked = amount_of(requests.get(name) or "0") or ZERO
@@ -55,9 +57,9 @@ def _validate_claim(claim: Obj, path: str, errors: Errors) -> None:
     given = [key for key in sources if claim.get(key) is not None]
     if len(given) > 1:
         why = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-        errors.append(invalid_value(path, claim, why))
+        errors.append(invalid_value(path, internal_form("PodResourceClaim", claim), why))
     if not given:
         why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-        errors.append(invalid_value(path, claim, why))
+        errors.append(invalid_value(path, internal_form("PodResourceClaim", claim), why))
     for key in given:
         validate_with(names.dns_subdomain, claim[key], f"{path}.{key}", errors)

@@ -47,11 +47,15 @@ def validate_container_resources(
         _validate_claims(used, claims, f"{path}.claims", errors)
 
 
-def validate_pod_resources(resources: Obj, path: str, errors: Errors) -> None:
+def validate_pod_resources(
+    resources: Obj, claims: Collection[str], path: str, errors: Errors
+) -> None:
     if resources.get("claims") is not None:
-        why = "claims cannot be set for Resources at pod-level"
+        why = "claims may not be set for Resources at pod-level"
         errors.append(field_forbidden(f"{path}.claims", why))
     _validate_amounts(resources, _validate_pod_resource, path, errors)
+    if resources.get("claims"):
+        _validate_claims(resources["claims"], claims, f"{path}.claims", errors)
 
 
 def validate_overhead(overhead: Obj, path: str, errors: Errors) -> None:

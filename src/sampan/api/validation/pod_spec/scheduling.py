@@ -64,7 +64,6 @@ def validate_affinity(affinity: Obj, path: str, errors: Errors) -> None:
 
 
 def validate_spread(constraints: Sequence[Obj], path: str, errors: Errors) -> None:
-    seen: set[tuple[str, str]] = set()
     for index, constraint in enumerate(constraints):
         here = f"{path}[{index}]"
         key, action = constraint.get("topologyKey") or "", constraint.get("whenUnsatisfiable") or ""
@@ -74,14 +73,17 @@ def validate_spread(constraints: Sequence[Obj], path: str, errors: Errors) -> No
         if not key:
             errors.append(required(f"{here}.topologyKey", "can not be empty"))
         else:
-            validate_with(names.qualified_name, key, f"{here}.topologyKey", errors)
+            validate_with(names.label_key, key, f"{here}.topologyKey", errors)
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
             choices = ("DoNotSchedule", "ScheduleAnyway")
             errors.append(not_supported(f"{here}.whenUnsatisfiable", action, choices))
-        if (key, action) in seen:
-            field = f"{here}.{{topologyKey, whenUnsatisfiable}}"
-            errors.append(duplicate(field, f"{{{key}, {action}}}"))
-        seen.add((key, action))
+        for later in constraints[index + 1 :]:  # the earlier one is to blame, as upstream
+            if (later.get("topologyKey") or "", later.get("whenUnsatisfiable") or "") == (
+                key,
+                action,
+            ):
+                field = f"{here}.{{topologyKey, whenUnsatisfiable}}"
+                errors.append(duplicate(field, f"{{{key}, {action}}}"))
         _validate_spread_details(constraint, action, here, errors)
 
 
@@ -99,7 +101,7 @@ def _validate_toleration(toleration: Obj, path: str, errors: Errors) -> None:
     key, operator = toleration.get("key") or "", toleration.get("operator") or ""
     value, effect = toleration.get("value") or "", toleration.get("effect") or ""
     if key:
-        validate_with(names.qualified_name, key, f"{path}.key", errors)
+        validate_with(names.label_key, key, f"{path}.key", errors)
     elif operator != "Exists":
         why = (
             "operator must be Exists when `key` is empty, which means"
@@ -182,11 +184,4 @@ def _validate_spread_details(constraint: Obj, action: str, path: str, errors: Er
         validate_optional_choice(constraint.get(key), choices, f"{path}.{key}", errors)
     selector, keys = constraint.get("labelSelector"), constraint.get("matchLabelKeys") or ()
     _validate_label_keys(keys, selector, f"{path}.matchLabelKeys", errors)
-    selected = set((selector or {}).get("matchLabels") or ()) | {
-        one.get("key") for one in (selector or {}).get("matchExpressions") or ()
-    }
-    for index, label in enumerate(keys):
-        if label in selected:
-            why = "exists in both matchLabelKeys and labelSelector"
-            errors.append(invalid_value(f"{path}.matchLabelKeys[{index}]", label, why))
     validate_label_selector(selector, f"{path}.labelSelector", errors)

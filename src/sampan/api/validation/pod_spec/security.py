@@ -23,6 +23,7 @@ from sampan.api.validation.fields import (
     validate_optional_choice,
     validate_with,
 )
+from sampan.api.validation.internal_form import internal_form
 
 Errors = list[FieldError]
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
@@ -73,14 +74,14 @@ def validate_container_security(
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
             why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            errors.append(invalid_value(path, context, why))
+            errors.append(invalid_value(path, internal_form("SecurityContext", context), why))
         added = (context.get("capabilities") or {}).get("add") or ()
         if "CAP_SYS_ADMIN" in added:
             why = (
                 "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add`"
                 " CAP_SYS_ADMIN"
             )
-            errors.append(invalid_value(path, context, why))
+            errors.append(invalid_value(path, internal_form("SecurityContext", context), why))
     _validate_profiles(context, path, errors)
 
 
@@ -141,7 +142,7 @@ def _validate_profile(profile: Obj, what: str, path: str, errors: Errors) -> Non
     here = f"{path}.localhostProfile"
     if kind != "Localhost":
         if local is not None:
-            shown: Any = profile if what == "seccomp" else local
+            shown: Any = internal_form("SeccompProfile", profile) if what == "seccomp" else local
             why = f"can only be set when {what} type is Localhost"
             errors.append(invalid_value(here, shown, why))
     elif local is None or (what == "AppArmor" and not local.strip()):
@@ -156,7 +157,7 @@ def validate_user_namespace(spec: Obj, path: str, errors: Errors) -> None:
     """Own users do not go together with the host's other namespaces."""
     if spec.get("hostUsers") is not False:
         return
-    why = "when `pod.Spec.HostUsers` is false"
+    why = "when `hostUsers` is false"
     for key, shown in (
         ("hostNetwork", "hostNetwork"),
         ("hostPID", "HostPID"),
@@ -169,7 +170,7 @@ def validate_user_namespace(spec: Obj, path: str, errors: Errors) -> None:
 def validate_os(spec: Obj, path: str, errors: Errors) -> None:
     name = spec["os"].get("name")
     if not name:
-        errors.append(required(f"{path}.os.name", "cannot be empty"))
+        errors.append(required(f"{path}.os.name"))
     elif name == "linux":
         _forbid_windows_options(spec, path, errors)
     elif name == "windows":

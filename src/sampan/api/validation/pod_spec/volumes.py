@@ -11,6 +11,7 @@ from sampan.api.errors import (
     duplicate,
     field_forbidden,
     invalid_value,
+    not_supported,
     required,
 )
 from sampan.api.objects import Obj
@@ -33,6 +34,11 @@ from sampan.api.validation.pod_spec.env import (
 from sampan.api.validation.pod_spec.resources import amount_of
 
 Errors = list[FieldError]
+_BLOB_DISK = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
+_MANAGED_DISK = (
+    "/subscriptions/{sub-id}/resourcegroups/{group-name}"
+    "/providers/microsoft.compute/disks/{disk-id}"
+)
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _OF_EVERY_POD = token_projection()  # what the server itself gives nearly every pod
 _HOST_PATH_TYPES = (
@@ -186,11 +192,13 @@ def _token(part: Obj, path: str, errors: Errors) -> None:
     if seconds is not None and seconds > 1 << 32:
         why = "may not specify a duration larger than 2^32 seconds"
         errors.append(invalid_value(f"{path}.expirationSeconds", seconds, why))
+    # Upstream names the volume here, without the source.
+    here = f"{path.rpartition('.sources')[0]}.path"
     target = part.get("path")
     if not target:
-        errors.append(required(f"{path}.path"))
+        errors.append(required(here))
     else:
-        validate_file_path(target, f"{path}.path", errors)
+        validate_file_path(target, here, errors)
 
 
 def _trust_bundle(part: Obj, path: str, errors: Errors) -> None:
@@ -238,6 +246,14 @@ def _needs(*keys: str) -> Callable[[Obj, str, Errors], None]:
     return check
 
 
+def _azure_disk(source: Obj, path: str, errors: Errors) -> None:
+    _needs("diskName", "diskURI")(source, path, errors)
+    uri, managed = source.get("diskURI") or "", source.get("kind") == "Managed"
+    form = _MANAGED_DISK if managed else _BLOB_DISK
+    if uri and not uri.startswith("/subscriptions/" if managed else "https://"):
+        errors.append(not_supported(f"{path}.diskURI", uri, (form,)))
+
+
 def _csi(source: Obj, path: str, errors: Errors) -> None:
     validate_csi_driver(source.get("driver") or "", f"{path}.driver", errors)
     reference = source.get("nodePublishSecretRef")
@@ -248,6 +264,7 @@ def _csi(source: Obj, path: str, errors: Errors) -> None:
 def validate_csi_driver(driver: str, path: str, errors: Errors) -> None:
     if not driver:
         errors.append(required(path))
+        return
     if len(driver) > 63:
         errors.append(FieldError("FieldValueTooLong", path, _too_long(63)))
     validate_with(names.dns_subdomain, driver.lower(), path, errors)
@@ -296,7 +313,7 @@ _SOURCES: dict[str, Callable[[Obj, str, Errors], None]] = {
     "cephfs": _needs("monitors"),
     "flexVolume": _needs("driver"),
     "azureFile": _needs("secretName", "shareName"),
-    "azureDisk": _needs("diskName", "diskURI"),
+    "azureDisk": _azure_disk,
     "vsphereVolume": _needs("volumePath"),
     "portworxVolume": _needs("volumeID"),
     "scaleIO": _needs("gateway", "system", "volumeName"),

@@ -58,7 +58,7 @@ def validate_slice(slice_: Obj, errors: Errors) -> None:
         name = device.get("name") or ""
         validate_with(names.dns_label, name, f"spec.devices[{index}].name", errors)
         if name in seen:
-            errors.append(duplicate(f"spec.devices[{index}].name", name))
+            errors.append(duplicate(f"spec.devices[{index}]", name))
         seen.add(name)
 
 
@@ -76,9 +76,6 @@ def _validate_devices(devices: Obj, path: str, errors: Errors) -> None:
         here = f"{path}.requests[{index}]"
         name = request.get("name") or ""
         validate_with(names.dns_label, name, f"{here}.name", errors)
-        if name in seen:
-            errors.append(duplicate(f"{here}.name", name))
-        seen.add(name)
         exactly, first = request.get("exactly"), request.get("firstAvailable")
         if exactly is None and not first:
             why = "exactly one of `exactly` or `firstAvailable` is required"
@@ -91,6 +88,9 @@ def _validate_devices(devices: Obj, path: str, errors: Errors) -> None:
             errors.append(invalid_value(here, None, why))
         elif exactly is not None:
             _validate_exact(exactly, f"{here}.exactly", errors)
+        if name in seen:
+            errors.append(duplicate(here, name))
+        seen.add(name)
 
 
 def _validate_exact(exactly: Obj, path: str, errors: Errors) -> None:
@@ -99,11 +99,11 @@ def _validate_exact(exactly: Obj, path: str, errors: Errors) -> None:
         errors.append(required(f"{path}.deviceClassName"))
     else:
         validate_with(names.dns_subdomain, name, f"{path}.deviceClassName", errors)
+    _validate_selectors(exactly, path, errors)
     mode = exactly.get("allocationMode")
     if mode is not None:
         choices = ("All", "ExactCount")
         validate_choice(mode, choices, f"{path}.allocationMode", errors)
-    _validate_selectors(exactly, path, errors)
 
 
 def _validate_selectors(obj: Obj, path: str, errors: Errors) -> None:

@@ -98,8 +98,8 @@ def _validate_capacity(spec: Obj, errors: Errors) -> None:
     capacity = spec.get("capacity") or {}
     if not capacity:
         errors.append(required("spec.capacity"))
-    elif set(capacity) != {"storage"}:
-        errors.append(not_supported("spec.capacity", capacity, ("storage",)))
+    if set(capacity) != {"storage"}:
+        errors.append(not_supported("spec.capacity", capacity or None, ("storage",)))
     for name, written in capacity.items():
         validate_size(written, f"spec.capacity[{name}]", errors)
 

@@ -59,9 +59,9 @@ def validate_storage_class_update(new: Obj, old: Obj, errors: Errors) -> None:
 
 def validate_csi_driver_object(driver: Obj, errors: Errors) -> None:
     spec = spec_of(driver)
-    for index, mode in enumerate(spec.get("volumeLifecycleModes") or ()):
-        choices = ("Ephemeral", "Persistent")
-        validate_choice(mode, choices, f"spec.volumeLifecycleModes[{index}]", errors)
+    for mode in spec.get("volumeLifecycleModes") or ():
+        choices = ("Persistent", "Ephemeral")
+        validate_choice(mode, choices, "spec.volumeLifecycleModes", errors)
     policies = ("ReadWriteOnceWithFSType", "File", "None")
     validate_optional_choice(spec.get("fsGroupPolicy"), policies, "spec.fsGroupPolicy", errors)
     seen: set[str] = set()
@@ -99,8 +99,8 @@ def validate_csi_node(node: Obj, errors: Errors) -> None:
 
 def validate_attachment(attachment: Obj, errors: Errors) -> None:
     spec = spec_of(attachment)
-    validate_required(spec.get("attacher"), "spec.attacher", errors)
-    validate_required(spec.get("nodeName"), "spec.nodeName", errors)
+    attacher = spec.get("attacher") or ""
+    validate_required(attacher, "spec.attacher", errors)
     source = spec.get("source") or {}
     named = source.get("persistentVolumeName") is not None
     inline = source.get("inlineVolumeSpec") is not None
@@ -117,6 +117,8 @@ def validate_attachment(attachment: Obj, errors: Errors) -> None:
     elif named and not source["persistentVolumeName"]:
         why = "must specify non empty persistentVolumeName"
         errors.append(required("spec.source.persistentVolumeName", why))
+    validate_with(names.dns_subdomain, spec.get("nodeName") or "", "spec.nodeName", errors)
+    validate_csi_driver(attacher, "spec.attacher", errors)  # of v1: once more, and its form
 
 
 def validate_attachment_update(new: Obj, old: Obj, errors: Errors) -> None:

@@ -7,6 +7,7 @@ Invariant: an update either takes pods away first or adds them first, not both.
 from sampan.api.errors import FieldError, invalid_value, not_supported, required
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.workloads.workloads import (
     number_of,
@@ -34,7 +35,13 @@ def validate_daemon_set(daemon_set: Obj, errors: Errors) -> None:
     kind, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
     path = "spec.updateStrategy"
     if kind not in ("OnDelete", "RollingUpdate"):
-        errors.append(not_supported(path, strategy, ("RollingUpdate", "OnDelete")))
+        errors.append(
+            not_supported(
+                path,
+                internal_form("DaemonSetUpdateStrategy", strategy),
+                ("RollingUpdate", "OnDelete"),
+            )
+        )
     elif kind == "RollingUpdate":
         if rolling is None:
             errors.append(required(f"{path}.rollingUpdate"))

@@ -13,6 +13,7 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.workloads.workloads import (
     number_of,
@@ -59,7 +60,13 @@ def _validate_strategy(strategy: Obj, errors: Errors) -> None:
         else:
             _validate_rolling(rolling, path, errors)
     else:
-        errors.append(not_supported("spec.strategy", strategy, ("Recreate", "RollingUpdate")))
+        errors.append(
+            not_supported(
+                "spec.strategy",
+                internal_form("DeploymentStrategy", strategy),
+                ("Recreate", "RollingUpdate"),
+            )
+        )
 
 
 def _validate_rolling(rolling: Obj, path: str, errors: Errors) -> None:

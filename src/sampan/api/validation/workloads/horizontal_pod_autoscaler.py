@@ -4,7 +4,7 @@ Job: what must hold of a HorizontalPodAutoscaler, in either version.
 Invariant: the least number of replicas is not above the most.
 """
 
-from sampan.api.errors import FieldError, invalid_value, required
+from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_supported, required
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice, validate_with
@@ -38,26 +38,42 @@ def validate_autoscaler(autoscaler: Obj, errors: Errors) -> None:
             errors.append(required(path))
         else:
             validate_with(names.path_segment, value, path, errors)
-    percentage = spec.get("targetCPUUtilizationPercentage")
-    if percentage is not None and percentage < 1:
-        why = "must be greater than 0"
-        errors.append(invalid_value("spec.targetCPUUtilizationPercentage", percentage, why))
-    for index, metric in enumerate(spec.get("metrics") or ()):
-        _validate_metric(metric, f"spec.metrics[{index}]", errors)
+    if "/" not in (target.get("apiVersion") or ""):
+        why = "apiVersion must specify API group"
+        version = target.get("apiVersion") or ""
+        errors.append(invalid_value("spec.scaleTargetRef.apiVersion", version, why))
+    _validate_metrics(spec, least, errors)
     for direction in ("scaleUp", "scaleDown"):
         rules = (spec.get("behavior") or {}).get(direction)
         if rules is not None:
             _validate_behaviour(rules, f"spec.behavior.{direction}", errors)
 
 
+def _validate_metrics(spec: Obj, least: int | None, errors: Errors) -> None:
+    percentage = spec.get("targetCPUUtilizationPercentage")
+    if percentage is not None and percentage < 1:
+        # Of autoscaling/v1, in the words of the version that it is converted to.
+        path = "spec.metrics[0].resource.target.averageUtilization"
+        errors.append(invalid_value(path, percentage, "must be greater than 0"))
+    metrics = spec.get("metrics") or ()
+    for index, metric in enumerate(metrics):
+        _validate_metric(metric, f"spec.metrics[{index}]", errors)
+    if least == 0 and not any(one.get("type") in ("Object", "External") for one in metrics):
+        why = (
+            "must specify at least one Object or External metric"
+            " to support scaling to zero replicas"
+        )
+        errors.append(field_forbidden("spec.metrics", why))
+
+
 def _validate_metric(metric: Obj, path: str, errors: Errors) -> None:
     kind = metric.get("type") or ""
     if not kind:
         errors.append(required(f"{path}.type", "must specify a metric source type"))
-        return
-    validate_choice(kind, tuple(_SOURCES), f"{path}.type", errors)
     key = _SOURCES.get(kind)
     if key is None:
+        # Twice, as upstream: of no type, and of none that it has a source for.
+        errors += [not_supported(f"{path}.type", kind, tuple(_SOURCES))] * 2
         return
     source = metric.get(key)
     if source is None:
@@ -67,17 +83,35 @@ def _validate_metric(metric: Obj, path: str, errors: Errors) -> None:
     if key in ("resource", "containerResource") and not source.get("name"):
         errors.append(required(f"{path}.{key}.name", "must specify a resource name"))
     target = source.get("target") or {}
-    kinds = ("AverageValue", "Utilization", "Value")
     here = f"{path}.{key}.target"
-    if not target.get("type"):
-        errors.append(required(f"{here}.type", "must specify a metric target type"))
-    else:
-        validate_choice(target["type"], kinds, f"{here}.type", errors)
+    _validate_target(target, here, errors)
+    if key in ("resource", "containerResource"):
+        _validate_usage(target, here, errors)
+
+
+def _validate_target(target: Obj, path: str, errors: Errors) -> None:
+    kind = target.get("type") or ""
+    if not kind:
+        errors.append(required(f"{path}.type", "must specify a metric target type"))
+    if kind not in ("AverageValue", "Utilization", "Value"):
+        why = "must be either Utilization, Value, or AverageValue"
+        errors.append(invalid_value(f"{path}.type", kind, why))
     percentage = target.get("averageUtilization")
     if percentage is not None and percentage < 1:
         errors.append(
-            invalid_value(f"{here}.averageUtilization", percentage, "must be greater than 0")
+            invalid_value(f"{path}.averageUtilization", percentage, "must be greater than 0")
         )
+
+
+def _validate_usage(target: Obj, path: str, errors: Errors) -> None:
+    """Of a resource: its average, as an amount or as a share of what was requested."""
+    share, amount = target.get("averageUtilization"), target.get("averageValue")
+    if share is None and amount is None:
+        why = "must set either a target raw value or a target utilization"
+        errors.append(required(f"{path}.averageUtilization", why))
+    if share is not None and amount is not None:
+        why = "may not set both a target raw value and a target utilization"
+        errors.append(field_forbidden(f"{path}.averageValue", why))
 
 
 def _validate_behaviour(rules: Obj, path: str, errors: Errors) -> None:

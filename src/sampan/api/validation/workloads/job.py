@@ -12,19 +12,21 @@ from sampan.api.errors import (
     required,
     too_many,
 )
-from sampan.api.objects import Obj, copy_of, spec_of, status_of
-from sampan.api.rules import names
+from sampan.api.objects import Obj, copy_of, spec_of, status_of, uid_of
+from sampan.api.rules import names, selectors
 from sampan.api.validation.fields import (
     validate_choice,
     validate_immutable,
     validate_optional_choice,
 )
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.pod_spec import validate_pod_template
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_label_selector
 from sampan.api.validation.workloads.workloads import validate_counts, validate_selects
 
 Errors = list[FieldError]
+CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 _COUNTS = (
     "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
     "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes",
@@ -40,12 +42,26 @@ _PLACEMENT = ("nodeSelector", "tolerations", "affinity", "schedulingGates")
 def validate_job(job: Obj, errors: Errors) -> None:
     spec = spec_of(job)
     selector = spec.get("selector")
+    _validate_generated(job, selector, errors)
     if selector is None:
         errors.append(required("spec.selector"))
     else:
         validate_label_selector(selector, "spec.selector", errors)
     validate_selects(spec, errors)
     validate_job_spec(spec, "spec", errors)
+
+
+def _validate_generated(job: Obj, selector: Obj | None, errors: Errors) -> None:
+    """A selector is the server's own, unless the job says otherwise."""
+    uid = uid_of(job)
+    if not uid or selector is None or spec_of(job).get("manualSelector"):
+        return
+    try:
+        matches = selectors.from_object(selector).matches({CONTROLLER_UID: uid})
+    except selectors.SelectorError:
+        return  # said elsewhere
+    if not matches:
+        errors.append(invalid_value("spec.selector", selector, "`selector` not auto-generated"))
 
 
 def validate_job_spec(spec: Obj, path: str, errors: Errors) -> None:
@@ -121,8 +137,9 @@ def _validate_policies(spec: Obj, path: str, errors: Errors) -> None:
     if success is not None:
         if spec.get("completionMode") != "Indexed":
             why = "requires indexed completion mode"
-            errors.append(invalid_value(f"{path}.successPolicy", success, why))
-        if not success.get("rules"):
+            shown = internal_form("SuccessPolicy", success)
+            errors.append(invalid_value(f"{path}.successPolicy", shown, why))
+        elif not success.get("rules"):
             why = "at least one rules must be specified when the successPolicy is specified"
             errors.append(required(f"{path}.successPolicy.rules", why))
 
@@ -131,16 +148,21 @@ def _validate_failure_rule(rule: Obj, path: str, errors: Errors) -> None:
     actions = ("Count", "FailIndex", "FailJob", "Ignore")
     validate_choice(rule.get("action"), actions, f"{path}.action", errors)
     codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or []
-    if codes is not None and conditions:
-        why = "specifying both OnExitCodes and OnPodConditions is not supported"
-        errors.append(invalid_value(path, "", why))
-    elif codes is None and not conditions:
-        why = "specifying one of OnExitCodes and OnPodConditions is required"
-        errors.append(invalid_value(path, "", why))
     if codes is not None:
         here = f"{path}.onExitCodes"
         validate_choice(codes.get("operator"), ("In", "NotIn"), f"{here}.operator", errors)
         _validate_codes(codes, here, errors)
+    if codes is not None and conditions:
+        why = "specifying both OnExitCodes and OnPodConditions is not supported"
+        errors.append(_invalid_rule(path, why))
+    elif codes is None and not conditions:
+        why = "specifying one of OnExitCodes and OnPodConditions is required"
+        errors.append(_invalid_rule(path, why))
+
+
+def _invalid_rule(path: str, why: str) -> FieldError:
+    """Without a value, as upstream, which does not print a rule."""
+    return FieldError("FieldValueInvalid", path, f"Invalid value: {why}")
 
 
 def _validate_codes(codes: Obj, path: str, errors: Errors) -> None:

@@ -8,6 +8,7 @@ from sampan.api.errors import FieldError, invalid_value
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_optional_choice
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.selectors import validate_label_selector
 from sampan.api.validation.workloads.workloads import (
@@ -23,7 +24,7 @@ def validate_budget(budget: Obj, errors: Errors) -> None:
     spec = spec_of(budget)
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         why = "minAvailable and maxUnavailable cannot be both set"
-        errors.append(invalid_value("spec", spec, why))
+        errors.append(invalid_value("spec", internal_form("PodDisruptionBudgetSpec", spec), why))
     for key in ("minAvailable", "maxUnavailable"):
         validate_count_or_percent(spec.get(key), f"spec.{key}", errors)
         validate_at_most_all(spec.get(key), f"spec.{key}", errors)

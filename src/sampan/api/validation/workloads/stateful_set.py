@@ -8,6 +8,7 @@ from sampan.api.errors import FieldError, field_forbidden, invalid_value, requir
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice
+from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.storage.persistent_volume_claim import validate_claim_spec
 from sampan.api.validation.workloads.workloads import (
@@ -92,7 +93,8 @@ def _validate_strategy(strategy: Obj, errors: Errors) -> None:
     elif kind == "OnDelete":
         if rolling is not None:
             why = "only allowed for updateStrategy 'RollingUpdate'"
-            errors.append(invalid_value(f"{path}.rollingUpdate", rolling, why))
+            shown = internal_form("RollingUpdateStatefulSetStrategy", rolling)
+            errors.append(invalid_value(f"{path}.rollingUpdate", shown, why))
     elif kind == "RollingUpdate":
         here = f"{path}.rollingUpdate"
         validate_counts(rolling or {}, here, ("partition",), errors)
@@ -103,7 +105,9 @@ def _validate_strategy(strategy: Obj, errors: Errors) -> None:
             errors.append(invalid_value(f"{here}.maxUnavailable", missing, "cannot be 0"))
     else:
         why = "must be 'RollingUpdate' or 'OnDelete'"
-        errors.append(invalid_value(path, strategy, why))
+        errors.append(
+            invalid_value(path, internal_form("StatefulSetUpdateStrategy", strategy), why)
+        )
 
 
 def _validate_retention(policy: Obj | None, errors: Errors) -> None:
@@ -111,7 +115,7 @@ def _validate_retention(policy: Obj | None, errors: Errors) -> None:
         return
     for key in ("whenDeleted", "whenScaled"):
         path = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
-        validate_choice(policy.get(key), ("Delete", "Retain"), path, errors)
+        validate_choice(policy.get(key), ("Retain", "Delete"), path, errors)
 
 
 RULES = Rules(

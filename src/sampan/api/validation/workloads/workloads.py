@@ -50,9 +50,9 @@ def validate_template(spec: Obj, kind: str, errors: Errors) -> None:
 def validate_selects(spec: Obj, errors: Errors) -> bool:
     """Whether the selector can be read at all; if so, it must match the template's labels."""
     selector = spec.get("selector")
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     try:
-        matches = selectors.from_object(selector).matches(labels)
+        matches = selectors.from_object(selector).matches(labels or {})
     except selectors.SelectorError:
         errors.append(invalid_value("spec.selector", selector, "invalid label selector"))
         return False

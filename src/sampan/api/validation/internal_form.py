@@ -1,0 +1,65 @@
+"""Bad values as upstream's internal types print them in messages.
+
+Job: an object → the same with Go's own field names, in their order, and with what nobody has set:
+    types without JSON names are printed that way. Pure.
+Invariant: only messages have this form; nothing is ever decided by it.
+"""
+
+from typing import Any
+
+from sampan.api.objects import Obj
+
+# A field is `GoName`, `GoName=zero` (null where there is none), `GoName:Type`, or `GoName<key`
+# where the key is not the name with a small letter; zeros are JSON words.
+_TYPES = {
+    "AppArmorProfile": 'Type="" LocalhostProfile',
+    "Capabilities": "Add Drop",
+    "DaemonSetUpdateStrategy": 'Type="" RollingUpdate:RollingUpdateDaemonSet',
+    "DeploymentStrategy": 'Type="" RollingUpdate:RollingUpdateDeployment',
+    "FlowDistinguisherMethod": 'Type=""',
+    "LimitResponse": 'Type="" Queuing:QueuingConfiguration',
+    "LimitedPriorityLevelConfiguration": "NominalConcurrencyShares=0 LimitResponse:LimitResponse "
+    "LendablePercent BorrowingLimitPercent",
+    "NonResourceAttributes": 'Path="" Verb=""',
+    "PodDisruptionBudgetSpec": "MinAvailable Selector MaxUnavailable UnhealthyPodEvictionPolicy",
+    "PodResourceClaim": 'Name="" ResourceClaimName ResourceClaimTemplateName',
+    "PriorityLevelConfigurationSpec": 'Type="" Limited:LimitedPriorityLevelConfiguration '
+    "Exempt:ExemptPriorityLevelConfiguration",
+    "ExemptPriorityLevelConfiguration": "NominalConcurrencyShares LendablePercent",
+    "QueuingConfiguration": "Queues=0 HandSize=0 QueueLengthLimit=0",
+    "RollingUpdateDaemonSet": "MaxUnavailable=0 MaxSurge=0",
+    "RollingUpdateDeployment": "MaxUnavailable=0 MaxSurge=0",
+    "RollingUpdateStatefulSetStrategy": "Partition=0 MaxUnavailable",
+    "SELinuxOptions": 'User="" Role="" Type="" Level=""',
+    "SeccompProfile": 'Type="" LocalhostProfile',
+    "SecurityContext": "Capabilities:Capabilities Privileged "
+    "SELinuxOptions<seLinuxOptions:SELinuxOptions "
+    "WindowsOptions:WindowsSecurityContextOptions RunAsUser RunAsGroup RunAsNonRoot "
+    "ReadOnlyRootFilesystem AllowPrivilegeEscalation ProcMount SeccompProfile:SeccompProfile "
+    "AppArmorProfile:AppArmorProfile",
+    "ServiceCIDRSpec": "CIDRs<cidrs",
+    "ServicePort": 'Name="" Protocol="" AppProtocol Port=0 TargetPort=0 NodePort=0',
+    "StatefulSetUpdateStrategy": 'Type="" RollingUpdate:RollingUpdateStatefulSetStrategy',
+    "SuccessPolicy": "Rules=[]",
+    "Taint": 'Key="" Value="" Effect="" TimeAdded',
+    "WindowsSecurityContextOptions": "GMSACredentialSpecName<gmsaCredentialSpecName "
+    "GMSACredentialSpec<gmsaCredentialSpec RunAsUserName HostProcess",
+}
+_ZEROS = {'""': "", "0": 0, "[]": [], "": None}
+
+
+def internal_form(kind: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return [internal_form(kind, item) for item in value]
+    if value is None:
+        return None
+    shown: Obj = {}
+    for field in _TYPES[kind].split():
+        head, _, zero = field.partition("=")
+        head, _, inner = head.partition(":")
+        name, _, key = head.partition("<")
+        found = value.get(key or name[0].lower() + name[1:])
+        shown[name] = internal_form(inner, found) if inner else found
+        if shown[name] is None:
+            shown[name] = _ZEROS[zero]
+    return shown

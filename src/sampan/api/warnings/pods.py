@@ -1,0 +1,227 @@
+"""Warnings about pods and pod templates.
+
+Job: what is deprecated, doubled or without effect in a pod. Pure.
+"""
+
+from collections.abc import Iterator
+
+from sampan.api.objects import Obj, name_of
+from sampan.api.warnings.fields import fraction, name_in_pods, node_term, odd_address, old_label
+
+_OLD_ANNOTATIONS = {
+    "scheduler.alpha.kubernetes.io/critical-pod": (
+        'non-functional in v1.16+; use the "priorityClassName" field instead'
+    ),
+    "security.alpha.kubernetes.io/sysctls": (
+        'non-functional in v1.11+; use the "sysctls" field instead'
+    ),
+    "security.alpha.kubernetes.io/unsafe-sysctls": (
+        'non-functional in v1.11+; use the "sysctls" field instead'
+    ),
+}
+OLD_VOLUMES = {
+    "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
+    "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
+    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
+    "flocker": "deprecated in v1.22, non-functional in v1.25+",
+    "storageos": "deprecated in v1.22, non-functional in v1.25+",
+    "quobyte": "deprecated in v1.22, non-functional in v1.25+",
+    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
+    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
+    "rbd": "deprecated in v1.28, non-functional in v1.31+",
+}
+_SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"
+_APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+_OLD_SECCOMP = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+_OLD_APP_ARMOR = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+_NO_SELECTOR = "a null labelSelector results in matching no pod"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def pod_warnings(new: Obj, old: Obj | None) -> Iterator[str]:
+    if old is None:
+        yield from name_in_pods(name_of(new), hostname=True)
+    yield from template_warnings(new, "")
+
+
+def template_warnings(template: Obj, path: str) -> Iterator[str]:
+    """`path` is that of a template, empty for a pod itself."""
+    path = f"{path}." if path else ""
+    spec = template.get("spec") or {}
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    yield from _placement(spec, f"{path}spec")
+    for key, told in _OLD_ANNOTATIONS.items():
+        if key in annotations:
+            yield f"{path}metadata.annotations[{key}]: {told}"
+    yield from _volumes(spec, f"{path}spec")
+    yield from _doubles(spec, f"{path}spec")
+    for name in ("memory", "ephemeral-storage"):
+        yield from fraction(spec.get("overhead"), name, f"{path}spec.overhead")
+    profile = (spec.get("securityContext") or {}).get("seccompProfile")
+    if profile is None and _SECCOMP_POD in annotations:
+        yield f"{path}metadata.annotations[{_SECCOMP_POD}]: {_OLD_SECCOMP}"
+    for container, here in _containers(spec, f"{path}spec"):
+        yield from _profiles(container, spec, annotations, path)
+        yield from _container(container, here)
+    yield from _ports(spec, f"{path}spec")
+    seconds = spec.get("terminationGracePeriodSeconds")
+    if seconds is not None and seconds < 0:
+        yield (
+            f"{path}spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid "
+            "and will be treated as 1"
+        )
+    yield from _pod_affinity(spec, f"{path}spec.affinity")
+
+
+def _placement(spec: Obj, path: str) -> Iterator[str]:
+    for key in sorted(spec.get("nodeSelector") or {}):
+        told = old_label(key)
+        if told:
+            yield f"{path}.nodeSelector[{key}]: {told}"
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    here = f"{path}.affinity.nodeAffinity"
+    for index, term in enumerate((affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()):
+        yield from node_term(term, f"{here}.{_REQUIRED}.nodeSelectorTerms[{index}]")
+    for index, term in enumerate(affinity.get(_PREFERRED) or ()):
+        yield from node_term(
+            term.get("preference") or {}, f"{here}.{_PREFERRED}[{index}].preference"
+        )
+    for index, one in enumerate(spec.get("topologySpreadConstraints") or ()):
+        here = f"{path}.topologySpreadConstraints[{index}]"
+        told = old_label(one.get("topologyKey") or "")
+        if told:
+            yield f"{here}.topologyKey: {one['topologyKey']} is {told}"
+        if one.get("labelSelector") is None:
+            yield f"{here}.labelSelector: {_NO_SELECTOR}"
+
+
+def _pod_affinity(spec: Obj, path: str) -> Iterator[str]:
+    affinity = spec.get("affinity") or {}
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(kind) or {}
+        for index, term in enumerate(terms.get(_REQUIRED) or ()):
+            if term.get("labelSelector") is None:
+                yield f"{path}.{kind}.{_REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}"
+        for index, weighted in enumerate(terms.get(_PREFERRED) or ()):
+            if (weighted.get("podAffinityTerm") or {}).get("labelSelector") is None:
+                here = f"{path}.{kind}.{_PREFERRED}[{index}].podAffinityTerm"
+                yield f"{here}.labelSelector: {_NO_SELECTOR}"
+
+
+def _volumes(spec: Obj, path: str) -> Iterator[str]:
+    tokens = {
+        source["serviceAccountToken"].get("path")
+        for volume in spec.get("volumes") or ()
+        for source in (volume.get("projected") or {}).get("sources") or ()
+        if source.get("serviceAccountToken")
+    }
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        here = f"{path}.volumes[{index}]"
+        for kind, told in OLD_VOLUMES.items():
+            if volume.get(kind) is not None:
+                yield f"{here}.{'storageOS' if kind == 'storageos' else kind}: {told}"
+        claim = ((volume.get("ephemeral") or {}).get("volumeClaimTemplate") or {}).get("spec") or {}
+        requests = (claim.get("resources") or {}).get("requests")
+        claim_path = f"{here}.ephemeral.volumeClaimTemplate.spec.resources.requests"
+        yield from fraction(requests, "storage", claim_path)
+    for index, volume in enumerate(spec.get("volumes") or ()) if tokens else ():
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            yield from _taken_paths(source, tokens, f"{path}.volumes[{index}].projected.sources")
+
+
+def _taken_paths(source: Obj, tokens: set[str | None], path: str) -> Iterator[str]:
+    shown = {"configMap": "configMap", "secret": "secrets", "downwardAPI": "downwardAPI"}
+    for kind, word in shown.items():
+        for index, item in enumerate((source.get(kind) or {}).get("items") or ()):
+            if item.get("path") in tokens:
+                yield (
+                    f"{path}.{word}[{index}]: has duplicated path with ServiceAccountToken "
+                    f'"{item["path"]}"'
+                )
+
+
+def _doubles(spec: Obj, path: str) -> Iterator[str]:
+    seen: set[str] = set()
+    for index, alias in enumerate(spec.get("hostAliases") or ()):
+        ip = alias.get("ip") or ""
+        if ip in seen:
+            yield f'{path}.hostAliases[{index}].ip: duplicate ip "{ip}"'
+        seen.add(ip)
+        yield from odd_address(ip, f"{path}.hostAliases[{index}].ip")
+    seen = set()
+    for index, secret in enumerate(spec.get("imagePullSecrets") or ()):
+        name = secret.get("name") or ""
+        if name in seen:
+            yield f'{path}.imagePullSecrets[{index}].name: duplicate name "{name}"'
+        seen.add(name)
+    for index, secret in enumerate(spec.get("imagePullSecrets") or ()):
+        if not secret.get("name"):
+            yield f'{path}.imagePullSecrets[{index}].name: invalid empty name ""'
+
+
+def _containers(spec: Obj, path: str) -> Iterator[tuple[Obj, str]]:
+    for kind in ("initContainers", "containers", "ephemeralContainers"):
+        for index, container in enumerate(spec.get(kind) or ()):
+            yield container, f"{path}.{kind}[{index}]"
+
+
+def _profiles(container: Obj, spec: Obj, annotations: Obj, path: str) -> Iterator[str]:
+    context, name = container.get("securityContext") or {}, container.get("name") or ""
+    if context.get("seccompProfile") is None and _SECCOMP + name in annotations:
+        yield f"{path}metadata.annotations[{_SECCOMP}{name}]: {_OLD_SECCOMP}"
+    shared = (spec.get("securityContext") or {}).get("appArmorProfile")
+    has_field = shared is not None or context.get("appArmorProfile") is not None
+    if not has_field and _APP_ARMOR + name in annotations:
+        yield f"{path}metadata.annotations[{_APP_ARMOR}{name}]: {_OLD_APP_ARMOR}"
+
+
+def _container(container: Obj, path: str) -> Iterator[str]:
+    resources = container.get("resources") or {}
+    for name in ("memory", "ephemeral-storage"):
+        for kind in ("limits", "requests"):
+            yield from fraction(resources.get(kind), name, f"{path}.resources.{kind}")
+    seen: set[str] = set()
+    for index, variable in enumerate(container.get("env") or ()):
+        name = variable.get("name") or ""
+        value, reference = variable.get("value") or "", f"$({name})"
+        extends = reference in value and value != reference and not variable.get("valueFrom")
+        if name in seen and not extends:
+            yield (
+                f'{path}.env[{index}]: hides previous definition of "{name}", which may be dropped '
+                "when using apply"
+            )
+        seen.add(name)
+
+
+def _ports(spec: Obj, path: str) -> Iterator[str]:
+    known: dict[tuple[int, str], list[tuple[Obj, str]]] = {}
+    for container, here in _containers(spec, path):
+        for index, port in enumerate(container.get("ports") or ()):
+            field = f"{here}.ports[{index}]"
+            if port.get("hostIP") and not port.get("hostPort"):
+                yield f"{field}: hostIP set without hostPort: {_port_text(port)}"
+            key = (port.get("containerPort") or 0, port.get("protocol") or "")
+            for other, other_field in known.get(key, ()):
+                yield from _port_clash(port, other, field, other_field)
+            known.setdefault(key, []).append((port, field))
+
+
+def _port_clash(port: Obj, other: Obj, field: str, other_field: str) -> Iterator[str]:
+    ip, host = port.get("hostIP") or "", port.get("hostPort") or 0
+    other_ip, other_host = other.get("hostIP") or "", other.get("hostPort") or 0
+    if (ip, host) == (other_ip, other_host):
+        yield f"{field}: duplicate port definition with {other_field}"
+    elif not host or not other_host:
+        yield f"{field}: overlapping port definition with {other_field}"
+    elif host == other_host and (not ip or not other_ip):
+        yield f"{field}: dangerously ambiguous port definition with {other_field}"
+
+
+def _port_text(port: Obj) -> str:
+    return (
+        f"{{Name:{port.get('name') or ''} HostPort:{port.get('hostPort') or 0} "
+        f"ContainerPort:{port.get('containerPort') or 0} Protocol:{port.get('protocol') or ''} "
+        f"HostIP:{port.get('hostIP') or ''}}}"
+    )
