@@ -18,6 +18,7 @@ from sampan.core.tasks import Tasks
 
 if TYPE_CHECKING:
     from sampan.network.dns.server import ClusterDns
+    from sampan.network.policies.enforcer import PolicyEnforcer
     from sampan.network.services.ruleset import ProxyPlace
 
 log = get_logger(__name__)
@@ -40,12 +41,14 @@ class NodeNetwork:
         self._tasks = Tasks("network")
         self._informers: Informers | None = None
         self._dns: ClusterDns | None = None
+        self._enforcer: PolicyEnforcer | None = None
 
     async def start(self, client: Client, publisher: Client | None, metrics: Metrics) -> None:
         """Returns when every Service that there is can be reached, by address and by name.
 
         `publisher` may say in the API where the name server is; None: somebody else does.
         """
+        from sampan.network.policies.enforcer import EnforcerSettings, PolicyEnforcer
         from sampan.network.services.proxy import ProxySettings, ServiceProxy
 
         settings = self._settings
@@ -60,8 +63,22 @@ class NodeNetwork:
             self._clock,
             metrics,
         )
+        self._enforcer = enforcer = PolicyEnforcer(
+            EnforcerSettings(settings.place.table, settings.node_name),
+            informers,
+            self._clock,
+            metrics,
+        )
         self._tasks.supervise("service proxy", proxy.run)
         await proxy.ready.wait()
+        # After the proxy: the chains of policies ask a set of its table.
+        self._tasks.supervise("network policies", enforcer.run)
+        await enforcer.ready.wait()
+
+    async def admit(self, namespace: str, name: str, addresses: tuple[str, ...]) -> None:
+        """A pod's sandbox has these addresses: returns when its policies are in force."""
+        if self._enforcer is not None:
+            await self._enforcer.admit(namespace, name, addresses)
 
     async def stop(self) -> None:
         """The rules stay: connections go on while sampan is restarted; `sampan reset` ends them."""

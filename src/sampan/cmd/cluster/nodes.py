@@ -309,6 +309,8 @@ class RealNode:
         from sampan.kubelet.runtime.cri_runtime import CriRuntime
 
         runtime = CriRuntime(socket_path, self._clock)
+        if self._network is not None and self._serves_names:
+            runtime.call_with_addresses(self._network.admit)
         self._runtime = runtime
         try:
             info = await runtime.connect(CONNECT_SECONDS)

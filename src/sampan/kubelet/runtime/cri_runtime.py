@@ -10,7 +10,7 @@ Owner: the kubelet; one per node.
 import json
 import os
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -69,6 +69,10 @@ _DEAF_POLL_SECONDS = 0.003
 _END_POLL_SECONDS = 0.01
 
 
+# Namespace and name of a pod, and the addresses that its sandbox has.
+OnAddresses = Callable[[str, str, tuple[str, ...]], Awaitable[object]]
+
+
 @dataclass(frozen=True, slots=True)
 class _End:
     exit_code: int
@@ -91,9 +95,14 @@ class CriRuntime:
         self._clock = clock
         self._name = ""
         self._may_have_ports_handler = True
+        self._on_addresses: OnAddresses | None = None
         self._uids: OrderedDict[str, str] = _Remembered()  # of containers and of sandboxes
         self._ends: OrderedDict[str, _End] = _Remembered()
         self._started: OrderedDict[str, float] = _Remembered()  # by this process
+
+    def call_with_addresses(self, on_addresses: OnAddresses) -> None:
+        """Awaited for each new sandbox, before any container of it can send a packet."""
+        self._on_addresses = on_addresses
 
     async def connect(self, timeout: float) -> RuntimeInfo:
         """Returns when the runtime answers and is ready; RuntimeUnavailable after `timeout`."""
@@ -201,6 +210,13 @@ class CriRuntime:
             answer = await self._client.runtime("RunPodSandbox", request, timeout=SANDBOX_SECONDS)
         sandbox_id: str = answer.pod_sandbox_id
         self._uids[sandbox_id] = spec.uid
+        if self._on_addresses is not None and not spec.security.host_network:
+            request = cri.PodSandboxStatusRequest(pod_sandbox_id=sandbox_id)
+            with translated():
+                answer = await self._client.runtime("PodSandboxStatus", request)
+            await self._on_addresses(
+                spec.namespace, spec.name, messages.sandbox_status(answer.status).ips
+            )
         return sandbox_id
 
     async def stop_sandbox(self, sandbox_id: str) -> None:

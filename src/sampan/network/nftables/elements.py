@@ -37,6 +37,8 @@ class Verdict:
 
 DROP = Verdict()
 Data = Verdict | Values | None
+ElementKey = tuple[str, Values]  # the set's name, the key
+Elements = dict[ElementKey, Data]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ _NETLINK_NETFILTER = 12
 _REQUEST, _ACK, _DUMP, _CREATE = 0x1, 0x4, 0x300, 0x400
 _ERROR, _DONE = 2, 3
 _BATCH_BEGIN, _BATCH_END, _SUBSYSTEM = 0x10, 0x11, 10
+_GET_CHAIN, _CHAIN_NAME = 4, 3
+_GET_SET, _SET_NAME = 10, 2
 _NEW_ELEMENT, _GET_ELEMENT, _DELETE_ELEMENT = 12, 13, 14
 # linux/netfilter/nf_tables.h
 _LIST_TABLE, _LIST_SET, _LIST_ELEMENTS = 1, 2, 3
@@ -98,6 +100,23 @@ class Netfilter:
             found = attributes(content[GENERIC.size :])
             for _, entry in children(found.get(_LIST_ELEMENTS, b"")):
                 yield _element(shape, attributes(entry))
+
+    def sets(self) -> list[str]:
+        """The names of the table's sets and maps."""
+        return self._names(_GET_SET, _SET_NAME)
+
+    def chains(self) -> list[str]:
+        return self._names(_GET_CHAIN, _CHAIN_NAME)
+
+    def _names(self, request: int, attribute_number: int) -> list[str]:
+        body = GENERIC.pack(self._family, 0, 0) + text(_LIST_TABLE, self._table)
+        self._socket.send(message(_SUBSYSTEM << 8 | request, _REQUEST | _DUMP, self._next(), body))
+        found = []
+        for content in self._answers():
+            entry = attributes(content[GENERIC.size :])
+            if entry[_LIST_TABLE].rstrip(b"\0").decode() == self._table:
+                found.append(entry[attribute_number].rstrip(b"\0").decode())
+        return found
 
     def _place(self, name: str) -> bytes:
         return text(_LIST_TABLE, self._table) + text(_LIST_SET, name)

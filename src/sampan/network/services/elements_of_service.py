@@ -9,7 +9,7 @@ import ipaddress
 from collections.abc import Iterable, Sequence
 
 from sampan.api.objects import Obj, labels_of
-from sampan.network.nftables.elements import DROP, Data, Values, Verdict
+from sampan.network.nftables.elements import DROP, Elements, Values, Verdict
 from sampan.network.services import ruleset
 from sampan.network.services.endpoints import (
     Endpoint,
@@ -21,9 +21,6 @@ from sampan.network.services.endpoints import (
 
 PROXY_NAME = "service.kubernetes.io/service-proxy-name"
 DEFAULT_AFFINITY_SECONDS = 10800
-
-ElementKey = tuple[str, Values]  # the set's name, the key
-Elements = dict[ElementKey, Data]
 
 
 def is_proxied(service: Obj) -> bool:

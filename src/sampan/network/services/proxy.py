@@ -18,9 +18,10 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.network.nftables import conntrack
+from sampan.network.nftables.desired_elements import Change, DesiredElements, settled
+from sampan.network.nftables.elements import Elements
 from sampan.network.nftables.nft import NftError
-from sampan.network.services.desired_elements import Change, DesiredElements
-from sampan.network.services.elements_of_service import Elements, elements_of_service
+from sampan.network.services.elements_of_service import elements_of_service
 from sampan.network.services.endpoints import NodeView
 from sampan.network.services.ruleset import ProxyPlace
 from sampan.network.services.stale import Stale, stale_affinity, stale_clients, stale_udp
@@ -158,7 +159,7 @@ class ServiceProxy:
         if not family.synced:
             changes += family.desired.adopted()
             family.synced = True
-        family.table.apply(_last_of_each(changes))
+        family.table.apply(settled(changes))
         _forget(family, udp, affinity)
 
     def _elements(self, key: str, family: str, node: NodeView) -> Elements:
@@ -178,22 +179,6 @@ def _forget(family: _Family, udp: Sequence[Stale], affinity: Sequence[Stale]) ->
         count = conntrack.forget(family.name, each.service, each.endpoints)
         if count:
             log.info("connections to gone endpoints forgotten", service=each.service, count=count)
-
-
-def _last_of_each(changes: Sequence[Change]) -> list[Change]:
-    """One removal and one addition per element at most: what several Services did to it in turn
-    adds up to its first removal and its last value."""
-    removed: dict[object, Change] = {}
-    added: dict[object, Change] = {}
-    for change in changes:
-        key, _, gone = change
-        if not gone:
-            added[key] = change
-        elif key in added:
-            del added[key]
-        else:
-            removed.setdefault(key, change)
-    return [*removed.values(), *added.values()]
 
 
 def _by_service(obj: Obj) -> Iterable[str]:

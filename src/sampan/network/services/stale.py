@@ -8,8 +8,7 @@ Invariant: what still leads to an endpoint is not stale.
 from collections.abc import Iterable
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.network.nftables.elements import Values
-from sampan.network.services.elements_of_service import Elements
+from sampan.network.nftables.elements import Elements, Values
 
 _AFFINITY = ("affinity-ips", "affinity-nodeports")
 

@@ -8,11 +8,10 @@ Owner: ServiceProxy, one per family of addresses.
 from collections.abc import Iterator, Sequence
 
 from sampan.network.nftables import nft
-from sampan.network.nftables.elements import Values, Verdict
+from sampan.network.nftables.desired_elements import Change
+from sampan.network.nftables.elements import Elements, Values, Verdict
 from sampan.network.nftables.netfilter import ElementChange, Netfilter
 from sampan.network.services import ruleset
-from sampan.network.services.desired_elements import Change
-from sampan.network.services.elements_of_service import Elements
 from sampan.network.services.ruleset import ProxyPlace, shape_of
 
 # So many changes per transaction: one message of them all would not fit the socket's buffer.

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.network.services.desired_elements import DesiredElements
+from sampan.network.nftables.desired_elements import DesiredElements
 
 KEYS = [("service-ips", (address, "TCP", 80)) for address in ("a", "b", "c")]
 ELEMENTS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from([("x", 1), ("y", 2), None]))

@@ -1,0 +1,130 @@
+"""A pod as elements of the policies' sets.
+
+Job: which policies select it, and which rules it is a peer of → its elements on this node. Pure.
+Invariant: a pod of the host's network has none: its address is the node's.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sampan.api.objects import Obj, labels_of, namespace_of
+from sampan.core.fast_dataclass import dataclass
+from sampan.network.nftables.elements import Elements, Verdict
+from sampan.network.policies import ruleset
+from sampan.network.policies.compiled import (
+    EGRESS,
+    INGRESS,
+    CompiledPolicy,
+    Labels,
+    NamedPort,
+    PodPeer,
+    Rule,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PodView:
+    """What policies look at."""
+
+    namespace: str
+    labels: Labels
+    addresses: tuple[str, ...]
+    local: bool
+    ports: tuple[tuple[str, str, int], ...] = ()  # name, protocol, number
+
+
+def pod_view(pod: Obj, node_name: str, addresses: Sequence[str] = ()) -> PodView | None:
+    """`addresses` where they are known before the API says so. None where there is nothing to
+    judge: no address yet, all containers ended, or the host's network."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    if spec.get("hostNetwork") or status.get("phase") in ("Succeeded", "Failed"):
+        return None
+    known = list(addresses) or [entry["ip"] for entry in status.get("podIPs") or ()]
+    if not known and status.get("podIP"):
+        known = [status["podIP"]]
+    if not known:
+        return None
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    ports = tuple(
+        (port["name"], port.get("protocol") or "TCP", int(port["containerPort"]))
+        for container in containers
+        for port in container.get("ports") or ()
+        if port.get("name")
+    )
+    local = spec.get("nodeName") == node_name or bool(addresses)
+    return PodView(namespace_of(pod), labels_of(pod), tuple(known), local, ports)
+
+
+def selecting(
+    pod: PodView, policies: Sequence[CompiledPolicy], direction: str
+) -> list[CompiledPolicy]:
+    """Those that isolate it in this direction."""
+    return [
+        policy
+        for policy in policies
+        if policy.rules(direction) is not None and policy.selects(pod.namespace, pod.labels)
+    ]
+
+
+def elements_of_pod(
+    pod: PodView,
+    policies: Sequence[CompiledPolicy],
+    namespaces: Mapping[str, Labels],
+    family: str,
+) -> Elements:
+    elements: Elements = {}
+    addresses = [one for one in pod.addresses if (":" in one) == (family == "ip6")]
+    for address in addresses:
+        if pod.local:
+            for direction in (INGRESS, EGRESS):
+                mine = selecting(pod, policies, direction)
+                if mine:
+                    chain = Verdict(ruleset.combination(mine, direction))
+                    elements[ruleset.MAPS[direction], (address,)] = chain
+        for policy in policies:
+            _add_peers(elements, pod, address, policy, namespaces)
+    return elements
+
+
+def _add_peers(
+    elements: Elements,
+    pod: PodView,
+    address: str,
+    policy: CompiledPolicy,
+    namespaces: Mapping[str, Labels],
+) -> None:
+    for direction in (INGRESS, EGRESS):
+        for number, rule in enumerate(policy.rules(direction) or ()):
+            peer = any(_is_peer(pod, each, policy, namespaces) for each in rule.pods)
+            if peer:
+                elements[ruleset.peers_name(policy, direction, number), (address,)] = None
+            if rule.named and _receives(pod, policy, direction, rule, peer):
+                name = ruleset.named_name(policy, direction, number)
+                for port in rule.named:
+                    for protocol, value in _numbers(pod, port):
+                        elements[name, (address, protocol, value)] = None
+
+
+def _is_peer(
+    pod: PodView, peer: PodPeer, policy: CompiledPolicy, namespaces: Mapping[str, Labels]
+) -> bool:
+    if peer.namespaces is None:
+        if pod.namespace != policy.namespace:
+            return False
+    elif not peer.namespaces.matches(namespaces.get(pod.namespace, {})):
+        return False
+    return bool(peer.pods.matches(pod.labels))
+
+
+def _receives(pod: PodView, policy: CompiledPolicy, direction: str, rule: Rule, peer: bool) -> bool:
+    """Whose ports a name is about: the selected pod's for ingress, the peer's for egress."""
+    if direction == INGRESS:
+        return policy.selects(pod.namespace, pod.labels)
+    return rule.any_peer or peer
+
+
+def _numbers(pod: PodView, wanted: NamedPort) -> list[tuple[str, int]]:
+    return [
+        (protocol, number)
+        for name, protocol, number in pod.ports
+        if name == wanted.name and protocol == wanted.protocol
+    ]

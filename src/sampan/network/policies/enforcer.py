@@ -1,0 +1,323 @@
+"""The policy enforcer of a node: NetworkPolicies, pods and namespaces become nftables rules.
+
+Job: hear of changes, ask the plans, hand the difference to the kernel.
+Invariant: a pod's address leads to its policies' chain before the chain's sets are asked for it:
+    what is new is first there, then led to; what is old goes last.
+Owner: one per node; the only writer of the chains and sets of policies.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from sampan.api.objects import Obj, key_of, labels_of, name_of
+from sampan.api.resources import NAMESPACES, PODS, by_kind
+from sampan.client.informer import Informers
+from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.log import get_logger
+from sampan.core.metrics import Metrics
+from sampan.network.nftables import nft
+from sampan.network.nftables.desired_elements import Change, DesiredElements, settled
+from sampan.network.nftables.elements import Elements
+from sampan.network.nftables.netfilter import ElementChange, Netfilter
+from sampan.network.nftables.nft import NftError
+from sampan.network.policies import ruleset
+from sampan.network.policies.compiled import EGRESS, INGRESS, CompiledPolicy, Labels, compiled
+from sampan.network.policies.elements_of_pod import (
+    PodView,
+    elements_of_pod,
+    pod_view,
+    selecting,
+)
+
+POLICIES = by_kind("networking.k8s.io/v1", "NetworkPolicy")
+RETRY_SECONDS = 1.0
+ADMIT_SECONDS = 5.0
+MOST_CHANGES = 5000
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EnforcerSettings:
+    table: str
+    node_name: str
+    family: str = "ip"
+
+
+class PolicyEnforcer:
+    def __init__(
+        self, settings: EnforcerSettings, informers: Informers, clock: Clock, metrics: Metrics
+    ) -> None:
+        assert POLICIES is not None
+        self._settings, self._clock = settings, clock
+        self._policies = informers.of(POLICIES)
+        self._pods = informers.of(PODS)
+        self._namespaces = informers.of(NAMESPACES)
+        self._compiled: dict[str, CompiledPolicy] = {}
+        self._labels: dict[str, Labels] = {}
+        self._given: dict[str, tuple[str, ...]] = {}  # addresses of pods that start here
+        self._superseded: set[str] = set()  # whose addresses others have by now
+        self._awaited: dict[str, asyncio.Event] = {}  # pods that start before we heard of them
+        self._dirty: set[str] = set()
+        self._all_dirty = True
+        self._rules: _KernelRules | None = None
+        self._wake = asyncio.Event()
+        self._applied = asyncio.Event()
+        self.ready = asyncio.Event()
+        self.in_force: frozenset[str] = frozenset()  # the ids of the policies that hold
+        self._took = metrics.histogram(
+            "sampan_network_policy_sync_duration_seconds",
+            "Seconds that a change of policies, pods or namespaces took to be in force.",
+        )
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        self._policies.on_change(self._policy_changed)
+        self._namespaces.on_change(self._namespace_changed)
+        self._pods.on_change(self._pod_changed)
+        for informer in (self._policies, self._namespaces, self._pods):
+            await informer.synced()
+        try:
+            while True:
+                await self._sync_or_wait()
+                await self._wake.wait()
+        finally:
+            self._close()
+
+    async def admit(self, namespace: str, name: str, addresses: Sequence[str]) -> bool:
+        """A pod that starts here has these addresses. True when its policies are in force; False
+        where they could not be brought in force in time."""
+        key = f"{namespace}/{name}"
+        self._given[key] = tuple(addresses)
+        for other in self._pods.cache.all():
+            # An address is given again when its pod has stopped, which may be before it is gone.
+            if key_of(other) != key and _has_address(other, addresses):
+                self._superseded.add(key_of(other))
+                self._dirty.add(key_of(other))
+        self._dirty.add(key)
+        try:
+            async with asyncio.timeout(ADMIT_SECONDS):
+                if self._pods.cache.get(key) is None:
+                    await self._arrival(key)
+                self._wake.set()
+                while key in self._dirty or not self.ready.is_set():
+                    self._applied.clear()
+                    await self._applied.wait()
+        except TimeoutError:
+            log.warning("a pod starts before its policies are in force", pod=key)
+            return False
+        return True
+
+    async def _arrival(self, key: str) -> None:
+        event = self._awaited.setdefault(key, asyncio.Event())
+        try:
+            await event.wait()
+        finally:
+            self._awaited.pop(key, None)
+
+    def _policy_changed(self, old: Obj | None, new: Obj | None) -> None:
+        key = key_of(new or old or {})
+        if new is None:
+            self._compiled.pop(key, None)
+        else:
+            policy = compiled(new)
+            if self._compiled.get(key) == policy:
+                return
+            self._compiled[key] = policy
+        self._all_dirty = True
+        self._wake.set()
+
+    def _namespace_changed(self, old: Obj | None, new: Obj | None) -> None:
+        name = name_of(new or old or {})
+        labels = labels_of(new) if new is not None else None
+        if labels is None:
+            self._labels.pop(name, None)
+        elif self._labels.get(name) != labels:
+            self._labels[name] = labels
+            self._all_dirty = self._all_dirty or bool(self._compiled)
+            self._wake.set()
+
+    def _pod_changed(self, old: Obj | None, new: Obj | None) -> None:
+        key = key_of(new or old or {})
+        if new is None:
+            self._superseded.discard(key)
+        elif key in self._awaited:
+            self._awaited[key].set()
+        if new is None or (new.get("status") or {}).get("podIPs"):
+            self._given.pop(key, None)
+        if new is not None and old is not None and _same_for_policies(old, new):
+            return
+        self._dirty.add(key)
+        self._wake.set()
+
+    async def _sync_or_wait(self) -> None:
+        started = self._clock.now()
+        try:
+            if self._rules is None:
+                self._rules = await asyncio.to_thread(_KernelRules, self._settings)
+                self._all_dirty = True
+            self._sync()
+        except (OSError, NftError) as error:
+            log.warning("policies cannot be applied, trying again", error=error)
+            self._close()
+            await self._clock.sleep(RETRY_SECONDS)
+            self._wake.set()
+            return
+        self._took.observe(self._clock.now() - started)
+        self.ready.set()
+        self._applied.set()
+
+    def _close(self) -> None:
+        if self._rules is not None:
+            self._rules.close()
+        self._rules = None
+
+    def _sync(self) -> None:
+        if self._rules is None:
+            return
+        self._wake.clear()
+        if self._all_dirty:
+            self._dirty.update(key_of(pod) for pod in self._pods.cache.all())
+            self._dirty.update(self._rules.desired.owners())
+        dirty = set(self._dirty)
+        policies = sorted(self._compiled.values(), key=lambda policy: policy.key)
+        views = {key: self._view(key) for key in dirty}
+        self._rules.apply(policies, views, self._labels)
+        self._dirty, self._all_dirty = self._dirty - dirty, False
+        self.in_force = frozenset(policy.id for policy in policies)
+
+    def _view(self, key: str) -> PodView | None:
+        pod = self._pods.cache.get(key)
+        if pod is None or key in self._superseded:
+            return None
+        return pod_view(pod, self._settings.node_name, self._given.get(key, ()))
+
+
+class _KernelRules:
+    """The chains and sets of policies, as they are in the kernel."""
+
+    def __init__(self, settings: EnforcerSettings) -> None:
+        self._family, self._table = settings.family, settings.table
+        nft.run(ruleset.skeleton(self._family, self._table))
+        self._netfilter = Netfilter(self._family, self._table)
+        names = [name for name in self._netfilter.sets() if name.startswith(ruleset.PREFIX)]
+        present: Elements = {}
+        for name in names:
+            for key, data in self._netfilter.elements(ruleset.shape_of(self._family, name)):
+                present[name, key] = data
+        self.desired = DesiredElements(present)
+        # An earlier enforcer's: kept until everything of ours is in force.
+        self._sets = {name for name in names if name not in ruleset.MAPS.values()}
+        self._chains = {
+            name for name in self._netfilter.chains() if name.startswith(ruleset.PREFIX)
+        }
+        self._adopting = True
+        self._ids: frozenset[str] = frozenset()
+
+    def close(self) -> None:
+        self._netfilter.close()
+
+    def apply(
+        self,
+        policies: Sequence[CompiledPolicy],
+        views: Mapping[str, PodView | None],
+        namespaces: Mapping[str, Labels],
+    ) -> None:
+        changes: list[Change] = []
+        combinations: dict[str, tuple[list[CompiledPolicy], str]] = {}
+        for key in sorted(views):
+            view = views[key]
+            elements: Elements = {}
+            if view is not None:
+                elements = elements_of_pod(view, policies, namespaces, self._family)
+                for direction in (INGRESS, EGRESS) if view.local else ():
+                    mine = selecting(view, policies, direction)
+                    if mine:
+                        combinations[ruleset.combination(mine, direction)] = (mine, direction)
+            changes += self.desired.put(key, elements)
+        if self._adopting:
+            changes += self.desired.adopted()
+        self._add(policies, combinations)
+        self._change(settled(changes))
+        ids = frozenset(policy.id for policy in policies)
+        if self._adopting or ids != self._ids:
+            self._remove(policies)
+        self._adopting, self._ids = False, ids
+
+    def _add(
+        self,
+        policies: Sequence[CompiledPolicy],
+        combinations: Mapping[str, tuple[list[CompiledPolicy], str]],
+    ) -> None:
+        """Policies first: combinations lead to their chains. Adopted ones are written again, once,
+        as nobody knows whether they were finished."""
+        script, chains, sets = "", set(), set()
+        for policy in policies:
+            own = {
+                ruleset.chain_of(policy, direction)
+                for direction in (INGRESS, EGRESS)
+                if policy.rules(direction) is not None
+            }
+            if self._adopting or not own <= self._chains:
+                script += ruleset.policy_script(self._family, self._table, policy)
+                chains |= own
+                sets |= {shape.name for shape in ruleset.sets_of(self._family, policy)}
+        for name, (mine, direction) in combinations.items():
+            if self._adopting or name not in self._chains:
+                script += ruleset.combination_script(self._family, self._table, mine, direction)
+                chains.add(name)
+        if script:
+            nft.run(script)
+        self._chains |= chains
+        self._sets |= sets
+
+    def _change(self, changes: Sequence[Change]) -> None:
+        for start in range(0, len(changes), MOST_CHANGES):
+            self._netfilter.apply(
+                [
+                    ElementChange(ruleset.shape_of(self._family, name), key, value, gone)
+                    for (name, key), value, gone in changes[start : start + MOST_CHANGES]
+                ]
+            )
+
+    def _remove(self, policies: Sequence[CompiledPolicy]) -> None:
+        """What no policy and no pod has any use for. (Every pod was looked at when policies
+        changed, so no element is left in these sets.)"""
+        live = {policy.id for policy in policies}
+        used = self.desired.chains()
+        chains = {
+            chain
+            for chain in self._chains
+            if (chain not in used if _is_combination(chain) else _id_in(chain) not in live)
+        }
+        sets = {name for name in self._sets if _id_in(name) not in live}
+        script = ruleset.removal_script(self._family, self._table, chains, sets)
+        if script:
+            nft.run(script)
+        self._chains -= chains
+        self._sets -= sets
+
+
+def _is_combination(chain: str) -> bool:
+    return chain.startswith(f"{ruleset.PREFIX}all-")
+
+
+def _id_in(name: str) -> str:
+    return name.removeprefix(ruleset.PREFIX).partition("-")[0]
+
+
+def _has_address(pod: Obj, addresses: Sequence[str]) -> bool:
+    known = (pod.get("status") or {}).get("podIPs") or ()
+    own_network = not (pod.get("spec") or {}).get("hostNetwork")
+    return own_network and any(entry.get("ip") in addresses for entry in known)
+
+
+def _same_for_policies(old: Obj, new: Obj) -> bool:
+    """Most changes of pods are of no interest here."""
+    return labels_of(old) == labels_of(new) and _facts(old) == _facts(new)
+
+
+def _facts(pod: Obj) -> tuple[object, ...]:
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    ended = status.get("phase") in ("Succeeded", "Failed")
+    return spec.get("nodeName"), ended, status.get("podIPs"), status.get("podIP")

@@ -1,0 +1,82 @@
+"""NetworkPolicies in the real kernel, in network namespaces that the test made [W4]."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from sampan.testing.parts.machines import machines
+from sampan.testing.parts.network_pods import apply, ask_from_pod, pod, python_pod, server
+from sampan.testing.parts.processes import eventually
+from sampan.testing.parts.sampan_process import environment
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.containerd,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+]
+
+
+def test_forty_sets_of_policies_hold_for_every_pair_of_nine_pods(tmp_path):
+    with machines(1) as [machine]:
+        done = subprocess.run(
+            [*machine.where, sys.executable, "-m", "sampan.testing.parts.policy_matrix",
+             str(tmp_path / "d"), *map(str, range(1, 41))],
+            capture_output=True, text=True, timeout=220, env=environment(), check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        found = re.fullmatch(r"40 sets of policies, (\d+) denied, 0 differences\n", done.stdout)
+        assert found, done.stdout
+        assert int(found[1]) > 1000, "of 11520: or nothing was tested"
+        assert "sampan" not in machine.run("nft", "list", "tables")
+
+
+def policy(name, **spec):
+    return {
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+        "metadata": {"name": name}, "spec": {"podSelector": {}, **spec},
+    }  # fmt: skip
+
+
+# Says what it can reach, from its very first moment on.
+FIRST_PACKET = """
+import socket
+for _ in range(200):
+    connection = socket.socket()
+    connection.settimeout(0.02)
+    try:
+        connection.connect(("ADDRESS", 8080))
+        print("reached")
+    except OSError:
+        pass
+print("done")
+"""
+
+
+def test_a_policy_holds_from_a_pod_s_first_packet_and_follows_labels(lone_cluster):
+    kubectl = lone_cluster.kubectl
+    labels = {"app": "guarded"}
+    apply(kubectl, server("guarded", labels), pod("friend", "sleep 1000", {"friend": "yes"}),
+          pod("stranger", "sleep 1000"))  # fmt: skip
+    address = kubectl.get("pod", "guarded")["status"]["podIP"]
+    assert ask_from_pod(kubectl, "stranger", address, 8080) == "guarded"
+    only_friends = policy("friends", ingress=[{"from": [{"podSelector": {"matchLabels": {
+        "friend": "yes"}}}]}])  # fmt: skip
+    only_friends["spec"]["podSelector"] = {"matchLabels": labels}
+    locked = policy("locked", policyTypes=["Egress"])
+    locked["spec"]["podSelector"] = {"matchLabels": {"app": "locked"}}
+    apply(kubectl, only_friends, locked)
+    eventually(lambda: "timed out" in ask_from_pod(kubectl, "stranger", address, 8080))
+    assert ask_from_pod(kubectl, "friend", address, 8080) == "guarded"
+    first = python_pod("first", FIRST_PACKET.replace("ADDRESS", address))
+    first["metadata"]["labels"] = {"app": "locked", "friend": "yes"}
+    apply(kubectl, first)
+    kubectl.wait_phase("first", "Succeeded")
+    assert kubectl("logs", "first") == "done\n"
+    kubectl("label", "pod", "stranger", "friend=yes")
+    eventually(lambda: ask_from_pod(kubectl, "stranger", address, 8080) == "guarded")
+    kubectl("delete", "networkpolicy", "friends", "locked")
+    kubectl("label", "pod", "stranger", "friend-")
+    eventually(lambda: ask_from_pod(kubectl, "stranger", address, 8080) == "guarded")
