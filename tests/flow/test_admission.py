@@ -363,6 +363,38 @@ def test_a_node_writes_only_what_is_its_own():
         thief = pod("thief", nodeName="n1", volumes=[{"name": "s", "secret": {"secretName": "x"}}])
         thief["metadata"]["annotations"] = note
         assert (await n1("POST", PODS, thief)).status == 403
+        claims = {"status": {"resourceClaimStatuses": [{"name": "a", "resourceClaimName": "b"}]}}
+        refused = await n1("PATCH", f"{PODS}/mine/status", claims, MERGE)
+        assert refused.status == 403
+        assert "cannot update resource claim statuses" in refused.message
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"imagePullSecrets": [{"name": "x"}]},
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]},
+        {"volumes": [{"name": "v", "csi": {"driver": "d", "nodePublishSecretRef": {"name": "x"}}}]},
+        {"volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "x"}}]}}]},
+        {"volumes": [{"name": "v", "configMap": {"name": "x"}}]},
+        {"resourceClaims": [{"name": "c", "resourceClaimName": "x"}]},
+        {"containers": [{"name": "a", "image": "i", "envFrom": [{"secretRef": {"name": "x"}}]}]},
+        {"containers": [{"name": "a", "image": "i", "env": [
+            {"name": "E", "valueFrom": {"configMapKeyRef": {"name": "x", "key": "k"}}}]}]},
+        {"serviceAccountName": "default"},
+    ],
+)  # fmt: skip
+def test_a_mirror_pod_reaches_for_nothing(spec):
+    """An attack: a node makes the pod that opens the door itself."""
+
+    async def test(api):
+        mirror = pod("static", nodeName="n1", **spec)
+        mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+        got = await api.send("POST", PODS, mirror, user="system:node:n1", group="system:nodes")
+        assert got.status == 403
+        assert "reference" in got.message
 
     run(test)
 

@@ -111,6 +111,12 @@ class InternalError(ApiError):
     code, reason = 500, "InternalError"
 
 
+class ObjectTooLarge(ApiError):
+    """What the store does not take; upstream hands its words on as they are, without a reason."""
+
+    code, reason = 500, ""
+
+
 class ServiceUnavailable(ApiError):
     code, reason = 503, "ServiceUnavailable"
 

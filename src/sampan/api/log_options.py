@@ -9,6 +9,7 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_supported
+from sampan.core.digits import whole_number
 from sampan.core.fast_dataclass import dataclass
 
 STREAMS = ("All", "Stdout", "Stderr")
@@ -75,10 +76,10 @@ def is_true(value: str | None) -> bool:
 def _number(name: str, text: str | None, least: int, errors: list[FieldError]) -> int | None:
     if text is None:
         return None
-    if not text.lstrip("-").isdigit():
+    if not (text.isascii() and text.removeprefix("-").isdigit()):
         errors.append(invalid_value(name, text, "must be a number"))
         return None
-    value = int(text)
+    value = whole_number(text)
     if value < least:
         why = (
             f"must be greater than or equal to {least}" if least == 0 else "must be greater than 0"

@@ -9,9 +9,12 @@ import functools
 import re
 from enum import Enum
 
+from sampan.core.digits import whole_number
 from sampan.core.fast_dataclass import dataclass
 
 NANO = 10**9
+MOST_DIGITS = 1000  # of a number; more is noise
+MOST_REMEMBERED = 64  # characters
 
 _FORM = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -97,15 +100,22 @@ def from_milli(thousandths: int, form: Format = Format.DECIMAL_SI) -> Quantity:
     return Quantity(thousandths * 10**6, form)
 
 
-@functools.lru_cache(maxsize=4096)
 def parse(text: str) -> Quantity:
     """The quantity that a text stands for; QuantityError where it is none."""
+    # The same few come with every pod; what is long is not worth keeping.
+    return _parsed(text) if len(text) <= MOST_REMEMBERED else _parsed.__wrapped__(text)
+
+
+@functools.lru_cache(maxsize=4096)
+def _parsed(text: str) -> Quantity:
     if text == "0":
         return Quantity(0, text="0")
     form = _FORM.fullmatch(text)
     if form is None or not text:
         raise QuantityError(WRONG_FORM)
     sign, whole, fraction, suffix = form[1], form[2].lstrip("0") or "0", form[3] or "", form[4]
+    if len(whole) + len(fraction) > MOST_DIGITS:
+        raise QuantityError(WRONG_NUMBER)
     base, exponent, style = _suffix_of(suffix)
     if not form[2] and not fraction:
         # "Mi" alone reads as zero of something, as upstream; a bare sign too.
@@ -138,7 +148,7 @@ def _suffix_of(suffix: str) -> tuple[int, int, Format]:
         return 2, _BINARY[suffix], Format.BINARY_SI
     if len(suffix) > 1 and suffix[0] in "eE":
         try:
-            return 10, int(suffix[1:]), Format.DECIMAL_EXPONENT
+            return 10, whole_number(suffix[1:]), Format.DECIMAL_EXPONENT
         except ValueError:
             pass
     raise QuantityError(WRONG_SUFFIX)

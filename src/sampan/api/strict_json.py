@@ -19,6 +19,7 @@ _TAG = "tag:yaml.org,2002:"
 _MERGE = f"{_TAG}merge"
 _DEEPEST_DOCUMENT = 200  # levels
 _LARGEST_DOCUMENT = 1_000_000  # values; a body of 3 MiB without aliases stays well below
+MOST_INTEGER_CHARACTERS = 1000  # in any base; a float is full long before
 _MOST_MERGED = 100_000  # fields that merge keys bring, all together
 _EXCESSIVE = "yaml: document contains excessive aliasing"
 
@@ -256,6 +257,8 @@ def _whole_where_it_is(loader: _Loader, node: yaml.ScalarNode) -> int | float:
 
 def _integer(loader: _Loader, node: yaml.ScalarNode) -> int | float:
     """As the JSON reader has it: what is longer than 64 bits is a float."""
+    if len(node.value) > MOST_INTEGER_CHARACTERS:
+        raise yaml.YAMLError("json: unsupported value: +Inf")
     number: int = loader.construct_yaml_int(node)
     if -(2**63) <= number < 2**64:
         return number

@@ -32,6 +32,7 @@ from sampan.apiserver.http.metrics import Measure
 from sampan.apiserver.http.negotiate import full_form, patch_type
 from sampan.apiserver.http.nonresource_paths import Documents
 from sampan.apiserver.http.request import (
+    MOST_REMEMBERED,
     RequestInfo,
     is_watch,
     options_of,
@@ -272,7 +273,11 @@ class HttpEdge:
         problems: tuple[str, ...] = ()
         if call.verb == "patch":
             kind = patch_type(request.headers.get("content-type", ""))
-            options = _patching(options, kind)
+            options = (
+                _patching(options, kind)
+                if len(request.query) <= MOST_REMEMBERED
+                else (replace(options, patch_type=kind))
+            )
             body, problems = bodies.patch_body_of(request, kind, options.field_validation)
         elif call.verb in ("delete", "deletecollection"):
             options = bodies.delete_options(request, options, self._protobuf)

@@ -170,7 +170,9 @@ class ApiServer:
     async def start(self) -> None:
         """Read the store, create what a cluster starts with. On a filled store it only reads."""
         if self._encrypted is not None:
-            await self._encrypted.reencrypt()
+            strategies = self._chain.parts.strategies
+            lives = {one.storage_prefix: strategies.of(one).ttl_seconds for one in RESOURCES}
+            await self._encrypted.reencrypt(lives)
         await self._cache.start()
         steps, parts = [], self._chain.parts
         for resource, obj in wanted(self._settings, self._allocator.first_address):

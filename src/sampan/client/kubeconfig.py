@@ -276,7 +276,9 @@ def _write_whole(path: Path, data: bytes) -> None:
     """Under another name first: a reader sees the old file or the new one, never half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    beside.unlink(missing_ok=True)  # of a process that ended in the middle, or somebody's trap
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(beside, flags, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)

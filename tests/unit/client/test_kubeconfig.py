@@ -1,4 +1,5 @@
 import base64
+import os
 import stat
 
 import pytest
@@ -164,3 +165,15 @@ def test_a_proxy_is_kept_with_the_connection(tmp_path):
     """[C4]"""
     path = written(tmp_path / "c", config("x", cluster={"proxy-url": "http://p:1"}))
     assert load(str(path), {}, "/").connection().proxy_url == "http://p:1"
+
+
+def test_a_trap_beside_the_file_is_not_written_into(tmp_path):
+    """An attack, where the directory is somebody else's: a link under the temporary name."""
+    target = tmp_path / "victim"
+    target.write_text("precious")
+    (tmp_path / f".config.{os.getpid()}").symlink_to(target)
+    write_kubeconfig(
+        tmp_path / "config", server="https://a", ca=b"ca", certificate=b"cert", key=b"key"
+    )
+    assert target.read_text() == "precious"
+    assert (tmp_path / "config").stat().st_mode & 0o777 == 0o600

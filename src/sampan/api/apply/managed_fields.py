@@ -59,9 +59,13 @@ class Writer:
         return fields if self.included is None else within(fields, self.included)
 
 
-@lru_cache(maxsize=256)
 def manager_from_user_agent(agent: str) -> str:
     """`kubectl`, from `kubectl/v1.32.0 (linux/amd64)`."""
+    return _manager(agent[:1024])
+
+
+@lru_cache(maxsize=256)
+def _manager(agent: str) -> str:
     printable = "".join(one for one in agent.partition("/")[0] if one.isprintable())
     return printable.encode()[:MANAGER_LENGTH].decode(errors="ignore")
 

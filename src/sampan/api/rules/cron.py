@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from sampan.api.rules.durations import NANO, DurationError, parse_duration
+from sampan.core.digits import whole_number
 from sampan.core.fast_dataclass import dataclass
 
 _NAMED = {
@@ -93,9 +94,10 @@ def next_after(schedule: Schedule, moment: float, zone: ZoneInfo) -> float | Non
     for offset in range(HORIZON_DAYS):
         day = first + timedelta(days=offset)
         if _strikes_on(schedule, day):
-            for strike in _strikes(schedule, day, zone):
-                if strike > moment:
-                    return strike
+            for hour in schedule.hour.values:
+                found = [one for one in _strikes(schedule, day, hour, zone, moment) if one > moment]
+                if found:
+                    return min(found)
     return None
 
 
@@ -118,17 +120,21 @@ def _strikes_on(schedule: Schedule, day: date) -> bool:
     return by_day or by_weekday  # cron's old rule: both given means either
 
 
-def _strikes(schedule: Schedule, day: date, zone: ZoneInfo) -> Iterator[float]:
+def _strikes(
+    schedule: Schedule, day: date, hour: int, zone: ZoneInfo, after: float
+) -> Iterator[float]:
+    """In one hour of the clock, which comes twice where the clocks are put back; none where it is
+    over by `after`: most hours of a day are, when all minutes of it are asked for."""
+    last = datetime(day.year, day.month, day.day, hour, 59, tzinfo=zone, fold=1)
+    if last.timestamp() <= after:
+        return
     repeats = (0, 1) if len(schedule.hour.values) == 24 else (0,)
-    found: set[float] = set()
-    for hour in schedule.hour.values:
-        for minute in schedule.minute.values:
-            for fold in repeats:
-                local = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone, fold=fold)
-                back = local.astimezone(UTC).astimezone(zone)
-                if (back.hour, back.minute) == (hour, minute):  # else the clocks skip it
-                    found.add(local.timestamp())
-    return iter(sorted(found))
+    for minute in schedule.minute.values:
+        for fold in repeats:
+            local = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone, fold=fold)
+            back = local.astimezone(UTC).astimezone(zone)
+            if (back.hour, back.minute) == (hour, minute):  # else the clocks skip it
+                yield local.timestamp()
 
 
 def _field(text: str, bounds: _Bounds) -> Field:
@@ -178,8 +184,8 @@ def _number(text: str, names: Mapping[str, int]) -> int:
     digits = text.removeprefix("+")
     if not digits.isascii() or not digits.isdecimal():
         why = "invalid syntax"
-    elif int(digits) < 2**63:
-        return int(digits)
+    elif whole_number(digits) < 2**63:
+        return whole_number(digits)
     else:
         why = "value out of range"
     raise ScheduleError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": {why}')

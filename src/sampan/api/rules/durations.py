@@ -7,6 +7,8 @@ Invariant: a duration printed and read again is the same; the text for people ha
 
 import re
 
+from sampan.core.digits import whole_number
+
 NANO = 10**9
 _LONGEST = 2**63  # nanoseconds, as Go keeps them
 _UNITS = {
@@ -33,8 +35,9 @@ def parse_duration(text: str) -> int:
         part = _PART.match(rest)
         if part is None or not (part[1] or part[2]):
             raise invalid
-        total += int(part[1] or 0) * _unit(part[3], text)
-        total += int(part[2] or 0) * _unit(part[3], text) // 10 ** len(part[2] or "")
+        fraction = (part[2] or "")[:18]  # below a nanosecond there is nothing
+        total += whole_number(part[1] or "0") * _unit(part[3], text)
+        total += int(fraction or 0) * _unit(part[3], text) // 10 ** len(fraction)
         rest = rest[part.end() :]
     if total >= _LONGEST:
         raise invalid

@@ -11,6 +11,7 @@ from typing import Literal
 from sampan.api.errors import shown
 from sampan.api.objects import Obj
 from sampan.api.rules import names
+from sampan.core.digits import whole_number
 from sampan.core.fast_dataclass import dataclass
 
 Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
@@ -187,7 +188,7 @@ def _compiled(one: Requirement) -> Question:
         case "!":
             return lambda labels: key not in labels
         case "gt" | "lt":
-            limit, greater = int(one.values[0]), one.operator == "gt"
+            limit, greater = whole_number(one.values[0]), one.operator == "gt"
             return lambda labels: _beyond(labels.get(key), limit, greater)
 
 

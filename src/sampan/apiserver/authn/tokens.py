@@ -189,6 +189,8 @@ def checked_user(
     account = lookup("serviceaccounts", claims.namespace, claims.service_account)
     if account is None or uid_of(account) != claims.service_account_uid:
         raise BadToken("the service account of the token has been deleted")
+    if _is_long_deleted(account, now):
+        raise BadToken("the service account of the token has been deleted")
     if claims.bound_kind:
         _check_bound(claims, lookup, now)
     groups = (ACCOUNTS_GROUP, f"{ACCOUNTS_GROUP}:{claims.namespace}")
@@ -201,9 +203,14 @@ def _check_bound(claims: Claims, lookup: Lookup, now: float) -> None:
     bound = lookup(f"{claims.bound_kind}s", namespace, claims.bound_name)
     if bound is None or uid_of(bound) != claims.bound_uid:
         raise BadToken(f"the {claims.bound_kind} that the token is bound to has been deleted")
-    deleted = meta_of(bound).get("deletionTimestamp")
-    if deleted and now > seconds_of(deleted) + _DELETED_LEEWAY_SECONDS:
+    if _is_long_deleted(bound, now):
         raise BadToken(f"the {claims.bound_kind} that the token is bound to has been deleted")
+
+
+def _is_long_deleted(obj: Obj, now: float) -> bool:
+    """It may be there for long, with a finalizer; what speaks for it may not."""
+    deleted: str = meta_of(obj).get("deletionTimestamp") or ""
+    return bool(deleted) and now > seconds_of(deleted) + _DELETED_LEEWAY_SECONDS
 
 
 def _check_legacy(claims: Claims, lookup: Lookup, token: str) -> None:

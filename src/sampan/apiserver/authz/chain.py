@@ -95,7 +95,7 @@ class Authorization:
     async def remember(self, kind: Kind, attributes: Attributes, reason: str) -> None:
         """After a yes: if it would be one without a name, it is one for every name."""
         steady = self._chain.steady
-        if steady is None or not steady(attributes.user):
+        if steady is None or not steady(attributes.user) or len(attributes.namespace) > 253:
             return
         if attributes.name:
             nameless = replace(attributes, name="", field_selector="")

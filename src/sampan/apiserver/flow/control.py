@@ -22,6 +22,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.metrics import Labels, Metrics
 
 MOST = 4096  # classifications that are remembered
+MOST_PATH = 1024  # characters: anybody may send a long one, and not all of them are worth keeping
 WAIT_SECONDS = 15.0
 OBJECTS_PER_SEAT = 100
 MOST_SEATS = 10
@@ -163,6 +164,8 @@ class FlowControl:
             )  # fmt: skip
         else:
             key = (user.name, user.groups, verb, path)
+        if len(path) > MOST_PATH:
+            return self._found(user, info, path, verb)
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= MOST:

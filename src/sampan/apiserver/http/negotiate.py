@@ -22,6 +22,7 @@ from sampan.core.http import STEP_BYTES
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
+MOST_REMEMBERED = 1024  # characters of an Accept header; kubectl sends 300
 GZIP_FROM_BYTES = 128 * 1024
 PATCH_TYPES = {
     "application/json-patch+json": "json",
@@ -56,9 +57,13 @@ def full_form(accept: str, query: str) -> Form:
     return replace(form, include=given.get("includeObject", ""), pretty=pretty)
 
 
-@lru_cache(maxsize=256)
 def form_of(accept: str) -> Form:
     """The first form of the Accept header that we can give. Raises NotAcceptable."""
+    return _form_of(accept) if len(accept) <= MOST_REMEMBERED else _form_of.__wrapped__(accept)
+
+
+@lru_cache(maxsize=256)
+def _form_of(accept: str) -> Form:
     if not accept:
         return PLAIN
     for clause in accept.split(","):

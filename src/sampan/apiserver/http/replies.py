@@ -30,6 +30,7 @@ from sampan.apiserver.watch.watch_stream import WatchStream
 from sampan.core.clock import Clock
 from sampan.core.http import STEP_BYTES, Response, Stream
 
+MOST_WARNED, MOST_WARNING = 4096, 256  # characters: of all warnings, of one where that is too much
 _JSON = ("content-type", JSON)
 _CACHE = ("cache-control", "no-cache, private")
 _PLAIN = (_CACHE, _JSON)
@@ -194,8 +195,25 @@ def _item(obj: Obj) -> Item:
 
 def _headers(media: str, warnings: Sequence[str]) -> list[tuple[str, str]]:
     headers = [_CACHE, ("content-type", media)]
-    for text in warnings:
+    for text in bounded_warnings(warnings):
         plain = "".join(one if one.isprintable() else " " for one in text)
         escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
         headers.append(("warning", f'299 - "{escaped}"'))
     return headers
+
+
+def bounded_warnings(warnings: Sequence[str]) -> list[str]:
+    """As upstream's recorder: each once; where all of them are too long each is cut, and then the
+    last ones go: whoever reads the answer bounds its head."""
+    texts = list(dict.fromkeys(warnings))
+    if sum(map(len, texts)) <= MOST_WARNED:
+        return texts
+    kept: list[str] = []
+    left = MOST_WARNED
+    for text in texts:
+        cut = text[:MOST_WARNING]
+        if len(cut) > left:
+            break
+        kept.append(cut)
+        left -= len(cut)
+    return kept

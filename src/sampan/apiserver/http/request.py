@@ -22,6 +22,7 @@ from sampan.api.errors import (
 from sampan.api.resources import Resource, by_plural
 from sampan.core.fast_dataclass import dataclass
 
+MOST_REMEMBERED = 1024  # characters of a query
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch",
           "DELETE": "delete"}  # fmt: skip
 _OPTIONS = {
@@ -143,10 +144,16 @@ def is_watch(query: str) -> bool:
     return any(key == "watch" and _truth(value) for key, value in parse_qsl(query, True))
 
 
-@lru_cache(maxsize=512)
 def options_of(query: str, verb: str) -> Options:
     """The query's options; clients repeat the same few, so they are remembered. What a verb has no
     use for is not looked at. Raises BadRequest, Invalid."""
+    if len(query) > MOST_REMEMBERED:
+        return _options_of.__wrapped__(query, verb)
+    return _options_of(query, verb)
+
+
+@lru_cache(maxsize=512)
+def _options_of(query: str, verb: str) -> Options:
     if not query:
         return DEFAULT_OPTIONS
     given = dict(parse_qsl(query, keep_blank_values=True))

@@ -3,6 +3,7 @@
 Job: one compare-and-swap per write; the item that is answered is the one that was stored.
 Invariant: when a write has been answered, the cache has it.
 Invariant: an update that changes nothing writes nothing.
+Invariant: no object is stored that etcd would not take.
 """
 
 from collections.abc import Awaitable, Coroutine
@@ -13,6 +14,7 @@ from sampan.api.calls import Answer, Item
 from sampan.api.errors import (
     ApiError,
     InternalError,
+    ObjectTooLarge,
     ServiceUnavailable,
     Timeout,
     already_exists,
@@ -32,6 +34,8 @@ from sampan.store.contract import (
     StoreError,
     Unavailable,
 )
+
+LARGEST_OBJECT_BYTES = 1536 * 1024  # as etcd's --max-request-bytes
 
 
 class Stale(Exception):
@@ -56,6 +60,13 @@ class Terms:
 
 
 PLAIN = Terms()
+
+
+def _bounded(value: bytes) -> bytes:
+    """Raises ObjectTooLarge."""
+    if len(value) > LARGEST_OBJECT_BYTES:
+        raise ObjectTooLarge("etcdserver: request is too large")
+    return value
 
 
 async def _known(write: Awaitable[int], hold: Hold) -> int:
@@ -107,7 +118,7 @@ class Registry:
     async def insert(self, resource: Resource, obj: Obj, terms: "Terms") -> Item:
         """Raises AlreadyExists."""
         ordered = canonical(obj)
-        value = stored_bytes(ordered)
+        value = _bounded(stored_bytes(ordered))
         name = ordered["metadata"]["name"]
         key = resource.storage_key(ordered["metadata"].get("namespace", ""), name)
         inner = key[len(resource.storage_prefix) :]
@@ -133,6 +144,7 @@ class Registry:
         if same_content(item, value, ordered):
             terms.commit()
             return item
+        _bounded(value)
         key = resource.storage_prefix + item.key
         if terms.dry_run:
             ordered["metadata"]["resourceVersion"] = str(item.revision)

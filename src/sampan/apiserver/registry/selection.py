@@ -15,6 +15,7 @@ from sampan.apiserver.registry.strategy import Getter, Strategy, path_getter
 from sampan.apiserver.watch.watch_cache import Matches, Trigger
 from sampan.core.fast_dataclass import dataclass
 
+MOST_REMEMBERED = 512  # characters of a selector
 _NAME = path_getter("metadata", "name")
 _NAMESPACE = path_getter("metadata", "namespace")
 
@@ -101,9 +102,15 @@ def _getter(resource: Resource, strategy: Strategy, field: str) -> Getter:
     )
 
 
-@lru_cache(maxsize=1024)
 def name_selected(field_selector: str) -> str:
     """As upstream's RequestInfo: a selector for one name asks for that object. [A2]"""
+    if len(field_selector) > MOST_REMEMBERED:
+        return _name_selected.__wrapped__(field_selector)
+    return _name_selected(field_selector)
+
+
+@lru_cache(maxsize=1024)
+def _name_selected(field_selector: str) -> str:
     try:
         requirements = selectors.parse_field_selector(field_selector)
     except selectors.SelectorError:

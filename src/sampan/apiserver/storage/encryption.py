@@ -10,7 +10,7 @@ Invariant: what no provider can read is an error, never handed out as it is.
 import os
 from base64 import b64decode
 from binascii import Error as NotBase64
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -153,6 +153,10 @@ def transformers(configuration: Obj) -> dict[str, Transformer]:
         keys = [key for provider in row.get("providers") or () for key in _keys(provider)]
         if not keys:
             raise BadEncryption("resources need at least one provider")
+        starts = [key.start for key in keys if key.start]
+        if len(set(starts)) < len(starts):
+            # Only the first would ever be tried.
+            raise BadEncryption("two keys of one provider have the same name")
         for name in row.get("resources") or ():
             for prefix in _prefixes(str(name)):
                 found.setdefault(prefix, Transformer(keys))
@@ -238,8 +242,9 @@ class EncryptedStore:
     async def close(self) -> None:
         await self._store.close()
 
-    async def reencrypt(self) -> int:
-        """Write anew what is plain or sealed with an old key; returns how much that was."""
+    async def reencrypt(self, ttl_seconds: Mapping[str, int]) -> int:
+        """Write anew what is plain or sealed with an old key; returns how much that was.
+        `ttl_seconds`: by storage prefix, for what does not live for ever."""
         count = 0
         for prefix, transformer in self._by_prefix.items():
             for entry in (await self._store.range(prefix)).entries:
@@ -248,7 +253,9 @@ class EncryptedStore:
                     continue
                 try:
                     sealed = transformer.sealed(entry.key, plain)
-                    await self._store.update(entry.key, sealed, entry.revision)
+                    await self._store.update(
+                        entry.key, sealed, entry.revision, ttl_seconds=ttl_seconds.get(prefix, 0)
+                    )
                 except RevisionMismatch:
                     continue  # whoever was faster has sealed it
                 count += 1

@@ -138,13 +138,23 @@ def find_data_dir(path: str) -> DataDir:
 def write_private(path: Path, content: bytes) -> None:
     """Replace the file in one step, readable by its owner only."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    temporary.unlink(missing_ok=True)  # of a process that ended in the middle, or somebody's trap
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    _sync_directory(path.parent)
+
+
+def _sync_directory(path: Path) -> None:
+    """What lies in it under which name is on the disk as well."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.write(descriptor, content)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    os.replace(temporary, path)
 
 
 def _check_format(data: DataDir) -> None:

@@ -139,25 +139,27 @@ def _missed(
     moment = next_after(schedule, earliest, zone)
     while moment is not None and moment <= now:
         latest, count = moment, count + 1
-        if count == MANY_MISSED + 1:
+        if count > MANY_MISSED:
             # Long asleep: the last stroke matters, not the exact number of those before it.
-            moment = _recent(schedule, latest, (latest - earliest) / count, now, zone)
-        else:
-            moment = next_after(schedule, moment, zone)
+            return _latest(schedule, latest, now, zone), count
+        moment = next_after(schedule, moment, zone)
     return latest, count
 
 
-def _recent(
-    schedule: Schedule, known: float, interval: float, now: float, zone: ZoneInfo
-) -> float | None:
-    """A stroke shortly before `now`, found by looking back further and further; `known` is one."""
-    back = 2 * interval
-    while now - back > known:
-        moment = next_after(schedule, now - back, zone)
-        if moment is not None and moment <= now:
-            return moment
-        back *= 2
-    return next_after(schedule, known, zone)
+def _latest(schedule: Schedule, known: float, now: float, zone: ZoneInfo) -> float:
+    """The last stroke up to `now`, by halves; `known` is an earlier one. However long it was asleep
+    (since 1970, somebody wrote), it takes some thirty looks."""
+    if schedule.every_seconds:
+        return known + (now - known) // schedule.every_seconds * schedule.every_seconds
+    after = now  # no stroke in (after, now]
+    while after - known > 1:
+        middle = (known + after) / 2
+        stroke = next_after(schedule, middle, zone)
+        if stroke is not None and stroke <= now:
+            known = stroke
+        else:
+            after = middle
+    return known
 
 
 def _started(

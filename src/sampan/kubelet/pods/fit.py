@@ -20,6 +20,14 @@ from sampan.kubelet.eviction.eviction_rules import why_not_taken
 
 NODE_OS = "linux"
 _OUT_OF = "OutOf"
+# As upstream's SafeSysctlAllowlist: each belongs to the pod's own namespaces.
+SAFE_SYSCTLS = frozenset({
+    "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies",
+    "net.ipv4.ping_group_range", "net.ipv4.ip_unprivileged_port_start",
+    "net.ipv4.ip_local_reserved_ports", "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+})  # fmt: skip
 RequestsOf = Callable[[Obj], Mapping[str, Quantity]]
 
 
@@ -43,13 +51,32 @@ def refusal(
     may remember what they ask for."""
     holding = list(others)
     found = (
-        _shut_down(node) or _pressed(pod, node) or _os(pod, node) or _devices(pod, node)
+        _shut_down(node) or _pressed(pod, node) or _os(pod, node) or _sysctls(pod)
+        or _devices(pod, node)
         or lacking(pod, holding, node, requests)
         or _selector(pod, node) or _ports(pod, holding) or _taints(pod, node)
     )  # fmt: skip
     if found is None:
         return None
     return Verdict(found.reason, f"Pod was rejected: {found.message}")
+
+
+def _sysctls(pod: Obj) -> Verdict | None:
+    """As upstream's allowlist, of which nothing is allowed beyond what is safe: the others reach
+    other pods, or the whole machine."""
+    spec = spec_of(pod)
+    for sysctl in (spec.get("securityContext") or {}).get("sysctls") or ():
+        name = str(sysctl.get("name") or "").replace("/", ".")
+        why = ""
+        if name not in SAFE_SYSCTLS:
+            why = f'"{name}" not allowlisted'
+        elif spec.get("hostNetwork") and name.startswith("net."):
+            why = f'"{name}" not allowed with host net enabled'
+        elif spec.get("hostIPC") and name.startswith("kernel.shm"):
+            why = f'"{name}" not allowed with host ipc enabled'
+        if why:
+            return Verdict("SysctlForbidden", f"forbidden sysctl: {why}")
+    return None
 
 
 def depends_on_node(verdict: Verdict) -> bool:

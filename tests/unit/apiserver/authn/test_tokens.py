@@ -134,6 +134,18 @@ def test_a_pod_that_is_being_deleted_has_a_minute_left():
         checked_user(bound, ("api",), find, 561.0)
 
 
+def test_an_account_that_is_being_deleted_has_a_minute_left():
+    """With a finalizer it may stay for long; its tokens do not."""
+
+    def find(_plural, _namespace, name):
+        meta = {"name": name, "uid": "sa-uid", "deletionTimestamp": "1970-01-01T00:08:20Z"}
+        return {"metadata": meta}  # 500
+
+    assert checked_user(CLAIMS, ("api",), find, 550.0)
+    with pytest.raises(BadToken, match="deleted"):
+        checked_user(CLAIMS, ("api",), find, 561.0)
+
+
 def test_a_legacy_token_is_good_while_its_secret_holds_it(signer):
     import base64
 

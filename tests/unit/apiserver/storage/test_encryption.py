@@ -1,5 +1,6 @@
 """Encryption at rest."""
 
+import asyncio
 import base64
 
 import pytest
@@ -69,17 +70,17 @@ def test_keys_are_rotated_and_old_values_written_anew():
         await plain.create(KEY, b"from before")
         first = opened(provider("aescbc", ONE), {"identity": {}})
         assert (await first.get(KEY)).value == b"from before"
-        assert await first.reencrypt() == 1
-        assert await first.reencrypt() == 0
+        assert await first.reencrypt({}) == 1
+        assert await first.reencrypt({}) == 0
         second = opened(provider("aesgcm", TWO), provider("aescbc", ONE))
         assert (await second.get(KEY)).value == b"from before"
-        assert await second.reencrypt() == 1
+        assert await second.reencrypt({}) == 1
         only = opened(provider("aesgcm", TWO))
         assert (await only.get(KEY)).value == b"from before"
         with pytest.raises(Unreadable):
             await opened(provider("aescbc", ONE)).get(KEY)
         back = opened({"identity": {}}, provider("aesgcm", TWO))
-        assert await back.reencrypt() == 1
+        assert await back.reencrypt({}) == 1
         assert (await plain.get(KEY)).value == b"from before"
 
     run(test)
@@ -130,3 +131,28 @@ def test_resources_are_named_by_group_or_all():
     assert "/registry/configmaps/" in found
     assert "/registry/secrets/" not in found
     assert "/registry/secrets/" in transformers(configuration({"identity": {}}, resources=["*.*"]))
+
+
+def test_what_is_written_anew_still_expires():
+    """An event lives for an hour, with a new key as well."""
+
+    async def test(plain, opened):
+        await plain.create(KEY, b"from before", ttl_seconds=60)
+        store = opened(provider("aescbc", ONE), {"identity": {}})
+        assert await store.reencrypt({"/registry/secrets/": 60}) == 1
+        assert await store.get(KEY) is not None
+        await asyncio.sleep(61)
+        assert await store.get(KEY) is None
+
+    run(test)
+
+
+def test_two_keys_of_one_name_are_refused():
+    """Only the first would ever be tried, and what the other has sealed would be lost."""
+    keys = [{"name": "k", "secret": ONE}, {"name": "k", "secret": TWO}]
+    with pytest.raises(BadEncryption, match="same name"):
+        transformers(configuration({"aescbc": {"keys": keys}}))
+    twice = [{"aescbc": {"keys": keys[:1]}}, {"aescbc": {"keys": keys[1:]}}]
+    with pytest.raises(BadEncryption, match="same name"):
+        transformers(configuration(*twice))
+    transformers(configuration({"aescbc": {"keys": keys[:1]}}, {"aesgcm": {"keys": keys[1:]}}))

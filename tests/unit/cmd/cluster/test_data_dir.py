@@ -7,7 +7,14 @@ import sys
 
 import pytest
 
-from sampan.cmd.cluster.data_dir import DataDirError, Lock, find_data_dir, holder, open_data_dir
+from sampan.cmd.cluster.data_dir import (
+    DataDirError,
+    Lock,
+    find_data_dir,
+    holder,
+    open_data_dir,
+    write_private,
+)
 
 
 def mode(path):
@@ -76,3 +83,15 @@ def test_the_lock_names_its_holder_and_falls_with_it(tmp_path):
         child.kill()
     assert holder(data) is None
     Lock.take(data).release()
+
+
+def test_a_trap_beside_the_file_is_not_written_into(tmp_path):
+    """An attack: a link under the name that the new file has for a moment."""
+    target = tmp_path / "victim"
+    target.write_text("precious")
+    (tmp_path / f".key.{os.getpid()}").symlink_to(target)
+    write_private(tmp_path / "key", b"secret")
+    assert target.read_text() == "precious"
+    assert (tmp_path / "key").read_bytes() == b"secret"
+    assert not (tmp_path / "key").is_symlink()
+    assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600

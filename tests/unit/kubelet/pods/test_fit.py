@@ -139,3 +139,27 @@ def test_a_pod_that_claims_devices_does_not_run_without_them():
     assert found.reason == "UnexpectedAdmissionError"
     assert "resource claims (gpu) need a device driver" in found.message
     assert refusal(claiming, [], replace(room(), prepares_devices=True)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "why"),
+    [
+        ("kernel.msgmax", {}, '"kernel.msgmax" not allowlisted'),
+        ("kernel/core_pattern", {}, '"kernel.core_pattern" not allowlisted'),
+        ("net.ipv4.tcp_syncookies", {"hostNetwork": True}, "not allowed with host net enabled"),
+        ("kernel.shm_rmid_forced", {"hostIPC": True}, "not allowed with host ipc enabled"),
+        ("net.ipv4.tcp_syncookies", {}, None),
+        ("net/ipv4/ip_unprivileged_port_start", {}, None),
+    ],
+)
+def test_only_safe_sysctls_are_set(name, host, why):
+    """An attack: a pod that changes the machine for everybody."""
+    sysctls = {"sysctls": [{"name": name, "value": "1"}]}
+    pod = pod_named("web", containers=[{"name": "a"}], securityContext=sysctls, **host)
+    verdict = refusal(pod, [], room())
+    if why is None:
+        assert verdict is None
+        return
+    assert verdict.reason == "SysctlForbidden"
+    assert "forbidden sysctl: " in verdict.message
+    assert why in verdict.message

@@ -9,6 +9,7 @@ from typing import Any
 
 from sampan.api.cel.language.errors import Issue
 from sampan.api.cel.language.values import INT_MAX, INT_MIN, UINT_MAX, Uint
+from sampan.core.digits import whole_number
 from sampan.core.fast_dataclass import dataclass
 
 MOST_CHARACTERS = 100_000
@@ -75,9 +76,10 @@ def tokens_of(source: str) -> list[Token]:
 
 def _plain(kind: str, text: str, at: int) -> Token:
     if kind == "int":
-        return Token("literal", text, at, int(text, 0 if text.startswith("0x") else 10))
+        number = int(text, 0) if text.startswith("0x") else whole_number(text)
+        return Token("literal", text, at, number)
     if kind == "uint":
-        number = int(text[:-1], 16 if text.startswith("0x") else 10)
+        number = int(text[:-1], 16) if text.startswith("0x") else whole_number(text[:-1])
         if number > UINT_MAX:
             raise Unreadable(at, "invalid uint literal")
         return Token("literal", text, at, Uint(number))

@@ -14,6 +14,7 @@ from sampan.api.cel.language.functions import Library
 from sampan.api.cel.language.types import Type
 from sampan.api.cel.language.values import Uint, Value, int_value, type_of, uint_value
 from sampan.api.cel.libraries.regex import NotRegex, Regex, compiled, match_cost
+from sampan.core.digits import whole_number
 
 FUNCTIONS = Library("standard", macros=macros.STANDARD)
 
@@ -65,9 +66,10 @@ def _int_from_double(value: float) -> int:
 
 @FUNCTIONS.function("int", "string", to="int")
 def _int_from_string(value: str) -> int:
-    if re.fullmatch(r"[+-]?\d+", value, re.ASCII) is None or not -(2**63) <= int(value) < 2**63:
+    is_number = re.fullmatch(r"[+-]?\d+", value, re.ASCII) is not None
+    if not is_number or not -(2**63) <= whole_number(value) < 2**63:
         raise _cannot(value, "int")
-    return int(value)
+    return whole_number(value)
 
 
 @FUNCTIONS.function("uint", "int", to="uint")
@@ -84,9 +86,9 @@ def _uint_from_double(value: float) -> Uint:
 
 @FUNCTIONS.function("uint", "string", to="uint")
 def _uint_from_string(value: str) -> Uint:
-    if re.fullmatch(r"\d+", value, re.ASCII) is None or int(value) >= 2**64:
+    if re.fullmatch(r"\d+", value, re.ASCII) is None or whole_number(value) >= 2**64:
         raise _cannot(value, "uint")
-    return Uint(int(value))
+    return Uint(whole_number(value))
 
 
 @FUNCTIONS.function("double", "int", to="double")

@@ -23,6 +23,9 @@ _FORM = re.compile(
 _Key = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
 
 
+MOST_CHARACTERS = 256  # its numbers fit in 64 bits, and its words are few
+
+
 @dataclass(frozen=True, slots=True)
 class Semver:
     cel_type = opaque_type(_NAME)
@@ -33,7 +36,7 @@ def _parsed(text: str) -> Semver:
     found = _FORM.fullmatch(text)
     words = found[4].split(".") if found is not None and found[4] else []
     leading = any(one.isdigit() and one != "0" and one[0] == "0" for one in words)
-    if found is None or leading:
+    if found is None or leading or len(text) > MOST_CHARACTERS:
         raise EvaluationError(f"Semver parse error during conversion from string: {text}")
     numbers = (int(found[1]), int(found[2]), int(found[3]))
     before = tuple((not one.isdigit(), int(one) if one.isdigit() else 0, one) for one in words)

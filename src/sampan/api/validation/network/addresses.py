@@ -25,8 +25,12 @@ _BAD_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _BAD_NETWORK = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
-@lru_cache(maxsize=1024)  # the same few of nodes and pods, with every status
 def address_of(text: str) -> Address | None:
+    return _address_of(text) if len(text) <= 64 else None
+
+
+@lru_cache(maxsize=1024)  # the same few of nodes and pods, with every status
+def _address_of(text: str) -> Address | None:
     try:
         return ip_address(_forgiven(text))
     except ValueError:
@@ -36,7 +40,7 @@ def address_of(text: str) -> Address | None:
 def network_of(text: str) -> Network | None:
     """Host bits may be set: 10.0.0.1/8 is 10.0.0.0/8."""
     address, slash, bits = text.partition("/")
-    if not slash or not bits.isdecimal() or not bits.isascii():
+    if not slash or not bits.isdecimal() or not bits.isascii() or len(bits) > 9:
         return None
     try:
         return ip_network(f"{_forgiven(address)}/{int(bits)}", strict=False)

@@ -4,8 +4,9 @@ Job: refuse a node's writes to other nodes, to pods that are not its, to labels 
 """
 
 from sampan.api.errors import ApiError, forbidden
-from sampan.api.objects import Obj, labels_of, meta_of, name_of
+from sampan.api.objects import Obj, labels_of, meta_of, name_of, status_of
 from sampan.api.resources import LEASES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, by_plural
+from sampan.api.rules import pods
 from sampan.apiserver.admission.chain import CREATE, DELETE, UPDATE, Attributes, Find, Steps
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.authz.node import node_of
@@ -21,6 +22,10 @@ _KUBELET_LABELS = frozenset({
     "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
     "node.kubernetes.io/windows-build", "kubernetes.io/instance-type",
 })  # fmt: skip
+_CLAIM_STATUSES = {
+    "resourceClaimStatuses": "resource claim statuses",
+    "extendedResourceClaimStatus": "extended resource claim status",
+}
 _KUBELET_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _csi_nodes = by_plural("storage.k8s.io", "v1", "csinodes")
 _slices = by_plural("resource.k8s.io", "v1", "resourceslices")
@@ -78,6 +83,8 @@ def _pod(attributes: Attributes, node: str, find: Find) -> None:
             )
         if sub == "status" and labels_of(attributes.obj or {}) != labels_of(attributes.old or {}):
             raise _refused(attributes, f'node "{node}" cannot update labels through pod status')
+        if sub == "status":
+            _keeps_claims(attributes, node)
     elif sub == "eviction":
         found = find(PODS, attributes.namespace, attributes.name)
         if found is None or _node_name(found) != node:
@@ -86,6 +93,14 @@ def _pod(attributes: Attributes, node: str, find: Find) -> None:
             )
     elif sub != "eviction":
         raise _refused(attributes, f"unexpected operation {operation!r} on pods/{sub} by a node")
+
+
+def _keeps_claims(attributes: Attributes, node: str) -> None:
+    """Whatever claim a pod's status names, its node may read: so it does not name them itself."""
+    new, old = (status_of(each or {}) for each in (attributes.obj, attributes.old))
+    for field, words in _CLAIM_STATUSES.items():
+        if (new.get(field) or None) != (old.get(field) or None):
+            raise _refused(attributes, f'node "{node}" cannot update {words}')
 
 
 def _mirror(attributes: Attributes, node: str) -> None:
@@ -104,16 +119,26 @@ def _mirror(attributes: Attributes, node: str) -> None:
     ):
         raise _refused(attributes, f'node "{node}" can only create pods with an owner reference '
                                    "set to itself")  # fmt: skip
-    wrong = ""
-    if spec.get("serviceAccountName"):
-        wrong = "a service account"
-    for volume in spec.get("volumes") or ():
-        for field, word in (("secret", "secrets"), ("configMap", "configmaps"),
-                            ("persistentVolumeClaim", "persistentvolumeclaims"),
-                            ("projected", "projected volumes")):  # fmt: skip
-            wrong = word if volume.get(field) else wrong
+    wrong = _referenced(pod)
     if wrong:
         raise _refused(attributes, f'node "{node}" can not create pods that reference {wrong}')
+
+
+def _referenced(pod: Obj) -> str:
+    """What of its namespace a mirror pod would reach for: a door that the node opened itself."""
+    spec = pod.get("spec") or {}
+    if spec.get("serviceAccountName"):
+        return "a service account"
+    if pods.secret_names(pod):
+        return "secrets"
+    if pods.config_map_names(pod):
+        return "configmaps"
+    if pods.claim_names(pod):
+        return "persistentvolumeclaims"
+    if spec.get("resourceClaims"):
+        return "resourceclaims"
+    projected = any(volume.get("projected") for volume in spec.get("volumes") or ())
+    return "projected volumes" if projected else ""
 
 
 def _node(attributes: Attributes, node: str) -> None:
