@@ -4,6 +4,7 @@ export VENV
 PYTEST = $(VENV)/bin/python -m pytest --import-mode=importlib
 SEED ?= 1
 MINUTES ?= 2
+PODS ?= 2000
 REQUESTS ?= 20000
 
 .DEFAULT_GOAL := help
@@ -46,8 +47,8 @@ flow: setup-test ## in-process clusters, virtual time
 e2e: setup-test ## kubectl and containerd as judges
 	$(PYTEST) -q tests/e2e -n 2
 
-robust: setup-test ## seeded faults; SEED= and MINUTES= bound it
-	SAMPAN_SEED=$(SEED) SAMPAN_MINUTES=$(MINUTES) $(PYTEST) -q tests/robustness
+robust: setup-test ## seeded faults; SEED=, MINUTES= and PODS= bound it
+	SAMPAN_SEED=$(SEED) SAMPAN_MINUTES=$(MINUTES) SAMPAN_PODS=$(PODS) $(PYTEST) -q tests/robustness
 
 fuzz-api: setup-test ## odd requests to the API server; REQUESTS= and SEED= choose how many and which
 	SAMPAN_SEED=$(SEED) SAMPAN_REQUESTS=$(REQUESTS) $(PYTEST) -q -s tests/robustness/test_api_fuzz.py tests/robustness/test_openapi_fuzz.py

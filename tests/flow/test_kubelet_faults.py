@@ -328,3 +328,20 @@ def test_a_completed_pod_whose_containers_were_collected_keeps_its_status():
             assert node.status() == before
 
     virtual_time.run(story())
+
+
+def test_a_pod_that_cannot_be_cleaned_up_says_so_and_goes_when_it_can():
+    """Nothing is tried for ever in silence."""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make(script={"fail": "remove_sandbox:3:the shim is stuck"})
+            await node.until_phase("Running")
+            await node.delete()
+            await node.until(lambda: not node.has())
+            await asyncio.sleep(60)
+            await node.settle()
+            assert ("FailedKillPod", "error cleaning up pod: the shim is stuck") in node.events()
+            assert await node.observed() is None
+
+    virtual_time.run(story())

@@ -16,6 +16,7 @@ T = TypeVar("T")
 log = get_logger(__name__)
 
 RESTART = Backoff(first_seconds=0.1, cap_seconds=10.0)
+PATIENCE_SECONDS = 10.0
 
 
 class Tasks:
@@ -44,14 +45,16 @@ class Tasks:
         return self.start(name, self._again_and_again(name, work))
 
     async def stop(self) -> None:
-        """Cancel every task and wait until all are gone."""
+        """Cancel every task and wait until all are gone. What has not ended after PATIENCE_SECONDS
+        waits for something that was begun (see `finished`): it is cut off."""
         self._stopping = True
         me = asyncio.current_task()
-        waiting = [task for task in self._running if task is not me]
-        for task in waiting:
-            task.cancel()
-        if waiting:
-            await asyncio.wait(waiting)
+        waiting = {task for task in self._running if task is not me}
+        for patience_seconds in (PATIENCE_SECONDS, None):
+            for task in waiting:
+                task.cancel()
+            if waiting:
+                _, waiting = await asyncio.wait(waiting, timeout=patience_seconds)
 
     async def _again_and_again(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         failures = 0
@@ -70,6 +73,23 @@ class Tasks:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.bug("task failed", error, task=task.get_name())
+
+
+async def finished(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`. Who is cancelled meanwhile is cancelled when it is over; when cancelled
+    again, it is cut off."""
+    task = asyncio.get_running_loop().create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # looked at: who was cancelled has no use for it
 
 
 async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

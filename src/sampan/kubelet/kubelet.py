@@ -416,14 +416,14 @@ class Kubelet:
 
     def _found(self, pods: Sequence[ObservedPod]) -> None:
         self._loop.look_for_orphans(pods)
+        known = self._workers.__contains__
+        # What runs without being wanted has a worker by now, which looks after its volumes.
         if self._loop.all_ready() and not self._swept:
-            # What runs without being wanted has a worker by now, which looks after its volumes.
             self._swept = True
-            known = self._workers.__contains__
             self._tasks.start("volumes of gone pods", self._volumes.remove_orphans(known))
-            if self._cgroups is not None:
-                self._cgroups.remove_orphans(known)
-
+        if self._loop.all_ready() and self._cgroups is not None:
+            # Each time, as upstream: a runtime that fails late leaves them after their pod went.
+            self._cgroups.remove_orphans(known)
         too_large = self._rotation.too_large(pods)
         if too_large:
             self._tasks.start("log rotation", self._rotation.rotate(too_large))

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sampan.core.tasks import Tasks, all_of
+from sampan.core.tasks import PATIENCE_SECONDS, Tasks, all_of, finished
 from sampan.testing import virtual_time
 
 
@@ -104,3 +104,53 @@ def test_all_of_raises_the_first_of_several_failures_and_forgets_none(caplog):
     with pytest.raises(KeyError):
         virtual_time.run(all_of([fails(KeyError("a")), fails(ValueError("b"))]))
     assert "never retrieved" not in caplog.text
+
+
+def test_who_is_cancelled_waits_for_what_was_begun():
+    async def main():
+        done = []
+
+        async def call():
+            await asyncio.sleep(3)
+            done.append("done")
+
+        caller = asyncio.get_running_loop().create_task(finished(call()))
+        await asyncio.sleep(1)
+        caller.cancel()
+        await asyncio.sleep(1)
+        assert not caller.done()
+        await asyncio.wait([caller])
+        assert caller.cancelled()
+        assert done == ["done"]
+
+    virtual_time.run(main())
+
+
+def test_patience_ends_with_a_second_cancellation_which_stopping_brings():
+    async def main():
+        loop = asyncio.get_running_loop()
+        caller = loop.create_task(finished(asyncio.sleep(3600)))
+        for seconds in (1, 4):
+            loop.call_later(seconds, caller.cancel)
+        await asyncio.wait([caller])
+        assert caller.cancelled()
+        assert loop.time() == 4
+        tasks = Tasks("test")
+        tasks.start("patient", finished(asyncio.sleep(3600)))
+        await asyncio.sleep(1)
+        await tasks.stop()
+        assert loop.time() == 5 + PATIENCE_SECONDS
+
+    virtual_time.run(main())
+
+
+def test_a_result_and_a_failure_come_through():
+    async def fail():
+        raise ValueError("expected by this test")
+
+    async def main():
+        assert await finished(asyncio.sleep(1, "fine")) == "fine"
+        with pytest.raises(ValueError, match="expected"):
+            await finished(fail())
+
+    virtual_time.run(main())

@@ -27,8 +27,14 @@ async def delete(parts: Parts, user: User, call: Call) -> Answer:
     resource = call.resource
     strategy = parts.strategies.of(resource)
     terms = Terms(strategy.ttl_seconds, call.options.dry_run)
+    marked: Item | None = None  # as we wrote it: others may take it away from then on
     for _ in range(ATTEMPTS):
-        item = await parts.registry.current(resource, call.namespace, call.name)
+        try:
+            item = await parts.registry.current(resource, call.namespace, call.name)
+        except NotFound:
+            if marked is None:
+                raise
+            return answer_of(resource, marked)
         deletion.check_preconditions(resource, item.obj, call.options)
         attributes = attributes_of(user, DELETE, call, None, shown(resource, item))
         await parts.admission.mutate(attributes)
@@ -37,7 +43,7 @@ async def delete(parts: Parts, user: User, call: Call) -> Answer:
             match deletion.plan(strategy, item.obj, call.options, parts.clock.now()):
                 case deletion.Remove(last):
                     if last is not None:
-                        item = await parts.registry.replace(resource, item, last, terms)
+                        item = marked = await parts.registry.replace(resource, item, last, terms)
                     await remove(parts, call, item)
                     if not strategy.returns_deleted:
                         return Answer(deleted_status(resource, item.obj))

@@ -8,8 +8,10 @@ Invariant: only folders below `root` are ever touched.
 Owner: Kubelet; none for simulated nodes and for runtimes that choose the place themselves.
 """
 
+import contextlib
 import errno
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -125,6 +127,18 @@ class Cgroups:
         if self._burstable.pop(uid, None) is not None:
             self._share_among_burstable()
 
+    def kill(self, uid: str) -> int:
+        """Whatever runs in the pod's folders, at once; how many processes that were."""
+        found: set[int] = set()
+        for quality in FOLDERS:
+            path = folder(f"{self._shared(quality)}/{pod_folder(uid)}", self._driver)
+            for hierarchy in self._bases:
+                found |= _processes(hierarchy + path)
+        for pid in found - {os.getpid()}:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return len(found)
+
     def uids(self) -> set[str]:
         """The pods that have a folder."""
         found = {
@@ -140,6 +154,7 @@ class Cgroups:
         for uid in self.uids():
             if not is_known(uid):
                 try:
+                    self.kill(uid)
                     self.remove(uid)
                 except CgroupFailure as error:
                     log.warning("a gone pod's cgroup stays", uid=uid, error=error)
@@ -265,6 +280,16 @@ def _write(path: str, value: str) -> None:
         os.write(file, value.encode())
     finally:
         os.close(file)
+
+
+def _processes(path: str) -> set[int]:
+    """In the folder and in those below it."""
+    found: set[int] = set()
+    for place, _, _ in os.walk(path):
+        with contextlib.suppress(OSError):
+            listed = Path(place, "cgroup.procs").read_text().split()
+            found |= {int(pid) for pid in listed}
+    return found
 
 
 def _remove_tree(path: str) -> None:

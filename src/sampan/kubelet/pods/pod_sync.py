@@ -23,6 +23,7 @@ from sampan.kubelet.container_spec import bandwidth
 from sampan.kubelet.contracts.paths import pod_directory
 from sampan.kubelet.contracts.probes_hook import Probes
 from sampan.kubelet.contracts.runtime import (
+    ContainerState,
     ObservedPod,
     Runtime,
     RuntimeFailure,
@@ -60,6 +61,8 @@ ROUNDS = 50
 LOG_PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 # A container that is just ending by itself cannot be killed: that is tried again before it counts.
 STOP_PAUSES = (0.05, 0.2)
+# As upstream, which kills five times: a process that was just being made is not in the list yet.
+CGROUP_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
 OVERDUE = Verdict(
     "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
 )
@@ -123,7 +126,9 @@ class PodSync:
         try:
             await self._volumes.clean_up(uid)
             if self._cgroups is not None:
-                self._cgroups.remove(uid)
+                await self._remove_cgroups(self._cgroups, uid)
+            if not job.gone:
+                await self._remove_unstarted(uid)
             if job.known:
                 self._report_end(job)
             if job.known and is_deleted(pod):
@@ -133,8 +138,29 @@ class PodSync:
                 if is_static(pod):
                     self._mirrors.unwant(pod)
         except (RuntimeFailure, VolumeFailure, CgroupFailure) as error:
+            self._events.warning(pod, "FailedKillPod", f"error cleaning up pod: {error}")
             return self._failed("pod was not cleaned up, trying again", job, error)
         return Outcome()
+
+    async def _remove_cgroups(self, cgroups: Cgroups, uid: str) -> None:
+        """The containers are gone: whatever is still in the pod's cgroups was left by a start that
+        did not come to its end, and is killed."""
+        for seconds in CGROUP_PAUSES:
+            try:
+                cgroups.remove(uid)
+                return
+            except CgroupFailure:
+                killed = cgroups.kill(uid)
+                log.info("killed what was left in a pod's cgroups", uid=uid, processes=killed)
+                await self._clock.sleep(seconds)
+        cgroups.remove(uid)
+
+    async def _remove_unstarted(self, uid: str) -> None:
+        """A container that was created and never started has no end to show."""
+        observed = await self._observations.pod(uid)
+        for one in observed.containers if observed is not None else ():
+            if one.state is ContainerState.CREATED:
+                await self._runtime.remove_container(one.id)
 
     def _failed(self, sentence: str, job: Job, error: Exception) -> Outcome:
         log.warning(sentence, pod=key_of(job.pod), error=error)

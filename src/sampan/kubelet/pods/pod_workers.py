@@ -262,7 +262,10 @@ class PodWorkers:
 
     def _become(self, slot: _Slot, worker: Worker) -> None:
         before, slot.worker = slot.worker, worker
-        if slot.step is not None and pod_state.interrupts(before, worker):
+        if slot.step is None or not pod_state.interrupts(before, worker):
+            return
+        # Once: a second time would cut off the call whose end the step is waiting for.
+        if not slot.step.cancelling():
             slot.step.cancel()
 
     def _go_on(self, slot: _Slot) -> None:

@@ -2,6 +2,8 @@
 
 Job: each method of the contract as one CRI call or a few; events with the pod that they are about.
 Invariant: nothing but RuntimeFailure (or cancellation) comes out.
+Invariant: a call that makes or removes something is not left halfway: the runtime goes on with it
+    whoever gave up, so its end is waited for, and the next look sees what came of it.
 Invariant: a container whose end the runtime has announced is never shown as running again, though
     CRI itself may say so for some 30 ms.
 Owner: the kubelet; one per node.
@@ -16,7 +18,7 @@ from typing import Any
 
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.tasks import all_of
+from sampan.core.tasks import all_of, finished
 from sampan.cri.client import (
     PULL_SECONDS,
     REQUEST_SECONDS,
@@ -207,7 +209,8 @@ class CriRuntime:
             config=messages.sandbox_config(spec), runtime_handler=handler
         )
         with translated():
-            answer = await self._client.runtime("RunPodSandbox", request, timeout=SANDBOX_SECONDS)
+            call = self._client.runtime("RunPodSandbox", request, timeout=SANDBOX_SECONDS)
+            answer = await finished(call)
         sandbox_id: str = answer.pod_sandbox_id
         self._uids[sandbox_id] = spec.uid
         if self._on_addresses is not None and not spec.security.host_network:
@@ -221,11 +224,13 @@ class CriRuntime:
 
     async def stop_sandbox(self, sandbox_id: str) -> None:
         request = cri.StopPodSandboxRequest(pod_sandbox_id=sandbox_id)
-        await self._done(self._client.runtime("StopPodSandbox", request, timeout=SANDBOX_SECONDS))
+        call = self._client.runtime("StopPodSandbox", request, timeout=SANDBOX_SECONDS)
+        await self._done(finished(call))
 
     async def remove_sandbox(self, sandbox_id: str) -> None:
         request = cri.RemovePodSandboxRequest(pod_sandbox_id=sandbox_id)
-        await self._done(self._client.runtime("RemovePodSandbox", request))
+        call = self._client.runtime("RemovePodSandbox", request)
+        await self._done(finished(call))
 
     async def create_container(
         self, sandbox_id: str, container: ContainerSpec, sandbox: SandboxSpec
@@ -237,7 +242,7 @@ class CriRuntime:
             sandbox_config=messages.sandbox_config(sandbox),
         )
         with translated():
-            answer = await self._client.runtime("CreateContainer", request)
+            answer = await finished(self._client.runtime("CreateContainer", request))
         container_id: str = answer.container_id
         self._uids[container_id] = sandbox.uid
         return container_id
@@ -245,7 +250,7 @@ class CriRuntime:
     async def start_container(self, container_id: str) -> None:
         with translated():
             request = cri.StartContainerRequest(container_id=container_id)
-            await self._client.runtime("StartContainer", request)
+            await finished(self._client.runtime("StartContainer", request))
         self._started[container_id] = self._clock.monotonic()
 
     async def stop_container(self, container_id: str, grace_seconds: float) -> None:
@@ -282,7 +287,8 @@ class CriRuntime:
 
     async def remove_container(self, container_id: str) -> None:
         request = cri.RemoveContainerRequest(container_id=container_id)
-        await self._done(self._client.runtime("RemoveContainer", request))
+        call = self._client.runtime("RemoveContainer", request)
+        await self._done(finished(call))
         self._ends.pop(container_id, None)
 
     async def image(self, reference: str) -> Image | None:

@@ -145,14 +145,15 @@ class SimulatedRuntime:
         sandbox = self._sandboxes.get(sandbox_id)
         if sandbox is None:
             return
+        uid = sandbox.status.uid
+        self._fail_if_scripted("remove_sandbox", uid, Script(sandbox.status.annotations))
         self._stop_sandbox(sandbox)
         for container_id in list(sandbox.containers):
             await self.remove_container(container_id)
         del self._sandboxes[sandbox_id]
-        mine = self._by_uid[sandbox.status.uid]
-        del mine[sandbox_id]
-        if not mine:
-            del self._by_uid[sandbox.status.uid]
+        del self._by_uid[uid][sandbox_id]
+        if not self._by_uid[uid]:
+            del self._by_uid[uid]
 
     async def create_container(
         self, sandbox_id: str, container: ContainerSpec, sandbox: SandboxSpec

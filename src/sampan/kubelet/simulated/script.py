@@ -18,7 +18,8 @@ only:
     readiness-probe *    (ok; an exec probe without a script of its own asks exec-exit-code)
     startup-probe *
     fail                 `STEP:TIMES:MESSAGE`, several with `;`: STEP (run_sandbox,
-                         create_container, start_container, stop_container, update_container)
+                         create_container, start_container, stop_container, update_container,
+                         remove_sandbox)
                          fails that many times; no TIMES: always
 """
 
@@ -35,6 +36,7 @@ _PROBES = ("liveness-probe", "readiness-probe", "startup-probe")
 _WHOLE_POD = ("sandbox-seconds", "fail")
 _STEPS = (
     "run_sandbox", "create_container", "start_container", "stop_container", "update_container",
+    "remove_sandbox",
 )  # fmt: skip
 
 

@@ -1,6 +1,8 @@
 """The cgroups of a node, in a directory that stands in for the kernel's [N16]."""
 
 import os
+import signal
+import subprocess
 
 import pytest
 
@@ -91,3 +93,22 @@ def test_all_pods_together_have_the_room_that_the_node_gives_them(v1):
     assert (v1 / "memory/x/kubepods/memory.limit_in_bytes").read_text() == str(1 << 30)
     assert (v1 / "cpu/x/kubepods/cpu.shares").read_text() == "512"
     assert not (v1 / "memory/x/kubepods/burstable/memory.limit_in_bytes").exists()
+
+
+def test_what_runs_in_a_pods_folders_is_killed_and_nothing_else(v1):
+    cgroups = Cgroups("/x", find_hierarchies(v1))
+    cgroups.prepare()
+    left, other = (subprocess.Popen(["sleep", "60"]) for _ in range(2))
+    try:
+        inner = v1 / "memory/x/kubepods/besteffort/podu1/container"
+        inner.mkdir(parents=True)
+        (inner / "cgroup.procs").write_text(f"{left.pid}\n{os.getpid()}\n")
+        apart = v1 / "memory/x/kubepods/besteffort/podu2"
+        apart.mkdir()
+        (apart / "cgroup.procs").write_text(f"{other.pid}\n")
+        assert cgroups.kill("u1") == 2
+        assert left.wait(5) == -signal.SIGKILL
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()

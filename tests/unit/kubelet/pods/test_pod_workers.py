@@ -4,7 +4,7 @@ import asyncio
 import random
 
 from sampan.core.metrics import Metrics
-from sampan.core.tasks import Tasks
+from sampan.core.tasks import Tasks, finished
 from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.pods.pod_state import Cause, Phase
 from sampan.kubelet.pods.pod_workers import End, Outcome, PodWorkers
@@ -213,3 +213,30 @@ def test_an_orphan_is_ended_and_forgotten():
         assert len(workers) == 0
 
     told(story)
+
+
+def test_a_step_whose_call_goes_on_is_waited_for_however_often_the_pod_is_killed():
+    """The runtime goes on with a start that nobody wants any more: the way down comes after it."""
+
+    class Patient(Slow):
+        async def sync(self, job):
+            self.log.append("sync")
+            await finished(asyncio.sleep(5))
+
+    async def run():
+        steps, tasks = Patient(), Tasks("test")
+        workers = PodWorkers(
+            steps, tasks=tasks, clock=LoopClock(), metrics=Metrics(), rng=random.Random(1)
+        )
+        workers.want(pod(), 0)
+        for grace in (30, 10, 2):
+            await asyncio.sleep(1)
+            workers.kill("1", grace, Cause.DELETED)
+        await asyncio.sleep(1)
+        assert steps.log == ["sync"]
+        await asyncio.sleep(1.5)
+        assert steps.log == ["sync", "terminate 2"]
+        workers.close()
+        await tasks.stop()
+
+    virtual_time.run(run())
