@@ -9,6 +9,7 @@ from typing import Any
 
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
+from sampan.api.schema.enums import enums_of
 from sampan.api.schema.published import Schema
 from sampan.apiserver.openapi.paths import Operation, operations, parameter_type
 
@@ -113,6 +114,8 @@ def _definition(
 def _definition_v3(schema: Schema, name: str, prose: Prose) -> Obj:
     """In version 3, what stands beside a reference is not read; allOf keeps both."""
     out = _definition(schema, name, prose, _SPECIAL_V3, "#/components/schemas/")
+    for field, values in enums_of(name).items():
+        out["properties"][field]["enum"] = values
     for one in out.get("properties", {}).values():
         if "$ref" in one:
             one["allOf"] = [{"$ref": one.pop("$ref")}]

@@ -5,7 +5,7 @@ Job: SelfSubjectReview, TokenReview, and the access reviews, answered by the cha
 
 from sampan.api.calls import Answer, Call
 from sampan.api.errors import BadRequest, invalid
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, time_text
 from sampan.api.validation import validate_create
 from sampan.apiserver.authn.tokens import BadToken
 from sampan.apiserver.authn.user import User
@@ -19,6 +19,7 @@ _OF_RESOURCES = ("verbs", "apiGroups", "resources", "resourceNames")
 
 async def self_subject_review(parts: Parts, user: User, call: Call) -> Answer:
     review = decoded(parts.schema, call, [])
+    review["metadata"]["creationTimestamp"] = time_text(parts.clock.now())
     review["status"] = {"userInfo": user_info(user)}
     return Answer(review, code=201)
 

@@ -36,7 +36,7 @@ class TokenRequests:
         if seconds < MIN_TOKEN_SECONDS:
             why = "may not specify a duration less than 10 minutes"
             wrong = invalid_value("spec.expirationSeconds", seconds, why)
-            raise invalid("TokenRequest", "authentication.k8s.io", call.name, [wrong])
+            raise invalid("TokenRequest", "authentication.k8s.io", "", [wrong])
         seconds = min(seconds, parts.settings.token_max_seconds)
         spec["expirationSeconds"] = seconds
         spec["audiences"] = spec.get("audiences") or list(parts.settings.token_audiences)

@@ -8,6 +8,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -33,14 +34,18 @@ class Served:
 
 
 @contextmanager
-def served_api(schema: Schema, directory: Path) -> Iterator[Served]:
+def served_api(
+    schema: Schema, directory: Path, settings: ApiServerSettings | None = None
+) -> Iterator[Served]:
+    """`settings`: but for its key, which is its own."""
+    wanted = settings or ApiServerSettings(ca_bundle_pem="PEM")
     authority = Authority(directory)
     ports: list[int] = []
     ready, over = threading.Event(), asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []
 
     async def serve() -> None:
-        settings = ApiServerSettings(token_signing_key_pem=_signing_key(), ca_bundle_pem="PEM")
+        settings = replace(wanted, token_signing_key_pem=_signing_key())
         pair = authority.issue("kube-apiserver")
         tls = server_context(pair.cert_path, pair.key_path, authority.ca_path)
         async with api_server(schema, settings=settings, clock=SystemClock()) as api:
