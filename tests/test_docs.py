@@ -75,3 +75,29 @@ def test_every_admission_plugin_is_documented():
 def test_decisions_are_numbered_without_gaps():
     numbers = sorted(int(path.name[:4]) for path in (ROOT / "docs" / "decisions").glob("*.md"))
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+def pages_walked() -> dict[str, str]:
+    """The page of every `@page(...)` in tests/e2e/tasks → the file of its test."""
+    found = {}
+    for path in (ROOT / "tests" / "e2e" / "tasks").glob("test_*.py"):
+        source = path.read_text()
+        names = dict(re.findall(r'^([A-Z]+) = "([a-z/-]+)"', source, re.M))
+        for formatted, page in re.findall(r'^@page\((f?)"([^"]+)"\)', source, re.M):
+            whole = page.format(**names) if formatted else page
+            found[whole] = path.name
+    return found
+
+
+def test_every_page_that_a_test_walks_has_its_row():
+    rows = dict(re.findall(r"^\| ([a-z0-9/-]+) \| works \| (.*) \|$", text("docs/tasks.md"), re.M))
+    for page, file in pages_walked().items():
+        assert file in rows[page], page
+
+
+def test_every_row_of_the_task_pages_names_a_test_that_exists():
+    rows = re.findall(r"^\| [a-z0-9/-]+ \| works \| (.*) \|$", text("docs/tasks.md"), re.M)
+    assert len(rows) > 60
+    for row in rows:
+        for file, name in re.findall(r"`([a-z_/]+\.py)::(\w+)`", row):
+            assert re.search(rf"^def {name}\(", text(f"tests/e2e/{file}"), re.M), row
