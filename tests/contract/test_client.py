@@ -9,6 +9,7 @@ import pytest
 from sampan.api.errors import AlreadyExists, Conflict, Expired, NotFound
 from sampan.api.resources import CONFIG_MAPS, PODS
 from sampan.client import kubeconfig, rest
+from sampan.client.contract import Preconditions
 from sampan.core.clock import SystemClock
 from sampan.testing.parts.served_api import served_api
 from sampan.testing.worlds.control_plane import ControlPlane, published_schema
@@ -178,8 +179,10 @@ def test_a_pod_on_a_node_is_deleted_gracefully_and_then_for_good(told):
     async def story(client, name):
         made = await client.create(PODS, pod(name, name))
         with pytest.raises(Conflict):
-            await client.delete(PODS, "default", name, uid="another")
-        await client.delete(PODS, "default", name, uid=made["metadata"]["uid"])
+            await client.delete(PODS, "default", name, preconditions=Preconditions("another"))
+        await client.delete(
+            PODS, "default", name, preconditions=Preconditions(made["metadata"]["uid"])
+        )
         leaving = await client.get(PODS, "default", name)
         assert leaving["metadata"]["deletionGracePeriodSeconds"] == 30
         assert leaving["metadata"]["deletionTimestamp"]

@@ -18,6 +18,7 @@ import pytest
 from sampan.api.errors import ApiError, Expired, NotFound
 from sampan.api.resources import CONFIG_MAPS
 from sampan.client import kubeconfig, rest
+from sampan.client.contract import Preconditions
 from sampan.core.clock import SystemClock
 from sampan.core.tasks import Tasks
 from sampan.testing.history import (
@@ -97,7 +98,12 @@ class Writer:
         world.writes += 1
         try:
             if deletes:
-                await world.client.delete(CONFIG_MAPS, NAMESPACE, name, revision=before.revision)
+                await world.client.delete(
+                    CONFIG_MAPS,
+                    NAMESPACE,
+                    name,
+                    preconditions=Preconditions(revision=before.revision),
+                )
                 self.settle(name, None)
                 return
             made = await self.put(name, number, before)

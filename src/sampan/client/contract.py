@@ -25,6 +25,25 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
+class Page:
+    """Which part of a list: at most so many (0: all), from where an earlier page ended."""
+
+    limit: int = 0
+    continue_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preconditions:
+    """Which object a deletion means; empty fields do not matter."""
+
+    uid: str = ""
+    revision: int = 0
+
+
+WHOLE, NO_PRECONDITIONS = Page(), Preconditions()
+
+
+@dataclass(frozen=True, slots=True)
 class WatchEvent:
     """type: ADDED, MODIFIED, DELETED or BOOKMARK; an ERROR is raised as the ApiError it stands for
     (Expired: list again)."""
@@ -46,8 +65,7 @@ class Client(Protocol):
         label_selector: str = "",
         field_selector: str = "",
         revision: int | None = None,
-        limit: int = 0,
-        continue_token: str = "",
+        page: Page = WHOLE,
     ) -> Listed:
         """`revision` None reads the newest state; 0 takes whatever the server's cache has."""
 
@@ -93,7 +111,6 @@ class Client(Protocol):
         name: str,
         *,
         grace_seconds: int | None = None,
-        uid: str = "",
-        revision: int = 0,
+        preconditions: Preconditions = NO_PRECONDITIONS,
         propagation: Propagation | None = None,
     ) -> Obj: ...

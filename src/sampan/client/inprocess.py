@@ -11,7 +11,17 @@ from sampan.api import convert
 from sampan.api.calls import Answer, Call, Event, ListAnswer, Options
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import Resource
-from sampan.client.contract import Listed, Patch, PatchType, Propagation, WatchEvent
+from sampan.client.contract import (
+    NO_PRECONDITIONS,
+    WHOLE,
+    Listed,
+    Page,
+    Patch,
+    PatchType,
+    Preconditions,
+    Propagation,
+    WatchEvent,
+)
 
 
 class Watching(Protocol):
@@ -50,15 +60,14 @@ class InProcessClient:
         label_selector: str = "",
         field_selector: str = "",
         revision: int | None = None,
-        limit: int = 0,
-        continue_token: str = "",
+        page: Page = WHOLE,
     ) -> Listed:
         options = Options(
             resource_version="" if revision is None else str(revision),
             label_selector=label_selector,
             field_selector=field_selector,
-            limit=limit,
-            continue_token=continue_token,
+            limit=page.limit,
+            continue_token=page.continue_token,
         )
         answer = await self._backend.perform(Call("list", resource, namespace, options=options))
         assert isinstance(answer, ListAnswer)
@@ -132,14 +141,13 @@ class InProcessClient:
         name: str,
         *,
         grace_seconds: int | None = None,
-        uid: str = "",
-        revision: int = 0,
+        preconditions: Preconditions = NO_PRECONDITIONS,
         propagation: Propagation | None = None,
     ) -> Obj:
         options = Options(
             grace_seconds=grace_seconds,
-            precondition_uid=uid,
-            precondition_resource_version=str(revision) if revision else "",
+            precondition_uid=preconditions.uid,
+            precondition_resource_version=str(preconditions.revision or ""),
             propagation=propagation or "",
         )
         return await self._one(Call("delete", resource, namespace, name, options=options))

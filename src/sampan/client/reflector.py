@@ -21,7 +21,7 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import Obj, revision_of
 from sampan.api.resources import Resource
-from sampan.client.contract import Client, WatchEvent
+from sampan.client.contract import Client, Page, WatchEvent
 from sampan.core.backoff import Backoff, jittered
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -119,8 +119,7 @@ class Reflector:
                 field_selector=selection.field_selector,
                 revision=at if not token else None,
                 # A list from the cache comes whole; only a consistent read is worth paging.
-                limit=0 if at == 0 else PAGE_SIZE,
-                continue_token=token,
+                page=Page(0 if at == 0 else PAGE_SIZE, token),
             )
             items += page.items
             token = page.continue_token

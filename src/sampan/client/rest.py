@@ -22,7 +22,17 @@ import orjson
 from sampan.api.errors import ApiError, InternalError, ServiceUnavailable, Timeout, from_status
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import Resource
-from sampan.client.contract import Listed, Patch, PatchType, Propagation, WatchEvent
+from sampan.client.contract import (
+    NO_PRECONDITIONS,
+    WHOLE,
+    Listed,
+    Page,
+    Patch,
+    PatchType,
+    Preconditions,
+    Propagation,
+    WatchEvent,
+)
 from sampan.client.kubeconfig import Connection, KubeconfigError
 from sampan.core import tls
 from sampan.core.clock import Clock
@@ -82,18 +92,17 @@ class RestClient:
         label_selector: str = "",
         field_selector: str = "",
         revision: int | None = None,
-        limit: int = 0,
-        continue_token: str = "",
+        page: Page = WHOLE,
     ) -> Listed:
         query = _selectors(label_selector, field_selector)
         if revision is not None:
             query["resourceVersion"] = str(revision)
             if revision:
                 query["resourceVersionMatch"] = "NotOlderThan"
-        if limit:
-            query["limit"] = str(limit)
-        if continue_token:
-            query["continue"] = continue_token
+        if page.limit:
+            query["limit"] = str(page.limit)
+        if page.continue_token:
+            query["continue"] = page.continue_token
         answer = await self._asked("GET", path_of(resource, namespace), query)
         meta = answer.get("metadata") or {}
         items: list[Obj] = answer.get("items") or []
@@ -170,8 +179,7 @@ class RestClient:
         name: str,
         *,
         grace_seconds: int | None = None,
-        uid: str = "",
-        revision: int = 0,
+        preconditions: Preconditions = NO_PRECONDITIONS,
         propagation: Propagation | None = None,
     ) -> Obj:
         options: Obj = {"apiVersion": "v1", "kind": "DeleteOptions"}
@@ -179,13 +187,13 @@ class RestClient:
             options["gracePeriodSeconds"] = grace_seconds
         if propagation is not None:
             options["propagationPolicy"] = propagation
-        preconditions: Obj = {}
-        if uid:
-            preconditions["uid"] = uid
-        if revision:
-            preconditions["resourceVersion"] = str(revision)
-        if preconditions:
-            options["preconditions"] = preconditions
+        given: Obj = {}
+        if preconditions.uid:
+            given["uid"] = preconditions.uid
+        if preconditions.revision:
+            given["resourceVersion"] = str(preconditions.revision)
+        if given:
+            options["preconditions"] = given
         where = path_of(resource, namespace, name)
         return await self._asked("DELETE", where, body=orjson.dumps(options))
 

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from sampan.api.errors import ApiError, Conflict, NotFound
 from sampan.api.objects import Obj
-from sampan.client.contract import Client
+from sampan.client.contract import Client, Preconditions
 from sampan.client.events import EventRecorder
 from sampan.controllers.actions import (
     Action,
@@ -92,8 +92,7 @@ async def _called(action: Action, client: Client, recorder: EventRecorder) -> Ob
                 resource,
                 namespace,
                 name,
-                uid=uid,
-                revision=revision,
+                preconditions=Preconditions(uid, revision),
                 grace_seconds=grace_seconds,
                 propagation=propagation,
             )

@@ -6,6 +6,7 @@ from sampan.api.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFo
 from sampan.api.resources import CONFIG_MAPS, EVENTS, EVENTS_V1, NAMESPACES, PODS
 from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.user import MASTERS, User
+from sampan.client.contract import Page, Preconditions
 from sampan.client.inprocess import InProcessClient
 from sampan.testing import virtual_time
 from sampan.testing.generators.api_requests import api_server, pod
@@ -82,8 +83,10 @@ def test_updates_and_deletes_take_conditions(schema):
         with pytest.raises(Conflict):
             await client.update(CONFIG_MAPS, {**first, "data": {"x": "2"}})
         with pytest.raises(Conflict):
-            await client.delete(CONFIG_MAPS, "default", "a", uid="another")
-        await client.delete(CONFIG_MAPS, "default", "a", uid=first["metadata"]["uid"])
+            await client.delete(CONFIG_MAPS, "default", "a", preconditions=Preconditions("another"))
+        await client.delete(
+            CONFIG_MAPS, "default", "a", preconditions=Preconditions(first["metadata"]["uid"])
+        )
 
     run(schema, story)
 
@@ -106,8 +109,8 @@ def test_pages_join_to_one_list(schema):
     async def story(client, _api):
         for name in "abc":
             await client.create(NAMESPACES, {"metadata": {"name": name}})
-        page = await client.list(NAMESPACES, limit=2)
-        rest = await client.list(NAMESPACES, limit=9, continue_token=page.continue_token)
+        page = await client.list(NAMESPACES, page=Page(2))
+        rest = await client.list(NAMESPACES, page=Page(9, page.continue_token))
         names = [one["metadata"]["name"] for one in (*page.items, *rest.items)]
         assert names == sorted(names)
         assert len(names) == 7

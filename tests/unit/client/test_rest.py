@@ -7,6 +7,7 @@ import pytest
 
 from sampan.api.errors import Conflict, Expired, NotFound, ServiceUnavailable, TooManyRequests
 from sampan.api.resources import DEPLOYMENTS, NODES, PODS
+from sampan.client.contract import Page, Preconditions
 from sampan.client.kubeconfig import Connection
 from sampan.client.rest import RETRIES, Credentials, RestClient, connect, path_of
 from sampan.core.clock import SystemClock
@@ -77,7 +78,12 @@ def test_verbs_become_requests():
             await client.update(PODS, pod, subresource="status")
             await client.patch(PODS, "ns", "web", {"a": 1}, patch_type="merge")
             await client.delete(
-                PODS, "ns", "web", grace_seconds=0, uid="u", revision=5, propagation="Orphan"
+                PODS,
+                "ns",
+                "web",
+                grace_seconds=0,
+                preconditions=Preconditions("u", 5),
+                propagation="Orphan",
             )
             assert [(one.method, one.path) for one in requests] == [
                 ("GET", "/api/v1/namespaces/ns/pods/web"),
@@ -104,7 +110,7 @@ def test_a_list_gives_items_revision_and_the_way_on():
             "items": [{"metadata": {"name": "a"}}],
         }
         async with served(answer(200, listed)) as (client, requests, _):
-            page = await client.list(PODS, "ns", label_selector="a=b", revision=0, limit=10)
+            page = await client.list(PODS, "ns", label_selector="a=b", revision=0, page=Page(10))
             assert (page.revision, page.continue_token) == (7, "x")
             assert page.items[0]["kind"] == "Pod"
             assert requests[0].query == "labelSelector=a%3Db&resourceVersion=0&limit=10"

@@ -27,7 +27,7 @@ from sampan.api.objects import (
 )
 from sampan.api.resources import PODS
 from sampan.api.rules.pods import is_mirror
-from sampan.client.contract import Client
+from sampan.client.contract import Client, Preconditions
 from sampan.core.backoff import Backoff, jittered
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -238,5 +238,9 @@ class Mirrors:
     async def _removed(self, mirror: Obj) -> None:
         with contextlib.suppress(NotFound, Conflict):  # somebody else was faster
             await self._client.delete(
-                PODS, namespace_of(mirror), name_of(mirror), grace_seconds=0, uid=uid_of(mirror)
+                PODS,
+                namespace_of(mirror),
+                name_of(mirror),
+                grace_seconds=0,
+                preconditions=Preconditions(uid_of(mirror)),
             )

@@ -17,7 +17,7 @@ from sampan.api.errors import ApiError, Conflict, NotFound
 from sampan.api.objects import Obj, key_of, name_of, namespace_of, revision_of, uid_of
 from sampan.api.resources import PODS
 from sampan.api.rules.pods import TERMINAL_PHASES, is_static
-from sampan.client.contract import Client
+from sampan.client.contract import Client, Preconditions
 from sampan.core.backoff import Backoff, jittered
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -198,7 +198,11 @@ class StatusReporter:
                     entry.known, entry.revision = answer.get("status") or {}, revision_of(answer)
             elif entry.delete:
                 await self._client.delete(
-                    PODS, namespace_of(pod), name_of(pod), grace_seconds=0, uid=uid
+                    PODS,
+                    namespace_of(pod),
+                    name_of(pod),
+                    grace_seconds=0,
+                    preconditions=Preconditions(uid),
                 )
                 self._end(entry)
         except (NotFound, Conflict) as error:

@@ -6,7 +6,7 @@ Job: victims → API calls. No policy: preempt.py chose them.
 from sampan.api.errors import NotFound
 from sampan.api.objects import Obj, time_text
 from sampan.api.resources import PODS
-from sampan.client.contract import Client
+from sampan.client.contract import Client, Preconditions
 from sampan.client.events import EventRecorder
 from sampan.scheduler.model.pod_info import BY_SCHEDULER, Resident
 
@@ -28,7 +28,9 @@ async def evict(client: Client, victim: Resident, scheduler: str, now: float) ->
     patch = disruption(victim, scheduler, now)
     try:
         await client.patch(PODS, victim.namespace, victim.name, patch, subresource="status")
-        await client.delete(PODS, victim.namespace, victim.name, uid=victim.uid)
+        await client.delete(
+            PODS, victim.namespace, victim.name, preconditions=Preconditions(victim.uid)
+        )
     except NotFound:
         return False
     return True

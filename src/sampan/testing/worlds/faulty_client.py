@@ -14,7 +14,18 @@ from typing import TypeVar
 from sampan.api.errors import Conflict, Expired, InternalError, ServiceUnavailable, Timeout
 from sampan.api.objects import Obj
 from sampan.api.resources import EVENTS, Resource
-from sampan.client.contract import Client, Listed, Patch, PatchType, Propagation, WatchEvent
+from sampan.client.contract import (
+    NO_PRECONDITIONS,
+    WHOLE,
+    Client,
+    Listed,
+    Page,
+    Patch,
+    PatchType,
+    Preconditions,
+    Propagation,
+    WatchEvent,
+)
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 
@@ -73,8 +84,7 @@ class FaultyClient:
         label_selector: str = "",
         field_selector: str = "",
         revision: int | None = None,
-        limit: int = 0,
-        continue_token: str = "",
+        page: Page = WHOLE,
     ) -> Listed:
         return await self._inner.list(
             resource,
@@ -82,8 +92,7 @@ class FaultyClient:
             label_selector=label_selector,
             field_selector=field_selector,
             revision=revision,
-            limit=limit,
-            continue_token=continue_token,
+            page=page,
         )
 
     async def watch(
@@ -161,8 +170,7 @@ class FaultyClient:
         name: str,
         *,
         grace_seconds: int | None = None,
-        uid: str = "",
-        revision: int = 0,
+        preconditions: Preconditions = NO_PRECONDITIONS,
         propagation: Propagation | None = None,
     ) -> Obj:
         return await self._written(
@@ -172,8 +180,7 @@ class FaultyClient:
                 namespace,
                 name,
                 grace_seconds=grace_seconds,
-                uid=uid,
-                revision=revision,
+                preconditions=preconditions,
                 propagation=propagation,
             ),
         )

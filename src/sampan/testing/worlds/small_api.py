@@ -19,7 +19,17 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj, copy_of, is_deleted, labels_of, meta_of, time_text
 from sampan.api.resources import PODS, Resource
 from sampan.api.rules.selectors import parse_label_selector
-from sampan.client.contract import Listed, Patch, PatchType, Propagation, WatchEvent
+from sampan.client.contract import (
+    NO_PRECONDITIONS,
+    WHOLE,
+    Listed,
+    Page,
+    Patch,
+    PatchType,
+    Preconditions,
+    Propagation,
+    WatchEvent,
+)
 from sampan.core.clock import Clock
 
 Key = tuple[str, str, str]  # resource, namespace, name
@@ -78,8 +88,7 @@ class SmallApi:
         label_selector: str = "",
         field_selector: str = "",
         revision: int | None = None,
-        limit: int = 0,
-        continue_token: str = "",
+        page: Page = WHOLE,
     ) -> Listed:
         self._called("list", resource)
         items = [
@@ -188,13 +197,12 @@ class SmallApi:
         name: str,
         *,
         grace_seconds: int | None = None,
-        uid: str = "",
-        revision: int = 0,
+        preconditions: Preconditions = NO_PRECONDITIONS,
         propagation: Propagation | None = None,
     ) -> Obj:
         self._called("delete", resource)
         before = self._found(resource, namespace, name)
-        if uid and uid != meta_of(before).get("uid"):
+        if preconditions.uid and preconditions.uid != meta_of(before).get("uid"):
             raise conflict(resource.plural, resource.group, name, "the uid is another one")
         key = (resource.group_resource, namespace, name)
         spec = before.get("spec") or {}

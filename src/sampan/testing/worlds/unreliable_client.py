@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterable
 from sampan.api.errors import ApiError, Expired
 from sampan.api.objects import Obj, key_of
 from sampan.api.resources import Resource
-from sampan.client.contract import Listed, WatchEvent
+from sampan.client.contract import WHOLE, Listed, Page, WatchEvent
 
 
 class UnreliableClient:
@@ -63,16 +63,15 @@ class UnreliableClient:
         label_selector: str = "",
         field_selector: str = "",
         revision: int | None = None,
-        limit: int = 0,
-        continue_token: str = "",
+        page: Page = WHOLE,
     ) -> Listed:
         self.lists += 1
         if self._list_failures:
             raise self._list_failures.popleft()
-        keys = sorted(key for key in self.objects if key > continue_token)
-        page = keys[:limit] if limit else keys
-        rest = page[-1] if len(page) < len(keys) else ""
-        return Listed([self.objects[key] for key in page], self.revision, rest)
+        keys = sorted(key for key in self.objects if key > page.continue_token)
+        some = keys[: page.limit] if page.limit else keys
+        rest = some[-1] if len(some) < len(keys) else ""
+        return Listed([self.objects[key] for key in some], self.revision, rest)
 
     async def watch(
         self,
