@@ -173,7 +173,7 @@ async def _https_round(server: SampanProcess, count: int, number: int) -> list[f
     to = kubeconfig.load(str(server.kubeconfig), {}, "").connection()
     target = load.Target.of(to.server, client_context(ca_data=to.ca))
     if number == 0:
-        admin = client_context(ca_data=to.ca, cert_data=to.certificate, key_data=to.key)
+        admin = client_context(ca_data=to.ca, pair_data=(to.certificate, to.key))
         await _bind(to.server, admin)
     spent = []
     gets = [_with_token(target, "GET", f"{PODS}/r0-0", b"")] * count

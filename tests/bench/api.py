@@ -96,9 +96,7 @@ async def _figures(
     cluster: SampanProcess, bare: Target, workspace: Path, pods: int, many: int
 ) -> Row:
     connection = kubeconfig.load(str(cluster.kubeconfig), {}, "").connection()
-    context = tls.client_context(
-        ca_data=connection.ca, cert_data=connection.certificate, key_data=connection.key
-    )
+    context = tls.client_context(ca_data=connection.ca, pair_data=connection.pair)
     http = HttpClient(ssl_context=context)
     target = Target.of(connection.server, context)
     bench = Bench(cluster.pid, connection.server, target, bare, http, {})

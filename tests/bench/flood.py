@@ -62,7 +62,7 @@ def run(*flags: str, pods: int = 1000, asked: int = 60) -> Flooded:
 
 async def _flooded(server: SampanProcess, pods: int, asked: int) -> Flooded:
     to = kubeconfig.load(str(server.kubeconfig), {}, "").connection()
-    admin = client_context(ca_data=to.ca, cert_data=to.certificate, key_data=to.key)
+    admin = client_context(ca_data=to.ca, pair_data=(to.certificate, to.key))
     async with _client(admin) as http:
         await _furnish(http, to.server, pods)
     async with _client(client_context(ca_data=to.ca)) as quiet:

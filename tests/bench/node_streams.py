@@ -119,9 +119,7 @@ def stream_figures(cluster: SampanProcess, socket_path: str, pod: Obj) -> Row:
 async def _streams(cluster: SampanProcess, socket_path: str, pod: Obj) -> Row:
     clock = SystemClock()
     connection = kubeconfig.load(str(cluster.kubeconfig), {}, "").connection()
-    context = tls.client_context(
-        ca_data=connection.ca, cert_data=connection.certificate, key_data=connection.key
-    )
+    context = tls.client_context(ca_data=connection.ca, pair_data=connection.pair)
     api, plain = HttpClient(ssl_context=context), HttpClient()
     runtime = CriRuntime(socket_path, clock)
     await runtime.connect(30.0)

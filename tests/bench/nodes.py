@@ -36,7 +36,7 @@ class Api:
     def __init__(self, path: Path) -> None:
         found = kubeconfig.load(str(path), {}, "/").connection()
         self._url = found.server
-        context = client_context(ca_data=found.ca, cert_data=found.certificate, key_data=found.key)
+        context = client_context(ca_data=found.ca, pair_data=(found.certificate, found.key))
         self._http = HttpClient(ssl_context=context)
 
     async def ask(self, method: str, path: str, body: Obj | None = None) -> Obj:

@@ -24,7 +24,7 @@ def control_plane(tmp_path):
 def connection_to(process):
     given = kubeconfig.load(str(process.kubeconfig), {}, "").connection()
     context: ssl.SSLContext = tls.client_context(
-        ca_data=given.ca, cert_data=given.certificate, key_data=given.key
+        ca_data=given.ca, pair_data=(given.certificate, given.key)
     )
     server = urlsplit(given.server)
     return http.client.HTTPSConnection(server.hostname, server.port, context=context, timeout=30)

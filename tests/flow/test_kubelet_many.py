@@ -7,6 +7,7 @@ import pytest
 
 from sampan.api.resources import NODES, PODS
 from sampan.client.informer import Informer
+from sampan.client.reflector import Selection
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.kubelet.kubelet import Kubelet
@@ -28,7 +29,7 @@ def test_many_nodes_share_one_watch_and_pods_have_no_tasks():
     async def story():
         clock = LoopClock()
         api, metrics, tasks = SmallApi(clock), Metrics(), Tasks("test")
-        informer = Informer(api, PODS, clock=clock)
+        informer = Informer(api, Selection(PODS), clock=clock)
         source = ApiserverSource(informer)
         tasks.start("informer", informer.run())
         tasks.start("source", source.run())

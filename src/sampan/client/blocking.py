@@ -170,8 +170,7 @@ def context_of(connection: Connection) -> Any:
     try:
         return tls.client_context(
             ca_data=connection.ca,
-            cert_data=connection.certificate,
-            key_data=connection.key,
+            pair_data=connection.pair,
             verify=not connection.insecure_skip_tls_verify,
         )
     except (ssl.SSLError, ValueError) as error:

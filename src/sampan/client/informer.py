@@ -27,18 +27,14 @@ class Informer:
     def __init__(
         self,
         client: Client,
-        resource: Resource,
+        selection: Selection,
         *,
         clock: Clock,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
         indices: Mapping[str, IndexFunction] | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        self.resource = resource
+        self.resource = selection.resource
         self.cache = Cache(indices)
-        selection = Selection(resource, namespace, label_selector, field_selector)
         self._reflector = Reflector(client, selection, clock=clock, rng=rng or random.Random())
         self._listeners: list[Listener] = []
         self._relisted: list[Callable[[], None]] = []
@@ -157,15 +153,7 @@ class Informers:
         await self._tasks.stop()
 
     def _made(self, selection: Selection) -> Informer:
-        return Informer(
-            self._client,
-            selection.resource,
-            clock=self._clock,
-            namespace=selection.namespace,
-            label_selector=selection.label_selector,
-            field_selector=selection.field_selector,
-            rng=self._rng,
-        )
+        return Informer(self._client, selection, clock=self._clock, rng=self._rng)
 
     def _run(self, selection: Selection, informer: Informer) -> None:
         name = informer.resource.group_resource

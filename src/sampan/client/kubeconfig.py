@@ -30,6 +30,14 @@ _PATHS = {
 }
 
 
+# Fields of a Connection that are plain text, and what the file calls them.
+_CLUSTER_TEXTS = {"tls_server_name": "tls-server-name", "proxy_url": "proxy-url"}
+_USER_TEXTS = {
+    "token": "token", "token_file": "tokenFile", "username": "username", "password": "password",
+    "impersonate": "as", "impersonate_uid": "as-uid",
+}  # fmt: skip
+
+
 class KubeconfigError(Exception):
     """The configuration cannot be used; the message says which file or entry, and why."""
 
@@ -54,6 +62,13 @@ class Connection:
     impersonate_groups: tuple[str, ...] = ()
     impersonate_extra: tuple[tuple[str, str], ...] = ()
     proxy_url: str = ""
+
+    @property
+    def pair(self) -> tuple[bytes, bytes] | None:
+        """The client certificate and its key, where there are any."""
+        if self.certificate is None or self.key is None:
+            return None
+        return self.certificate, self.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,25 +132,16 @@ def load(explicit_path: str, environment: Mapping[str, str], home: str) -> Kubec
     return _merged([_read(path, must_exist=False) for path in paths], environment)
 
 
-def write_kubeconfig(
-    path: str | Path,
-    *,
-    server: str,
-    ca: bytes,
-    certificate: bytes,
-    key: bytes,
-    name: str = "sampan",
-    user: str = "",
-    namespace: str = "",
-) -> None:
+def write_kubeconfig(path: str | Path, connection: Connection, name: str = "sampan") -> None:
     """Put cluster, user and context `name` into the file and make it current; all else stays."""
     path = Path(path)
     document = _document(path) if path.exists() else {}
-    user = user or f"{name}-admin"
+    user = f"{name}-admin"
     context = {"cluster": name, "user": user}
-    if namespace:
-        context["namespace"] = namespace
-    cluster = {"server": server, "certificate-authority-data": _base64(ca)}
+    assert connection.ca is not None, "a cluster of our own has its own authority"
+    assert connection.pair is not None, "an administrator has a certificate"
+    cluster = {"server": connection.server, "certificate-authority-data": _base64(connection.ca)}
+    certificate, key = connection.pair
     identity = {"client-certificate-data": _base64(certificate), "client-key-data": _base64(key)}
     written = {
         **document,
@@ -222,27 +228,24 @@ def connection_of(cluster: Obj, user: Obj, namespace: str) -> Connection:
     certificate, key = _bytes(user, "client-certificate"), _bytes(user, "client-key")
     if (certificate is None) != (key is None):
         raise KubeconfigError("client-certificate and client-key must be given together")
+    texts = {field: cluster.get(name) or "" for field, name in _CLUSTER_TEXTS.items()}
+    texts |= {field: user.get(name) or "" for field, name in _USER_TEXTS.items()}
+    if texts["token"]:
+        texts["token_file"] = ""
     return Connection(
         server=cluster["server"].rstrip("/"),
         namespace=namespace,
         ca=ca,
         insecure_skip_tls_verify=insecure,
-        tls_server_name=cluster.get("tls-server-name") or "",
         certificate=certificate,
         key=key,
-        token=user.get("token") or "",
-        token_file="" if user.get("token") else user.get("tokenFile") or "",
-        username=user.get("username") or "",
-        password=user.get("password") or "",
-        impersonate=user.get("as") or "",
-        impersonate_uid=user.get("as-uid") or "",
         impersonate_groups=tuple(user.get("as-groups") or ()),
         impersonate_extra=tuple(
             (key, value)
             for key, values in (user.get("as-user-extra") or {}).items()
             for value in values
         ),
-        proxy_url=cluster.get("proxy-url") or "",
+        **texts,
     )
 
 

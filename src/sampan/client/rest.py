@@ -36,6 +36,7 @@ from sampan.client.contract import (
 from sampan.client.kubeconfig import Connection, KubeconfigError
 from sampan.core import tls
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import Headers
 from sampan.core.http_client import ClientStream, HttpClient, HttpError, HttpTimeout
 from sampan.core.log import get_logger
@@ -58,6 +59,16 @@ CONTENT_TYPES = {
 Query = Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, and how long it waits. `credentials` gives the headers that say who we are; it is
+    asked for each request, so that a rotated token is used at once."""
+
+    credentials: Callable[[], Headers] = tuple
+    user_agent: str = "sampan"
+    timeout_seconds: float = 30.0
+
+
 class RestClient:
     """Implements client.contract.Client."""
 
@@ -65,19 +76,15 @@ class RestClient:
         self,
         http: HttpClient,
         server: str,
+        caller: "Caller",
         *,
         clock: Clock,
         rng: random.Random,
-        credentials: Callable[[], Headers] = tuple,
-        user_agent: str = "sampan",
-        timeout_seconds: float = 30.0,
     ) -> None:
-        """`credentials` gives the headers that say who we are; it is asked for each request, so
-        that a rotated token is used at once."""
         self._http, self._server = http, server.rstrip("/")
         self._clock, self._rng = clock, rng
-        self._credentials, self._user_agent = credentials, user_agent
-        self._timeout_seconds = timeout_seconds
+        self._credentials, self._user_agent = caller.credentials, caller.user_agent
+        self._timeout_seconds = caller.timeout_seconds
 
     async def get(
         self, resource: Resource, namespace: str, name: str, *, subresource: str = ""
@@ -283,21 +290,14 @@ def connect(
         raise KubeconfigError("proxy-url: only the client's commands go through a proxy")
     context = context or context_of(connection)
     http = HttpClient(ssl_context=context, server_hostname=connection.tls_server_name or None)
-    return RestClient(
-        http,
-        connection.server,
-        clock=clock,
-        rng=rng or random.Random(),
-        credentials=Credentials(connection, clock).headers,
-        user_agent=user_agent,
-    )
+    caller = Caller(Credentials(connection, clock).headers, user_agent)
+    return RestClient(http, connection.server, caller, clock=clock, rng=rng or random.Random())
 
 
 def context_of(connection: Connection) -> ssl.SSLContext:
     return tls.client_context(
         ca_data=connection.ca,
-        cert_data=connection.certificate,
-        key_data=connection.key,
+        pair_data=connection.pair,
         verify=not connection.insecure_skip_tls_verify,
     )
 

@@ -41,11 +41,11 @@ def client_context(
     ca_data: str | bytes | None = None,
     cert_path: str | Path | None = None,
     key_path: str | Path | None = None,
-    cert_data: bytes | None = None,
-    key_data: bytes | None = None,
+    pair_data: tuple[bytes, bytes] | None = None,
     verify: bool = True,
 ) -> ssl.SSLContext:
-    """Without a CA the system's are trusted. `*_data` is PEM, as kubeconfig files carry it."""
+    """Without a CA the system's are trusted. `*_data` is PEM, as kubeconfig files carry it; a pair
+    is a certificate and its key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     _harden(context)
     if not verify:
@@ -58,8 +58,8 @@ def client_context(
         context.load_verify_locations(cafile=ca_path, cadata=text)
     if cert_path is not None:
         context.load_cert_chain(cert_path, key_path)
-    elif cert_data is not None:
-        _load_pair(context, cert_data, key_data)
+    elif pair_data is not None:
+        _load_pair(context, *pair_data)
     return context
 
 
@@ -69,12 +69,12 @@ def _harden(context: ssl.SSLContext) -> None:
     context.set_alpn_protocols(ALPN)
 
 
-def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes | None) -> None:
+def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
     """OpenSSL's loader takes files only: one that nobody else can read, for this moment."""
     handle, path = tempfile.mkstemp(suffix=".pem")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(cert + b"\n" + (key or b""))
+            file.write(cert + b"\n" + key)
         context.load_cert_chain(path)
     finally:
         os.unlink(path)

@@ -16,6 +16,7 @@ from sampan.api.schema.published import Schema
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
 from sampan.client.informer import Informer
+from sampan.client.reflector import Selection
 from sampan.core.clock import Clock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
@@ -106,7 +107,7 @@ class Kubelet:
             clock=clock,
             rng=rng,
         )
-        self._services = Informer(client, SERVICES, clock=clock, rng=rng)
+        self._services = Informer(client, Selection(SERVICES), clock=clock, rng=rng)
         self._hooks = Hooks(runtime, clock)
         self._own_objects: TrackedObjects | None = None
         if objects is None:

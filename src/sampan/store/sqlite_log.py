@@ -163,7 +163,7 @@ class SqliteLog:
         }  # fmt: skip
         with self._reading(after):
             rows = self._reader.execute(_CHANGES, where).fetchall()
-        found = [_change(*row) for row in rows]
+        found = [_change(row) for row in rows]
         return found, found[-1].revision if len(found) == READ_CHANGES else upto
 
     @contextmanager
@@ -227,17 +227,9 @@ class SqliteLog:
             self._file.close()
 
 
-def _change(
-    revision: int,
-    key: str,
-    create_revision: int,
-    deleted: int,
-    value: bytes,
-    old_revision: int | None,
-    old_create_revision: int,
-    old_value: bytes,
-) -> Change:
+def _change(row: tuple[int, str, int, int, bytes, int | None, int, bytes]) -> Change:
+    revision, key, create_revision, deleted, value, old_revision, old_created, old_value = row
     entry = None if deleted else Entry(key, value, create_revision, revision)
     if old_revision is None:
         return Change(revision, key, entry, None)
-    return Change(revision, key, entry, Entry(key, old_value, old_create_revision, old_revision))
+    return Change(revision, key, entry, Entry(key, old_value, old_created, old_revision))

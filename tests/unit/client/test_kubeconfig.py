@@ -5,7 +5,9 @@ import stat
 import pytest
 import yaml
 
-from sampan.client.kubeconfig import KubeconfigError, load, write_kubeconfig
+from sampan.client.kubeconfig import Connection, KubeconfigError, load, write_kubeconfig
+
+ADMIN = Connection("https://h:1", ca=b"CA", certificate=b"C", key=b"K")
 
 
 def config(name, server="https://a:6443", user=None, cluster=None, current=True):
@@ -108,7 +110,7 @@ def test_a_missing_file_is_an_error_only_when_it_was_named(tmp_path):
 def test_what_is_written_can_be_read_and_is_private(tmp_path):
     path = tmp_path / "deep" / "config"
     for _ in range(2):
-        write_kubeconfig(path, server="https://h:1", ca=b"CA", certificate=b"C", key=b"K")
+        write_kubeconfig(path, ADMIN)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     connection = load(str(path), {}, "").connection()
     assert (connection.server, connection.ca) == ("https://h:1", b"CA")
@@ -119,7 +121,7 @@ def test_what_is_written_can_be_read_and_is_private(tmp_path):
 def test_writing_keeps_the_contexts_of_others(tmp_path):
     path = tmp_path / "config"
     written(path, config("mine", "https://mine:1"))
-    write_kubeconfig(path, server="https://h:1", ca=b"CA", certificate=b"C", key=b"K")
+    write_kubeconfig(path, ADMIN)
     merged = load(str(path), {}, "")
     assert merged.connection().server == "https://h:1"
     assert merged.connection(context="mine").server == "https://mine:1"

@@ -9,7 +9,7 @@ from sampan.api.errors import Conflict, Expired, NotFound, ServiceUnavailable, T
 from sampan.api.resources import DEPLOYMENTS, NODES, PODS
 from sampan.client.contract import Page, Preconditions
 from sampan.client.kubeconfig import Connection
-from sampan.client.rest import RETRIES, Credentials, RestClient, connect, path_of
+from sampan.client.rest import RETRIES, Caller, Credentials, RestClient, connect, path_of
 from sampan.core.clock import SystemClock
 from sampan.core.http import Response, Stream
 from sampan.core.http_client import HttpClient
@@ -41,9 +41,9 @@ async def served(*replies):
     client = RestClient(
         HttpClient(),
         f"http://127.0.0.1:{port}",
+        Caller(lambda: [("authorization", "Bearer t")]),
         clock=clock,
         rng=random.Random(1),
-        credentials=lambda: [("authorization", "Bearer t")],
     )
     try:
         yield client, requests, clock
@@ -153,7 +153,7 @@ def test_retry_after_is_honoured_and_the_request_repeated():
 def test_no_server_is_service_unavailable():
     async def story():
         client = RestClient(
-            HttpClient(), "http://127.0.0.1:1", clock=SystemClock(), rng=random.Random()
+            HttpClient(), "http://127.0.0.1:1", Caller(), clock=SystemClock(), rng=random.Random()
         )
         with pytest.raises(ServiceUnavailable):
             await client.get(PODS, "ns", "a")

@@ -51,8 +51,7 @@ def test_a_client_certificate_is_optional(authority):
     )
     data = tls.client_context(
         ca_data=authority.ca_path.read_bytes(),
-        cert_data=alice.cert_path.read_bytes(),
-        key_data=alice.key_path.read_bytes(),
+        pair_data=(alice.cert_path.read_bytes(), alice.key_path.read_bytes()),
     )
     assert asked(server, without) == b"no cert"
     assert asked(server, files) == b"cert"

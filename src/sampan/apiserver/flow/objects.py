@@ -5,6 +5,7 @@ Job: upstream's mandatory and suggested objects, as objects.
 
 from sampan.api.objects import Obj, time_text
 from sampan.api.resources import Resource, by_kind
+from sampan.core.fast_dataclass import dataclass
 
 GROUP = "flowcontrol.apiserver.k8s.io"
 MANDATORY = frozenset({"exempt", "catch-all"})
@@ -107,22 +108,29 @@ def _schemas(now: str) -> list[Obj]:
         ("global-default", "global-default", 9900, "ByUser", both, everything),
         ("catch-all", "catch-all", 10000, "ByUser", both, everything),
     ]  # fmt: skip
-    return [_schema(*row, now) for row in rows]
+    return [_schema(_Row(*row), now) for row in rows]
 
 
-def _schema(
-    name: str, level: str, precedence: int, distinguisher: str, subjects: list[Obj], rule: Obj,
-    now: str,
-) -> Obj:  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class _Row:
+    name: str
+    level: str
+    precedence: int
+    distinguisher: str
+    subjects: list[Obj]
+    rule: Obj
+
+
+def _schema(row: _Row, now: str) -> Obj:
     spec: Obj = {
-        "priorityLevelConfiguration": {"name": level},
-        "matchingPrecedence": precedence,
-        "rules": [{"subjects": subjects, **rule}],
+        "priorityLevelConfiguration": {"name": row.level},
+        "matchingPrecedence": row.precedence,
+        "rules": [{"subjects": row.subjects, **row.rule}],
     }
-    if distinguisher:
-        spec["distinguisherMethod"] = {"type": distinguisher}
+    if row.distinguisher:
+        spec["distinguisherMethod"] = {"type": row.distinguisher}
     message = (
-        f'This FlowSchema references the PriorityLevelConfiguration object named "{level}" and '
+        f'This FlowSchema references the PriorityLevelConfiguration object named "{row.level}" and '
         "it exists"
     )
     found = {
@@ -132,7 +140,7 @@ def _schema(
     return {
         "apiVersion": f"{GROUP}/v1",
         "kind": SCHEMAS.kind,
-        "metadata": _meta(name),
+        "metadata": _meta(row.name),
         "spec": spec,
         "status": {"conditions": [found]},
     }

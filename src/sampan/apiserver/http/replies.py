@@ -25,7 +25,7 @@ from sampan.apiserver.http.negotiate import (
     partial,
     yaml_bytes,
 )
-from sampan.apiserver.printers.table import table_of
+from sampan.apiserver.printers.table import TableForm, table_of
 from sampan.apiserver.watch.watch_stream import WatchStream
 from sampan.core.clock import Clock
 from sampan.core.http import STEP_BYTES, Response, Stream
@@ -57,7 +57,7 @@ def _shaped(obj: Obj, resource: Resource, form: Form, now: float) -> Obj:
             return partial(obj, form.version)
         case "Table":
             head = _table_head(obj)
-            return table_of(resource, [obj], now, form.include, metadata=head, version=form.version)
+            return table_of(resource, [obj], now, TableForm(form.include, form.version), head)
     raise NotAcceptable(f"{form.shape} is not offered for a single object")
 
 
@@ -75,9 +75,8 @@ def list_reply(answer: ListAnswer, form: Form, now: float) -> Response:
     head = list_head(kind, api_version, answer.revision, answer.continue_token, answer.remaining)
     if form.shape == "Table":
         shown = (item.obj for item in items)
-        table = table_of(
-            resource, shown, now, form.include, metadata=head["metadata"], version=form.version
-        )
+        how = TableForm(form.include, form.version)
+        table = table_of(resource, shown, now, how, head["metadata"])
         return Response(200, _headers(JSON, answer.warnings), orjson.dumps(table))
     if form.media == YAML:
         body = yaml_bytes({**head, "items": [item.obj for item in items]})
@@ -172,10 +171,8 @@ class WatchChunks:
             self._resource,
             [] if is_bookmark else [obj],
             self._clock.now(),
-            self._form.include,
-            metadata=_bookmark_head(obj) if is_bookmark else _table_head(obj),
-            version=self._form.version,
-            with_columns=with_columns,
+            TableForm(self._form.include, self._form.version, with_columns),
+            _bookmark_head(obj) if is_bookmark else _table_head(obj),
         )
 
 

@@ -5,6 +5,7 @@ Invariant: an operation exists for every verb in the table, and for none besides
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import field, replace
 
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource, Subresource
@@ -35,17 +36,16 @@ _STATUS, _PATCH = "meta.k8s.io Status", "meta.k8s.io Patch"
 class Operation:
     path: str
     method: str  # get, post, put, patch, delete …
-    action: (
-        str  # x-kubernetes-action: list, post, get, put, patch, delete, deletecollection, connect
-    )
+    # x-kubernetes-action: list, post, get, put, patch, delete, deletecollection, connect
+    action: str
     operation_id: str
-    tag: str
-    kind: Obj  # group, version, kind
+    in_path: tuple[str, ...]
     query: tuple[str, ...] = ()
-    in_path: tuple[str, ...] = ()
     takes: str = ""  # "apiVersion Kind" of the body
     gives: str = ""  # "apiVersion Kind" of the answer; empty: text
     consumes: tuple[str, ...] = _JSON
+    kind: Obj = field(default_factory=dict)  # group, version, kind
+    tag: str = ""
 
 
 def parameter_type(name: str) -> str:
@@ -54,11 +54,7 @@ def parameter_type(name: str) -> str:
 
 def operations(resources: Iterable[Resource]) -> Iterator[Operation]:
     for row in resources:
-        maker = _Maker(row)
-        yield from maker.collection()
-        yield from maker.item()
-        for sub in row.subresources:
-            yield from maker.subresource(sub)
+        yield from _Maker(row).operations()
 
 
 class _Maker:
@@ -69,114 +65,97 @@ class _Maker:
         scope = f"{row.path}/namespaces/{{namespace}}" if row.namespaced else row.path
         self._all = f"{row.path}/{row.plural}"
         self._many = f"{scope}/{row.plural}"
-        self._one = f"{self._many}/{{name}}"
-        self._scoped = ("namespace",) if row.namespaced else ()
+        self._single = f"{self._many}/{{name}}"
+        self._scoped: tuple[str, ...] = ("namespace",) if row.namespaced else ()
+        self._in_path = (*self._scoped, "name")
         self._named = ("Namespaced" if row.namespaced else "") + row.kind
         self._own = f"{row.api_version} {row.kind}"
+        self._kind = {"group": row.group, "version": row.version, "kind": row.kind}
         self._group = _camel(row.group) + row.version.capitalize()
+        group = _camel(row.group) if row.group else "core"
+        self._tag = f"{group}_{row.version}".lower()
 
-    def collection(self) -> Iterator[Operation]:
+    def operations(self) -> Iterator[Operation]:
+        for operation in (*self._collection(), *self._item()):
+            yield self._complete(operation, self._kind)
+        for sub in self._row.subresources:
+            kind = self._kind_of(sub)
+            for operation in self._subresource(sub, kind):
+                yield self._complete(operation, kind)
+
+    def _complete(self, operation: Operation, kind: Obj) -> Operation:
+        query = (*operation.query, "pretty")
+        return replace(operation, query=query, kind=kind, tag=self._tag)
+
+    def _collection(self) -> Iterator[Operation]:
         row, listed = self._row, f"{self._row.api_version} {self._row.list_kind}"
+        many, scoped, own = self._many, self._scoped, self._own
         if "list" in row.verbs:
             id_ = f"list{self._group}{self._named}"
-            yield self._made(self._many, "get", "list", id_, _LISTED, gives=listed)
+            yield Operation(many, "get", "list", id_, scoped, _LISTED, gives=listed)
             if row.namespaced:
                 id_ = f"list{self._group}{row.kind}ForAllNamespaces"
-                yield self._made(self._all, "get", "list", id_, _LISTED, scoped=(), gives=listed)
+                yield Operation(self._all, "get", "list", id_, (), _LISTED, gives=listed)
         if "create" in row.verbs:
             id_ = f"create{self._group}{self._named}"
-            yield self._made(
-                self._many, "post", "post", id_, _WRITTEN, takes=self._own, gives=self._own
-            )
+            yield Operation(many, "post", "post", id_, scoped, _WRITTEN, own, own)
         if "deletecollection" in row.verbs:
             id_ = f"delete{self._group}Collection{self._named}"
             query = tuple(dict.fromkeys((*_LISTED, *_DELETED)))
-            yield self._made(self._many, "delete", "deletecollection", id_, query, gives=_STATUS)
+            action = "deletecollection"
+            yield Operation(many, "delete", action, id_, scoped, query, gives=_STATUS)
 
-    def item(self) -> Iterator[Operation]:
-        yield from self._single(self._one, self._row.verbs, self._named, self._own)
+    def _item(self) -> Iterator[Operation]:
+        yield from self._whole(self._single, self._row.verbs, self._named, self._own)
         if "delete" in self._row.verbs:
             id_, takes = f"delete{self._group}{self._named}", "v1 DeleteOptions"
-            yield self._made(
-                self._one, "delete", "delete", id_, _DELETED,
-                scoped=(*self._scoped, "name"), takes=takes, gives=_STATUS,
-            )  # fmt: skip
+            in_path = self._in_path
+            yield Operation(
+                self._single, "delete", "delete", id_, in_path, _DELETED, takes, _STATUS
+            )
 
-    def subresource(self, sub: Subresource) -> Iterator[Operation]:
-        path, row = f"{self._one}/{sub.name}", self._row
-        named = self._named + sub.name.capitalize()
-        kind = {"group": row.group, "version": row.version, "kind": row.kind}
-        whole = self._own
-        if sub.kind:
-            version = sub.version or row.version
-            kind = {"group": sub.group, "version": version, "kind": sub.kind}
-            whole = f"{sub.group}/{version} {sub.kind}" if sub.group else f"{version} {sub.kind}"
+    def _kind_of(self, sub: Subresource) -> Obj:
+        if not sub.kind:
+            return self._kind
+        version = sub.version or self._row.version
+        return {"group": sub.group, "version": version, "kind": sub.kind}
+
+    def _subresource(self, sub: Subresource, kind: Obj) -> Iterator[Operation]:
+        path, named = f"{self._single}/{sub.name}", self._named + sub.name.capitalize()
         if sub.kind.endswith("Options"):
-            yield from self._connected(path, sub, named, kind)
+            yield from self._connected(path, sub, named)
             return
-        if sub.name == "log":
-            whole = ""
-        yield from self._single(path, sub.verbs, named, whole, kind)
+        group = f"{kind['group']}/" if kind["group"] else ""
+        whole = "" if sub.name == "log" else f"{group}{kind['version']} {kind['kind']}"
+        yield from self._whole(path, sub.verbs, named, whole)
         if "create" in sub.verbs:
             id_ = f"create{self._group}{named}"
-            yield self._made(
-                path, "post", "post", id_, _WRITTEN, scoped=(*self._scoped, "name"),
-                takes=whole, gives=whole, kind=kind,
-            )  # fmt: skip
+            yield Operation(path, "post", "post", id_, self._in_path, _WRITTEN, whole, whole)
 
-    def _connected(self, path: str, sub: Subresource, named: str, kind: Obj) -> Iterator[Operation]:
+    def _connected(self, path: str, sub: Subresource, named: str) -> Iterator[Operation]:
         methods = {
             "create": "post", "get": "get", "update": "put", "patch": "patch", "delete": "delete"
         }  # fmt: skip
         for verb in sub.verbs:
             method = methods[verb]
             id_ = f"connect{self._group}{method.capitalize()}{named}"
-            scoped = (*self._scoped, "name")
-            yield self._made(path, method, "connect", id_, (), scoped=scoped, kind=kind)
+            yield Operation(path, method, "connect", id_, self._in_path)
 
-    def _single(
-        self, path: str, verbs: tuple[str, ...], named: str, whole: str, kind: Obj | None = None
+    def _whole(
+        self, path: str, verbs: tuple[str, ...], named: str, whole: str
     ) -> Iterator[Operation]:
         """Reading and changing one object."""
-        scoped = (*self._scoped, "name")
         if "get" in verbs:
             id_ = f"read{self._group}{named}"
-            yield self._made(path, "get", "get", id_, scoped=scoped, gives=whole, kind=kind)
+            yield Operation(path, "get", "get", id_, self._in_path, gives=whole)
         if "update" in verbs:
             id_ = f"replace{self._group}{named}"
-            yield self._made(
-                path, "put", "put", id_, _WRITTEN, scoped=scoped, takes=whole, gives=whole,
-                kind=kind,
-            )  # fmt: skip
+            yield Operation(path, "put", "put", id_, self._in_path, _WRITTEN, whole, whole)
         if "patch" in verbs:
-            id_ = f"patch{self._group}{named}"
-            yield self._made(
-                path, "patch", "patch", id_, (*_WRITTEN, "force"), scoped=scoped, takes=_PATCH,
-                gives=whole, kind=kind, consumes=_PATCH_TYPES,
-            )  # fmt: skip
-
-    def _made(
-        self,
-        path: str,
-        method: str,
-        action: str,
-        operation_id: str,
-        query: tuple[str, ...] = (),
-        *,
-        scoped: tuple[str, ...] | None = None,
-        takes: str = "",
-        gives: str = "",
-        kind: Obj | None = None,
-        consumes: tuple[str, ...] = _JSON,
-    ) -> Operation:
-        row = self._row
-        own = {"group": row.group, "version": row.version, "kind": row.kind}
-        in_path = self._scoped if scoped is None else scoped
-        tag = f"{_camel(row.group)}_{row.version}".lower() if row.group else f"core_{row.version}"
-        return Operation(
-            path, method, action, operation_id, tag, kind or own, (*query, "pretty"), in_path,
-            takes, gives, consumes,
-        )  # fmt: skip
+            id_, query = f"patch{self._group}{named}", (*_WRITTEN, "force")
+            yield Operation(
+                path, "patch", "patch", id_, self._in_path, query, _PATCH, whole, _PATCH_TYPES
+            )
 
 
 def _camel(group: str) -> str:

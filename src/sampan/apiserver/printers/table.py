@@ -13,8 +13,18 @@ from sampan.api.objects import Obj, meta_of, name_of
 from sampan.api.resources import Resource
 from sampan.apiserver.printers import access, cluster, network, pods, storage, workloads
 from sampan.apiserver.printers.layout import NAME, Column, Printer
+from sampan.core.fast_dataclass import dataclass
 
 _INCLUDE = ("", "None", "Metadata", "Object")
+
+
+@dataclass(frozen=True, slots=True)
+class TableForm:
+    """How a table was asked for. A watch sends the columns with its first event only."""
+
+    include: str = ""  # includeObject of the query
+    version: str = "v1"
+    with_columns: bool = True
 
 
 def columns(resource: Resource) -> list[Obj]:
@@ -30,40 +40,34 @@ def table_of(
     resource: Resource,
     items: Iterable[Obj],
     now: float,
-    include: str = "",
-    *,
+    form: "TableForm",
     metadata: Obj | None = None,
-    version: str = "v1",
-    with_columns: bool = True,
 ) -> Obj:
-    """`include` is the includeObject of the query; `metadata` that of the list. A watch sends the
-    columns with its first event only."""
-    if include not in _INCLUDE:
-        raise BadRequest(f"unrecognized includeObject value: {shown(include)}")
+    """`metadata` is that of the list."""
+    if form.include not in _INCLUDE:
+        raise BadRequest(f"unrecognized includeObject value: {shown(form.include)}")
     printer = _printer(resource)
     return {
         "kind": "Table",
-        "apiVersion": f"meta.k8s.io/{version}",
+        "apiVersion": f"meta.k8s.io/{form.version}",
         "metadata": metadata or {},
-        "columnDefinitions": columns(resource) if with_columns else [],
-        "rows": [_row(resource, printer, obj, now, include, version) for obj in items],
+        "columnDefinitions": columns(resource) if form.with_columns else [],
+        "rows": [_row(resource, printer, obj, now, form) for obj in items],
     }
 
 
-def _row(
-    resource: Resource, printer: Printer, obj: Obj, now: float, include: str, version: str
-) -> Obj:
+def _row(resource: Resource, printer: Printer, obj: Obj, now: float, form: TableForm) -> Obj:
     row: Obj = {"cells": printer.cells(obj, now)}
     if resource.plural == "pods" and not resource.group:
         conditions = pods.row_conditions(obj)
         if conditions:
             row["conditions"] = conditions
-    if include == "Object":
+    if form.include == "Object":
         row["object"] = obj
-    elif include != "None":
+    elif form.include != "None":
         row["object"] = {
             "kind": "PartialObjectMetadata",
-            "apiVersion": f"meta.k8s.io/{version}",
+            "apiVersion": f"meta.k8s.io/{form.version}",
             "metadata": meta_of(obj),
         }
     return row

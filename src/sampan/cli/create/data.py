@@ -103,7 +103,7 @@ def _check_pair(certificate: bytes, key: bytes) -> None:
     from sampan.core import tls
 
     try:
-        tls.client_context(cert_data=certificate, key_data=key, verify=False)
+        tls.client_context(pair_data=(certificate, key), verify=False)
     except ssl.SSLError as error:
         if "KEY_VALUES_MISMATCH" in str(error):
             raise CliError("tls: private key does not match public key") from error

@@ -23,7 +23,7 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.contract import Client
 from sampan.client.informer import Informers
 from sampan.client.inprocess import InProcessClient
-from sampan.client.kubeconfig import write_kubeconfig
+from sampan.client.kubeconfig import Connection, write_kubeconfig
 from sampan.client.leader_election import Elector, LeaseSettings
 from sampan.cmd.cluster import machine, pki, rotation
 from sampan.cmd.cluster.choose_nodes import choose_nodes
@@ -211,13 +211,13 @@ class AllInOne:
         for path in paths:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                write_kubeconfig(
-                    path,
-                    server=url,
+                admin = Connection(
+                    url,
                     ca=self._pki.ca.read_bytes(),
                     certificate=self._pki.certificate("admin").read_bytes(),
                     key=self._pki.key("admin").read_bytes(),
                 )
+                write_kubeconfig(path, admin)
             except OSError as error:
                 raise CannotStart(f"cannot write the kubeconfig {path}: {error}") from error
 

@@ -81,8 +81,7 @@ def _trusting(tls: Tls) -> ssl.SSLContext:
     try:
         return client_context(
             ca_data=tls.ca or None,
-            cert_data=tls.certificate or None,
-            key_data=tls.key or None,
+            pair_data=(tls.certificate, tls.key) if tls.certificate else None,
             verify=not tls.insecure,
         )
     except (ssl.SSLError, ValueError) as error:

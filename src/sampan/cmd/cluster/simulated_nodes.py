@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sampan.api.resources import NODES, PODS
 from sampan.client.informer import Informer
+from sampan.client.reflector import Selection
 from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, all_ready, chosen
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.flags.scenario import scenario_in
@@ -64,11 +65,11 @@ class SimulatedNodes:
         with self._progress.step("nodes") as step:
             # What they share they read as one who may read it all; a node may not.
             client = clients("system:kube-controller-manager")
-            informer = Informer(client, PODS, clock=self._clock)
+            informer = Informer(client, Selection(PODS), clock=self._clock)
             source = ApiserverSource(informer)
             objects = TrackedObjects(client, clock=self._clock, rng=random.Random())
             self._objects = objects
-            node_informer = Informer(client, NODES, clock=self._clock)
+            node_informer = Informer(client, Selection(NODES), clock=self._clock)
             own_nodes = NodeSource(node_informer)
             self._tasks.supervise("pods", informer.run)
             self._tasks.supervise("own nodes", node_informer.run)

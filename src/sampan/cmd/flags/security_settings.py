@@ -197,7 +197,7 @@ def _target(path: str) -> Target | None:
 
     def tls() -> ssl.SSLContext:
         return client_context(
-            ca_data=found.ca, cert_data=found.certificate, key_data=found.key,
+            ca_data=found.ca, pair_data=found.pair,
             verify=not found.insecure_skip_tls_verify,
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ from sampan.api.resources import PODS
 from sampan.client.contract import Client
 from sampan.client.indexer import by_node_name
 from sampan.client.informer import Informer
+from sampan.client.reflector import Selection
 from sampan.core.clock import Clock
 
 Deliver = Callable[[Sequence[Obj]], None]
@@ -25,7 +26,8 @@ PACE_SECONDS = 0.02
 
 def informer_of_node(client: Client, node_name: str, *, clock: Clock) -> Informer:
     """For a process with one node: only its own pods come over the wire."""
-    return Informer(client, PODS, clock=clock, field_selector=f"spec.nodeName={node_name}")
+    selection = Selection(PODS, field_selector=f"spec.nodeName={node_name}")
+    return Informer(client, selection, clock=clock)
 
 
 class ApiserverSource:

@@ -11,6 +11,7 @@ from sampan.api.objects import Obj, name_of
 from sampan.api.resources import NODES
 from sampan.client.contract import Client
 from sampan.client.informer import Informer
+from sampan.client.reflector import Selection
 from sampan.core.clock import Clock
 
 Seen = Callable[[Obj], None]
@@ -18,7 +19,8 @@ Seen = Callable[[Obj], None]
 
 def informer_of_own_node(client: Client, node_name: str, *, clock: Clock) -> Informer:
     """For a process with one node: only its own Node comes over the wire."""
-    return Informer(client, NODES, clock=clock, field_selector=f"metadata.name={node_name}")
+    selection = Selection(NODES, field_selector=f"metadata.name={node_name}")
+    return Informer(client, selection, clock=clock)
 
 
 class NodeSource:

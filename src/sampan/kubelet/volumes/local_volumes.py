@@ -26,6 +26,7 @@ from sampan.api.resources import NODES, PERSISTENT_VOLUMES
 from sampan.api.rules.storage import LOCAL_FINALIZER, LOCAL_PROVISIONER, LOCAL_ROOT, PROVISIONED_BY
 from sampan.client.contract import Client
 from sampan.client.informer import Informer
+from sampan.client.reflector import Selection
 from sampan.core.backoff import Backoff
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
@@ -72,7 +73,7 @@ class LocalVolumes:
         await asyncio.to_thread(os.makedirs, self._root, 0o711, True)
         await self._say_where()
         queue: WorkQueue[str] = WorkQueue(RETRY)
-        informer = Informer(self._client, PERSISTENT_VOLUMES, clock=self._clock)
+        informer = Informer(self._client, Selection(PERSISTENT_VOLUMES), clock=self._clock)
 
         def heard(_old: Obj | None, new: Obj | None) -> None:
             if new is not None:

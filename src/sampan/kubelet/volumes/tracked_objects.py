@@ -17,6 +17,7 @@ from sampan.api.objects import Obj, namespace_of, uid_of
 from sampan.api.resources import CONFIG_MAPS, SECRETS
 from sampan.client.contract import Client
 from sampan.client.informer import Informer
+from sampan.client.reflector import Selection
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.tasks import Tasks, all_of
@@ -111,10 +112,8 @@ class TrackedObjects:
         kind, namespace, name = key
         informer = Informer(
             self._client,
-            _RESOURCES[kind],
+            Selection(_RESOURCES[kind], namespace, field_selector=f"metadata.name={name}"),
             clock=self._clock,
-            namespace=namespace,
-            field_selector=f"metadata.name={name}",
             rng=self._rng,
         )
         watching = self._tasks.supervise(f"{kind} {namespace}/{name}", informer.run)

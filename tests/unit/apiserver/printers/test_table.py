@@ -14,7 +14,7 @@ from sampan.api.resources import (
     by_plural,
 )
 from sampan.api.schema.published import Schema
-from sampan.apiserver.printers.table import cells, columns, table_of
+from sampan.apiserver.printers.table import TableForm, cells, columns, table_of
 
 SCHEMA = Schema.load()
 NOW = 1_700_000_000.0
@@ -82,7 +82,7 @@ def test_a_table_carries_metadata_unless_asked_otherwise():
         "metadata": {"name": "a", "creationTimestamp": "2023-11-14T22:13:15Z"},
         "data": {"x": "y"},
     }
-    table = table_of(CONFIG_MAPS, [obj], NOW, metadata={"resourceVersion": "7"})
+    table = table_of(CONFIG_MAPS, [obj], NOW, TableForm(), {"resourceVersion": "7"})
     assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1")
     assert table["metadata"] == {"resourceVersion": "7"}
     assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Data", "Age"]
@@ -93,11 +93,13 @@ def test_a_table_carries_metadata_unless_asked_otherwise():
         "apiVersion": "meta.k8s.io/v1",
         "metadata": obj["metadata"],
     }
-    assert table_of(CONFIG_MAPS, [obj], NOW, "Object")["rows"][0]["object"] is obj
-    assert "object" not in table_of(CONFIG_MAPS, [obj], NOW, "None")["rows"][0]
-    assert table_of(CONFIG_MAPS, [obj], NOW, with_columns=False)["columnDefinitions"] == []
+    assert table_of(CONFIG_MAPS, [obj], NOW, TableForm("Object"))["rows"][0]["object"] is obj
+    assert "object" not in table_of(CONFIG_MAPS, [obj], NOW, TableForm("None"))["rows"][0]
+    assert (
+        table_of(CONFIG_MAPS, [obj], NOW, TableForm(with_columns=False))["columnDefinitions"] == []
+    )
     with pytest.raises(BadRequest, match="unrecognized includeObject value"):
-        table_of(CONFIG_MAPS, [obj], NOW, "Everything")
+        table_of(CONFIG_MAPS, [obj], NOW, TableForm("Everything"))
 
 
 def test_kinds_without_columns_say_when_they_were_made():
@@ -112,7 +114,7 @@ def test_kinds_without_columns_say_when_they_were_made():
 
 
 def test_finished_pods_have_marked_rows():
-    table = table_of(PODS, [{"status": {"phase": "Succeeded"}}, {}], NOW)
+    table = table_of(PODS, [{"status": {"phase": "Succeeded"}}, {}], NOW, TableForm())
     assert table["rows"][0]["conditions"][0]["type"] == "Completed"
     assert "conditions" not in table["rows"][1]
 

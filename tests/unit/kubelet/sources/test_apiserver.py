@@ -4,6 +4,7 @@ import asyncio
 
 from sampan.api.resources import PODS
 from sampan.client.informer import Informer
+from sampan.client.reflector import Selection
 from sampan.core.tasks import Tasks
 from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
 from sampan.testing import virtual_time
@@ -19,7 +20,7 @@ def told(story, node_name=""):
         if node_name:
             informer = informer_of_node(api, node_name, clock=clock)
         else:
-            informer = Informer(api, PODS, clock=clock)
+            informer = Informer(api, Selection(PODS), clock=clock)
         source = ApiserverSource(informer)
         tasks.start("informer", informer.run())
         tasks.start("source", source.run())

@@ -4,6 +4,7 @@ import asyncio
 
 from sampan.api.resources import NODES
 from sampan.client.informer import Informer
+from sampan.client.reflector import Selection
 from sampan.core.tasks import Tasks
 from sampan.kubelet.sources.own_node import NodeSource, informer_of_own_node
 from sampan.testing import virtual_time
@@ -18,7 +19,7 @@ def told(story, node_name=""):
         informer = (
             informer_of_own_node(api, node_name, clock=clock)
             if node_name
-            else Informer(api, NODES, clock=clock)
+            else Informer(api, Selection(NODES), clock=clock)
         )
         source = NodeSource(informer)
         tasks.start("informer", informer.run())

@@ -45,7 +45,7 @@ def step(parts: PluginParts, resource: Resource) -> Step:
 def _webhooks(parts: PluginParts, resource: Resource) -> "Webhooks":
     from sampan.apiserver.admission.webhooks.hook_metrics import HookMetrics
     from sampan.apiserver.admission.webhooks.service_reference import endpoint_of
-    from sampan.apiserver.admission.webhooks.webhooks import Webhooks
+    from sampan.apiserver.admission.webhooks.webhooks import HookParts, Webhooks
     from sampan.apiserver.watch.followed import follow
 
     registry = parts.registry
@@ -56,10 +56,11 @@ def _webhooks(parts: PluginParts, resource: Resource) -> "Webhooks":
         slices = [kind.items[key].obj for key in kind.keys(namespace)]
         return endpoint_of(namespace, name, port, service, slices)
 
-    hooks = Webhooks(
-        resource, registry.find, registry.find_all, resolve, _conditions(parts),
+    inner = HookParts(
+        registry.find, registry.find_all, resolve, _conditions(parts),
         HookMetrics(parts.metrics, parts.clock), lambda: new_uid(parts.rng),
     )  # fmt: skip
+    hooks = Webhooks(resource, inner)
     follow(registry.kind(resource), lambda _before, _now: hooks.changed(), hooks.changed)
     parts.at_stop.append(hooks.close)
     return hooks

@@ -52,23 +52,26 @@ class Hook:
         return self.spec.get("failurePolicy") == "Ignore"
 
 
+@dataclass(frozen=True, slots=True)
+class HookParts:
+    """What hooks are found and called with."""
+
+    find: Find
+    find_all: Callable[[Resource], list[Obj]]
+    resolve: Resolve
+    conditions: Conditions
+    metrics: HookMetrics
+    new_uid: Callable[[], str]
+
+
 class Webhooks:
     """The hooks of one kind of configuration; forgotten whenever one of them changes."""
 
-    def __init__(
-        self,
-        resource: Resource,
-        find: Find,
-        find_all: Callable[[Resource], list[Obj]],
-        resolve: Resolve,
-        conditions: Conditions,
-        metrics: HookMetrics,
-        new_uid: Callable[[], str],
-    ) -> None:
+    def __init__(self, resource: Resource, parts: HookParts) -> None:
         """To be told by `changed` when a configuration is another one."""
-        self._resource, self._find, self._find_all = resource, find, find_all
-        self._resolve, self._conditions = resolve, conditions
-        self._metrics, self._new_uid = metrics, new_uid
+        self._resource, self._find, self._find_all = resource, parts.find, parts.find_all
+        self._resolve, self._conditions = parts.resolve, parts.conditions
+        self._metrics, self._new_uid = parts.metrics, parts.new_uid
         self._hooks: list[Hook] | None = None
         self._callers: dict[str, Caller] = {}
 
