@@ -174,8 +174,6 @@ def test_a_trap_beside_the_file_is_not_written_into(tmp_path):
     target = tmp_path / "victim"
     target.write_text("precious")
     (tmp_path / f".config.{os.getpid()}").symlink_to(target)
-    write_kubeconfig(
-        tmp_path / "config", server="https://a", ca=b"ca", certificate=b"cert", key=b"key"
-    )
+    write_kubeconfig(tmp_path / "config", ADMIN)
     assert target.read_text() == "precious"
     assert (tmp_path / "config").stat().st_mode & 0o777 == 0o600
