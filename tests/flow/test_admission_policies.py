@@ -458,6 +458,73 @@ def test_decisions_are_counted():
     run(test)
 
 
+@pytest.mark.parametrize(
+    ("resource", "path", "body"),
+    [
+        ("pods/binding", f"{PODS}/a/binding",
+         {"metadata": {"name": "a"}, "target": {"name": "n1"}}),
+        ("bindings", PODS.replace("pods", "bindings"),
+         {"metadata": {"name": "a"}, "target": {"name": "n1"}}),
+        ("pods/eviction", f"{PODS}/a/eviction", {"metadata": {"name": "a"}}),
+    ],
+)  # fmt: skip
+def test_policies_see_evictions_and_bindings(resource, path, body):
+    """An attack: what a policy forbids to everybody, done through another door."""
+
+    async def test(api):
+        await api.made(PODS, pod("a"))
+        match = rules(resources=[resource], operations=["CREATE"])
+        await in_force(api, policy("request.kind.kind == 'Pod'", match=match))
+        refused = await api.post(path, body)
+        assert refused.status == 422
+        assert "ValidatingAdmissionPolicy 'p'" in refused.message
+        left = await api.get(f"{PODS}/a")
+        assert "nodeName" not in left.obj["spec"]
+        assert "deletionTimestamp" not in left.obj["metadata"]
+        await api.delete(f"{BINDINGS}/b")
+        assert (await api.post(path, body)).status == 201
+
+    run(test)
+
+
+@pytest.mark.parametrize("dry", ["refused", "query", "body"])
+def test_an_eviction_that_does_not_happen_charges_no_budget(dry):
+    async def test(api):
+        await api.made(PODS, labelled("a", app="x"))
+        await api.patch(
+            f"{PODS}/a/status",
+            {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}},
+            MERGE,
+        )
+        budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+        spec = {"minAvailable": 0, "selector": {"matchLabels": {"app": "x"}}}
+        made = await api.made(budgets, {"metadata": {"name": "b"}, "spec": spec})
+        status = {
+            "disruptionsAllowed": 1,
+            "currentHealthy": 1,
+            "desiredHealthy": 0,
+            "expectedPods": 1,
+            "observedGeneration": made["metadata"]["generation"],
+        }
+        assert (await api.patch(f"{budgets}/b/status", {"status": status}, MERGE)).status == 200
+        eviction = {"metadata": {"name": "a"}}
+        path = f"{PODS}/a/eviction"
+        if dry == "refused":
+            match = rules(resources=["pods/eviction"], operations=["CREATE"])
+            await in_force(api, policy("false", match=match))
+            assert (await api.post(path, eviction)).status == 422
+        elif dry == "query":
+            assert (await api.post(f"{path}?dryRun=All", eviction)).status == 201
+        else:
+            eviction["deleteOptions"] = {"dryRun": ["All"]}
+            assert (await api.post(path, eviction)).status == 201
+        left = (await api.get(f"{budgets}/b")).obj["status"]
+        assert left["disruptionsAllowed"] == 1
+        assert not left.get("disruptedPods")
+
+    run(test)
+
+
 # Mutating policies
 
 

@@ -85,6 +85,40 @@ def test_requests_are_noted_by_policy_and_secrets_keep_theirs(tmp_path):
     assert started["auditID"] == watched["auditID"]
 
 
+def test_who_impersonates_whom_is_noted_refused_or_not(tmp_path):
+    """An attack: whoever speaks as another leaves that one's name in the log, not their own."""
+    path = tmp_path / "audit.log"
+
+    async def test(api):
+        spoken = {"impersonate-user": "jane", "impersonate-group": ["dev", "a,b"]}
+        await api.send("GET", "/api/v1/pods", headers=spoken)
+        await api.send("GET", "/api/v1/pods", user="eve", group="dev", headers=spoken)
+
+    run(test, audit_policy=POLICY, audit_file=AuditFile(str(path)))
+    allowed, refused = events(path)
+    assert allowed["user"]["username"] == "admin"
+    assert allowed["impersonatedUser"]["username"] == "jane"
+    assert allowed["impersonatedUser"]["groups"] == ["dev", "a,b", "system:authenticated"]
+    assert (refused["user"]["username"], refused["responseStatus"]["code"]) == ("eve", 403)
+    assert "impersonatedUser" not in refused
+
+
+def test_bodies_are_noted_in_whatever_form_they_came(tmp_path):
+    path = tmp_path / "audit.log"
+
+    async def test(api):
+        maps = "/api/v1/namespaces/default/configmaps"
+        yaml = b"metadata: {name: a}\ndata: {k: v}\n"
+        await api.send("POST", maps, yaml, headers={"content-type": "application/yaml"})
+        await api.send("POST", maps, b"{{{", headers={"content-type": "application/json"})
+
+    run(test, audit_policy=POLICY, audit_file=AuditFile(str(path)))
+    made, broken = events(path)
+    assert made["requestObject"] == {"metadata": {"name": "a"}, "data": {"k": "v"}}
+    assert broken["responseStatus"]["code"] == 400
+    assert "requestObject" not in broken
+
+
 def test_the_log_is_rotated(tmp_path):
     path = tmp_path / "audit.log"
 

@@ -142,7 +142,7 @@ class HttpEdge:
         reply.sent = leave
 
     async def _served(self, request: Request, served: "_Served", now: float) -> Reply:
-        user = await self._user(request)
+        user = await self._chain.parts.authentication.user(request)
         unknown: ApiError | None = None
         try:
             served.info = request_info(request.method, request.path, is_watch(request.query))
@@ -151,6 +151,10 @@ class HttpEdge:
         info = served.info
         if self._audit is not None:
             served.entry = self._audit.begin(request, info, user)
+        if impersonation.is_asked(request.headers):
+            user = await self._impersonated(request, user)
+            if served.entry is not None:
+                served.entry.impersonated(user)
         if info is None or info.subresource not in CONNECTED:
             verb = info.verb if info is not None else request.method.lower()
             served.seat = self._limit.take(user, info, request.path, verb, now)
@@ -161,12 +165,10 @@ class HttpEdge:
             raise unknown or unknown_path()
         if info.resource is None:
             return await self._document(request, info, user)
-        return await self._resource(request, info, user)
+        return await self._resource(request, info, user, served.entry)
 
-    async def _user(self, request: Request) -> User:
-        user = await self._chain.parts.authentication.user(request)
-        if not impersonation.is_asked(request.headers):
-            return user
+    async def _impersonated(self, request: Request, user: User) -> User:
+        """Raises Forbidden, BadRequest."""
         spoken_for = impersonation.impersonated(request)
         for asked in impersonation.required(user, request):
             await self._chain.parts.authorization.require(asked)
@@ -189,7 +191,9 @@ class HttpEdge:
         verb = request.method.lower()
         await self._chain.parts.authorization.require(Attributes(user, verb, path=request.path))
 
-    async def _resource(self, request: Request, info: RequestInfo, user: User) -> Reply:
+    async def _resource(
+        self, request: Request, info: RequestInfo, user: User, entry: Entry | None
+    ) -> Reply:
         if info.subresource in CONNECTED:
             return await self._connect(request, info, user)
         form = full_form(request.headers.get("accept", ""), request.query)
@@ -201,6 +205,8 @@ class HttpEdge:
         await authorize(self._chain.parts.authorization, user, call)
         if call.verb not in _NO_BODY:
             call = await self._with_body(request, call)
+            if entry is not None:
+                entry.read(call.body)
         old = None if call.resource.group else _DEPRECATED.get(call.resource.plural)
         try:
             answer = await self._chain.perform_authorized(user, call)

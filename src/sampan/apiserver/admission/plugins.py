@@ -8,6 +8,7 @@ Invariant: what is not to be switched off (OWN) is not in the list of names.
 from collections.abc import Callable
 
 from sampan.api.resources import (
+    BINDINGS,
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -114,7 +115,7 @@ ROWS = (
         frozenset({("networking.k8s.io", "Ingress")}), main_only=True),
     Row("DenyServiceExternalIPs", loaders.deny_external_ips, _WRITES, kinds_of(SERVICES),
         main_only=True, is_on=False),
-    Row("PodTopologyLabels", loaders.pod_topology_labels, _WRITES, _POD),
+    Row("PodTopologyLabels", loaders.pod_topology_labels, _NEW, _POD | kinds_of(BINDINGS)),
     Row("MutatingAdmissionPolicy", loaders.mutating_policies, _EVERY),
     Row("MutatingAdmissionWebhook", loaders.mutating_webhooks, _EVERY),
     Row("ValidatingAdmissionPolicy", loaders.validating_policies, _EVERY),

@@ -7,11 +7,11 @@ Invariant: noting never makes a request wait: sinks buffer, and say when they ha
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextvars import ContextVar
-from typing import Protocol
+from typing import Any, Protocol
 
 import orjson
 
-from sampan.api.objects import Obj, micro_time_text
+from sampan.api.objects import Obj, copy_of, micro_time_text
 from sampan.apiserver.audit.policy import LEVEL_NAMES, AuditPolicy, Level, Ruled
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.http.request import RequestInfo
@@ -62,6 +62,15 @@ class Entry:
         """A long answer has begun (watch, exec)."""
         self._write("ResponseStarted", {"metadata": {}, "code": code})
 
+    def impersonated(self, user: User) -> None:
+        """Whoever has asked speaks as this one from here on."""
+        self._event["impersonatedUser"] = _user(user)
+
+    def read(self, body: object) -> None:
+        """The body, in whatever form it came; it is the server's to change after this."""
+        if self._ruled.level >= Level.REQUEST and isinstance(body, dict | list):
+            self._event["requestObject"] = self._shown(copy_of(body))
+
     def closed_early(self) -> None:
         """Whoever asked is gone, before there was an answer. As upstream has it: a success."""
         self._write("ResponseComplete", dict(_CLOSED_EARLY))
@@ -82,14 +91,16 @@ class Entry:
             for key in ("status", "message", "reason"):
                 if failure and failure.get(key):
                     status[key] = failure[key]
-        if self._ruled.level >= Level.REQUEST and request.body:
-            self._event["requestObject"] = self._shown(_parsed(request.body))
+        if self._ruled.level >= Level.REQUEST and "requestObject" not in self._event:
+            found = _parsed(request.body) if request.body else None
+            if found is not None:
+                self._event["requestObject"] = self._shown(found)
         if self._ruled.level >= Level.REQUEST_RESPONSE and body:
             self._event["responseObject"] = self._shown(_parsed(body))
         self._write("ResponseComplete", status)
 
-    def _shown(self, obj: Obj | None) -> Obj | None:
-        if obj is None or not self._ruled.omit_managed_fields:
+    def _shown(self, obj: Any) -> Any:
+        if not isinstance(obj, dict) or not self._ruled.omit_managed_fields:
             return obj
         meta = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
         return {**obj, "metadata": meta}

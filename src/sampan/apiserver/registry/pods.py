@@ -5,13 +5,14 @@ Invariant: spec.nodeName is set once, by a binding.
 """
 
 from sampan.api.errors import conflict
-from sampan.api.objects import Obj, annotations_of, copy_of, meta_of, name_of
+from sampan.api.objects import Obj, annotations_of, copy_of, labels_of, meta_of, name_of
 from sampan.api.rules import conditions
 from sampan.api.rules.pods import is_terminal
 from sampan.api.rules.qos import qos_class
 from sampan.apiserver.registry.strategy import Strategy, flag_getter, path_getter
 
 DEFAULT_GRACE_SECONDS = 30
+TOPOLOGY = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")  # a binding brings them
 
 
 def prepare_create(pod: Obj) -> None:
@@ -75,6 +76,9 @@ def bound(pod: Obj, binding: Obj, now: float) -> Obj:
     new["spec"]["nodeName"] = node
     if annotations_of(binding):
         new["metadata"].setdefault("annotations", {}).update(annotations_of(binding))
+    given = {key: labels_of(binding)[key] for key in TOPOLOGY if key in labels_of(binding)}
+    if given:
+        new["metadata"].setdefault("labels", {}).update(given)
     _set_scheduled(new.setdefault("status", {}), int(meta.get("generation") or 0), now)
     return new
 

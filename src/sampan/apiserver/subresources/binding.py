@@ -3,11 +3,14 @@
 Job: give a pod its node, once.
 """
 
+from dataclasses import replace
+
 from sampan.api.calls import Answer, Call
 from sampan.api.errors import FieldError, InternalError
 from sampan.api.objects import Obj, name_of, uid_of
 from sampan.api.resources import PODS
 from sampan.api.validation.pod import validate_binding
+from sampan.apiserver.admission.chain import CREATE, NO_ADMISSION, attributes_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry import pods
 from sampan.apiserver.write.decoding import decoded
@@ -26,6 +29,11 @@ async def bind(parts: Parts, user: User, call: Call) -> Answer:
     if wrong:
         # As upstream, which takes them for a failure of its own.
         raise InternalError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
+    attributes = attributes_of(user, CREATE, call, binding, None)
+    await parts.admission.mutate(attributes)
+    await parts.admission.validate(attributes)
+    # Admission has had its say: the write to the pod is the server's own.
+    parts = replace(parts, admission=NO_ADMISSION)
     wanted_uid = uid_of(binding)
 
     def change(pod: Obj) -> Obj:

@@ -3,12 +3,11 @@
 Job: copy the topology labels of the node into the binding, or into a pod that is made with a node.
 """
 
-from sampan.api.objects import Obj, labels_of
+from sampan.api.objects import Obj, labels_of, meta_of
 from sampan.api.resources import BINDINGS, NODES, PODS
-from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Steps
+from sampan.apiserver.admission.chain import CREATE, Attributes, Steps
 from sampan.apiserver.admission.parts import PluginParts
-
-_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+from sampan.apiserver.registry.pods import TOPOLOGY
 
 
 def plugin(parts: PluginParts) -> Steps:
@@ -16,12 +15,14 @@ def plugin(parts: PluginParts) -> Steps:
 
     def admit(attributes: Attributes) -> None:
         obj = attributes.obj
-        if obj is None or attributes.resource not in (PODS, BINDINGS):
+        if obj is None or attributes.operation != CREATE:
             return
-        bound = attributes.subresource == "binding" and attributes.operation == UPDATE
-        if not bound and not (attributes.operation == CREATE and attributes.is_main(PODS)):
+        if attributes.subresource == "binding" or attributes.resource is BINDINGS:
+            node_name = (obj.get("target") or {}).get("name")
+        elif attributes.is_main(PODS):
+            node_name = (obj.get("spec") or {}).get("nodeName")
+        else:
             return
-        node_name = (obj.get("spec") or {}).get("nodeName")
         node = find(NODES, "", node_name) if node_name else None
         if node is not None:
             _copy(obj, node)
@@ -29,7 +30,7 @@ def plugin(parts: PluginParts) -> Steps:
     return Steps(admit)
 
 
-def _copy(pod: Obj, node: Obj) -> None:
-    found = {key: labels_of(node)[key] for key in _LABELS if key in labels_of(node)}
+def _copy(obj: Obj, node: Obj) -> None:
+    found = {key: labels_of(node)[key] for key in TOPOLOGY if key in labels_of(node)}
     if found:
-        pod["metadata"] = {**pod["metadata"], "labels": {**labels_of(pod), **found}}
+        obj["metadata"] = {**meta_of(obj), "labels": {**labels_of(obj), **found}}
