@@ -6,6 +6,8 @@ import pytest
 
 from sampan.testing.parts.network_pods import (
     apply,
+    ask_by_udp_from,
+    ask_by_udp_from_pod,
     ask_from,
     ask_from_pod,
     cluster_ip,
@@ -78,7 +80,7 @@ def test_nothing_for_the_service_range_leaves_the_machine(kubectl, machine):
     for address in ("10.96.77.77", "10.111.255.254"):
         ask_from_pod(kubectl, "curious", address, 80)
         ask_from(machine, address, 80)
-        machine.run("sh", "-c", f"echo x | busybox nc -u -w 1 {address} 53 || true")
+        ask_by_udp_from(machine, address, 53)
     assert "packets 0 bytes 0" in machine.run("nft", "list", "table", "ip", "watch")
     machine.run("nft", "delete", "table", "ip", "watch")
 
@@ -119,3 +121,156 @@ def test_the_api_for_pods_is_not_for_other_machines(kubectl, machine, outside):
     outside.run("ip", "route", "add", "10.244.0.0/16", "via", machine.address)
     assert "timed out" in ask_from(outside, gateway, port["port"])
     outside.run("ip", "route", "del", "10.244.0.0/16")
+
+
+def answers(ask, count=24):
+    return [ask() for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def pair(lone_cluster):
+    """Two servers behind whatever Service a test makes."""
+    labels = {"app": "pair"}
+    apply(lone_cluster.kubectl, server("pair-a", labels), server("pair-b", labels),
+          pod("asker", "sleep 1000"))  # fmt: skip
+    return labels
+
+
+BOTH = {"pair-a", "pair-b"}
+
+
+def ports(**fields):
+    return [{"name": "tcp", "port": 80, "targetPort": 8080, **fields}]
+
+
+def test_a_node_port_is_open_on_the_node_s_addresses_to_all(kubectl, pair, machine, outside):
+    apply(kubectl, service("np", ports(nodePort=30080), pair, type="NodePort"))
+
+    def seen(ask):
+        return eventually(lambda: set(answers(ask)) == BOTH)
+
+    seen(lambda: ask_from(outside, machine.address, 30080))
+    seen(lambda: ask_from(machine, machine.address, 30080))
+    seen(lambda: ask_from_pod(kubectl, "asker", machine.address, 30080))
+    kubectl("delete", "service", "np")
+    eventually(lambda: "refused" in ask_from(outside, machine.address, 30080))
+
+
+def test_tcp_and_udp_on_one_port(kubectl, pair, machine):
+    both = [
+        {"name": "tcp", "port": 53, "targetPort": 8080},
+        {"name": "udp", "port": 53, "targetPort": 8080, "protocol": "UDP"},
+    ]
+    apply(kubectl, service("both", both, pair))
+    address = cluster_ip(kubectl, "both")
+    eventually(lambda: ask_from_pod(kubectl, "asker", address, 53) in BOTH)
+    assert ask_from(machine, address, 53) in BOTH
+    assert ask_by_udp_from_pod(kubectl, "pair-a", address, 53) in BOTH
+    assert ask_by_udp_from(machine, address, 53) in BOTH
+
+
+def test_a_client_stays_with_its_endpoint_while_it_is_told_to(kubectl, pair, machine):
+    apply(kubectl, service("sticky", ports(), pair, sessionAffinity="ClientIP"))
+    address = cluster_ip(kubectl, "sticky")
+
+    def ask():
+        return ask_from(machine, address, 80)
+
+    eventually(lambda: ask() in BOTH)
+    for _ in range(2):  # switched off and on again
+        assert len(set(answers(ask))) == 1
+        kubectl("patch", "service", "sticky", "-p", '{"spec": {"sessionAffinity": "None"}}')
+        eventually(lambda: len(set(answers(ask))) == 2)
+        kubectl("patch", "service", "sticky", "-p", '{"spec": {"sessionAffinity": "ClientIP"}}')
+        eventually(lambda: len(set(answers(ask))) == 1)
+
+
+def test_a_load_balancer_has_the_node_s_address_and_its_source_ranges(
+    kubectl, pair, machine, outside
+):
+    balanced = service("lb", ports(port=8088), pair, type="LoadBalancer",
+                       externalIPs=["198.51.100.77"])  # fmt: skip
+    apply(kubectl, balanced)
+
+    def ingress():
+        return kubectl.get("service", "lb")["status"]["loadBalancer"].get("ingress")
+
+    assert eventually(ingress) == [{"ip": machine.address, "ipMode": "VIP"}]
+    eventually(lambda: ask_from(outside, machine.address, 8088) in BOTH)
+    outside.run("ip", "route", "add", "198.51.100.77", "via", machine.address)
+    assert ask_from(outside, "198.51.100.77", 8088) in BOTH
+    outside.run("ip", "route", "del", "198.51.100.77")
+    ranges = '{"spec": {"loadBalancerSourceRanges": ["%s"]}}'
+    kubectl("patch", "service", "lb", "-p", ranges % "203.0.113.0/24")
+    eventually(lambda: "timed out" in ask_from(outside, machine.address, 8088))
+    kubectl("patch", "service", "lb", "-p", ranges % f"{outside.address}/32")
+    eventually(lambda: ask_from(outside, machine.address, 8088) in BOTH)
+    kubectl("delete", "service", "lb")
+
+
+def test_policy_local_keeps_the_client_s_address_and_says_whether_it_can_serve(
+    kubectl, pair, machine, outside
+):
+    local = service("local", ports(port=8089), pair, type="LoadBalancer",
+                    externalTrafficPolicy="Local")  # fmt: skip
+    apply(kubectl, local)
+    port = kubectl.get("service", "local")["spec"]["healthCheckNodePort"]
+
+    def client_seen():
+        question = f"busybox nc -w 2 {machine.address} 8089 </dev/null || true"
+        return outside.run("sh", "-c", question).split("\n")[1:2]
+
+    eventually(lambda: client_seen() == [outside.address])
+
+    def health():
+        question = f"printf 'GET / HTTP/1.0\\r\\n\\r\\n' | busybox nc -w 2 {machine.address} {port}"
+        return outside.run("sh", "-c", question + " || true")
+
+    assert '"localEndpoints":2' in eventually(health)
+    kubectl("patch", "service", "local", "-p", '{"spec": {"selector": {"app": "nobody"}}}')
+    eventually(lambda: "503" in health())
+    # No node can serve: none is in the status any more.
+    eventually(lambda: "refused" in ask_from(outside, machine.address, 8089))
+    kubectl("delete", "service", "local")
+
+
+def test_udp_clients_follow_when_their_endpoint_goes(kubectl, machine):
+    labels = {"app": "moving"}
+    udp = [{"name": "udp", "port": 53, "targetPort": 8080, "protocol": "UDP"}]
+    apply(kubectl, server("moving-a", labels), service("moving", udp, labels))
+    address = cluster_ip(kubectl, "moving")
+    code = (
+        "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+        f"s.bind(('', 40053)); s.connect(('{address}', 53)); s.settimeout(0.5)\n"
+        "for _ in range(200):\n"
+        "    try:\n        s.send(b'x'); print(s.recv(99).decode().strip(), flush=True)\n"
+        "    except OSError: pass\n"
+        "    import time; time.sleep(0.05)\n"
+    )
+    eventually(lambda: ask_by_udp_from(machine, address, 53) == "moving-a")
+    client = subprocess.Popen(
+        [*machine.where, "python3", "-c", code], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert client.stdout.readline() == "moving-a\n"
+        apply(kubectl, server("moving-b", labels))
+        kubectl("delete", "pod", "moving-a", "--now")
+        eventually(lambda: client.stdout.readline() == "moving-b\n", 20)
+    finally:
+        client.kill()
+        client.wait()
+        client.stdout.close()
+
+
+def test_killed_and_started_again_the_rules_stay_and_are_adopted(
+    kubectl, pair, machine, lone_cluster
+):
+    apply(kubectl, service("kept", ports(), pair))
+    address = cluster_ip(kubectl, "kept")
+    eventually(lambda: ask_from(machine, address, 80) in BOTH)
+    lone_cluster.kill()
+    assert ask_from(machine, address, 80) in BOTH, "traffic goes on"
+    lone_cluster.up()
+    assert ask_from(machine, address, 80) in BOTH
+    kubectl("delete", "service", "kept")
+    eventually(lambda: "refused" in ask_from(machine, address, 80))

@@ -33,6 +33,7 @@ from sampan.controllers.nodes.taint_eviction import taint_eviction_controller
 from sampan.controllers.services.endpoints import endpoints_controller
 from sampan.controllers.services.endpointslice import endpointslice_controller
 from sampan.controllers.services.endpointslice_mirroring import endpointslice_mirroring_controller
+from sampan.controllers.services.service_lb import service_lb_controller
 from sampan.controllers.storage.ephemeral_volumes import ephemeral_volume_controller
 from sampan.controllers.storage.local_provisioner import local_provisioner
 from sampan.controllers.storage.persistent_volumes import persistent_volume_binder
@@ -99,6 +100,7 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         resource_claim_controller(),
         validating_admission_policy_status_controller(),
         service_cidr_controller(),
+        service_lb_controller(),
         node_ipam_controller(settings.cluster_cidrs),
         clusterrole_aggregation_controller(),
         csr_approving_controller(),

@@ -111,5 +111,9 @@ class NodeNetwork:
         self._dns = dns
         piece = publish.endpoint_slice(settings.node_name, (settings.gateway, dns.port))
         if publisher is not None:
-            await publish.publish(publisher, settings.dns_address, piece, self._clock)
+            # Where the address is taken it waits: the cluster is there all the same.
+            self._tasks.supervise(
+                "kube-dns",
+                lambda: publish.publish(publisher, settings.dns_address, piece, self._clock),
+            )
         return {f"{publish.NAMESPACE}/{publish.NAME}": piece}

@@ -4,7 +4,7 @@ Job: the objects that say where it is, made where they are missing, and put righ
 Invariant: a Service kube-dns with a selector is somebody else's name server: it is left alone.
 """
 
-from sampan.api.errors import AlreadyExists, ApiError, Conflict, NotFound
+from sampan.api.errors import ApiError, Conflict, NotFound
 from sampan.api.objects import Obj
 from sampan.api.resources import ENDPOINT_SLICES, SERVICES
 from sampan.client.contract import Client
@@ -77,9 +77,9 @@ async def publish(client: Client, address: str, piece: Obj, clock: Clock) -> Non
 
 async def _publish(client: Client, address: str, wanted: Obj) -> None:
     try:
-        found = await client.create(SERVICES, service(address), NAMESPACE)
-    except AlreadyExists:
         found = await client.get(SERVICES, NAMESPACE, NAME)
+    except NotFound:
+        found = await client.create(SERVICES, service(address), NAMESPACE)
     if found["spec"].get("selector"):
         return
     name = wanted["metadata"]["name"]

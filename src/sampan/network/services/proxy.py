@@ -23,6 +23,7 @@ from sampan.network.nftables.elements import Elements
 from sampan.network.nftables.nft import NftError
 from sampan.network.services.elements_of_service import elements_of_service
 from sampan.network.services.endpoints import NodeView
+from sampan.network.services.health_checks import Check, HealthChecks, check_of
 from sampan.network.services.ruleset import ProxyPlace
 from sampan.network.services.stale import Stale, stale_affinity, stale_clients, stale_udp
 from sampan.network.services.table import ServiceTable
@@ -63,6 +64,8 @@ class ServiceProxy:
         self._families: list[_Family] = []
         self._dirty: set[str] = set()
         self._zone = ""
+        self._health = HealthChecks()
+        self._checked: dict[str, tuple[Check, int]] = {}
         self._wake = asyncio.Event()
         self.ready = asyncio.Event()  # every Service that there was at the start has its rules
         self._took = metrics.histogram(
@@ -87,6 +90,7 @@ class ServiceProxy:
                 await self._wake.wait()
         finally:
             self._close()
+            await self._health.close()
 
     def _service_changed(self, old: Obj | None, new: Obj | None) -> None:
         self._touch(key_of(new or old or {}))
@@ -117,6 +121,7 @@ class ServiceProxy:
                 dirty = {key_of(service) for service in self._services.cache.all()}
             for family in self._families:
                 self._sync_family(family, dirty)
+            await self._keep_health_checks(dirty)
         except (OSError, NftError) as error:
             self._failures.add()
             log.warning("the rules of Services cannot be applied, trying again", error=error)
@@ -161,6 +166,30 @@ class ServiceProxy:
             family.synced = True
         family.table.apply(settled(changes))
         _forget(family, udp, affinity)
+
+    async def _keep_health_checks(self, dirty: Iterable[str]) -> None:
+        before = dict(self._checked)
+        for key in dirty:
+            service = self._services.cache.get(key)
+            check = check_of(service) if service is not None else None
+            if check is None:
+                self._checked.pop(key, None)
+            else:
+                self._checked[key] = (check, self._local_endpoints(key))
+        if before != self._checked:
+            await self._health.keep(self._checked)
+
+    def _local_endpoints(self, key: str) -> int:
+        """Different addresses that are ready here."""
+        return len(
+            {
+                tuple(entry.get("addresses") or ())
+                for piece in self._slices.cache.by("proxied", key)
+                for entry in piece.get("endpoints") or ()
+                if entry.get("nodeName") == self._settings.node_name
+                and (entry.get("conditions") or {}).get("ready") is not False
+            }
+        )
 
     def _elements(self, key: str, family: str, node: NodeView) -> Elements:
         service = self._services.cache.get(key)

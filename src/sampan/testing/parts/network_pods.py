@@ -103,18 +103,39 @@ def cluster_ip(kubectl: Kubectl, name: str) -> str:
     return str(kubectl.get("service", name)["spec"]["clusterIP"])
 
 
-def ask_from_pod(kubectl: Kubectl, name: str, address: str, port: int, *, udp: bool = False) -> str:
+def ask_from_pod(kubectl: Kubectl, name: str, address: str, port: int) -> str:
     """The first line of what answers there, or why none does."""
-    said = kubectl("exec", name, "--", "sh", "-c", _question("nc", address, port, udp))
+    said = kubectl("exec", name, "--", "sh", "-c", _question("nc", address, port))
     return said.strip().split("\n")[0]
 
 
-def ask_from(machine: Machine, address: str, port: int, *, udp: bool = False) -> str:
-    said = machine.run("sh", "-c", _question("busybox nc", address, port, udp))
+def ask_from(machine: Machine, address: str, port: int) -> str:
+    said = machine.run("sh", "-c", _question("busybox nc", address, port))
     return said.strip().split("\n")[0]
 
 
-def _question(nc: str, address: str, port: int, udp: bool) -> str:
-    if udp:
-        return f"echo x | {nc} -u -w 1 {address} {port} || true"
+def _question(nc: str, address: str, port: int) -> str:
     return f"{nc} -w 2 {address} {port} </dev/null 2>&1 || true"
+
+
+_DATAGRAM = """
+import socket, sys
+asker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+asker.settimeout(1)
+asker.connect((sys.argv[1], int(sys.argv[2])))
+try:
+    asker.send(b"x")
+    print(asker.recv(99).decode())
+except OSError as error:
+    print(error)
+"""
+
+
+def ask_by_udp_from_pod(kubectl: Kubectl, name: str, address: str, port: int) -> str:
+    """The pod is one with Python."""
+    command = (sys.executable, "-c", _DATAGRAM, address, str(port))
+    return kubectl("exec", name, "--", *command).strip()
+
+
+def ask_by_udp_from(machine: Machine, address: str, port: int) -> str:
+    return machine.run(sys.executable, "-c", _DATAGRAM, address, str(port)).strip()

@@ -150,6 +150,8 @@ def _networking() -> dict[str, Rules]:
             rule(READ, CORE, "services"),
             rule("patch update", CORE, "services/status"),
             rule("list watch", CORE, "nodes"),
+            # sampan's own load balancer: only nodes with endpoints, under policy Local.
+            rule("list watch", "discovery.k8s.io", "endpointslices"),
             events(),
         ),
         "service-cidrs-controller": (
