@@ -62,9 +62,9 @@ LAYERS = {
     ),
     "kubelet": (
         "contracts cgroups eviction.eviction_rules eviction.storage_limits node.shutdown_steps "
-        "images simulated.script simulated.scenario settings node.machine configuration stats "
-        "status container_spec probes volumes eviction runtime containerd pods sources node "
-        "simulated server node_parts kubelet"
+        "images simulated.script simulated.scenario settings context node.machine "
+        "configuration stats status container_spec probes volumes eviction runtime containerd "
+        "pods sources node simulated server node_parts kubelet"
     ),
     "scheduler": (
         "model devices cache filters scores plugin profile queue.requeue queue.queue_state "

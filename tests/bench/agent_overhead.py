@@ -23,6 +23,7 @@ from sampan.core.tasks import Tasks
 from sampan.kubelet.cgroups.limits import root_of
 from sampan.kubelet.cgroups.pod_cgroups import remove_root
 from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE
+from sampan.kubelet.context import NodeContext
 from sampan.kubelet.kubelet import Kubelet
 from sampan.kubelet.settings import KubeletSettings
 from sampan.testing.parts.private_runtime import private_runtime
@@ -78,12 +79,14 @@ async def overheads(directory: Path, rounds: int) -> dict[str, float]:
         clock, api, tasks = node.clock, SmallApi(node.clock), Tasks("bench")
         await api.create(CONFIG_MAPS, _root_ca(), "default")
         kubelet = Kubelet(
-            settings=_settings(directory),
-            client=Noted(api, clock, spans),
-            runtime=Noted(node.runtime, clock, spans),
-            clock=clock,
-            metrics=Metrics(),
-            rng=random.Random(1),
+            NodeContext(
+                settings=_settings(directory),
+                client=Noted(api, clock, spans),
+                runtime=Noted(node.runtime, clock, spans),
+                clock=clock,
+                metrics=Metrics(),
+                rng=random.Random(1),
+            )
         )
         tasks.start("kubelet", kubelet.run())
         try:

@@ -10,7 +10,8 @@ from sampan.client.informer import Informer
 from sampan.client.reflector import Selection
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
-from sampan.kubelet.kubelet import Kubelet
+from sampan.kubelet.context import NodeContext
+from sampan.kubelet.kubelet import Kubelet, SharedSources
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
 from sampan.kubelet.sources.apiserver import ApiserverSource
@@ -36,13 +37,15 @@ def test_many_nodes_share_one_watch_and_pods_have_no_tasks():
         for number in range(NODE_COUNT):
             name = f"node-{number}"
             kubelet = Kubelet(
-                settings=KubeletSettings(name, simulated=True, root_dir="", log_dir=""),
-                client=api,
-                runtime=SimulatedRuntime(clock=clock, node_name=name),
-                clock=clock,
-                metrics=metrics,
-                rng=random.Random(number),
-                source=source,
+                NodeContext(
+                    settings=KubeletSettings(name, simulated=True, root_dir="", log_dir=""),
+                    client=api,
+                    runtime=SimulatedRuntime(clock=clock, node_name=name),
+                    clock=clock,
+                    metrics=metrics,
+                    rng=random.Random(number),
+                ),
+                SharedSources(pods=source),
             )
             tasks.start(name, kubelet.run())
         await asyncio.sleep(1)

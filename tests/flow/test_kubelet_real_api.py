@@ -9,6 +9,7 @@ import pytest
 
 from sampan.api.errors import NotFound
 from sampan.api.resources import EVENTS, LEASES, NODES, PODS
+from sampan.kubelet.context import NodeContext
 from sampan.kubelet.kubelet import Kubelet
 from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
@@ -29,17 +30,19 @@ class Node:
 
     async def __aenter__(self):
         self.kubelet = Kubelet(
-            settings=KubeletSettings(
-                "node-1",
-                simulated=True,
-                root_dir=f"{self._directory.name}/root",
-                log_dir=f"{self._directory.name}/logs",
-            ),
-            client=self.plane.as_user("system:node:node-1"),
-            runtime=self.runtime,
-            clock=self.plane.clock,
-            metrics=self.plane.metrics,
-            rng=random.Random(1),
+            NodeContext(
+                settings=KubeletSettings(
+                    "node-1",
+                    simulated=True,
+                    root_dir=f"{self._directory.name}/root",
+                    log_dir=f"{self._directory.name}/logs",
+                ),
+                client=self.plane.as_user("system:node:node-1"),
+                runtime=self.runtime,
+                clock=self.plane.clock,
+                metrics=self.plane.metrics,
+                rng=random.Random(1),
+            )
         )
         self._task = asyncio.get_running_loop().create_task(self.kubelet.run())
         async with asyncio.timeout(10):

@@ -12,6 +12,7 @@ from sampan.api.resources import PODS
 from sampan.client.no_api_client import AbsentClient
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.kubelet.context import NodeContext
 from sampan.kubelet.eviction.eviction_rules import MEMORY, EvictionSettings, Threshold
 from sampan.kubelet.images.image_gc import ImageGarbageSettings
 from sampan.kubelet.kubelet import Kubelet
@@ -194,10 +195,10 @@ def test_a_node_without_any_api_runs_its_manifests(tmp_path):
             {"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}},
         ])  # fmt: skip
         tasks = Tasks("test")
-        kubelet = Kubelet(
+        kubelet = Kubelet(NodeContext(
             settings=settings, client=AbsentClient(), runtime=runtime, clock=clock,
             metrics=Metrics(), rng=random.Random(1),
-        )  # fmt: skip
+        ))  # fmt: skip
         tasks.start("kubelet", kubelet.run())
         await asyncio.sleep(5)
         phases = {pod["metadata"]["name"]: pod["status"]["phase"] for pod in kubelet.pods()}
@@ -228,10 +229,10 @@ def test_a_node_without_an_api_keeps_house_all_the_same(tmp_path, caplog):
         write(tmp_path / "m", restartPolicy="Never")
         await runtime.pull_image("unused:1", None)
         tasks = Tasks("test")
-        kubelet = Kubelet(
+        kubelet = Kubelet(NodeContext(
             settings=settings, client=AbsentClient(), runtime=runtime, clock=clock,
             metrics=Metrics(), rng=random.Random(1),
-        )  # fmt: skip
+        ))  # fmt: skip
         tasks.start("kubelet", kubelet.run())
         await asyncio.sleep(700)
         assert "unused:1" not in {tag for one in await runtime.images() for tag in one.tags}

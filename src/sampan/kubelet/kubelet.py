@@ -6,51 +6,40 @@ Owner: cmd/ builds one per node.
 """
 
 import asyncio
-import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from sampan.api.objects import Obj, uid_of
-from sampan.api.resources import SERVICES
 from sampan.api.schema.published import Schema
-from sampan.client.contract import Client
-from sampan.client.events import EventRecorder
-from sampan.client.informer import Informer
-from sampan.client.reflector import Selection
-from sampan.core.clock import Clock
-from sampan.core.metrics import Metrics
-from sampan.core.tasks import Tasks
-from sampan.kubelet.container_spec.generate import NodeFacts
-from sampan.kubelet.contracts.runtime import ObservedPod, Runtime
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.context import NodeContext
+from sampan.kubelet.contracts.runtime import ObservedPod
 from sampan.kubelet.contracts.verdict import Verdict
-from sampan.kubelet.contracts.volumes_hook import Volumes
-from sampan.kubelet.eviction.eviction_manager import PressureWatch
+from sampan.kubelet.eviction.eviction_manager import EvictablePods, NodeWords, PressureWatch
 from sampan.kubelet.eviction.system_oom import SystemOom
-from sampan.kubelet.images.access import ImageAccess
 from sampan.kubelet.images.credentials import ImageCredentials
 from sampan.kubelet.images.image_gc import ImageGarbage
 from sampan.kubelet.images.image_manager import ImagePuller
 from sampan.kubelet.node.graceful_shutdown import NodeShutdown
-from sampan.kubelet.node.machine import Machine
 from sampan.kubelet.node.node_status_and_lease import Heartbeat
-from sampan.kubelet.node_parts import API, facts_of, machine_of, made_cgroups, sources_of
+from sampan.kubelet.node_parts import API, Loop, api_side, machine_side, sources_of
 from sampan.kubelet.pods.allocation import Allocations
 from sampan.kubelet.pods.hooks import Hooks
 from sampan.kubelet.pods.kill import Killer
 from sampan.kubelet.pods.mirror import Mirrors
+from sampan.kubelet.pods.parts import PodMeans, PodRecords
 from sampan.kubelet.pods.perform import Performer
+from sampan.kubelet.pods.pod_config import PodSources
 from sampan.kubelet.pods.pod_state import Cause, Phase
 from sampan.kubelet.pods.pod_sync import PodSync
 from sampan.kubelet.pods.pod_workers import PodWorkers
-from sampan.kubelet.pods.sync_loop import SyncLoop
-from sampan.kubelet.probes.check import NodeCheck
+from sampan.kubelet.pods.sync_loop import NodeView, SyncLoop
 from sampan.kubelet.probes.node_probes import NodeProbes
 from sampan.kubelet.runtime.observed import Observations
 from sampan.kubelet.runtime.pleg import Relist, RuntimeHealth
 from sampan.kubelet.runtime.timed import TimedRuntime
 from sampan.kubelet.server.log_rotation import LogRotation
-from sampan.kubelet.settings import KubeletSettings
-from sampan.kubelet.simulated.scripted_probes import ScriptedCheck
 from sampan.kubelet.sources.apiserver import ApiserverSource, informer_of_node
 from sampan.kubelet.sources.files import FileSource
 from sampan.kubelet.sources.http import HttpSource
@@ -58,154 +47,190 @@ from sampan.kubelet.sources.manifests import FILE, HTTP, all_pods, one_pod
 from sampan.kubelet.sources.own_node import NodeSource, informer_of_own_node
 from sampan.kubelet.stats.node_stats import NodeStats
 from sampan.kubelet.stats.summary import StatsSummary
-from sampan.kubelet.status.recorder import ROUTINE, EventLog, PodEvents
+from sampan.kubelet.status.recorder import ROUTINE, PodEvents
 from sampan.kubelet.status.status_manager import StatusReporter
-from sampan.kubelet.volumes.node_volumes import NodeVolumes
-from sampan.kubelet.volumes.simulated_volumes import SimulatedVolumes
 from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
 
+@dataclass(frozen=True, slots=True)
+class SharedSources:
+    """What the nodes of one process share, and their owner runs; None: the node's own."""
+
+    pods: ApiserverSource | None = None
+    nodes: NodeSource | None = None
+    objects: TrackedObjects | None = None
+
+
 class Kubelet:
-    def __init__(
-        self,
-        *,
-        settings: KubeletSettings,
-        client: Client,
-        runtime: Runtime,
-        clock: Clock,
-        metrics: Metrics,
-        rng: random.Random,
-        source: ApiserverSource | None = None,
-        nodes: NodeSource | None = None,
-        objects: TrackedObjects | None = None,
-    ) -> None:
-        """`source`, `nodes` and `objects`: shared by the nodes of one process, and run by their
-        owner; None: its own."""
-        self._settings, self._client, self._clock = settings, client, clock
-        self._runtime = runtime = TimedRuntime(runtime, clock=clock, metrics=metrics)
-        self._tasks = Tasks(f"kubelet {settings.node_name}")
-        self._source, self._nodes = source, nodes
-        self._health = RuntimeHealth()
-        self._allocations = Allocations(settings.checkpoint)
-        self._registered = asyncio.Event()  # the node is in the API
-        self._swept = False  # of what pods that are gone have left
-        self._observations = Observations(runtime)
-        make_recorder = EventLog if settings.standalone else EventRecorder
-        self._recorder = make_recorder(
-            client, "kubelet", clock=clock, host=settings.node_name, rng=rng
-        )
-        untold = frozenset[str]() if settings.routine_events else ROUTINE
-        events = PodEvents(self._recorder, without=untold)
-        self._reporter = StatusReporter(client, tasks=self._tasks, clock=clock, rng=rng)
-        self._mirrors = Mirrors(
-            client,
-            node=lambda: self._heartbeat.node(),
-            registered=self._registered,
-            is_orphaned=lambda name: self._loop.is_orphaned(name),
-            shown=self._reporter.mirrored,
-            tasks=self._tasks,
-            clock=clock,
-            rng=rng,
-        )
-        self._services = Informer(client, Selection(SERVICES), clock=clock, rng=rng)
-        self._hooks = Hooks(runtime, clock)
+    def __init__(self, context: NodeContext, shared: SharedSources | None = None) -> None:
+        runtime = TimedRuntime(context.runtime, clock=context.clock, metrics=context.metrics)
+        self._context = context = replace(context, runtime=runtime)
+        self._settings, self._clock, self._tasks = context.settings, context.clock, context.tasks
+        shared = shared or SharedSources()
+        self._source, self._nodes = shared.pods, shared.nodes
         self._own_objects: TrackedObjects | None = None
+        objects = shared.objects
         if objects is None:
-            objects = self._own_objects = TrackedObjects(client, clock=clock, rng=rng)
-        machine = machine_of(settings)
-        self._volumes = self._made_volumes(objects, facts_of(settings, machine), rng)
-        self._probes = self._made_probes(events, rng)
-        self._rotation = LogRotation(
-            runtime,
-            settings.log_dir,
-            most_bytes=settings.container_log_max_bytes,
-            most_files=settings.container_log_max_files,
-            clock=clock,
+            objects = TrackedObjects(context.client, clock=context.clock, rng=context.rng)
+            self._own_objects = objects
+        self._swept = False  # of what pods that are gone have left
+        self._health = RuntimeHealth()
+        self._workers = PodWorkers(
+            tasks=self._tasks, clock=context.clock, metrics=context.metrics, rng=context.rng
         )
-        self._cgroups = made_cgroups(settings, machine)
-        steps = self._steps(events, machine, metrics)
-        self._workers = PodWorkers(steps, tasks=self._tasks, clock=clock, metrics=metrics, rng=rng)
+        self._below = machine_side(context, objects, self._workers.retry)
+        self._above = api_side(context)
+        self._build_node()
+        self._build_pods()
+        self._build_watches()
+        self._build_figures()
+        if self._below.is_real:
+            self._declare()  # a process has one real node; simulated ones are too many
+
+    def _build_node(self) -> None:
+        settings = self._settings
+        self._recorder = self._above.recorder
+        untold = frozenset[str]() if settings.routine_events else ROUTINE
+        self._events = PodEvents(self._recorder, without=untold)
         self._heartbeat = Heartbeat(
-            settings=settings,
-            client=client,
-            runtime=runtime,
-            machine=machine,
+            self._context,
+            machine=self._below.machine,
             health=self._health,
             recorder=self._recorder,
-            clock=clock,
-            rng=rng,
-            registered=self._registered,
-        )
-        self._image_garbage = ImageGarbage(
-            runtime,
-            settings.image_directory or settings.root_dir,
-            settings=settings.image_garbage,
-            clock=clock,
-            warn=self._heartbeat.warn,
-        )
-        self._loop = SyncLoop(
-            sources=sources_of(settings),
-            workers=self._workers,
-            reporter=self._reporter,
-            mirrors=self._mirrors,
-            events=events,
-            room=self._heartbeat.room,
-            clock=clock,
-            allocations=self._allocations,
-            refetch_node=None if settings.standalone else self._refetch_node,
         )
         self._shutdown = NodeShutdown(
             settings.shutdown,
             self._workers,
             begins=self._heartbeat.shut_down,
             all_told=self.is_idle,
-            clock=clock,
-            metrics=metrics,
+            clock=self._clock,
+            metrics=self._context.metrics,
         )
+
+    def _build_pods(self) -> None:
+        """The steps of a pod, and the loop that feeds them."""
+        context, runtime = self._context, self._context.runtime
+        self._hooks = Hooks(runtime, self._clock)
+        self._pod_sources = PodSources(sources_of(self._settings))
+        self._reporter = StatusReporter(
+            context.client, tasks=self._tasks, clock=self._clock, rng=context.rng
+        )
+        self._mirrors = Mirrors(
+            context,
+            node=self._heartbeat.node,
+            registered=self._heartbeat.registered,
+            is_orphaned=self._is_orphaned,
+            shown=self._reporter.mirrored,
+        )
+        self._observations = Observations(runtime)
+        records = PodRecords(
+            self._observations,
+            self._reporter,
+            self._mirrors,
+            Allocations(self._settings.checkpoint),
+        )
+        killer = Killer(runtime=runtime, hooks=self._hooks, events=self._events, clock=self._clock)
+        means = PodMeans(
+            killer, self._hooks, self._below.volumes, self._events, self._below.cgroups
+        )
+        self._probes = NodeProbes(
+            context,
+            check=self._below.check,
+            wake=self._workers.wake,
+            events=self._events,
+            looks_early=self._below.is_real,
+        )
+        self._workers.steps = PodSync(
+            context,
+            means,
+            records,
+            performer=self._performer(means),
+            probes=self._probes,
+            health=self._health,
+        )
+        self._loop = SyncLoop(
+            sources=self._pod_sources,
+            workers=self._workers,
+            records=records,
+            events=self._events,
+            node=NodeView(
+                self._heartbeat.room, self._refetch_node if self._above.is_there else None
+            ),
+            clock=self._clock,
+        )
+
+    def _performer(self, means: PodMeans) -> Performer:
+        context, settings = self._context, self._settings
+        credentials = ImageCredentials(
+            settings.image_credentials, clock=context.clock, metrics=context.metrics
+        )
+        puller = ImagePuller(
+            context.runtime,
+            context.clock,
+            self._events.emit,
+            credentials,
+            self._below.image_access,
+            parallel=settings.parallel_image_pulls,
+        )
+        return Performer(
+            context,
+            means,
+            puller=puller,
+            services=self._above.services,
+            node=self._below.facts,
+            features=lambda: self._health.features,
+        )
+
+    def _build_watches(self) -> None:
+        """What looks at the runtime, its images and its logs now and then."""
+        settings, runtime = self._settings, self._context.runtime
         self._relist = Relist(
-            settings=settings,
-            runtime=runtime,
+            self._context,
             observations=self._observations,
             health=self._health,
             wake=self._workers.wake,
             found=self._found,
             health_changed=self._health_changed,
-            clock=clock,
-            metrics=metrics,
         )
+        self._rotation = LogRotation(
+            runtime,
+            settings.log_dir,
+            most_bytes=settings.container_log_max_bytes,
+            most_files=settings.container_log_max_files,
+            clock=self._clock,
+        )
+        self._image_garbage = ImageGarbage(
+            runtime,
+            settings.image_directory or settings.root_dir,
+            settings=settings.image_garbage,
+            clock=self._clock,
+            warn=self._heartbeat.warn,
+        )
+
+    def _build_figures(self) -> None:
+        """What the node uses, who asks for it, and who acts on it."""
+        settings = self._settings
         self._stats = NodeStats(
-            cgroups=self._cgroups,
-            pods=lambda: list(self._workers.pods()),
+            cgroups=self._below.cgroups,
+            pods=self._all_pods,
             observed=self._observations.last_seen,
         )
-        self._machine = machine
         images = settings.image_directory or settings.root_dir
         self._summary = StatsSummary(
             node_name=settings.node_name,
             stats=self._stats,
-            runtime=runtime,
-            machine=machine,
+            runtime=self._context.runtime,
+            machine=self._below.machine,
             directories=(settings.root_dir, settings.log_dir, images),
-            clock=clock,
+            clock=self._clock,
         )
         self._pressure = PressureWatch(
-            settings=settings.eviction,
+            self._context,
             stats=self._stats,
             images=self._image_garbage,
-            runtime=runtime,
-            pods=lambda: list(self._workers.pods()),
-            is_over=self._is_over,
-            evict=self._evict,
-            events=events,
-            warn=self._heartbeat.warn,
-            changed=self._heartbeat.press,
-            directories=(settings.root_dir, settings.image_directory or settings.root_dir),
-            log_dir=settings.log_dir,
-            clock=clock,
-            metrics=metrics,
+            pods=EvictablePods(self._all_pods, self._is_over, self._evict, self._events),
+            node=NodeWords(self._heartbeat.warn, self._heartbeat.press),
         )
-        if not settings.simulated:
-            self._declare(metrics)  # a process has one real node; simulated ones are too many
 
     @property
     def node_ready(self) -> asyncio.Event:
@@ -215,23 +240,12 @@ class Kubelet:
     async def run(self) -> None:
         """Until cancelled. What runs on the node keeps running."""
         try:
-            if not self._settings.standalone:
+            if self._above.is_there:
                 self._follow_api()
             self._follow_manifests()
-            if not self._settings.simulated and not self._settings.standalone:
-                self._tasks.supervise("services", self._services.run)
-            self._tasks.supervise("events", self._recorder.run)
-            self._tasks.supervise("runtime events", self._relist.watch_events)
-            self._tasks.supervise("relist", self._relist.run)
-            if not self._settings.simulated:
-                self._tasks.supervise("image garbage", self._image_garbage.run)
-                self._tasks.supervise("pressure", self._pressure.run)
-                self._tasks.supervise("system OOM", SystemOom(self._heartbeat.warn).run)
-            if self._settings.standalone:
-                await asyncio.Event().wait()
-            self._tasks.supervise("lease", self._heartbeat.keep_lease)
-            self._tasks.supervise("images", self._heartbeat.watch_images)
-            await self._tasks.supervise("node", self._heartbeat.run)
+            for name, loop in self._loops():
+                self._tasks.supervise(name, loop)
+            await asyncio.Event().wait()
         finally:
             if self._source is not None:
                 self._source.unsubscribe(self._settings.node_name)
@@ -245,6 +259,20 @@ class Kubelet:
             if self._own_objects is not None:
                 await self._own_objects.stop()
 
+    def _loops(self) -> Iterator[tuple[str, Loop]]:
+        yield from self._above.loops
+        yield "events", self._recorder.run
+        yield "runtime events", self._relist.watch_events
+        yield "relist", self._relist.run
+        if self._below.is_real:
+            yield "image garbage", self._image_garbage.run
+            yield "pressure", self._pressure.run
+            yield "system OOM", SystemOom(self._heartbeat.warn).run
+        if self._above.is_there:
+            yield "lease", self._heartbeat.keep_lease
+            yield "images", self._heartbeat.watch_images
+            yield "node", self._heartbeat.run
+
     async def shut_down(self) -> None:
         """The machine goes down: end the pods in order, as the settings say. Before the agent is
         stopped; without settings nothing happens."""
@@ -253,13 +281,13 @@ class Kubelet:
     def _follow_api(self) -> None:
         name = self._settings.node_name
         if self._source is None:
-            informer = informer_of_node(self._client, name, clock=self._clock)
+            informer = informer_of_node(self._context.client, name, clock=self._clock)
             self._source = ApiserverSource(informer)
             self._tasks.supervise("pods", informer.run)
             self._tasks.supervise("source", self._source.run)
         self._source.subscribe(name, partial(self._deliver, API))
         if self._nodes is None:
-            own = informer_of_own_node(self._client, name, clock=self._clock)
+            own = informer_of_own_node(self._context.client, name, clock=self._clock)
             self._nodes = NodeSource(own)
             self._tasks.supervise("own node", own.run)
         self._nodes.subscribe(name, self._heartbeat.seen)
@@ -329,85 +357,10 @@ class Kubelet:
         from sampan.kubelet.stats import cadvisor  # nobody may ever ask
 
         layers = await self._summary.layers()
-        return cadvisor.render(self._machine, self._stats.usages(), layers, self._clock.now())
+        return cadvisor.render(self._below.machine, self._stats.usages(), layers, self._clock.now())
 
     def probe_metrics(self) -> str:
         return self._probes.render()
-
-    def _steps(self, events: PodEvents, machine: Machine, metrics: Metrics) -> PodSync:
-        """The parts that carry out what the workers decide."""
-        settings, runtime, clock = self._settings, self._runtime, self._clock
-        killer = Killer(runtime=runtime, hooks=self._hooks, events=events, clock=clock)
-        performer = Performer(
-            runtime=runtime,
-            client=self._client,
-            puller=ImagePuller(
-                runtime,
-                clock,
-                events.emit,
-                ImageCredentials(settings.image_credentials, clock=clock, metrics=metrics),
-                ImageAccess("" if settings.simulated else f"{settings.root_dir}/image_manager"),
-                parallel=settings.parallel_image_pulls,
-            ),
-            killer=killer,
-            hooks=self._hooks,
-            volumes=self._volumes,
-            events=events,
-            services=self._no_services
-            if settings.simulated or settings.standalone
-            else self._all_services,
-            node=facts_of(settings, machine),
-            clock=clock,
-            metrics=metrics,
-            cgroups=self._cgroups,
-            features=lambda: self._health.features,
-        )
-        return PodSync(
-            settings=settings,
-            runtime=runtime,
-            observations=self._observations,
-            health=self._health,
-            performer=performer,
-            killer=killer,
-            volumes=self._volumes,
-            probes=self._probes,
-            reporter=self._reporter,
-            mirrors=self._mirrors,
-            allocations=self._allocations,
-            events=events,
-            clock=clock,
-            metrics=metrics,
-            cgroups=self._cgroups,
-        )
-
-    def _made_probes(self, events: PodEvents, rng: random.Random) -> NodeProbes:
-        pretends = self._settings.simulated
-        return NodeProbes(
-            check=ScriptedCheck(self._runtime, self._settings.scenario)
-            if pretends
-            else NodeCheck(self._runtime),
-            wake=self._wake,
-            events=events,
-            tasks=self._tasks,
-            clock=self._clock,
-            rng=rng,
-            node_ips=self._settings.node_ips,
-            looks_early=not pretends,
-        )
-
-    def _made_volumes(
-        self, objects: TrackedObjects, facts: NodeFacts, rng: random.Random
-    ) -> Volumes:
-        if self._settings.simulated:
-            return SimulatedVolumes(objects=objects, changed=self._retry, node=facts)
-        return NodeVolumes(
-            client=self._client,
-            objects=objects,
-            changed=self._retry,
-            node=facts,
-            clock=self._clock,
-            rng=rng,
-        )
 
     def _deliver(self, source: str, pods: Sequence[Obj]) -> None:
         first = not self._loop.all_ready()
@@ -421,13 +374,20 @@ class Kubelet:
         # What runs without being wanted has a worker by now, which looks after its volumes.
         if self._loop.all_ready() and not self._swept:
             self._swept = True
-            self._tasks.start("volumes of gone pods", self._volumes.remove_orphans(known))
-        if self._loop.all_ready() and self._cgroups is not None:
+            self._tasks.start("volumes of gone pods", self._below.volumes.remove_orphans(known))
+        if self._loop.all_ready() and self._below.cgroups is not None:
             # Each time, as upstream: a runtime that fails late leaves them after their pod went.
-            self._cgroups.remove_orphans(known)
+            self._below.cgroups.remove_orphans(known)
         too_large = self._rotation.too_large(pods)
         if too_large:
             self._tasks.start("log rotation", self._rotation.rotate(too_large))
+
+    def _all_pods(self) -> list[Obj]:
+        return list(self._workers.pods())
+
+    def _is_orphaned(self, full_name: str) -> bool:
+        """Has every source spoken, and none a pod of that name?"""
+        return self._pod_sources.all_ready() and not self._workers.has_name(full_name)
 
     def _is_over(self, uid: str) -> bool:
         phase = self._workers.phase(uid)
@@ -436,26 +396,13 @@ class Kubelet:
     def _evict(self, uid: str, grace_seconds: float, verdict: Verdict) -> None:
         self._workers.kill(uid, grace_seconds, Cause.EVICTED, verdict)
 
-    def _retry(self, uid: str) -> None:
-        self._workers.retry(uid)
-
-    def _wake(self, uid: str) -> None:
-        self._workers.wake(uid)
-
-    async def _all_services(self) -> Iterable[Obj]:
-        await self._services.synced()
-        return self._services.cache.all()
-
-    async def _no_services(self) -> Iterable[Obj]:
-        """Nobody reads the environment of a simulated container; without an API there are none."""
-        return ()
-
     def _health_changed(self) -> None:
         self._heartbeat.poke()
         if self._health.ready and self._health.network_ready:
             self._workers.wake_failed()
 
-    def _declare(self, metrics: Metrics) -> None:
+    def _declare(self) -> None:
+        metrics = self._context.metrics
         metrics.gauge(
             "kubelet_running_pods", "Number of pods that have a running pod sandbox", ()
         ).read_from(lambda: {(): float(self._observations.count().sandboxes)})

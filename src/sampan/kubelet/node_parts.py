@@ -1,17 +1,143 @@
-"""What follows from a node's settings: its machine, what pods are told of it, cgroups, sources.
+"""What a node is made of: on a real or a simulated machine, with an API or without one.
 
-Job: settings (and the machine) → the values and parts that Kubelet is built from.
+Job: settings → the parts in which these nodes differ; everything else of a node is the same.
 """
 
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
+from sampan.api.objects import Obj
+from sampan.api.resources import SERVICES
+from sampan.client.events import EventRecorder
+from sampan.client.informer import Informer
+from sampan.client.reflector import Selection
+from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.cgroups.limits import Limits, shares_of
 from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups, find_hierarchies
 from sampan.kubelet.container_spec.generate import Dns, NodeFacts
+from sampan.kubelet.context import NodeContext
+from sampan.kubelet.contracts.volumes_hook import Volumes
+from sampan.kubelet.images.access import ImageAccess
 from sampan.kubelet.node.machine import SIMULATED, Machine, less_reserved, read_machine
 from sampan.kubelet.node.node_status import allocatable_of
+from sampan.kubelet.pods.perform import Services
+from sampan.kubelet.probes.check import NodeCheck
+from sampan.kubelet.probes.finding import Check
 from sampan.kubelet.settings import KubeletSettings
+from sampan.kubelet.simulated.scripted_probes import ScriptedCheck
 from sampan.kubelet.sources.manifests import FILE, HTTP
+from sampan.kubelet.status.recorder import EventLog
+from sampan.kubelet.volumes.node_volumes import NodeVolumes
+from sampan.kubelet.volumes.simulated_volumes import SimulatedVolumes
+from sampan.kubelet.volumes.tracked_objects import TrackedObjects
+
+Loop = Callable[[], Awaitable[None]]
+Retry = Callable[[str], None]  # of a pod, by its uid
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSide:
+    """What is below the agent."""
+
+    machine: Machine
+    facts: NodeFacts
+    cgroups: Cgroups | None
+    volumes: Volumes
+    check: Check  # how probes look
+    image_access: ImageAccess
+    is_real: bool = True  # it has disks and memory that fill up
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSide:
+    """What is above the agent."""
+
+    recorder: EventRecorder
+    services: Services
+    loops: tuple[tuple[str, Loop], ...] = ()
+    is_there: bool = True
+
+
+def machine_side(context: NodeContext, objects: TrackedObjects, retry: Retry) -> MachineSide:
+    """`retry`: something that the pod waits for has changed."""
+    make = _simulated_side if context.settings.simulated else _real_side
+    return make(context, objects, retry)
+
+
+def _real_side(context: NodeContext, objects: TrackedObjects, retry: Retry) -> MachineSide:
+    settings = context.settings
+    machine = _real_machine(settings)
+    facts = facts_of(settings, machine)
+    return MachineSide(
+        machine,
+        facts,
+        _cgroups_of(settings, machine),
+        NodeVolumes(
+            client=context.client,
+            objects=objects,
+            changed=retry,
+            node=facts,
+            clock=context.clock,
+            rng=context.rng,
+        ),
+        NodeCheck(context.runtime),
+        ImageAccess(f"{settings.root_dir}/image_manager"),
+    )
+
+
+def _simulated_side(context: NodeContext, objects: TrackedObjects, retry: Retry) -> MachineSide:
+    settings = context.settings
+    machine = _simulated_machine(settings)
+    facts = facts_of(settings, machine)
+    return MachineSide(
+        machine,
+        facts,
+        None,
+        SimulatedVolumes(objects=objects, changed=retry, node=facts),
+        ScriptedCheck(context.runtime, settings.scenario),
+        ImageAccess(""),
+        is_real=False,
+    )
+
+
+def api_side(context: NodeContext) -> ApiSide:
+    return (_standalone if context.settings.standalone else _connected)(context)
+
+
+def _connected(context: NodeContext) -> ApiSide:
+    recorder = EventRecorder(
+        context.client,
+        "kubelet",
+        clock=context.clock,
+        host=context.settings.node_name,
+        rng=context.rng,
+    )
+    if context.settings.simulated:
+        return ApiSide(recorder, _no_services)  # nobody reads a simulated container's environment
+    services = Informer(context.client, Selection(SERVICES), clock=context.clock, rng=context.rng)
+
+    async def all_services() -> Iterable[Obj]:
+        await services.synced()
+        return services.cache.all()
+
+    return ApiSide(recorder, all_services, (("services", services.run),))
+
+
+def _standalone(context: NodeContext) -> ApiSide:
+    """Events are lines of the log."""
+    recorder = EventLog(
+        context.client,
+        "kubelet",
+        clock=context.clock,
+        host=context.settings.node_name,
+        rng=context.rng,
+    )
+    return ApiSide(recorder, _no_services, is_there=False)
+
+
+async def _no_services() -> Iterable[Obj]:
+    return ()
+
 
 API = "api"
 
@@ -26,9 +152,9 @@ def sources_of(settings: KubeletSettings) -> list[str]:
     return [source for source, wanted in there.items() if wanted]
 
 
-def made_cgroups(settings: KubeletSettings, machine: Machine) -> Cgroups | None:
+def _cgroups_of(settings: KubeletSettings, machine: Machine) -> Cgroups | None:
     """None: the runtime puts containers where it likes, and pods have no limits of their own."""
-    if settings.simulated or not settings.cgroup_root:
+    if not settings.cgroup_root:
         return None
     hierarchies = find_hierarchies()
     if hierarchies is None:
@@ -55,12 +181,14 @@ def _room_of_pods(settings: KubeletSettings, machine: Machine) -> Limits:
     )
 
 
-def machine_of(settings: KubeletSettings) -> Machine:
-    if not settings.simulated:
-        found = read_machine(settings.root_dir, settings.capacity)
-        if settings.capacity is not None:
-            return found
-        return replace(found, capacity=less_reserved(found.capacity, settings))
+def _real_machine(settings: KubeletSettings) -> Machine:
+    found = read_machine(settings.root_dir, settings.capacity)
+    if settings.capacity is not None:
+        return found
+    return replace(found, capacity=less_reserved(found.capacity, settings))
+
+
+def _simulated_machine(settings: KubeletSettings) -> Machine:
     return Machine(
         settings.capacity or SIMULATED.capacity,
         kernel_version=SIMULATED.kernel_version,

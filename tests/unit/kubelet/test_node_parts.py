@@ -1,5 +1,38 @@
-from sampan.kubelet.node_parts import facts_of, machine_of, made_cgroups, sources_of
+import random
+
+from sampan.client.events import EventRecorder
+from sampan.client.no_api_client import AbsentClient
+from sampan.core.metrics import Metrics
+from sampan.kubelet.context import NodeContext
+from sampan.kubelet.node_parts import api_side, facts_of, machine_side, sources_of
 from sampan.kubelet.settings import Capacity, KubeletSettings
+from sampan.kubelet.simulated.runtime import SimulatedRuntime
+from sampan.kubelet.status.recorder import EventLog
+from sampan.kubelet.volumes.tracked_objects import TrackedObjects
+from sampan.testing import virtual_time
+from sampan.testing.virtual_time import LoopClock
+
+
+def context_of(settings):
+    clock = LoopClock()
+    runtime = SimulatedRuntime(clock=clock)
+    return NodeContext(settings, AbsentClient(), runtime, clock, Metrics(), random.Random(1))
+
+
+def machine_of(settings):
+    async def story():
+        context = context_of(settings)
+        objects = TrackedObjects(context.client, clock=context.clock, rng=context.rng)
+        return machine_side(context, objects, lambda uid: None)
+
+    return virtual_time.run(story())
+
+
+def api_of(settings):
+    async def story():
+        return api_side(context_of(settings))
+
+    return virtual_time.run(story())
 
 
 def test_all_sources_that_there_are_must_have_spoken():
@@ -17,13 +50,23 @@ def test_a_simulated_node_shows_nothing_of_the_machine():
     settings = KubeletSettings(
         "n", simulated=True, cgroup_root="/x", capacity=Capacity(1500, 2**30)
     )
-    machine = machine_of(settings)
-    assert machine.capacity.cpu_milli == 1500
-    assert facts_of(settings, machine).allocatable["cpu"] == "1500m"
-    assert made_cgroups(settings, machine) is None
+    side = machine_of(settings)
+    assert side.machine.capacity.cpu_milli == 1500
+    assert side.facts.allocatable["cpu"] == "1500m"
+    assert side.cgroups is None
+    assert not side.is_real
 
 
 def test_a_real_node_s_capacity_is_the_machine_s(tmp_path):
-    machine = machine_of(KubeletSettings("n", root_dir=str(tmp_path)))
-    assert machine.capacity.memory_bytes > 0
-    assert facts_of(KubeletSettings("n", hostname="h"), machine).hostname == "h"
+    side = machine_of(KubeletSettings("n", root_dir=str(tmp_path)))
+    assert side.is_real
+    assert side.machine.capacity.memory_bytes > 0
+    assert facts_of(KubeletSettings("n", hostname="h"), side.machine).hostname == "h"
+
+
+def test_a_node_without_an_api_logs_its_events_and_follows_nothing():
+    alone, connected = api_of(KubeletSettings("n", standalone=True)), api_of(KubeletSettings("n"))
+    assert isinstance(alone.recorder, EventLog)
+    assert (alone.loops, alone.is_there) == ((), False)
+    assert type(connected.recorder) is EventRecorder
+    assert [name for name, _ in connected.loops] == ["services"]

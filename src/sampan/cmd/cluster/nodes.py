@@ -154,6 +154,7 @@ class RealNode:
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
         from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure
+        from sampan.kubelet.context import NodeContext
         from sampan.kubelet.kubelet import Kubelet
         from sampan.kubelet.server.access import ServerAccess
         from sampan.kubelet.server.http_server import KubeletServer
@@ -182,12 +183,14 @@ class RealNode:
             self._server = server
             try:
                 kubelet = Kubelet(
-                    settings=self._kubelet_settings(port),
-                    client=client,
-                    runtime=self._runtime,
-                    clock=self._clock,
-                    metrics=metrics,
-                    rng=random.Random(),
+                    NodeContext(
+                        settings=self._kubelet_settings(port),
+                        client=client,
+                        runtime=self._runtime,
+                        clock=self._clock,
+                        metrics=metrics,
+                        rng=random.Random(),
+                    )
                 )
             except CgroupFailure as error:
                 what = "--cgroup-driver none runs pods without cgroups of their own"

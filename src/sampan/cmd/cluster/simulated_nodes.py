@@ -55,7 +55,8 @@ class SimulatedNodes:
         """Nothing to do."""
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
-        from sampan.kubelet.kubelet import Kubelet
+        from sampan.kubelet.context import NodeContext
+        from sampan.kubelet.kubelet import Kubelet, SharedSources
         from sampan.kubelet.settings import KubeletSettings
         from sampan.kubelet.simulated.runtime import SimulatedRuntime
         from sampan.kubelet.sources.apiserver import ApiserverSource
@@ -78,29 +79,29 @@ class SimulatedNodes:
             scenario = scenario_in(self._settings.node.scenario)
             for number, name in enumerate(self._names()):
                 kubelet = Kubelet(
-                    settings=KubeletSettings(
-                        name,
-                        node_ips=(_made_up_address(number),),
-                        simulated=True,
-                        heartbeat_seconds=MANY_HEARTBEAT_SECONDS,
-                        relist_seconds=MANY_RELIST_SECONDS,
-                        routine_events=self._settings.nodes <= MANY_NODES,
-                        scenario=scenario,
-                        **(words if number == 0 else {"shutdown": words["shutdown"]}),
-                    ),
-                    client=clients(f"system:node:{name}"),
-                    runtime=SimulatedRuntime(
+                    NodeContext(
+                        settings=KubeletSettings(
+                            name,
+                            node_ips=(_made_up_address(number),),
+                            simulated=True,
+                            heartbeat_seconds=MANY_HEARTBEAT_SECONDS,
+                            relist_seconds=MANY_RELIST_SECONDS,
+                            routine_events=self._settings.nodes <= MANY_NODES,
+                            scenario=scenario,
+                            **(words if number == 0 else {"shutdown": words["shutdown"]}),
+                        ),
+                        client=clients(f"system:node:{name}"),
+                        runtime=SimulatedRuntime(
+                            clock=self._clock,
+                            node_name=name,
+                            pod_subnet=_made_up_subnet(number),
+                            scenario=scenario,
+                        ),
                         clock=self._clock,
-                        node_name=name,
-                        pod_subnet=_made_up_subnet(number),
-                        scenario=scenario,
+                        metrics=metrics,
+                        rng=random.Random(),
                     ),
-                    clock=self._clock,
-                    metrics=metrics,
-                    rng=random.Random(),
-                    source=source,
-                    nodes=own_nodes,
-                    objects=objects,
+                    SharedSources(pods=source, nodes=own_nodes, objects=objects),
                 )
                 self._tasks.supervise(name, kubelet.run)
                 kubelets.append(kubelet)

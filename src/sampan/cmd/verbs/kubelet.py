@@ -248,6 +248,7 @@ class SimulatedNode:
     async def start(
         self, clients: nodes.ClientMaker, metrics: Metrics, tls: ssl.SSLContext
     ) -> None:
+        from sampan.kubelet.context import NodeContext
         from sampan.kubelet.kubelet import Kubelet
         from sampan.kubelet.server.access import ServerAccess
         from sampan.kubelet.server.http_server import KubeletServer
@@ -270,21 +271,23 @@ class SimulatedNode:
             port = await server.start(address, self._settings.node.port, tls)
             self._server = server
             kubelet = Kubelet(
-                settings=KubeletSettings(
-                    name,
-                    node_ips=(address,),
-                    root_dir=str(self._data.kubelet),
-                    log_dir=str(self._data.root / "logs" / "pods"),
-                    port=port,
-                    simulated=True,
-                    scenario=scenario,
-                    **nodes.chosen(self._settings.node),
-                ),
-                client=client,
-                runtime=runtime,
-                clock=self._clock,
-                metrics=metrics,
-                rng=random.Random(),
+                NodeContext(
+                    settings=KubeletSettings(
+                        name,
+                        node_ips=(address,),
+                        root_dir=str(self._data.kubelet),
+                        log_dir=str(self._data.root / "logs" / "pods"),
+                        port=port,
+                        simulated=True,
+                        scenario=scenario,
+                        **nodes.chosen(self._settings.node),
+                    ),
+                    client=client,
+                    runtime=runtime,
+                    clock=self._clock,
+                    metrics=metrics,
+                    rng=random.Random(),
+                )
             )
             self._kubelet = kubelet
             self._tasks.supervise("kubelet", kubelet.run)

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from sampan.api.objects import Obj, key_of, uid_of
 from sampan.api.rules.pods import is_critical, is_terminal
-from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.core.metrics import Metrics
-from sampan.kubelet.contracts.runtime import ContainerState, Runtime, RuntimeFailure
+from sampan.kubelet.context import NodeContext
+from sampan.kubelet.contracts.runtime import ContainerState, RuntimeFailure
 from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.eviction import eviction_rules
-from sampan.kubelet.eviction.eviction_rules import Available, Candidate, EvictionSettings, Pressure
+from sampan.kubelet.eviction.eviction_rules import Available, Candidate, Pressure
 from sampan.kubelet.eviction.storage_limits import LocalStorage, has_storage_limits, storage_excess
 from sampan.kubelet.images.image_gc import ImageGarbage
 from sampan.kubelet.stats import local_storage
@@ -34,38 +34,48 @@ Evict = Callable[[str, float, Verdict], None]  # uid, grace, why
 Measure = Callable[[str, str], Mapping[str, Available]]
 
 
+@dataclass(frozen=True, slots=True)
+class EvictablePods:
+    """The pods of the node. `is_over`: nothing of that pod runs any more."""
+
+    all: Callable[[], list[Obj]]
+    is_over: Callable[[str], bool]
+    evict: Evict
+    events: PodEvents
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWords:
+    """`warn`: an event about the node. `changed`: its pressure conditions are others now."""
+
+    warn: Callable[[str, str], None]
+    changed: Callable[[frozenset[str]], None]
+
+
 class PressureWatch:
     def __init__(
         self,
+        context: NodeContext,
         *,
-        settings: EvictionSettings,
         stats: NodeStats,
         images: ImageGarbage,
-        runtime: Runtime,
-        pods: Callable[[], list[Obj]],
-        is_over: Callable[[str], bool],
-        evict: Evict,
-        events: PodEvents,
-        warn: Callable[[str, str], None],
-        changed: Callable[[frozenset[str]], None],
-        directories: tuple[str, str],
-        log_dir: str,
-        clock: Clock,
-        metrics: Metrics,
+        pods: EvictablePods,
+        node: NodeWords,
         measure: Measure | None = None,
     ) -> None:
-        """`directories`: of pods, and of images. `changed`: the conditions are others now. `warn`:
-        an event about the node. `is_over`: nothing of that pod runs any more."""
-        self._settings, self._stats, self._images = settings, stats, images
-        self._runtime, self._pods, self._is_over, self._warn = runtime, pods, is_over, warn
-        self._evict, self._events, self._changed = evict, events, changed
-        self._directories, self._log_dir, self._clock = directories, log_dir, clock
-        self._measure = measure or measured
+        settings = context.settings
+        self._settings, self._stats, self._images = settings.eviction, stats, images
+        self._runtime, self._clock = context.runtime, context.clock
+        self._pods, self._is_over, self._evict = pods.all, pods.is_over, pods.evict
+        self._events, self._warn, self._changed = pods.events, node.warn, node.changed
+        # Of pods, and of images.
+        self._directories = (settings.root_dir, settings.image_directory or settings.root_dir)
+        self._log_dir, self._measure = settings.log_dir, measure or measured
         self._pressure = Pressure()
         self._conditions: frozenset[str] = frozenset()
         self._stuck = ""  # the signal for which there was nobody to evict
         self._going: dict[str, float] = {}  # uid of an evicted pod → until when we wait for it
-        self._evictions = metrics.counter(
+        self._evictions = context.metrics.counter(
             "kubelet_evictions",
             "Cumulative number of pod evictions by eviction signal",
             ("eviction_signal",),

@@ -8,19 +8,17 @@ Owner: Kubelet runs it; `poke` may be called from anywhere in the same event loo
 """
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from sampan.api.errors import AlreadyExists, ApiError, NotFound
 from sampan.api.objects import Obj, copy_of, micro_time_text, revision_of, uid_of
 from sampan.api.resources import LEASES, NODES
-from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
 from sampan.core.backoff import Backoff, jittered
-from sampan.core.clock import Clock
 from sampan.core.log import get_logger
-from sampan.kubelet.contracts.runtime import Image, Runtime, RuntimeFailure
+from sampan.kubelet.context import NodeContext
+from sampan.kubelet.contracts.runtime import Image, RuntimeFailure
 from sampan.kubelet.node.machine import Machine
 from sampan.kubelet.node.node_status import (
     NodeKnowledge,
@@ -32,7 +30,6 @@ from sampan.kubelet.node.node_status import (
 )
 from sampan.kubelet.pods import fit
 from sampan.kubelet.runtime.pleg import RuntimeHealth
-from sampan.kubelet.settings import KubeletSettings
 
 log = get_logger(__name__)
 
@@ -48,29 +45,23 @@ PACE_SECONDS = 1.0
 class Heartbeat:
     def __init__(
         self,
+        context: NodeContext,
         *,
-        settings: KubeletSettings,
-        client: Client,
-        runtime: Runtime,
         machine: Machine,
         health: RuntimeHealth,
         recorder: EventRecorder,
-        clock: Clock,
-        rng: random.Random,
-        registered: asyncio.Event | None = None,
     ) -> None:
-        """`registered` is set when the node is in the API."""
         self._pressures: frozenset[str] = frozenset()
         self._shutting_down = False
-        self._settings, self._client, self._runtime = settings, client, runtime
+        self._settings, self._client = context.settings, context.client
+        self._runtime, self._clock, self._rng = context.runtime, context.clock, context.rng
         self._machine, self._health, self._recorder = machine, health, recorder
-        self._clock, self._rng = clock, rng
         self._poked = asyncio.Event()
         self._images: list[Image] = []
         self._node: Obj = node_object(self._knowledge())
         self._answered_at = -PACE_SECONDS  # when the status last followed what others wrote
         self._lease: Obj | None = None
-        self.registered = registered or asyncio.Event()
+        self.registered = asyncio.Event()  # the node is in the API
         self.node_ready = asyncio.Event()
 
     def poke(self) -> None:

@@ -10,7 +10,6 @@ Owner: Kubelet. PodSync says which static pods run, SyncLoop what the API shows.
 
 import asyncio
 import contextlib
-import random
 from collections.abc import Callable
 
 from sampan.api.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -27,12 +26,11 @@ from sampan.api.objects import (
 )
 from sampan.api.resources import PODS
 from sampan.api.rules.pods import is_mirror
-from sampan.client.contract import Client, Preconditions
+from sampan.client.contract import Preconditions
 from sampan.core.backoff import Backoff, jittered
-from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.core.tasks import Tasks
+from sampan.kubelet.context import NodeContext
 from sampan.kubelet.pods.pod_config import HASH_ANNOTATION, MIRROR_ANNOTATION
 
 log = get_logger(__name__)
@@ -99,21 +97,18 @@ class _Entry:
 class Mirrors:
     def __init__(
         self,
-        client: Client,
+        context: NodeContext,
         *,
         node: Callable[[], Obj],
         registered: asyncio.Event,
         is_orphaned: Callable[[str], bool],
         shown: Callable[[Obj, Obj | None], None],
-        tasks: Tasks,
-        clock: Clock,
-        rng: random.Random,
     ) -> None:
         """`is_orphaned`: has every source spoken, and none a static pod of that full name?
         `shown` is told (static pod, its mirror) when the mirror comes, changes or goes."""
-        self._client, self._node, self._registered = client, node, registered
+        self._client, self._node, self._registered = context.client, node, registered
         self._is_orphaned, self._shown = is_orphaned, shown
-        self._tasks, self._clock, self._rng = tasks, clock, rng
+        self._tasks, self._clock, self._rng = context.tasks, context.clock, context.rng
         self._entries: dict[str, _Entry] = {}
 
     def want(self, pod: Obj) -> None:

@@ -16,20 +16,18 @@ from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import Obj, name_of, namespace_of, spec_of, uid_of
 from sampan.api.resources import RUNTIME_CLASSES, SECRETS
 from sampan.api.rules.durations import seconds_text
-from sampan.client.contract import Client
-from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
-from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups
+from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure
 from sampan.kubelet.container_spec import generate
 from sampan.kubelet.container_spec.security_context import check_user_namespaces, wants_own_users
 from sampan.kubelet.container_spec.service_environment import service_variables
 from sampan.kubelet.container_spec.user_namespaces import NoIdsLeft, UserNamespaces
+from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.runtime import (
     Image,
     ObservedPod,
-    Runtime,
     RuntimeFailure,
     RuntimeFeatures,
     SandboxSpec,
@@ -50,13 +48,12 @@ from sampan.kubelet.contracts.volumes_hook import (
     Objects,
     SubPathFailure,
     VolumeFailure,
-    Volumes,
 )
 from sampan.kubelet.images.image_manager import ImageFailure, ImagePuller
 from sampan.kubelet.images.image_volumes import check_image_volumes, image_volumes, mounted_by
 from sampan.kubelet.pods.crash_backoff import STREAK_ANNOTATION
-from sampan.kubelet.pods.hooks import HookFailure, Hooks, Subject, handler_of
-from sampan.kubelet.pods.kill import Killer
+from sampan.kubelet.pods.hooks import HookFailure, Subject, handler_of
+from sampan.kubelet.pods.parts import PodMeans
 from sampan.kubelet.pods.plan import (
     Action,
     CreateSandbox,
@@ -68,7 +65,6 @@ from sampan.kubelet.pods.plan import (
     Resize,
     StartContainer,
 )
-from sampan.kubelet.status.recorder import PodEvents
 
 POST_START_SECONDS = 3600.0
 # The container_type of upstream's metrics.
@@ -144,29 +140,21 @@ class _Counts:
 class Performer:
     def __init__(
         self,
+        context: NodeContext,
+        means: PodMeans,
         *,
-        runtime: Runtime,
-        client: Client,
         puller: ImagePuller,
-        killer: Killer,
-        hooks: Hooks,
-        volumes: Volumes,
-        events: PodEvents,
         services: Services,
         node: generate.NodeFacts,
-        clock: Clock,
-        metrics: Metrics,
-        cgroups: Cgroups | None = None,
-        features: Callable[[], RuntimeFeatures] = RuntimeFeatures,
+        features: Callable[[], RuntimeFeatures],
     ) -> None:
         """`features`: what the runtime can do, as it last said."""
-        self._cgroups, self._features = cgroups, features
+        self._runtime, self._client, self._clock = context.runtime, context.client, context.clock
+        self._killer, self._hooks, self._volumes = means.killer, means.hooks, means.volumes
+        self._events, self._cgroups = means.events, means.cgroups
+        self._puller, self._services, self._node, self._features = puller, services, node, features
         self._users = UserNamespaces(node.root_dir)
-        self._services, self._hooks = services, hooks
-        self._count = _Counts(metrics)
-        self._runtime, self._client, self._puller = runtime, client, puller
-        self._killer, self._volumes, self._events = killer, volumes, events
-        self._node, self._clock = node, clock
+        self._count = _Counts(context.metrics)
 
     async def perform(
         self, pod: Obj, actions: Sequence[Action], observed: ObservedPod | None

@@ -3,7 +3,7 @@
 Job: (old set, new set) → ordered changes. Pure; the caller passes the time.
 Invariant: applying the changes to the old set gives the new set.
 Invariant: a pod is in the set once per uid; what came from a source is never changed in place.
-Owner: SyncLoop keeps one Wanted per source.
+Owner: SyncLoop writes PodSources, one Wanted per source.
 """
 
 from collections.abc import Iterable, Mapping
@@ -51,6 +51,26 @@ class Wanted:
     source: str
     ready: bool = False
     pods: Mapping[str, Known] = field(default_factory=dict)
+
+
+class PodSources:
+    """What each source wants, as it last said."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._wanted = {name: Wanted(name) for name in names}
+
+    def all_ready(self) -> bool:
+        """Has each of them spoken?"""
+        return all(wanted.ready for wanted in self._wanted.values())
+
+    def __getitem__(self, name: str) -> Wanted:
+        return self._wanted[name]
+
+    def __setitem__(self, name: str, wanted: Wanted) -> None:
+        self._wanted[name] = wanted
+
+    def values(self) -> Iterable[Wanted]:
+        return self._wanted.values()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,33 +14,28 @@ from pathlib import Path
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, is_deleted, key_of, meta_of, seconds_of, spec_of, uid_of
 from sampan.api.rules.pods import TERMINAL_PHASES, is_host_network, is_static, is_terminal
-from sampan.core.clock import Clock
 from sampan.core.log import get_logger
-from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
 from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups
 from sampan.kubelet.container_spec import bandwidth
+from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.paths import pod_directory
 from sampan.kubelet.contracts.probes_hook import Probes
 from sampan.kubelet.contracts.runtime import (
     ContainerState,
     ObservedPod,
-    Runtime,
     RuntimeFailure,
     RuntimeUnavailable,
 )
 from sampan.kubelet.contracts.verdict import Verdict, Waiting
-from sampan.kubelet.contracts.volumes_hook import VolumeFailure, Volumes
+from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 from sampan.kubelet.pods import garbage
-from sampan.kubelet.pods.allocation import Allocations, told
-from sampan.kubelet.pods.kill import Killer
-from sampan.kubelet.pods.mirror import Mirrors
+from sampan.kubelet.pods.allocation import told
+from sampan.kubelet.pods.parts import PodMeans, PodRecords
 from sampan.kubelet.pods.perform import Performed, Performer
 from sampan.kubelet.pods.plan import Action, HoldBack, plan
 from sampan.kubelet.pods.pod_workers import Job, Outcome
-from sampan.kubelet.runtime.observed import Observations
 from sampan.kubelet.runtime.pleg import RuntimeHealth
-from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.status.pod_status import (
     OWNED,
     Facts,
@@ -49,8 +44,6 @@ from sampan.kubelet.status.pod_status import (
     held_back,
     pod_status,
 )
-from sampan.kubelet.status.recorder import PodEvents
-from sampan.kubelet.status.status_manager import StatusReporter
 from sampan.kubelet.status.termination_message import awaits_log, with_messages
 
 log = get_logger(__name__)
@@ -71,29 +64,24 @@ OVERDUE = Verdict(
 class PodSync:
     def __init__(
         self,
+        context: NodeContext,
+        means: PodMeans,
+        records: PodRecords,
         *,
-        settings: KubeletSettings,
-        runtime: Runtime,
-        observations: Observations,
-        health: RuntimeHealth,
         performer: Performer,
-        killer: Killer,
-        volumes: Volumes,
         probes: Probes,
-        reporter: StatusReporter,
-        mirrors: Mirrors,
-        events: PodEvents,
-        clock: Clock,
-        metrics: Metrics,
-        cgroups: Cgroups | None = None,
-        allocations: Allocations | None = None,
+        health: RuntimeHealth,
     ) -> None:
-        self._cgroups, self._allocations = cgroups, allocations or Allocations()
+        self._settings, self._runtime, self._clock = (
+            context.settings, context.runtime, context.clock
+        )  # fmt: skip
+        self._killer, self._volumes, self._events = means.killer, means.volumes, means.events
+        self._cgroups, self._allocations = means.cgroups, records.allocations
+        self._observations, self._reporter = records.observations, records.reporter
+        self._mirrors, self._health = records.mirrors, health
+        self._performer, self._probes = performer, probes
         self._applied: dict[str, dict[str, Mapping[str, Mapping[str, str]]]] = {}  # uid, container
-        self._settings, self._runtime, self._observations = settings, runtime, observations
-        self._health, self._performer, self._killer = health, performer, killer
-        self._volumes, self._reporter, self._events = volumes, reporter, events
-        self._clock, self._probes, self._mirrors = clock, probes, mirrors
+        metrics = context.metrics
         self._start_seconds = metrics.histogram(
             "kubelet_pod_start_duration_seconds",
             "Duration in seconds from kubelet seeing a pod for the first time to the pod starting "

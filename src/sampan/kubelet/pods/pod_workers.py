@@ -99,10 +99,10 @@ class _Slot:
 
 
 class PodWorkers:
-    def __init__(
-        self, steps: Steps, *, tasks: Tasks, clock: Clock, metrics: Metrics, rng: random.Random
-    ) -> None:
-        self._steps, self._tasks, self._clock, self._rng = steps, tasks, clock, rng
+    def __init__(self, *, tasks: Tasks, clock: Clock, metrics: Metrics, rng: random.Random) -> None:
+        """`steps` is set before the first pod comes: who carries them out also wakes workers."""
+        self.steps: Steps
+        self._tasks, self._clock, self._rng = tasks, clock, rng
         self._slots: dict[str, _Slot] = {}
         self._names: dict[str, list[str]] = {}  # full name → uids, in order of arrival
         self._closed = False
@@ -336,11 +336,11 @@ class PodWorkers:
     async def _perform(self, job: Job) -> Outcome:
         match job.worker.phase:
             case Phase.SYNCING:
-                return await self._steps.sync(job)
+                return await self.steps.sync(job)
             case Phase.TERMINATING:
-                return await self._steps.terminate(job)
+                return await self.steps.terminate(job)
             case _:
-                return await self._steps.clean_up(job)
+                return await self.steps.clean_up(job)
 
     def _ended(self, slot: _Slot, job: Job, began: float, step: asyncio.Task[Outcome]) -> None:
         slot.step = None

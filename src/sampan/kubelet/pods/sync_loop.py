@@ -8,7 +8,7 @@ Invariant: no pod is refused because of a Node object that is older than the pod
 Owner: Kubelet; the sources and Relist call it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sampan.api.objects import (
     Obj,
@@ -24,20 +24,20 @@ from sampan.api.quantity import Quantity
 from sampan.api.rules import pod_resources
 from sampan.api.rules.pods import is_critical, is_mirror, is_terminal
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.kubelet.contracts.resize_state import InProgress
 from sampan.kubelet.contracts.runtime import ObservedPod
 from sampan.kubelet.contracts.spec import grace_seconds_of
 from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.pods import fit, preempt
-from sampan.kubelet.pods.allocation import DEFERRED, Allocations, told, why_not
-from sampan.kubelet.pods.mirror import Mirrors
-from sampan.kubelet.pods.pod_config import Change, Kind, Wanted, merge
+from sampan.kubelet.pods.allocation import DEFERRED, told, why_not
+from sampan.kubelet.pods.parts import PodRecords
+from sampan.kubelet.pods.pod_config import Change, Kind, PodSources, merge
 from sampan.kubelet.pods.pod_state import Cause
 from sampan.kubelet.pods.pod_workers import End, PodWorkers
 from sampan.kubelet.pods.preempt import PREEMPTED
 from sampan.kubelet.status.recorder import PodEvents
-from sampan.kubelet.status.status_manager import StatusReporter
 
 log = get_logger(__name__)
 
@@ -45,31 +45,35 @@ log = get_logger(__name__)
 ORPHAN_GRACE_SECONDS = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """How the node stands. `refetch` reads it from the API and calls back; None: there is none."""
+
+    room: Callable[[], fit.NodeRoom]
+    refetch: Callable[[Callable[[], None]], None] | None = None
+
+
 class SyncLoop:
     def __init__(
         self,
         *,
-        sources: Iterable[str],
+        sources: PodSources,
         workers: PodWorkers,
-        reporter: StatusReporter,
-        mirrors: Mirrors,
+        records: PodRecords,
         events: PodEvents,
-        room: Callable[[], fit.NodeRoom],
+        node: NodeView,
         clock: Clock,
-        allocations: Allocations | None = None,
-        refetch_node: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
-        """`refetch_node` reads the Node from the API and calls back; None: there is no API."""
-        self._workers, self._reporter, self._events = workers, reporter, events
-        self._mirrors, self._allocations = mirrors, allocations or Allocations()
-        self._room, self._clock = room, clock
+        self._workers, self._reporter, self._events = workers, records.reporter, events
+        self._mirrors, self._allocations = records.mirrors, records.allocations
+        self._room, self._clock = node.room, clock
         self._requests: dict[str, tuple[Obj, Mapping[str, Quantity]]] = {}  # by uid
-        self._wanted = {source: Wanted(source) for source in sources}
-        self._refetch_node = refetch_node
+        self._wanted = sources
+        self._refetch_node = node.refetch
         self._doubted: dict[str, Obj] = {}  # refused by a Node that may have changed since, by uid
 
     def all_ready(self) -> bool:
-        return all(wanted.ready for wanted in self._wanted.values())
+        return self._wanted.all_ready()
 
     def deliver(self, source: str, pods: Sequence[Obj]) -> None:
         """A source's whole set, as it is now."""
@@ -87,10 +91,6 @@ class SyncLoop:
             self._allocations.keep_only(known)
         if self._allocations.pending and merged.changes:
             self._retry_resizes()
-
-    def is_orphaned(self, full_name: str) -> bool:
-        """Has every source spoken, and none a pod of that name?"""
-        return self.all_ready() and not self._workers.has_name(full_name)
 
     def look_for_orphans(self, found: Sequence[ObservedPod]) -> None:
         """What the runtime has and no source wants has to go."""

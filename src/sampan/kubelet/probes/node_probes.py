@@ -9,14 +9,12 @@ Owner: PodSync tells it about pods; Kubelet builds it.
 """
 
 import asyncio
-import random
 from collections.abc import Callable, Iterator
 from dataclasses import field
 
 from sampan.api.objects import Obj, is_deleted, uid_of
-from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.tasks import Tasks
+from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.probes_hook import NO_CHECKS, Checks
 from sampan.kubelet.contracts.runtime import (
     ContainerState,
@@ -61,19 +59,16 @@ class _Slot:
 class NodeProbes:
     def __init__(
         self,
+        context: NodeContext,
         *,
         check: Check,
         wake: Callable[[str], None],
         events: PodEvents,
-        tasks: Tasks,
-        clock: Clock,
-        rng: random.Random,
-        node_ips: tuple[str, ...] = (),
         looks_early: bool = True,
     ) -> None:
         self._check, self._wake, self._events = check, wake, events
-        self._tasks, self._clock, self._rng = tasks, clock, rng
-        self._node_ip = (*node_ips, "")[0]
+        self._tasks, self._clock, self._rng = context.tasks, context.clock, context.rng
+        self._node_ip = (*context.settings.node_ips, "")[0]
         self._looks_early = looks_early
         self._slots: dict[str, dict[Key, _Slot]] = {}  # by pod uid
         self._checks: dict[str, Checks] = {}

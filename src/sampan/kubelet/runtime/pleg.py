@@ -11,19 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from sampan.core.backoff import Backoff
-from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.core.metrics import Metrics
+from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.runtime import (
     ObservedPod,
-    Runtime,
     RuntimeFailure,
     RuntimeFeatures,
     RuntimeInfo,
 )
 from sampan.kubelet.runtime.observed import Observations
-from sampan.kubelet.settings import KubeletSettings
 
 log = get_logger(__name__)
 
@@ -48,24 +45,23 @@ class RuntimeHealth:
 class Relist:
     def __init__(
         self,
+        context: NodeContext,
         *,
-        settings: KubeletSettings,
-        runtime: Runtime,
         observations: Observations,
         health: RuntimeHealth,
         wake: Callable[[str], None],
         found: Callable[[Sequence[ObservedPod]], None],
         health_changed: Callable[[], None],
-        clock: Clock,
-        metrics: Metrics,
     ) -> None:
-        self._settings, self._runtime, self._observations = settings, runtime, observations
-        self._health, self._clock = health, clock
+        self._settings, self._runtime, self._clock = (
+            context.settings, context.runtime, context.clock
+        )  # fmt: skip
+        self._observations, self._health = observations, health
         self._wake, self._found, self._health_changed = wake, found, health_changed
         self._poked = asyncio.Event()
         self._streaming = False
         self._sure = False  # everything was looked at since the stream began
-        self._seconds = metrics.histogram(
+        self._seconds = context.metrics.histogram(
             "kubelet_pleg_relist_duration_seconds",
             "Duration in seconds for relisting pods in PLEG.",
         )

@@ -16,6 +16,7 @@ from sampan.api.objects import Obj
 from sampan.api.resources import EVENTS, NODES, PODS
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.runtime import ObservedPod
 from sampan.kubelet.kubelet import Kubelet
 from sampan.kubelet.settings import Capacity, KubeletSettings
@@ -67,12 +68,14 @@ class SimulatedNode:
         self._starts += 1
         self._tasks = Tasks("test")
         self.kubelet = Kubelet(
-            settings=self.settings,
-            client=self.api,
-            runtime=self.runtime,
-            clock=self.clock,
-            metrics=self.metrics,
-            rng=random.Random(self._starts),
+            NodeContext(
+                settings=self.settings,
+                client=self.api,
+                runtime=self.runtime,
+                clock=self.clock,
+                metrics=self.metrics,
+                rng=random.Random(self._starts),
+            )
         )
         self._tasks.start("kubelet", self.kubelet.run())
         if wait:

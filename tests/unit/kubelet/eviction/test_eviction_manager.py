@@ -1,19 +1,28 @@
 """Measuring, and doing what was decided [N18]."""
 
+import random
 from dataclasses import replace
 
+from sampan.client.no_api_client import AbsentClient
 from sampan.core.metrics import Metrics
+from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.runtime import ContainerState
-from sampan.kubelet.eviction.eviction_manager import GONE_SECONDS, PressureWatch, measured
+from sampan.kubelet.eviction.eviction_manager import (
+    GONE_SECONDS,
+    EvictablePods,
+    NodeWords,
+    PressureWatch,
+    measured,
+)
 from sampan.kubelet.eviction.eviction_rules import (
     IMAGEFS,
     MEMORY,
     NODEFS,
     PIDS,
     Available,
-    EvictionSettings,
 )
 from sampan.kubelet.images.image_gc import Disk, ImageGarbage, ImageGarbageSettings
+from sampan.kubelet.settings import KubeletSettings
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
 from sampan.kubelet.stats.node_stats import NodeStats
 from sampan.testing import virtual_time
@@ -42,14 +51,22 @@ class Stage:
             self.runtime, "/", settings=ImageGarbageSettings(), clock=clock,
             warn=lambda *_: None, disk=lambda _: Disk(100, 50),
         )  # fmt: skip
+        settings = KubeletSettings("n", root_dir=str(tmp_path), log_dir=str(tmp_path / "logs"))
         self.watch = PressureWatch(
-            settings=EvictionSettings(), stats=stats, images=images, events=self,
-            runtime=self.runtime, pods=lambda: [pod, *others], is_over=lambda _: self.over,
-            metrics=self.metrics, warn=lambda *words: self.told.append(words),
-            evict=lambda uid, grace, verdict: self.evicted.append((uid, grace, verdict.reason)),
-            changed=self.conditions.append, directories=(str(tmp_path), str(tmp_path)),
-            log_dir=str(tmp_path / "logs"), clock=clock, measure=lambda *_: self.there,
-        )  # fmt: skip
+            NodeContext(
+                settings, AbsentClient(), self.runtime, clock, self.metrics, random.Random(1)
+            ),
+            stats=stats,
+            images=images,
+            pods=EvictablePods(
+                lambda: [pod, *others],
+                lambda _: self.over,
+                lambda uid, grace, verdict: self.evicted.append((uid, grace, verdict.reason)),
+                self,
+            ),
+            node=NodeWords(lambda *words: self.told.append(words), self.conditions.append),
+            measure=lambda *_: self.there,
+        )
 
     def warning(self, pod, reason, message):
         self.said.append((reason, message))

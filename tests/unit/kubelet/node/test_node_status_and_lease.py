@@ -6,7 +6,9 @@ from dataclasses import replace
 
 from sampan.api.resources import LEASES, NODES
 from sampan.client.events import EventRecorder
+from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.kubelet.context import NodeContext
 from sampan.kubelet.node.machine import SIMULATED
 from sampan.kubelet.node.node_status_and_lease import Heartbeat
 from sampan.kubelet.runtime.pleg import RuntimeHealth
@@ -28,15 +30,12 @@ class Stage:
         self.tasks = Tasks("test")
 
     def start(self):
+        runtime = SimulatedRuntime(clock=self.clock)
         self.heartbeat = Heartbeat(
-            settings=self.settings,
-            client=self.api,
-            runtime=SimulatedRuntime(clock=self.clock),
+            NodeContext(self.settings, self.api, runtime, self.clock, Metrics(), random.Random(1)),
             machine=SIMULATED,
             health=self.health,
             recorder=EventRecorder(self.api, "kubelet", clock=self.clock),
-            clock=self.clock,
-            rng=random.Random(1),
         )
         self.tasks.start("node", self.heartbeat.run())
         self.tasks.start("lease", self.heartbeat.keep_lease())

@@ -55,8 +55,9 @@ def told(story):
     async def run():
         steps, tasks = Slow(), Tasks("test")
         workers = PodWorkers(
-            steps, tasks=tasks, clock=LoopClock(), metrics=Metrics(), rng=random.Random(1)
+            tasks=tasks, clock=LoopClock(), metrics=Metrics(), rng=random.Random(1)
         )
+        workers.steps = steps
         await story(workers, steps)
         workers.close()
         await tasks.stop()
@@ -226,8 +227,9 @@ def test_a_step_whose_call_goes_on_is_waited_for_however_often_the_pod_is_killed
     async def run():
         steps, tasks = Patient(), Tasks("test")
         workers = PodWorkers(
-            steps, tasks=tasks, clock=LoopClock(), metrics=Metrics(), rng=random.Random(1)
+            tasks=tasks, clock=LoopClock(), metrics=Metrics(), rng=random.Random(1)
         )
+        workers.steps = steps
         workers.want(pod(), 0)
         for grace in (30, 10, 2):
             await asyncio.sleep(1)

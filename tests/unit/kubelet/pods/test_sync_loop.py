@@ -2,9 +2,12 @@
 
 import pytest
 
+from sampan.kubelet.pods.allocation import Allocations
 from sampan.kubelet.pods.fit import NodeRoom
+from sampan.kubelet.pods.parts import PodRecords
+from sampan.kubelet.pods.pod_config import PodSources
 from sampan.kubelet.pods.pod_state import Cause, Phase
-from sampan.kubelet.pods.sync_loop import SyncLoop
+from sampan.kubelet.pods.sync_loop import NodeView, SyncLoop
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
 from sampan.testing.worlds.observed_pods import UID, container, observed
@@ -91,12 +94,11 @@ def told(*sets, found=None):
     async def story():
         recording = Recording()
         loop = SyncLoop(
-            sources=["api"],
+            sources=PodSources(["api"]),
             workers=recording,
-            reporter=recording,
-            mirrors=Mirrored(recording),
+            records=PodRecords(None, recording, Mirrored(recording), Allocations()),
             events=recording,
-            room=lambda: ROOM,
+            node=NodeView(lambda: ROOM),
             clock=LoopClock(),
         )
         for pods in sets:

@@ -1,10 +1,13 @@
 """[R2] [N4] events wake, looking is the safety net."""
 
 import asyncio
+import random
 
+from sampan.client.no_api_client import AbsentClient
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.kubelet.container_spec.generate import NodeFacts, sandbox_spec
+from sampan.kubelet.context import NodeContext
 from sampan.kubelet.runtime.observed import Observations
 from sampan.kubelet.runtime.pleg import Relist, RuntimeHealth
 from sampan.kubelet.settings import KubeletSettings
@@ -21,15 +24,19 @@ class Stage:
         self.health = RuntimeHealth()
         self.woken, self.found, self.changes = [], [], []
         self.relist = Relist(
-            settings=KubeletSettings("n"),
-            runtime=self.runtime,
+            NodeContext(
+                KubeletSettings("n"),
+                AbsentClient(),
+                self.runtime,
+                self.clock,
+                Metrics(),
+                random.Random(1),
+            ),
             observations=Observations(self.runtime),
             health=self.health,
             wake=self.woken.append,
             found=lambda pods: self.found.append(len(pods)),
             health_changed=lambda: self.changes.append(self.health.ready),
-            clock=self.clock,
-            metrics=Metrics(),
         )
 
     async def sandbox(self, name):

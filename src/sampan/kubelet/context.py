@@ -1,0 +1,30 @@
+"""What every part of one node is given: its settings, its API, its runtime, its time.
+
+Job: one frozen value instead of seven arguments.
+"""
+
+import random
+from dataclasses import field
+
+from sampan.client.contract import Client
+from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+from sampan.kubelet.contracts.runtime import Runtime
+from sampan.kubelet.settings import KubeletSettings
+
+
+def _node_tasks() -> Tasks:
+    return Tasks("kubelet")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeContext:
+    settings: KubeletSettings
+    client: Client
+    runtime: Runtime
+    clock: Clock
+    metrics: Metrics
+    rng: random.Random
+    tasks: Tasks = field(default_factory=_node_tasks)

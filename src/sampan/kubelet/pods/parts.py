@@ -1,0 +1,36 @@
+"""What the sync loop, the steps of a pod and the performer share.
+
+Job: two values instead of a dozen arguments: what they act with, and what they know and tell.
+"""
+
+from sampan.core.fast_dataclass import dataclass
+from sampan.kubelet.cgroups.pod_cgroups import Cgroups
+from sampan.kubelet.contracts.volumes_hook import Volumes
+from sampan.kubelet.pods.allocation import Allocations
+from sampan.kubelet.pods.hooks import Hooks
+from sampan.kubelet.pods.kill import Killer
+from sampan.kubelet.pods.mirror import Mirrors
+from sampan.kubelet.runtime.observed import Observations
+from sampan.kubelet.status.recorder import PodEvents
+from sampan.kubelet.status.status_manager import StatusReporter
+
+
+@dataclass(frozen=True, slots=True)
+class PodMeans:
+    """With what something is done to a pod."""
+
+    killer: Killer
+    hooks: Hooks
+    volumes: Volumes
+    events: PodEvents
+    cgroups: Cgroups | None  # None: the runtime's own
+
+
+@dataclass(frozen=True, slots=True)
+class PodRecords:
+    """What is known of pods, and where it is told."""
+
+    observations: Observations
+    reporter: StatusReporter
+    mirrors: Mirrors
+    allocations: Allocations
