@@ -13,13 +13,14 @@ import pytest
 from tests.client_recording.replay import Replay, api_server, groups, replay_all
 
 FLOOR = {
-    "run-dry": 211,
-    "run-live": 31,
-    "create-gen": 269,
-    "create-live": 50,
-    "get": 268,
-    "chg-delete": 60,
-}
+    "run-dry": 211, "run-live": 31, "create-gen": 268, "create-live": 53, "get": 268,
+    "describe": 47, "chg-delete": 60, "chg-apply-basic": 23, "chg-apply-create-first": 7,
+    "chg-apply-ssa": 14, "chg-apply-errors": 33, "chg-apply-prune": 4, "chg-apply-kustomize": 4,
+    "chg-apply-deploy": 7, "chg-label": 32, "chg-scale": 22, "chg-set-image": 24,
+    "chg-set-env": 29, "chg-set-misc": 18, "chg-rollout": 49, "chg-expose": 33,
+    "chg-autoscale": 20, "chg-taint": 26, "chg-edit": 20, "chg-diff": 10, "chg-replace": 21,
+    "chg-certs": 6,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,37 @@ _V = "sampan.cli.verbs."
 GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
     ("Basic Commands (Beginner)", (
         ("create", "basic.create", "CREATE", "Create a resource from a file or from stdin"),
+        ("expose", "basic.expose", "EXPOSE", "Take a replication controller, service, deployment or pod and expose it as a new Kubernetes service"),
         ("run", "basic.run", "RUN", "Run a particular image on the cluster"),
+        ("set", "basic.set", "SET", "Set specific features on objects"),
     )),
     ("Basic Commands (Intermediate)", (
         ("get", "inspect.get", "GET", "Display one or many resources"),
+        ("edit", "change.edit", "EDIT", "Edit a resource on the server"),
         ("delete", "basic.delete", "DELETE", "Delete resources by file names, stdin, resources and names, or by resources and label selector"),
+    )),
+    ("Deploy Commands", (
+        ("rollout", "change.rollout", "ROLLOUT", "Manage the rollout of a resource"),
+        ("scale", "change.scale", "SCALE", "Set a new size for a deployment, replica set, or replication controller"),
+        ("autoscale", "change.autoscale", "AUTOSCALE", "Auto-scale a deployment, replica set, stateful set, or replication controller"),
+    )),
+    ("Cluster Management Commands", (
+        ("certificate", "cluster.certificate", "CERTIFICATE", "Modify certificate resources"),
+        ("taint", "cluster.taint", "TAINT", "Update the taints on one or more nodes"),
+    )),
+    ("Troubleshooting and Debugging Commands", (
+        ("describe", "inspect.describe", "DESCRIBE", "Show details of a specific resource or group of resources"),
+    )),
+    ("Advanced Commands", (
+        ("diff", "change.diff", "DIFF", "Diff the live version against a would-be applied version"),
+        ("apply", "change.apply", "APPLY", "Apply a configuration to a resource by file name or stdin"),
+        ("patch", "change.patch", "PATCH", "Update fields of a resource"),
+        ("replace", "change.replace", "REPLACE", "Replace a resource by file name or stdin"),
+        ("kustomize", "change.kustomize", "KUSTOMIZE", "Build a kustomization target from a directory or URL"),
+    )),
+    ("Settings Commands", (
+        ("label", "change.label", "LABEL", "Update the labels on a resource"),
+        ("annotate", "change.label", "ANNOTATE", "Update the annotations on a resource"),
     )),
 )  # fmt: skip
 EXTRA: tuple[tuple[str, str, str, str], ...] = ()

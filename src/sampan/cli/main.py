@@ -129,7 +129,9 @@ def _descend(
 def _group_without_child(session: Session, command: Command, values: flags.Values) -> int:
     if values.arguments:
         raise UsageError(f'unknown command "{" ".join(values.arguments)}"')
-    session.io.stderr.write(help_text(command, session.program, session.path))
+    # As kubectl: every group but one complains on standard error.
+    stream = session.io.stdout if command.name == "rollout" else session.io.stderr
+    stream.write(help_text(command, session.program, session.path))
     return 1
 
 

@@ -18,7 +18,7 @@ from sampan.cli.flags import Flag, Values, duration
 from sampan.core.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
-    from sampan.cli.discovery import Discovery
+    from sampan.cli.objects.discovery import Discovery
     from sampan.client.blocking import BlockingClient
     from sampan.client.kubeconfig import Connection, Kubeconfig
 
@@ -214,7 +214,7 @@ class Session:
     @property
     def discovery(self) -> "Discovery":
         if self._discovery is None:
-            from sampan.cli.discovery import Discovery
+            from sampan.cli.objects.discovery import Discovery
 
             self._discovery = Discovery(self.api, self.cache_dir(), self.clock)
         return self._discovery

@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
-from sampan.cli import common_flags, writing
+from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values
+from sampan.cli.objects import writing
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
 from sampan.core.fast_dataclass import dataclass

@@ -17,7 +17,7 @@ _KEY_RULE = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name', "
     " or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
-_ENV_RULE = (
+ENV_RULE = (
     "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or "
     "'.', and must not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or "
     "'MyEnvName1', regex used for validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')"
@@ -68,7 +68,7 @@ class Keys:
                     continue
                 key, equals, value = line.partition("=")
                 if not _ENV.match(key):
-                    raise CliError(f'"{key}" is not a valid key name: {_ENV_RULE}')
+                    raise CliError(f'"{key}" is not a valid key name: {ENV_RULE}')
                 self._add(key, (value if equals else environment.get(key, "")).encode())
 
     def _add(self, key: str, value: bytes) -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
-from sampan.cli import common_flags, manifests, selection, writing
+from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
 from sampan.cli.create import access, data, policy, services, workloads
 from sampan.cli.errors import CliError, Several, UsageError
 from sampan.cli.flags import Flag, Values
+from sampan.cli.objects import manifests, selection, writing
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
 
@@ -28,7 +29,10 @@ def run(session: Session, values: Values) -> None:
     validation = common_flags.validation(values)
     printer = ObjectPrinter(values)
     if values["edit"]:
-        raise CliError("--edit is not there yet")
+        from sampan.cli.verbs.change.edit import edit_before_create
+
+        edit_before_create(session, values)
+        return
     check = structural_check if values.text("validate") not in ("false", "ignore") else None
     query = writing.options(
         dry_run=strategy, manager=values.text("field-manager"), validation=validation

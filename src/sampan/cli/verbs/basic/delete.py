@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
-from sampan.cli import common_flags, manifests, selection, waiting
+from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Several, UsageError
 from sampan.cli.flags import Flag, Values
-from sampan.cli.selection import Found, Info
+from sampan.cli.objects import manifests, selection, waiting
+from sampan.cli.objects.selection import Found, Info
 from sampan.cli.session import Session
 from sampan.cli.verbs.basic.run import cascade
 

@@ -9,12 +9,13 @@ from typing import Any
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, name_of
-from sampan.cli import common_flags, writing
+from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
 from sampan.cli.create.parts import image_is_valid
 from sampan.cli.errors import CliError, UsageError
 from sampan.cli.flags import Flag, Values, decimal
+from sampan.cli.objects import writing
 from sampan.cli.output import FORMATS, PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import NoContext, Session
 from sampan.core.fast_dataclass import dataclass
@@ -201,7 +202,7 @@ def _overridden(session: Session, values: Values, pod: Obj) -> Obj:
     text = values.text("overrides")
     if not text:
         return pod
-    from sampan.cli.overrides import overridden
+    from sampan.cli.objects.overrides import overridden
 
     return overridden(pod, text, values.text("override-type"))
 
@@ -252,7 +253,7 @@ def _kind_label(obj: Obj) -> str:
 
 
 def _attached(session: Session, values: Values, pod: Obj, request: Request) -> int:
-    from sampan.cli import attachment
+    from sampan.cli.workloads import attachment
 
     meta = pod["metadata"]
     code = 0

@@ -8,15 +8,16 @@ from typing import Any
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
-from sampan.cli import common_flags, manifests, selection
+from sampan.cli import common_flags
 from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
-from sampan.cli.discovery import ApiResource
 from sampan.cli.errors import CliError, Plain, Several, UsageError
 from sampan.cli.flags import Flag, Values
+from sampan.cli.objects import manifests, selection
+from sampan.cli.objects.discovery import ApiResource
+from sampan.cli.objects.selection import Target
 from sampan.cli.output import FORMATS, PRINT_FLAGS, ObjectPrinter
 from sampan.cli.printers import table
-from sampan.cli.selection import Target
 from sampan.cli.session import Session
 
 GET_FORMATS = tuple(sorted((*FORMATS, "custom-columns", "custom-columns-file", "wide")))
@@ -183,7 +184,7 @@ def _printer(values: Values) -> ObjectPrinter:
 
 
 def _sorted(objects: list[Obj], field: str) -> list[Obj]:
-    from sampan.cli.sorting import sorted_objects
+    from sampan.cli.objects.sorting import sorted_objects
 
     return sorted_objects(objects, field)
 
@@ -229,7 +230,7 @@ def _tables(session: Session, values: Values, targets: list[Target]) -> None:
     failures: list[Exception] = []
     tables = list(_asked(session, values, targets, failures))
     if values["sort-by"]:
-        from sampan.cli.sorting import sorted_rows
+        from sampan.cli.objects.sorting import sorted_rows
 
         tables = [(resource, sorted_rows(one, values.text("sort-by"))) for resource, one in tables]
     shown = None

@@ -12,7 +12,7 @@ from sampan.api.patch.json_patch import json_patch
 from sampan.api.patch.merge_patch import merged_value
 from sampan.api.patch.strategic_patch import strategic_patch
 from sampan.cli.errors import CliError
-from sampan.cli.typed import decoded, schema
+from sampan.cli.objects.typed import decoded, schema
 
 
 def overridden(obj: Obj, text: str, kind: str) -> Obj:
@@ -80,3 +80,15 @@ def _complaint(error: ApiError, change: list[Obj]) -> str:
         f"{kind} operation does not apply: doc is missing path: {change[-1].get('path')}: missing "
         "value"
     )
+
+
+def overridden_data(obj: Obj, change: Any, kind: str) -> Obj:
+    """The object with a patch over it, not checked against any type."""
+    if kind == "json":
+        patched: Obj = _patched(obj, json.dumps(change))
+        return patched
+    if kind == "merge":
+        merged: Obj = merged_value(obj, change)
+        return merged
+    found: Obj = _strategic(obj, json.dumps(change))
+    return found

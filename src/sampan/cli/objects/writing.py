@@ -6,7 +6,7 @@ Job: from an object and flags to one request and its answer.
 from typing import Any
 
 from sampan.api.objects import Obj
-from sampan.cli.discovery import ApiResource
+from sampan.cli.objects.discovery import ApiResource
 from sampan.cli.session import Session
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

@@ -4,9 +4,9 @@ Job: wait until it runs, connect its streams, give its exit code.
 """
 
 from sampan.api.objects import Obj
-from sampan.cli import waiting
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Values
+from sampan.cli.objects import waiting
 from sampan.cli.session import Session
 
 

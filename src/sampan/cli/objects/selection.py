@@ -9,10 +9,10 @@ from typing import Any
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
-from sampan.cli import manifests
-from sampan.cli.discovery import ApiResource
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Values
+from sampan.cli.objects import documents, manifests
+from sampan.cli.objects.discovery import ApiResource
 from sampan.cli.session import Session
 from sampan.core.fast_dataclass import dataclass
 
@@ -95,9 +95,7 @@ def _resources(session: Session, word: str) -> list[ApiResource]:
 
 
 def check_selectors(values: Values, chosen: list[Target]) -> None:
-    is_selecting = bool(values["selector"]) if "selector" in values else False
-    if values.get("field-selector"):
-        is_selecting = True
+    is_selecting = bool(query_of(values))
     named = any(target.name for target in chosen)
     if named and is_selecting:
         raise CliError("name cannot be provided when a selector is specified")
@@ -107,7 +105,8 @@ def check_selectors(values: Values, chosen: list[Target]) -> None:
 
 def query_of(values: Values) -> dict[str, str]:
     query = {}
-    if values.get("selector"):
+    flag = values.flags.get("selector")
+    if flag is not None and flag.short == "l" and values["selector"]:
         query["labelSelector"] = values.text("selector")
     if values.get("field-selector"):
         query["fieldSelector"] = values.text("field-selector")
@@ -223,7 +222,7 @@ def _mapped(session: Session, manifest: manifests.Manifest) -> Info:
         raise CliError(
             f"unable to decode \"{source}\": Object 'Kind' is missing in {json_text(obj)!r}"
         )
-    version, kind = manifests.kind_of(obj)
+    version, kind = documents.kind_of(obj)
     if not kind:
         raise CliError(
             f"unable to decode \"{source}\": Object 'Kind' is missing in '{json_text(obj)}'"

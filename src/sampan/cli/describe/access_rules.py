@@ -1,0 +1,39 @@
+"""Rules of roles as rows: one per resource, as describe and `auth can-i --list` show them. Pure.
+
+Job: break rules down to single resources, join those that differ only in verbs, sort.
+"""
+
+from sampan.api.objects import Obj
+
+Row = tuple[str, str, str, str]
+Key = tuple[str, str, str, str]  # group, resource, name, URL
+
+
+def breakdown(rules: list[Obj]) -> list[Row]:
+    joined: dict[Key, list[str]] = {}
+    for rule in rules:
+        verbs = rule.get("verbs") or []
+        names = rule.get("resourceNames") or [""]
+        for url in rule.get("nonResourceURLs") or []:
+            _add(joined, ("", "", "", url), verbs)
+        for group in rule.get("apiGroups") or []:
+            for resource in rule.get("resources") or []:
+                for name in names:
+                    _add(joined, (group, resource, name, ""), verbs)
+    # As upstream: by the text of the whole rule, verbs first.
+    ordered = sorted((f"[{' '.join(verbs)}]", key) for key, verbs in joined.items())
+    return [
+        (_qualified(resource, group), f"[{url}]", f"[{name}]", verbs)
+        for verbs, (group, resource, name, url) in ordered
+    ]
+
+
+def _qualified(resource: str, group: str) -> str:
+    base, slash, subresource = resource.partition("/")
+    name = f"{base}.{group}" if group else base
+    return f"{name}/{subresource}" if slash else name
+
+
+def _add(joined: dict[Key, list[str]], key: Key, verbs: list[str]) -> None:
+    own = joined.setdefault(key, [])
+    own += [verb for verb in verbs if verb not in own]

@@ -1,0 +1,248 @@
+"""Services, endpoints, ingresses, network policies, described.
+
+Job: addresses, ports and who may talk to whom.
+"""
+
+from sampan.api.objects import Obj, labels_of
+from sampan.cli.describe.writer import Writer, long_time, pairs_text, selector_text
+
+
+def service(writer: Writer, obj: Obj, slices: list[Obj]) -> None:
+    spec, status = obj["spec"], obj.get("status") or {}
+    writer.head(obj)
+    writer.line(0, "Selector:", pairs_text(spec.get("selector")))
+    writer.line(0, "Type:", spec.get("type") or "")
+    if spec.get("ipFamilyPolicy"):
+        writer.line(0, "IP Family Policy:", spec["ipFamilyPolicy"])
+    writer.line(0, "IP Families:", ",".join(spec.get("ipFamilies") or []) or "<none>")
+    writer.line(0, "IP:", spec.get("clusterIP") or "")
+    writer.line(0, "IPs:", ",".join(spec.get("clusterIPs") or []) or "<none>")
+    if spec.get("externalIPs"):
+        writer.line(0, "External IPs:", ",".join(spec["externalIPs"]))
+    if spec.get("loadBalancerIP"):
+        writer.line(0, "Desired LoadBalancer IP:", spec["loadBalancerIP"])
+    if spec.get("externalName"):
+        writer.line(0, "External Name:", spec["externalName"])
+    ingress = (status.get("loadBalancer") or {}).get("ingress") or []
+    if ingress:
+        addresses = ", ".join(
+            f"{one.get('ip') or one.get('hostname')} ({one.get('ipMode') or 'VIP'})"
+            for one in ingress
+        )
+        writer.line(0, "LoadBalancer Ingress:", addresses)
+    for port in spec.get("ports") or []:
+        _port(writer, port, slices)
+    writer.line(0, "Session Affinity:", spec.get("sessionAffinity") or "")
+    if spec.get("externalTrafficPolicy"):
+        writer.line(0, "External Traffic Policy:", spec["externalTrafficPolicy"])
+    if spec.get("internalTrafficPolicy"):
+        writer.line(0, "Internal Traffic Policy:", spec["internalTrafficPolicy"])
+    if spec.get("trafficDistribution"):
+        writer.line(0, "Traffic Distribution:", spec["trafficDistribution"])
+    if spec.get("healthCheckNodePort"):
+        writer.line(0, "HealthCheck NodePort:", spec["healthCheckNodePort"])
+    if spec.get("loadBalancerSourceRanges"):
+        writer.line(0, "LoadBalancer Source Ranges:", ",".join(spec["loadBalancerSourceRanges"]))
+
+
+def _port(writer: Writer, port: Obj, slices: list[Obj]) -> None:
+    name, protocol = port.get("name") or "<unset>", port.get("protocol") or "TCP"
+    writer.line(0, "Port:", name, f"{port['port']}/{protocol}")
+    writer.line(0, "TargetPort:", f"{port.get('targetPort')}/{protocol}")
+    if port.get("nodePort"):
+        writer.line(0, "NodePort:", name, f"{port['nodePort']}/{protocol}")
+    writer.line(0, "Endpoints:", endpoints_text(slices, port.get("name") or ""))
+
+
+def endpoints_text(slices: list[Obj], name: str) -> str:
+    if not slices:
+        return "<none>"
+    found: list[str] = []
+    for one in slices:
+        for port in one.get("ports") or []:
+            if (port.get("name") or "") != name:
+                continue
+            for endpoint in one.get("endpoints") or []:
+                if (endpoint.get("conditions") or {}).get("ready") is not False:
+                    found += [f"{address}:{port.get('port')}" for address in endpoint["addresses"]]
+    if len(found) > 3:
+        return ",".join(found[:3]) + f" + {len(found) - 3} more..."
+    return ",".join(found)
+
+
+def endpoints(writer: Writer, obj: Obj, now: float) -> None:
+    writer.head(obj)
+    writer.line(0, "Subsets:")
+    for subset in obj.get("subsets") or []:
+        for title, field in (
+            ("Addresses:", "addresses"),
+            ("NotReadyAddresses:", "notReadyAddresses"),
+        ):
+            addresses = ",".join(one["ip"] for one in subset.get(field) or [])
+            writer.line(1, title, addresses or "<none>")
+        if subset.get("ports"):
+            writer.line(1, "Ports:")
+            writer.line(2, "Name", "Port", "Protocol")
+            writer.line(2, "----", "----", "--------")
+            for port in subset["ports"]:
+                writer.line(2, port.get("name") or "<unset>", port["port"], port.get("protocol"))
+    writer.line(0, "")
+
+
+def endpoint_slice(writer: Writer, obj: Obj, now: float) -> None:
+    writer.head(obj)
+    writer.line(0, "AddressType:", obj["addressType"])
+    ports = obj.get("ports") or []
+    writer.line(0, "Ports:", *([] if ports else ["<unset>"]))
+    if ports:
+        writer.line(1, "Name", "Port", "Protocol")
+        writer.line(1, "----", "----", "--------")
+        for port in ports:
+            writer.line(1, port.get("name") or "<unset>", port.get("port"), port.get("protocol"))
+    items = obj.get("endpoints") or []
+    writer.line(0, "Endpoints:", *([] if items else ["<none>"]))
+    for endpoint in items:
+        writer.line(1, "- Addresses:", ", ".join(endpoint["addresses"]))
+        writer.line(2, "Conditions:")
+        for name, title in (
+            ("ready", "Ready:"),
+            ("serving", "Serving:"),
+            ("terminating", "Terminating:"),
+        ):
+            state = (endpoint.get("conditions") or {}).get(name)
+            if name == "ready":
+                writer.line(3, title, "<unset>" if state is None else "true" if state else "false")
+        writer.line(2, "Hostname:", endpoint.get("hostname") or "<unset>")
+        reference = endpoint.get("targetRef")
+        if reference:
+            writer.line(2, "TargetRef:", f"{reference['kind']}/{reference['name']}")
+        writer.line(2, "NodeName:", endpoint.get("nodeName") or "<unset>")
+        writer.line(2, "Zone:", endpoint.get("zone") or "<unset>")
+
+
+def ingress(writer: Writer, obj: Obj, backends: dict[str, str]) -> None:
+    spec, status = obj["spec"], obj.get("status") or {}
+    meta = obj["metadata"]
+    writer.line(0, "Name:", meta["name"])
+    writer.labels("Labels:", labels_of(obj))
+    writer.line(0, "Namespace:", meta["namespace"])
+    addresses = [
+        one.get("ip") or one.get("hostname") or ""
+        for one in (status.get("loadBalancer") or {}).get("ingress") or []
+    ]
+    writer.line(0, "Address:", ",".join(addresses))
+    writer.line(0, "Ingress Class:", spec.get("ingressClassName") or "<none>")
+    default = spec.get("defaultBackend")
+    writer.line(0, "Default backend:", _backend(default, backends) if default else "<default>")
+    if spec.get("tls"):
+        writer.line(0, "TLS:")
+        for entry in spec["tls"]:
+            hosts = ",".join(entry.get("hosts") or [])
+            secret = entry.get("secretName")
+            writer.line(1, f"{secret} terminates {hosts}" if secret else f"SNI routes {hosts}")
+    writer.line(0, "Rules:\n  Host", "Path", "Backends")
+    writer.line(1, "----", "----", "--------")
+    for rule in spec.get("rules") or []:
+        if "http" not in rule:
+            continue
+        writer.line(1, rule.get("host") or "*", "")
+        for path in rule["http"]["paths"]:
+            writer.line(
+                0, "    ", f"{path.get('path') or ''} ", f"{_backend(path['backend'], backends)}"
+            )
+    if not spec.get("rules"):
+        writer.line(1, "*", "*", _backend(default, backends) if default else "")
+    writer.annotations(obj)
+
+
+def backend_key(backend: Obj) -> tuple[str, str]:
+    own = backend.get("service") or {}
+    port = own.get("port") or {}
+    return own.get("name") or "", str(port.get("number") or port.get("name") or "")
+
+
+def _backend(backend: Obj, backends: dict[str, str]) -> str:
+    if backend.get("resource"):
+        return f"APIGroup: {backend['resource'].get('apiGroup')}, Kind: {backend['resource']['kind']}, Name: {backend['resource']['name']}"
+    name, port = backend_key(backend)
+    key = f"{name}:{port}"
+    return f"{key} ({backends.get(key, '')})"
+
+
+def network_policy(writer: Writer, obj: Obj, now: float) -> None:
+    spec, meta = obj["spec"], obj["metadata"]
+    writer.line(0, "Name:", meta["name"])
+    writer.line(0, "Namespace:", meta["namespace"])
+    writer.line(0, "Created on:", _created(meta))
+    writer.labels("Labels:", labels_of(obj))
+    writer.annotations(obj)
+    writer.flush()
+    writer.line(0, "Spec:")
+    selector = selector_text(spec.get("podSelector"))
+    everything = "<none> (Allowing the specific traffic to all pods in this namespace)"
+    writer.line(1, f"PodSelector:     {everything if selector == '<none>' else selector}")
+    types = spec.get("policyTypes") or []
+    _direction(writer, "ingress", "To", "From", "from", spec.get("ingress"), "Ingress" in types)
+    _direction(writer, "egress", "To", "To", "to", spec.get("egress"), "Egress" in types)
+    writer.line(1, f"Policy Types: {', '.join(types)}")
+
+
+def _created(meta: Obj) -> str:
+    text = str(meta.get("creationTimestamp") or "")
+    return text.replace("T", " ").replace("Z", " +0000 UTC")
+
+
+def _direction(
+    writer: Writer, word: str, ports: str, peers: str, field: str, rules: list[Obj] | None, on: bool
+) -> None:
+    if not on:
+        writer.line(1, f"Not affecting {word} traffic")
+        return
+    writer.line(1, f"Allowing {word} traffic:")
+    if not rules:
+        writer.line(2, f"<none> (Selected pods are isolated for {word} connectivity)")
+        return
+    for index, rule in enumerate(rules):
+        if not rule.get("ports"):
+            writer.line(2, f"{ports} Port: <any> (traffic allowed to all ports)")
+        for port in rule.get("ports") or []:
+            number = port.get("port", "<any>")
+            writer.line(2, f"{ports} Port: {number}/{port.get('protocol') or 'TCP'}")
+        if not rule.get(field):
+            scope = (
+                "traffic not restricted by source"
+                if field == "from"
+                else "traffic not restricted by destination"
+            )
+            writer.line(2, f"{peers}: <any> ({scope})")
+        for peer in rule.get(field) or []:
+            writer.line(2, f"{peers}:")
+            _peer(writer, peer)
+        if index < len(rules) - 1:
+            writer.line(2, "----------")
+
+
+def _peer(writer: Writer, peer: Obj) -> None:
+    if peer.get("namespaceSelector") is not None:
+        writer.line(3, f"NamespaceSelector: {selector_text(peer['namespaceSelector'])}")
+    if peer.get("podSelector") is not None:
+        writer.line(3, f"PodSelector: {selector_text(peer['podSelector'])}")
+    if peer.get("ipBlock"):
+        writer.line(3, "IPBlock:")
+        writer.line(4, f"CIDR: {peer['ipBlock']['cidr']}")
+        writer.line(4, f"Except: {', '.join(peer['ipBlock'].get('except') or [])}")
+
+
+def ingress_class(writer: Writer, obj: Obj, now: float) -> None:
+    writer.head(obj, namespaced=False)
+    writer.line(0, "Controller:", obj["spec"].get("controller") or "")
+    parameters = obj["spec"].get("parameters")
+    if parameters:
+        writer.line(0, "Parameters:")
+        writer.line(1, "APIGroup:", parameters.get("apiGroup") or "")
+        writer.line(1, "Kind:", parameters["kind"])
+        writer.line(1, "Name:", parameters["name"])
+
+
+def created_text(obj: Obj) -> str:
+    return long_time(obj["metadata"].get("creationTimestamp"))

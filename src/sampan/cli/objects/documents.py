@@ -1,0 +1,83 @@
+"""Text to documents: YAML and JSON as manifests have them.
+
+Job: all documents of one text; what is wrong with it in the words that kubectl uses.
+"""
+
+import json
+from typing import Any, ClassVar
+
+from sampan.api.objects import Obj
+from sampan.cli.errors import CliError
+
+
+def documents(content: bytes, source: str) -> list[Any]:
+    """All documents of one file; empty ones are none."""
+    text = content.decode(errors="replace")
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return _json_documents(text)
+        except ValueError as error:
+            raise CliError(f"error parsing {source}: {_json_complaint(text, error)}") from error
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        found = list(yaml.load_all(_without_tabs(text, source), _plain_loader(loader)))
+    except yaml.YAMLError as error:
+        raise CliError(
+            f"error parsing {source}: error converting YAML to JSON: yaml: {_yaml_complaint(error)}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise CliError(f"error parsing {source}: {error}") from error
+    return [document for document in found if document is not None]
+
+
+def _json_documents(text: str) -> list[Any]:
+    decoder, at, found = json.JSONDecoder(), 0, []
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        value, at = decoder.raw_decode(text, at)
+        found.append(value)
+    return found
+
+
+def _json_complaint(text: str, error: ValueError) -> str:
+    if isinstance(error, json.JSONDecodeError) and error.pos >= len(text.rstrip()):
+        return "unexpected EOF"
+    return f"invalid character or value: {error}"
+
+
+def _plain_loader(base: Any) -> Any:
+    """Times stay text, as JSON has none."""
+
+    class Loader(base):  # type: ignore[misc]  # the base is chosen at run time
+        yaml_implicit_resolvers: ClassVar[Any] = {
+            key: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
+            for key, pairs in base.yaml_implicit_resolvers.items()
+        }
+
+    return Loader
+
+
+def _without_tabs(text: str, source: str) -> str:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("\t"):
+            raise CliError(
+                f"error parsing {source}: error converting YAML to JSON: yaml: line {number}: "
+                "found character that cannot start any token"
+            )
+    return text
+
+
+def _yaml_complaint(error: Any) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error)
+    if mark is not None and mark.line > 0:
+        return f"line {mark.line + 1}: {problem}"
+    return str(problem)
+
+
+def kind_of(obj: Obj) -> tuple[str, str]:
+    return str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")

@@ -1,0 +1,83 @@
+"""--prune: what an earlier apply made and the files no longer have.
+
+Job: find the applied objects of the allowed kinds that were not applied now, and delete them.
+"""
+
+from collections.abc import Iterator
+
+from sampan.api.objects import Obj, labels_of
+from sampan.api.rules.selectors import parse_label_selector
+from sampan.cli import common_flags
+from sampan.cli.errors import CliError
+from sampan.cli.flags import Values
+from sampan.cli.objects import applying, selection
+from sampan.cli.objects.selection import Info
+from sampan.cli.session import Session
+
+# As kubectl's own list, core first.
+DEFAULT_KINDS = (
+    "core/v1/ConfigMap", "core/v1/Endpoints", "core/v1/Namespace",
+    "core/v1/PersistentVolumeClaim", "core/v1/PersistentVolume", "core/v1/Pod",
+    "core/v1/ReplicationController", "core/v1/Secret", "core/v1/Service", "batch/v1/Job",
+    "batch/v1/CronJob", "networking.k8s.io/v1/Ingress", "apps/v1/DaemonSet", "apps/v1/Deployment",
+    "apps/v1/ReplicaSet", "apps/v1/StatefulSet",
+)  # fmt: skip
+DEPRECATED = (
+    "Deprecated: kubectl apply will no longer prune non-namespaced resources by default when used "
+    "with the --namespace flag in a future release. To preserve the current behaviour, list the "
+    "resources you want to target explicitly in the --prune-allowlist flag."
+)
+
+
+def matches(selector: str, obj: Obj) -> bool:
+    return bool(parse_label_selector(selector).matches(labels_of(obj)))
+
+
+def kinds(allowlist: list[str]) -> list[tuple[str, str]]:
+    """(apiVersion, kind) of each."""
+    found = []
+    for text in allowlist or DEFAULT_KINDS:
+        parts = text.split("/")
+        if len(parts) != 3:
+            raise CliError(
+                f"invalid GroupVersionKind format: {text}, please follow <group/version/kind>"
+            )
+        group, version, kind = parts
+        found.append((version if group == "core" else f"{group}/{version}", kind))
+    return found
+
+
+def candidates(session: Session, values: Values, done: list[Info]) -> Iterator[Info]:
+    allowlist = values["prune-allowlist"]
+    if not allowlist and session.namespace_is_given:
+        session.klog("W", "prune.go:71", DEPRECATED)
+    kept = {(info.resource.kind, info.namespace, info.name) for info in done}
+    namespaces = {info.namespace for info in done if info.namespace} or {session.namespace}
+    query = {"labelSelector": values.text("selector")} if values["selector"] else {}
+    for api_version, kind in kinds(allowlist):
+        resource = session.discovery.of_kind(api_version, kind)
+        if resource is None:
+            if allowlist:
+                raise CliError(f'no matches for kind "{kind}" in version "{api_version}"')
+            continue
+        for namespace in sorted(namespaces) if resource.namespaced else [""]:
+            for obj in selection.listed(session, resource, namespace, query):
+                info = selection.info_of(resource, obj, namespace)
+                if applying.last_applied_of(obj) is None:
+                    continue
+                if (kind, info.namespace, info.name) not in kept:
+                    yield info
+
+
+def prune(session: Session, values: Values, done: list[Info], strategy: str) -> Iterator[str]:
+    for info in candidates(session, values, done):
+        if strategy != "client":
+            body: Obj = {
+                "kind": "DeleteOptions",
+                "apiVersion": "v1",
+                "propagationPolicy": "Background",
+            }
+            if strategy == "server":
+                body["dryRun"] = ["All"]
+            session.api.json("DELETE", info.path, body=body)
+        yield f"{info.label} pruned{common_flags.suffix(strategy)}"  # type: ignore[arg-type]

@@ -1,0 +1,115 @@
+"""`replace`: an object by what a file says, whole.
+
+Job: put each object; with --force delete it and make it anew.
+"""
+
+from pathlib import Path
+
+from sampan.api.errors import ApiError
+from sampan.api.objects import Obj
+from sampan.cli import common_flags
+from sampan.cli.command import Command
+from sampan.cli.common_flags import switch
+from sampan.cli.errors import CliError, Several
+from sampan.cli.flags import Flag, Values
+from sampan.cli.objects import manifests, selection, waiting, writing
+from sampan.cli.objects.selection import Info
+from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
+from sampan.cli.session import Session
+from sampan.cli.verbs.basic.create import source_error, structural_check
+
+
+def run(session: Session, values: Values) -> None:
+    strategy = common_flags.dry_run(session, values)
+    validation = common_flags.validation(values)
+    if values["grace-period"] >= 0 and not values["force"]:
+        raise CliError("--grace-period must have --force specified")
+    if values["timeout"] and not values["force"]:
+        raise CliError("--timeout must have --force specified")
+    manifests.require(values)
+    if values["raw"]:
+        name = values["filename"][0]
+        content = session.io.stdin.read() if name == "-" else Path(name).read_bytes()
+        answer = session.api.ask("PUT", values.text("raw"), body=content)
+        session.write(answer.body.decode(errors="replace"))
+        return
+    printer = ObjectPrinter(values)
+    query = writing.options(
+        dry_run=strategy, manager=values.text("field-manager"), validation=validation
+    )
+    check = structural_check if validation != "Ignore" else None
+    failures: list[Exception] = []
+    infos = list(selection.from_files(session, values, check=check))
+    if values["force"]:
+        for found in infos:
+            if isinstance(found, Info):
+                _remove(session, values, found)
+    for found in infos:
+        if isinstance(found, Exception):
+            failures.append(found)
+            continue
+        try:
+            obj = found.obj
+            if values["save-config"] or (not values["force"] and _was_applied(session, found)):
+                obj = writing.with_last_applied(obj)
+            if strategy != "client":
+                obj = _sent(session, values, found, obj, query)
+            if printer.format:
+                session.write(printer.text(obj, found.label))
+            else:
+                session.print(f"{found.label} replaced{common_flags.suffix(strategy)}")
+        except ApiError as error:
+            failures.append(source_error("replacing", found.source, error))
+    if failures:
+        raise Several(failures)
+
+
+def _was_applied(session: Session, info: Info) -> bool:
+    return False
+
+
+def _sent(session: Session, values: Values, info: Info, obj: Obj, query: dict[str, str]) -> Obj:
+    if values["force"]:
+        return writing.create(session, info.resource, info.namespace, obj, query)
+    path = info.path
+    if values["subresource"]:
+        path += f"/{values['subresource']}"
+    return session.api.json("PUT", path, query, body=obj)
+
+
+def _remove(session: Session, values: Values, info: Info) -> None:
+    body: Obj = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+    if values["grace-period"] >= 0:
+        body["gracePeriodSeconds"] = values["grace-period"]
+    try:
+        session.api.json("DELETE", info.path, body=body)
+    except ApiError as error:
+        if error.reason == "NotFound":
+            return
+        raise
+    where = f" from {info.namespace} namespace" if info.namespace else ""
+    session.print(f'{info.resource.qualified_singular} "{info.name}" deleted{where}')
+    waiting.until_gone(session, info, "", values["timeout"] or 300.0)
+
+
+REPLACE = Command(
+    "replace",
+    "replace -f FILENAME [options]",
+    "Replace a resource by file name or stdin.",
+    run,
+    (
+        *PRINT_FLAGS,
+        *common_flags.FILES,
+        common_flags.DRY_RUN,
+        common_flags.SAVE_CONFIG,
+        common_flags.VALIDATE,
+        common_flags.field_manager("kubectl-replace"),
+        Flag("cascade", default="background", bare="background", usage="For --force."),
+        switch("force", "Delete the object and create it again."),
+        Flag("grace-period", "int", -1, "Seconds that objects get to end with --force."),
+        Flag("raw", usage="Raw URI to PUT to the server."),
+        Flag("subresource", usage="Replace this subresource."),
+        Flag("timeout", "duration", 0.0, "How long to wait for a delete with --force."),
+        switch("wait", "Wait for deletions."),
+    ),
+)

@@ -1,0 +1,227 @@
+"""`describe`: everything about objects, for people.
+
+Job: find them (by the beginning of their names, too), ask for what belongs to them, write lines.
+"""
+
+from collections.abc import Callable
+
+from sampan.api.errors import ApiError
+from sampan.api.objects import Obj, controller_of, uid_of
+from sampan.cli import common_flags
+from sampan.cli.command import Command
+from sampan.cli.common_flags import switch
+from sampan.cli.describe import cluster, generic, network, pod, workloads
+from sampan.cli.describe.events import event_lines
+from sampan.cli.describe.writer import Writer
+from sampan.cli.errors import CliError, Several
+from sampan.cli.flags import Flag, Values
+from sampan.cli.objects import manifests, selection
+from sampan.cli.objects.selection import Info, Target
+from sampan.cli.session import Session
+
+Plain = Callable[[Writer, Obj, float], None]
+PLAIN: dict[tuple[str, str], Plain] = {
+    ("", "Pod"): pod.pod,
+    ("apps", "Deployment"): workloads.deployment,
+    ("batch", "Job"): workloads.job,
+    ("batch", "CronJob"): workloads.cron_job,
+    ("autoscaling", "HorizontalPodAutoscaler"): workloads.autoscaler,
+    ("", "Endpoints"): network.endpoints,
+    ("discovery.k8s.io", "EndpointSlice"): network.endpoint_slice,
+    ("networking.k8s.io", "NetworkPolicy"): network.network_policy,
+    ("networking.k8s.io", "IngressClass"): network.ingress_class,
+    ("", "ConfigMap"): cluster.config_map,
+    ("", "Secret"): cluster.secret,
+    ("", "PersistentVolume"): cluster.volume,
+    ("storage.k8s.io", "StorageClass"): cluster.storage_class,
+    ("scheduling.k8s.io", "PriorityClass"): cluster.priority_class,
+    ("", "ServiceAccount"): cluster.service_account,
+    ("policy", "PodDisruptionBudget"): cluster.disruption_budget,
+    ("rbac.authorization.k8s.io", "Role"): cluster.role,
+    ("rbac.authorization.k8s.io", "ClusterRole"): cluster.role,
+    ("rbac.authorization.k8s.io", "RoleBinding"): cluster.binding,
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): cluster.binding,
+    ("", "ResourceQuota"): cluster.quota,
+    ("", "LimitRange"): cluster.limits,
+}
+WITHOUT_EVENTS = {
+    "Secret", "ResourceQuota", "LimitRange", "Role", "ClusterRole", "RoleBinding",
+    "ClusterRoleBinding", "Namespace", "NetworkPolicy",
+}  # fmt: skip
+OWNERS = {"ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet"}
+
+
+def run(session: Session, values: Values) -> None:
+    failures: list[Exception] = []
+    count = 0
+    for found in _found(session, values):
+        if isinstance(found, Exception):
+            failures.append(found)
+            continue
+        if count:
+            session.print()
+        count += 1
+        session.write(description(session, found, events=bool(values["show-events"])))
+    if failures:
+        raise Several(failures)
+    if not count:
+        if values["all-namespaces"]:
+            session.complain("No resources found")
+        else:
+            session.complain(f"No resources found in {session.namespace} namespace.")
+
+
+def _found(session: Session, values: Values) -> "list[selection.Found]":
+    if manifests.has_files(values):
+        return list(selection.live(session, values, []))
+    if not values.arguments:
+        raise CliError(
+            f'You must specify the type of resource to describe. Use "{session.program} '
+            'api-resources" for a complete list of supported resources.'
+        )
+    targets = selection.targets(session, values.arguments)
+    selection.check_selectors(values, targets)
+    query = selection.query_of(values)
+    found: list[selection.Found] = []
+    for target in targets:
+        namespace = "" if values["all-namespaces"] else session.namespace
+        for item in selection.target_objects(session, target, namespace, query):
+            if isinstance(item, ApiError) and item.reason == "NotFound" and target.name:
+                found += _by_prefix(session, target, namespace) or [item]
+            else:
+                found.append(item)
+    return found
+
+
+def _by_prefix(session: Session, target: Target, namespace: str) -> list[Info]:
+    objects = selection.listed(session, target.resource, namespace, {})
+    return [
+        selection.info_of(target.resource, obj, namespace)
+        for obj in objects
+        if obj["metadata"]["name"].startswith(target.name)
+    ]
+
+
+def description(session: Session, info: Info, *, events: bool) -> str:
+    writer = Writer()
+    obj, kind, now = info.obj, info.resource.kind, session.clock.now()
+    plain = PLAIN.get((info.resource.group, kind))
+    if plain is not None:
+        plain(writer, obj, now)
+    elif kind in OWNERS and info.resource.group in ("apps", ""):
+        _owner(session, writer, info)
+    elif not _special(session, writer, info, now):
+        generic.generic(writer, obj, info.resource.namespaced)
+    if events and kind not in WITHOUT_EVENTS:
+        event_lines(session, writer, info, now)
+    return writer.text()
+
+
+def _owner(session: Session, writer: Writer, info: Info) -> None:
+    obj = info.obj
+    path = f"/api/v1/namespaces/{info.namespace}/pods"
+    pods = [
+        one
+        for one in session.api.json("GET", path).get("items") or []
+        if (controller_of(one) or {}).get("uid") == uid_of(obj)
+    ]
+    if info.resource.kind == "StatefulSet":
+        workloads.stateful_set(writer, obj, pods)
+    elif info.resource.kind == "DaemonSet":
+        workloads.daemon_set(writer, obj, pods)
+    else:
+        workloads.replica_set(writer, obj, pods)
+
+
+def _special(session: Session, writer: Writer, info: Info, now: float) -> bool:
+    obj, kind, group = info.obj, info.resource.kind, info.resource.group
+    if (group, kind) == ("", "Service"):
+        network.service(writer, obj, _slices(session, info.namespace, info.name))
+    elif (group, kind) == ("networking.k8s.io", "Ingress"):
+        network.ingress(writer, obj, _backends(session, info))
+    elif (group, kind) == ("", "PersistentVolumeClaim"):
+        cluster.claim(writer, obj, _claim_users(session, info))
+    elif (group, kind) == ("", "Namespace"):
+        cluster.namespace(
+            writer, obj, _items(session, f"/api/v1/namespaces/{info.name}/resourcequotas"),
+            _items(session, f"/api/v1/namespaces/{info.name}/limitranges"),
+        )  # fmt: skip
+    elif (group, kind) == ("", "Node"):
+        query = {"fieldSelector": f"spec.nodeName={info.name}"}
+        pods = session.api.json("GET", "/api/v1/pods", query).get("items") or []
+        cluster.node(writer, obj, pods, _lease(session, info.name), now)
+    else:
+        return False
+    return True
+
+
+def _items(session: Session, path: str) -> list[Obj]:
+    items: list[Obj] = session.api.json("GET", path).get("items") or []
+    return items
+
+
+def _lease(session: Session, name: str) -> Obj | None:
+    try:
+        path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}"
+        return session.api.json("GET", path)
+    except ApiError:
+        return None
+
+
+def _slices(session: Session, namespace: str, name: str) -> list[Obj]:
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+    query = {"labelSelector": f"kubernetes.io/service-name={name}"}
+    items: list[Obj] = session.api.json("GET", path, query).get("items") or []
+    return items
+
+
+def _claim_users(session: Session, info: Info) -> list[str]:
+    pods = _items(session, f"/api/v1/namespaces/{info.namespace}/pods")
+    return [
+        one["metadata"]["name"]
+        for one in pods
+        for volume in one["spec"].get("volumes") or []
+        if (volume.get("persistentVolumeClaim") or {}).get("claimName") == info.name
+    ]
+
+
+def _backends(session: Session, info: Info) -> dict[str, str]:
+    found: dict[str, str] = {}
+    spec = info.obj["spec"]
+    backends = [
+        path["backend"]
+        for rule in spec.get("rules") or []
+        for path in (rule.get("http") or {}).get("paths") or []
+    ]
+    for backend in [*backends, *([spec["defaultBackend"]] if spec.get("defaultBackend") else [])]:
+        name, port = network.backend_key(backend)
+        found[f"{name}:{port}"] = _backend_endpoints(session, info.namespace, name, port)
+    return found
+
+
+def _backend_endpoints(session: Session, namespace: str, name: str, port: str) -> str:
+    try:
+        service = session.api.json("GET", f"/api/v1/namespaces/{namespace}/services/{name}")
+    except ApiError as error:
+        return f"<error: {error.message}>"
+    for entry in service["spec"].get("ports") or []:
+        if port in (str(entry["port"]), entry.get("name")):
+            return network.endpoints_text(
+                _slices(session, namespace, name), entry.get("name") or ""
+            )
+    return ""
+
+
+DESCRIBE = Command(
+    "describe",
+    "describe (-f FILENAME | TYPE [NAME_PREFIX | -l label] | TYPE/NAME) [options]",
+    "Show details of a specific resource or group of resources.",
+    run,
+    (
+        *common_flags.FILES,
+        common_flags.SELECTOR,
+        common_flags.ALL_NAMESPACES,
+        Flag("chunk-size", "int64", 500, "Return large lists in chunks of this size."),
+        switch("show-events", "Display events related to the described object.", default=True),
+    ),
+)
