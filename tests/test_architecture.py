@@ -45,8 +45,9 @@ SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if not GENERATED & set(p
 # one after it; a module that is named by itself stands where it is named, not with its folder.
 LAYERS = {
     "api": (
-        "objects errors quantity resources calls schema.field_kinds decode schema log_options "
-        "strict_json rules cel defaults validation warnings convert patch protobuf apply"
+        "objects errors quantity versions resources kinds calls schema.field_kinds decode schema "
+        "log_options strict_json rules cel custom defaults validation warnings convert patch "
+        "protobuf apply"
     ),
     "api/cel": (
         "field_names language libraries literals catalog program schema_objects admission "
@@ -54,8 +55,9 @@ LAYERS = {
     ),
     "apiserver": (
         "authn.user http.request outside audit authn.settings admission.settings authz.settings "
-        "authn settings authn.options flow storage watch registry authz admission write printers "
-        "openapi http chain subresources proxy inprocess_edge http_edge server"
+        "authn settings authn.options flow storage watch registry "
+        "extension.conversion_webhook extension.conversion authz admission write extension "
+        "printers openapi http chain subresources proxy inprocess_edge http_edge server"
     ),
     "apiserver/admission": (
         "settings chain parts matching builtin pod_security quota webhooks policies loaders plugins"

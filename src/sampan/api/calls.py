@@ -64,13 +64,17 @@ class Call:
 class Item:
     """One object as the watch cache holds it: parsed and serialised, both with its revision."""
 
-    __slots__ = ("data", "key", "obj", "revision")
+    __slots__ = ("as_is", "data", "forms", "key", "obj", "revision")
 
     def __init__(self, key: str, revision: int, obj: Obj, data: bytes) -> None:
         self.key = key
         self.revision = revision
         self.obj = obj
         self.data = data
+        # Of a custom kind: the schema that shows the item as it is, and the item as others do,
+        # once somebody has asked.
+        self.as_is: object = None
+        self.forms: dict[Any, Item] | None = None
 
 
 class PackedItem(Item):
@@ -83,6 +87,7 @@ class PackedItem(Item):
         self.key = key
         self.revision = revision
         self.data = data
+        self.as_is = self.forms = None
 
     @property
     def obj(self) -> Obj:  # type: ignore[override]  # read-only, as every item's should be

@@ -41,8 +41,9 @@ class ApiError(Exception):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
         }
+        if self.reason:
+            status["reason"] = self.reason
         if details:
             status["details"] = details
         status["code"] = self.code
@@ -63,6 +64,10 @@ class Forbidden(ApiError):
 
 class NotFound(ApiError):
     code, reason = 404, "NotFound"
+
+
+class UnknownPath(NotFound):
+    """Nothing is served there: the one error that is told in plain text, as upstream does."""
 
 
 class MethodNotAllowed(ApiError):
@@ -117,6 +122,12 @@ class ObjectTooLarge(ApiError):
     code, reason = 500, ""
 
 
+class Failure(ApiError):
+    """500 without a reason: an error of the original that nobody gave one."""
+
+    reason = ""
+
+
 class ServiceUnavailable(ApiError):
     code, reason = 503, "ServiceUnavailable"
 
@@ -157,16 +168,24 @@ def qualified(plural: str, group: str) -> str:
 
 
 def _named(plural: str, group: str, name: str) -> Obj:
-    details: Obj = {"name": name}
+    details: Obj = {"name": name} if name else {}
     if group:
         details["group"] = group
-    details["kind"] = plural
+    if plural:
+        details["kind"] = plural
     return details
 
 
 def not_found(plural: str, group: str, name: str) -> NotFound:
     return NotFound(
         f'{qualified(plural, group)} "{name}" not found', details=_named(plural, group, name)
+    )
+
+
+def method_not_supported(plural: str, group: str, verb: str) -> MethodNotAllowed:
+    return MethodNotAllowed(
+        f'{verb} is not supported on resources of kind "{qualified(plural, group)}"',
+        details=_named(plural, group, ""),
     )
 
 

@@ -7,6 +7,7 @@ To add a kind: add a row.
 """
 
 from dataclasses import field
+from typing import Protocol
 
 from sampan.core.fast_dataclass import dataclass
 
@@ -26,6 +27,13 @@ class Subresource:
     version: str = ""
 
 
+class Defined(Protocol):
+    """What a definition says of a kind; custom_of in api/custom/custom_version.py has the rest."""
+
+    singular: str
+    list_kind: str
+
+
 @dataclass(frozen=True, slots=True)
 class Resource:
     group: str
@@ -38,6 +46,8 @@ class Resource:
     verbs: tuple[str, ...] = VERBS
     subresources: tuple[Subresource, ...] = ()
     stored_in: tuple[str, str] = field(default=("", ""))  # (group, version) where it differs
+    # Of a kind that a CustomResourceDefinition defines.
+    custom: Defined | None = field(default=None, compare=False, repr=False)
 
     @property
     def api_version(self) -> str:
@@ -45,11 +55,11 @@ class Resource:
 
     @property
     def singular(self) -> str:
-        return self.kind.lower()
+        return self.kind.lower() if self.custom is None else self.custom.singular
 
     @property
     def list_kind(self) -> str:
-        return f"{self.kind}List"
+        return f"{self.kind}List" if self.custom is None else self.custom.list_kind
 
     @property
     def group_resource(self) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from sampan.api.calls import Answer, Call, Options
+from sampan.api.custom.custom_version import custom_of
 from sampan.api.errors import (
     ApiError,
     BadRequest,
@@ -20,6 +21,7 @@ from sampan.api.errors import (
 )
 from sampan.api.objects import copy_of
 from sampan.api.protobuf.codec import ProtobufReader
+from sampan.api.resources import Resource
 from sampan.apiserver.audit.audit_log import Audit, Entry, audit_reply
 from sampan.apiserver.authn.chain import ALWAYS_ALLOWED_PATHS
 from sampan.apiserver.authn.user import User
@@ -41,6 +43,7 @@ from sampan.apiserver.http.request import (
 )
 from sampan.apiserver.proxy import connect_options
 from sampan.apiserver.proxy.node_proxy import NodeProxy
+from sampan.apiserver.write.decoding import expected_kind
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import Reply, Request, Response
@@ -88,6 +91,7 @@ class HttpEdge:
         self._audit, self._limit = parts.audit, parts.limit
         self._nodes, self._documents, self._measure = parts.nodes, parts.documents, parts.measure
         self._protobuf = ProtobufReader(chain.parts.schema)
+        self._by_plural = chain.parts.registry.kinds.by_plural
         self._side, self._yaml_side = SideThread("bodies"), SideThread("yaml")
 
     def close(self) -> None:
@@ -145,7 +149,9 @@ class HttpEdge:
         user = await self._chain.parts.authentication.user(request)
         unknown: ApiError | None = None
         try:
-            served.info = request_info(request.method, request.path, is_watch(request.query))
+            served.info = request_info(
+                request.method, request.path, is_watch(request.query), self._by_plural
+            )
         except (ApiError, UnicodeDecodeError) as error:
             unknown = error if isinstance(error, ApiError) else unknown_path()
         info = served.info
@@ -207,7 +213,7 @@ class HttpEdge:
             call = await self._with_body(request, call)
             if entry is not None:
                 entry.read(call.body)
-        old = None if call.resource.group else _DEPRECATED.get(call.resource.plural)
+        old = _deprecation(call.resource)
         try:
             answer = await self._chain.perform_authorized(user, call)
         except ApiError as error:
@@ -288,11 +294,23 @@ class HttpEdge:
         elif call.verb in ("delete", "deletecollection"):
             options = bodies.delete_options(request, options, self._protobuf)
         else:
-            body, problems = bodies.body_of(request, options.field_validation, self._protobuf)
+            kind = expected_kind(call.resource, call.subresource)[1]
+            validation = options.field_validation
+            body, problems = bodies.body_of(request, validation, self._protobuf, kind)
+            if call.resource.custom is not None:
+                bodies.check_kind(request, kind, body)
         return Call(
             call.verb, call.resource, call.namespace, call.name, call.subresource, body, options,
             problems, call.agent,
         )  # fmt: skip
+
+
+def _deprecation(resource: Resource) -> str:
+    """What everybody who uses the kind in this version is warned with."""
+    custom = custom_of(resource)
+    if custom is not None:
+        return custom.warning
+    return "" if resource.group else _DEPRECATED.get(resource.plural, "")
 
 
 @lru_cache(maxsize=128)

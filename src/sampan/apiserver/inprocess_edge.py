@@ -33,10 +33,10 @@ class AsUser:
         self._user = user
 
     async def perform(self, call: Call) -> Answer | ListAnswer:
-        return await self._chain.perform(self._user, call)
+        return await self._chain.perform(self._user, self._chain.served(call))
 
     async def watch(self, call: Call) -> WatchStream:
-        return await self._chain.watch(self._user, call)
+        return await self._chain.watch(self._user, self._chain.served(call))
 
 
 class AuditedUser:
@@ -46,6 +46,7 @@ class AuditedUser:
         self._chain, self._user, self._audit = chain, user, audit
 
     async def perform(self, call: Call) -> Answer | ListAnswer:
+        call = self._chain.served(call)
         request = request_of(call)
         entry = self._audit.begin(request, _info(call, request.path), self._user)
         if entry is None:
@@ -62,6 +63,7 @@ class AuditedUser:
         return answer
 
     async def watch(self, call: Call) -> "WatchStream | AuditedWatch":
+        call = self._chain.served(call)
         request = request_of(call)
         entry = self._audit.begin(request, _info(call, request.path), self._user)
         if entry is None:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from sampan.api.calls import Call
 from sampan.api.errors import AlreadyExists
+from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj, labels_of, name_of, namespace_of
 from sampan.api.resources import (
     ENDPOINT_SLICES,
     ENDPOINTS,
-    MEASURED,
     NAMESPACES,
     NODES,
     PODS,
@@ -39,11 +39,12 @@ from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.modes import Modes, followed_rbac
 from sampan.apiserver.authz.settings import AuthorizerSettings
 from sampan.apiserver.chain import Chain
+from sampan.apiserver.extension.conversion import Conversions
+from sampan.apiserver.extension.definitions import Definitions
 from sampan.apiserver.flow.control import FlowControl
 from sampan.apiserver.flow.in_flight import InFlight, RequestLimit
 from sampan.apiserver.flow.objects import LEVELS, SCHEMAS, flow_objects
 from sampan.apiserver.flow.objects import reconciled as flow_reconciled
-from sampan.apiserver.http.discovery import Discovery
 from sampan.apiserver.http.health import Health
 from sampan.apiserver.http.metrics import Measure
 from sampan.apiserver.http.nonresource_paths import Documents
@@ -51,7 +52,9 @@ from sampan.apiserver.http.request import RequestInfo
 from sampan.apiserver.http_edge import EdgeParts, HttpEdge
 from sampan.apiserver.inprocess_edge import AsUser, AuditedUser
 from sampan.apiserver.openapi.endpoints import OpenApi
+from sampan.apiserver.outside.configured_callers import ConfiguredCallers
 from sampan.apiserver.outside.followed_files import Followed
+from sampan.apiserver.outside.service_reference import resolver
 from sampan.apiserver.outside.webhook_client import Caller
 from sampan.apiserver.proxy.metrics_api import MetricsApi
 from sampan.apiserver.proxy.node_proxy import NodeProxy
@@ -110,7 +113,8 @@ class ApiServer:
             keys = encryption.transformers(settings.encryption)
             store = self._encrypted = encryption.EncryptedStore(store, keys)
         self._cache = WatchCache(store, clock)
-        self._registry = registry = Registry(store, self._cache)
+        self._kinds = kinds = Kinds()
+        self._registry = registry = Registry(store, self._cache, kinds)
         signer = token_signer(settings)
         self._callers: list[Caller] = []
         self._authenticators = authenticators(settings, signer, self._callers, clock)
@@ -123,15 +127,17 @@ class ApiServer:
         rbac = followed_rbac(registry)
         self._modes = Modes(registry, rbac, settings.abac_policy, clock, metrics)
         may = self._modes.authorization(settings.authorizers())
+        callers = self._named_callers = ConfiguredCallers(resolver(registry.find, registry.find_in))
         self._plugins = PluginParts(
             registry, may, rbac, settings.mount_service_account_tokens, settings.admission,
-            self._make_namespace, metrics, clock, rng, schema, SideThread("expressions"),
+            self._make_namespace, metrics, clock, rng, schema, SideThread("expressions"), callers,
         )  # fmt: skip
         parts = Parts(
             registry=registry,
             schema=schema,
             strategies=Strategies(settings, {"services": services.strategy(self._allocator)}),
-            ownership=Ownership(schema),
+            ownership=Ownership(schema, kinds),
+            conversions=Conversions(callers, lambda: new_uid(rng)),
             authentication=Authentication(
                 self._authenticators, settings.token_audiences, self._bound, clock, metrics
             ),
@@ -154,10 +160,11 @@ class ApiServer:
         self._documents = documents = Documents(
             self._health,
             metrics,
-            Discovery((*RESOURCES, *MEASURED)),
+            kinds,
             OpenApi(schema, RESOURCES),
             signer,
         )
+        self._definitions = Definitions(parts)
         nodes = None if self._to_nodes is None else self._node_proxy(self._to_nodes)
         self._audit = self._audit_of(settings, metrics, clock, rng)
         limit = self._request_limit(settings, metrics, clock)
@@ -192,6 +199,7 @@ class ApiServer:
             elif changed := put_right(found, obj):
                 steps.append(overwrite(parts, resource, changed))
         await all_of(steps)
+        await self._definitions.start()
         await self._repair.at_start()
         if self._store.shared:
             await self._masters.once()
@@ -236,6 +244,7 @@ class ApiServer:
         self.wind_down()
         if self._store.shared and not self._cache.stopped:
             await self._masters.leave()
+        await self._definitions.stop()
         await self._cache.stop()
         if self._to_nodes is not None:
             await self._to_nodes.close()
@@ -244,6 +253,7 @@ class ApiServer:
         self._plugins.side.close()
         for caller in self._callers:
             await caller.close()
+        await self._named_callers.close()
         for close in self._plugins.at_stop:
             await close()
         if self._audit is not None:

@@ -4,7 +4,11 @@ Job: kind → Node; each definition is turned into nodes once, when it is first 
 Invariant: a type that holds itself ends in the same node.
 """
 
+from sampan.api import convert
+from sampan.api.apply.custom_fields import custom_root
 from sampan.api.apply.field_types import LEAF, KeyedList, Map, Node, Struct
+from sampan.api.custom.custom_version import CustomVersion, custom_of
+from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj
 from sampan.api.schema.field_kinds import Type, type_from
 from sampan.api.schema.message_table import Messages, load_messages, marked
@@ -17,16 +21,43 @@ _KEY_DEFAULTS: dict[str, Obj] = {
 }
 
 
+_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
 class FieldSchema:
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, kinds: Kinds | None = None) -> None:
         self._schema = schema
+        self._kinds = kinds or Kinds()
         self._messages: Messages = {}
         self._structs: dict[str, Node] = {}
 
     def root(self, api_version: str, kind: str) -> Node | None:
         """None where nothing is known of the kind."""
         name = self._schema.name_of(api_version, kind)
-        return None if name is None else self._named(name, granular=False)
+        if name is not None:
+            return self._named(name, granular=False)
+        row = self._kinds.by_kind(api_version, kind)
+        custom = None if row is None else custom_of(row)
+        return None if custom is None else self._custom_root(custom)
+
+    def _custom_root(self, custom: CustomVersion) -> Node:
+        if custom.field_root is None:
+            metadata = self._named(_OBJECT_META, granular=False)
+            custom.field_root = custom_root(custom.root, metadata)
+        found: Node = custom.field_root
+        return found
+
+    def in_version(self, obj: Obj, api_version: str) -> Obj | None:
+        """The object as another version shows it; None where there is no such version."""
+        if obj.get("apiVersion") == api_version:
+            return obj
+        own = self._kinds.by_kind(str(obj.get("apiVersion")), str(obj.get("kind")))
+        other = self._kinds.by_kind(api_version, str(obj.get("kind")))
+        if own is None or other is None or own.storage_prefix != other.storage_prefix:
+            return None
+        if other.custom is not None:
+            return {**obj, "apiVersion": api_version}
+        return convert.from_stored(other, convert.to_stored(own, obj))
 
     def _named(self, name: str, granular: bool) -> Node:
         found = self._structs.get(name)

@@ -7,7 +7,6 @@ Invariant: entries are never changed in place, and stay as they are where a writ
 
 from functools import lru_cache
 
-from sampan.api import convert
 from sampan.api.apply.field_schema import FieldSchema
 from sampan.api.apply.field_sets import (
     FieldSet,
@@ -21,7 +20,6 @@ from sampan.api.apply.field_sets import (
 from sampan.api.apply.field_types import Sets, compare
 from sampan.api.errors import FieldError, invalid_value, too_long
 from sampan.api.objects import Obj, meta_of
-from sampan.api.resources import by_kind
 from sampan.core.fast_dataclass import dataclass
 
 APPLY, UPDATE = "Apply", "Update"
@@ -146,8 +144,8 @@ class Changes:
         return self._found[api_version]
 
     def _compared(self, api_version: str) -> Sets | None:
-        new = in_version(self._new, api_version)
-        live = in_version(self._live, api_version) if self._live else {}
+        new = self._fields.in_version(self._new, api_version)
+        live = self._fields.in_version(self._live, api_version) if self._live else {}
         root = None if new is None else self._fields.root(api_version, str(new.get("kind")))
         if new is None or live is None or root is None:
             return None
@@ -155,17 +153,6 @@ class Changes:
         if api_version == self._writer.api_version:
             changed, removed = self._writer.writes(changed), self._writer.writes(removed)
         return changed, removed
-
-
-def in_version(obj: Obj, api_version: str) -> Obj | None:
-    """The object as another version shows it; None where there is no such version."""
-    if obj.get("apiVersion") == api_version:
-        return obj
-    own = by_kind(str(obj.get("apiVersion")), str(obj.get("kind")))
-    other = by_kind(api_version, str(obj.get("kind")))
-    if own is None or other is None or own.storage_prefix != other.storage_prefix:
-        return None
-    return convert.from_stored(other, convert.to_stored(own, obj))
 
 
 def new_entry(writer: Writer, operation: str, fields: FieldSet) -> Obj:

@@ -31,11 +31,10 @@ from sampan.api.apply.managed_fields import (
     first_entries,
     identity,
     in_order,
-    in_version,
     new_entry,
     stripped,
 )
-from sampan.api.errors import BadRequest, Conflict
+from sampan.api.errors import BadRequest, Conflict, Failure
 from sampan.api.objects import Obj, annotations_of, meta_of, name_of, namespace_of
 from sampan.core.fast_dataclass import dataclass
 
@@ -126,7 +125,7 @@ def _pruned(fields: FieldSchema, merged: Obj, last: Obj | None, managed: list[Ob
     if last is None or not last.get("fieldsV1"):
         return merged
     version, wanted_version = str(last.get("apiVersion")), str(merged.get("apiVersion"))
-    full = in_version(merged, version)
+    full = fields.in_version(merged, version)
     root = None if full is None else fields.root(version, str(merged.get("kind")))
     if full is None or root is None:
         return merged
@@ -135,7 +134,7 @@ def _pruned(fields: FieldSchema, merged: Obj, last: Obj | None, managed: list[Ob
     pruned = _with_owned(fields, full, pruned, managed, version)
     gone = difference(root.named(set_of(root, full)), root.named(set_of(root, pruned)))
     pruned = less(root, full, intersection(gone, before))
-    found = in_version(pruned, wanted_version)
+    found = fields.in_version(pruned, wanted_version)
     assert found is not None, wanted_version
     return found
 
@@ -149,14 +148,14 @@ def _with_owned(
         own_version = str(entry.get("apiVersion"))
         owned[own_version] = union(owned.get(own_version, {}), entry.get("fieldsV1") or {})
     for own_version, fields_owned in owned.items():
-        there = in_version(full, own_version)
-        left = in_version(pruned, own_version)
+        there = fields.in_version(full, own_version)
+        left = fields.in_version(pruned, own_version)
         root = fields.root(own_version, str(full.get("kind")))
         if there is None or left is None or root is None:
             continue
         kept = union(root.named(set_of(root, left)), root.named(fields_owned))
         shown = less(root, there, difference(root.named(set_of(root, there)), kept))
-        back = in_version(shown, version)
+        back = fields.in_version(shown, version)
         pruned = pruned if back is None else back
     return pruned
 
@@ -174,11 +173,11 @@ def _checked_root(fields: FieldSchema, config: Obj, writer: Writer) -> Node:
     return root
 
 
-def not_mergeable(config: Obj, problems: list[str]) -> BadRequest:
+def not_mergeable(config: Obj, problems: list[str]) -> Failure:
     where = f"{namespace_of(config)}/{name_of(config)}"
     what = f"{config.get('apiVersion')}, Kind={config.get('kind')}"
     text = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
-    return BadRequest(f"failed to create typed patch object ({where}; {what}): {text}")
+    return Failure(f"failed to create typed patch object ({where}; {what}): {text}")
 
 
 def conflict_of(disputed: list[Disputed]) -> Conflict:

@@ -25,6 +25,7 @@ class Program:
     result_type: Type
     _run: Closure
     _slots: int
+    variables: frozenset[str] = frozenset()  # which of the environment's it speaks of
 
     def evaluate(self, variables: Mapping[str, Value], budget: Budget | None = None) -> Value:
         """Raises EvaluationError; CostExceeded where it, or all that share the budget, take too
@@ -54,4 +55,5 @@ def compile_expression(source: str, environment: Environment) -> Program:
     except RecursionError as error:
         issue = Issue(0, "expression recursion limit exceeded: 250")
         raise CompileError(source, [issue]) from error
-    return Program(source, checked.result_type, run, compiler.slots)
+    spoken_of = frozenset(one.variable for one in checked.references.values() if one.variable)
+    return Program(source, checked.result_type, run, compiler.slots, spoken_of)

@@ -8,6 +8,12 @@ from sampan.api.defaults.fill import filled, part_of, spec_of
 from sampan.api.objects import Obj
 
 _HTTPS = 443
+# Of a schema: what is there also with the zero value.
+_POINTERS = frozenset({
+    "additionalProperties", "additionalItems", "default", "example", "items", "not",
+    "x-kubernetes-preserve-unknown-fields", "x-kubernetes-list-type", "x-kubernetes-map-type",
+    "$ref",
+})  # fmt: skip
 
 
 def default_validating_webhooks(obj: Obj) -> None:
@@ -44,8 +50,39 @@ def default_definition(obj: Obj) -> None:
         if not names.get("listKind"):
             names["listKind"] = f"{kind}List"
     filled(spec, conversion={"strategy": "None"})
+    for version in spec.get("versions") or ():
+        filled(version, served=False, storage=False)
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        if isinstance(schema, dict):
+            _drop_zeros(schema)
     client = (spec["conversion"].get("webhook") or {}).get("clientConfig") or {}
     _default_service(client.get("service"))
+
+
+def _drop_zeros(schema: Obj) -> None:
+    """Go leaves out what says nothing: false, empty texts, lists and maps, and null."""
+    for key in [key for key, value in schema.items() if _says_nothing(key, value)]:
+        del schema[key]
+    for one in (schema.get("properties") or {}).values():
+        _drop_zeros(one)
+    for key in ("items", "additionalProperties", "not"):
+        if isinstance(schema.get(key), dict):
+            _drop_zeros(schema[key])
+    for key in ("allOf", "anyOf", "oneOf"):
+        for one in schema.get(key) or ():
+            _drop_zeros(one)
+    for rule in schema.get("x-kubernetes-validations") or ():
+        for key in ("message", "messageExpression", "fieldPath"):
+            if rule.get(key) == "":
+                del rule[key]
+
+
+def _says_nothing(key: str, value: object) -> bool:
+    if value is None:
+        return True
+    if key in _POINTERS:
+        return False
+    return value is False or value == "" or value in ([], {})
 
 
 def default_api_service(obj: Obj) -> None:

@@ -107,7 +107,7 @@ def dns_label(value: str) -> Complaints:
 def dns_subdomain(value: str) -> Complaints:
     if len(value) <= 253 and _is_subdomain(value):
         return ()
-    found = [too_many_bytes(253)] if size_of(value) > 253 else []
+    found = ["must be no more than 253 characters"] if size_of(value) > 253 else []
     if not _is_subdomain(value):
         found.append(_SUBDOMAIN_COMPLAINT)
     return tuple(found)

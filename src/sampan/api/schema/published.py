@@ -20,6 +20,8 @@ from sampan.core.fast_dataclass import dataclass
 
 _FILE = Path(__file__).with_name("definitions.json.z")
 
+_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:
@@ -136,6 +138,18 @@ class Schema:
             return None
         return frozenset(always_written(self._messages, name)), marked(self._messages, name)
 
+    def check_metadata(self, meta: Any) -> tuple[Obj, list[str]]:
+        """An ObjectMeta of a kind that the definitions do not know, and what it does not have.
+        Raises ValueError, worded as Go's decoder does."""
+        found: list[Any] = []
+        try:
+            out: Obj = self._decoder.struct(_OBJECT_META)(meta, (), found)
+        except Mismatch as problem:
+            raise ValueError(self._decoder.mismatch_text(_OBJECT_META, problem)) from problem
+        except (Malformed, RecursionError) as problem:
+            raise ValueError(str(problem)) from problem
+        return out, [path_text(path) for path in found]
+
     def explanation(self, name: str) -> Explanation:
         """The published prose; unpacked for each question, because it is large and rarely asked."""
         text, fields = self.explanations().get(name, ("", {}))
@@ -147,12 +161,19 @@ class Schema:
         return found
 
 
-def not_handled(api_version: str, kind: str, why: str) -> BadRequest:
+class NotHandled(BadRequest):
     """400, as upstream's decoder words it."""
-    version = api_version.rpartition("/")[2]
-    return BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
+
+    def __init__(self, api_version: str, kind: str, why: str) -> None:
+        self.why = why
+        version = api_version.rpartition("/")[2]
+        super().__init__(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
 
 
-def strict_error(api_version: str, kind: str, problems: list[str]) -> BadRequest:
+def not_handled(api_version: str, kind: str, why: str) -> NotHandled:
+    return NotHandled(api_version, kind, why)
+
+
+def strict_error(api_version: str, kind: str, problems: list[str]) -> NotHandled:
     """fieldValidation=Strict: every unknown and duplicate field in one refusal."""
-    return not_handled(api_version, kind, f"strict decoding error: {', '.join(problems)}")
+    return NotHandled(api_version, kind, f"strict decoding error: {', '.join(problems)}")

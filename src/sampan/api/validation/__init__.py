@@ -8,9 +8,11 @@ To add a kind: a file beside this one with a `RULES`, and a line in kinds.py.
 
 from collections.abc import Callable
 
+from sampan.api.custom.custom_version import custom_of
 from sampan.api.errors import FieldError, type_invalid
 from sampan.api.objects import Obj, meta_of
 from sampan.api.resources import Resource, by_plural
+from sampan.api.validation.custom_resources.custom_object import object_errors, status_errors
 from sampan.api.validation.metadata import (
     validate_known_finalizers,
     validate_metadata,
@@ -29,8 +31,12 @@ def rules_of(resource: Resource) -> Rules:
     return TABLE.get((resource.group, resource.kind), _DEFAULT)
 
 
-def validate_create(resource: Resource, obj: Obj) -> list[FieldError]:
+def validate_create(
+    resource: Resource, obj: Obj, warnings: list[str] | None = None
+) -> list[FieldError]:
+    """`warnings`: where to put what is not wrong, but worth a word."""
     rules = rules_of(resource)
+    said = [] if warnings is None else warnings
 
     def run(errors: list[FieldError]) -> None:
         if rules.has_identity:
@@ -38,28 +44,43 @@ def validate_create(resource: Resource, obj: Obj) -> list[FieldError]:
             validate_metadata(meta, resource.namespaced, rules.name, "metadata", errors)
             _validate_finalizers(resource, meta, errors)
         rules.create(obj, errors)
+        custom = custom_of(resource)
+        if custom is not None:
+            errors += object_errors(custom, obj, None, said)
 
     return _gathered(run)
 
 
-def validate_update(resource: Resource, new: Obj, old: Obj) -> list[FieldError]:
+def validate_update(
+    resource: Resource, new: Obj, old: Obj, warnings: list[str] | None = None
+) -> list[FieldError]:
     """`new` must carry the resourceVersion that it is based on, also for an unconditional write."""
     rules = rules_of(resource)
+    said = [] if warnings is None else warnings
 
     def run(errors: list[FieldError]) -> None:
         validate_metadata_update(meta_of(new), meta_of(old), "metadata", errors)
         _validate_finalizers(resource, meta_of(new), errors)
         rules.update(new, old, errors)
+        custom = custom_of(resource)
+        if custom is not None:
+            errors += object_errors(custom, new, old, said)
 
     return _gathered(run)
 
 
-def validate_status_update(resource: Resource, new: Obj, old: Obj) -> list[FieldError]:
+def validate_status_update(
+    resource: Resource, new: Obj, old: Obj, warnings: list[str] | None = None
+) -> list[FieldError]:
     rules = rules_of(resource)
+    said = [] if warnings is None else warnings
 
     def run(errors: list[FieldError]) -> None:
         validate_metadata_update(meta_of(new), meta_of(old), "metadata", errors)
         rules.status(new, old, errors)
+        custom = custom_of(resource)
+        if custom is not None:
+            errors += status_errors(custom, new, old, said)
 
     return _gathered(run)
 

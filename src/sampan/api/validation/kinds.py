@@ -15,7 +15,6 @@ from sampan.api.validation.access import (
 )
 from sampan.api.validation.cluster import (
     api_service,
-    custom_resource_definition,
     event,
     flow_control,
     lease,
@@ -28,6 +27,7 @@ from sampan.api.validation.cluster import (
     runtime_class,
     webhooks,
 )
+from sampan.api.validation.custom_resources import definition
 from sampan.api.validation.network import (
     endpoint_slice,
     endpoints,
@@ -76,7 +76,7 @@ TABLE: dict[tuple[str, str], Rules] = {
     ("", "ResourceQuota"): resource_quota.RULES,
     ("", "Secret"): secret.RULES,
     ("", "Service"): service.RULES,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): custom_resource_definition.RULES,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): definition.RULES,
     ("apiregistration.k8s.io", "APIService"): api_service.RULES,
     (_APPS, "ControllerRevision"): miscellany.CONTROLLER_REVISION,
     (_APPS, "DaemonSet"): daemon_set.RULES,

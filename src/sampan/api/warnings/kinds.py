@@ -7,6 +7,8 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable, Iterator
 
+from sampan.api.custom import formats
+from sampan.api.custom.structural import parts_of
 from sampan.api.objects import Obj, name_of
 from sampan.api.warnings.fields import (
     fraction,
@@ -230,7 +232,22 @@ def _secret(new: Obj, old: Obj | None) -> Iterator[str]:
             return
 
 
+def _definition(new: Obj, _old: Obj | None) -> Iterator[str]:
+    """Formats that nobody knows are not checked."""
+    found: dict[str, None] = {}
+    for version in _spec(new).get("versions") or ():
+        waiting = [(version.get("schema") or {}).get("openAPIV3Schema") or {}]
+        while waiting:
+            part = waiting.pop()
+            given = part.get("format")
+            if given and not formats.is_known(given):
+                found[given] = None
+            waiting.extend(parts_of(part))
+    yield from (f'unrecognized format "{given}"' for given in found)
+
+
 TABLE: dict[tuple[str, str], Give] = {
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
     ("", "Endpoints"): _endpoints,
     ("", "Node"): _node,
     ("", "PersistentVolume"): _volume,

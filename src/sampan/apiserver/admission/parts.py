@@ -11,6 +11,7 @@ from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.settings import AdmissionSettings
 from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.rbac import Rbac
+from sampan.apiserver.outside.configured_callers import ConfiguredCallers
 from sampan.apiserver.registry.generic import Registry
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -40,6 +41,7 @@ class PluginParts:
     rng: random.Random
     schema: Schema
     side: SideThread  # for expressions that take long
+    callers: ConfiguredCallers
     # What a plugin opened is closed with the server.
     at_stop: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 

@@ -3,6 +3,7 @@
 Job: JSON, YAML or protobuf, size limit, duplicate fields when the caller wants to know of them.
 """
 
+import re
 from typing import Any
 
 import orjson
@@ -12,7 +13,6 @@ from sampan.api.calls import Options
 from sampan.api.errors import (
     BadRequest,
     RequestEntityTooLarge,
-    invalid_value,
     not_supported,
 )
 from sampan.api.errors import invalid as invalid_object
@@ -25,6 +25,12 @@ LIMIT = 3 * 1024 * 1024
 # What is larger is read beside the loop: it takes more than about 20 ms.
 AT_ONCE_BYTES = 256 * 1024
 AT_ONCE_YAML_BYTES = 8 * 1024
+_SUMMARY = 30  # bytes of a body that an error shows
+_ARRAY = (
+    "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of "
+    'type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+    'Kind string "json:\\"kind,omitempty\\"" }'
+)
 _SPACED = (b'" :', b'"\t:', b'"\n:', b'"\r:')
 
 
@@ -37,11 +43,13 @@ def is_long_yaml(request: Request) -> bool:
     return "yaml" in media and len(request.body) > AT_ONCE_YAML_BYTES and not _is_json(request.body)
 
 
-def body_of(request: Request, field_validation: str, protobuf: ProtobufReader) -> Body:
-    """Raises BadRequest, RequestEntityTooLarge, UnsupportedMediaType."""
+def body_of(
+    request: Request, field_validation: str, protobuf: ProtobufReader, kind: str = ""
+) -> Body:
+    """`kind`: what is expected. Raises BadRequest, RequestEntityTooLarge, UnsupportedMediaType."""
     media = body_media(request.headers.get("content-type", ""))
     if media != PROTOBUF:
-        return _parsed(request, media == YAML, field_validation)
+        return _parsed(request, media == YAML, field_validation, kind)
     if request.body_too_large:
         raise _too_large()
     if not request.body:
@@ -58,7 +66,7 @@ def patch_body_of(request: Request, patch_type: str, validation: str) -> Body:
     return _parsed(request, patch_type == "apply", validation)
 
 
-def _parsed(request: Request, is_yaml: bool, field_validation: str) -> Body:
+def _parsed(request: Request, is_yaml: bool, field_validation: str, kind: str = "") -> Body:
     if request.body_too_large:
         raise _too_large()
     body = request.body
@@ -72,7 +80,10 @@ def _parsed(request: Request, is_yaml: bool, field_validation: str) -> Body:
     try:
         value = orjson.loads(body)
     except ValueError as error:
-        raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from error
+        why = f"couldn't get version/kind; json parse error: {_as_go_says(error, body)}"
+        raise _unrecognized(kind, why, body) from error
+    if kind and type(value) is list:
+        raise _unrecognized(kind, _ARRAY, body)
     if body.count(b"{") + body.count(b"[") > DEPTH:
         _check_depth(value)
     if field_validation == "Ignore" or not _may_repeat(body, value):
@@ -82,6 +93,43 @@ def _parsed(request: Request, is_yaml: bool, field_validation: str) -> Body:
     except (ValueError, RecursionError):
         return value, ()  # more than the strict reader takes; the lenient one has read it
     return value, tuple(parsed.duplicates)
+
+
+def check_kind(request: Request, kind: str, body: Any) -> None:
+    """An object whose kind nobody can guess must say it. Raises BadRequest."""
+    if isinstance(body, dict) and not body.get("kind"):
+        text = request.body.decode(errors="replace")
+        raise _unrecognized(kind, f"Object 'Kind' is missing in '{text}'", request.body)
+
+
+def _unrecognized(kind: str, why: str, body: bytes) -> BadRequest:
+    if not kind:
+        return BadRequest(why)
+    head = f"the object provided is unrecognized (must be of type {kind})"
+    return BadRequest(f"{head}: {why} ({_summary(body)})")
+
+
+def _summary(body: bytes) -> str:
+    """The beginning, as text where it looks like an object, else as digits."""
+    if not body.startswith(b"{"):
+        shown = body[:_SUMMARY].hex()
+    else:
+        shown = body[:_SUMMARY].decode(errors="replace")
+    return f"{shown} ..." if len(body) > _SUMMARY else shown
+
+
+def _as_go_says(error: ValueError, body: bytes) -> str:
+    text = str(error)
+    if text.startswith("unexpected end") or not body.strip():
+        return "unexpected end of JSON input"
+    place = re.search(r"\(char (\d+)\)", text)
+    at = int(place[1]) if place else 0
+    rest = body.decode(errors="replace")[at:].lstrip()
+    char = rest[:1] or " "
+    where = (
+        "after top-level value" if "after document" in text else "looking for beginning of value"
+    )
+    return f"invalid character '{char}' {where}"
 
 
 def _is_json(body: bytes) -> bool:
@@ -148,9 +196,8 @@ def _options_from(body: Obj, options: Options) -> Options:
     preconditions = body.get("preconditions") or {}
     propagation = body.get("propagationPolicy") or ""
     if propagation not in ("", "Orphan", "Background", "Foreground"):
-        wrong = invalid_value(
-            "propagationPolicy", propagation, "must be Foreground, Background or Orphan"
-        )
+        supported = ["Foreground", "Background", "Orphan", "nil"]
+        wrong = not_supported("propagationPolicy", propagation, supported)
         raise invalid_object("DeleteOptions", "meta.k8s.io", "", [wrong])
     if not propagation and body.get("orphanDependents") is not None:
         propagation = "Orphan" if body["orphanDependents"] else "Background"

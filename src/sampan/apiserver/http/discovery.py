@@ -7,20 +7,19 @@ A changed list of resources (a CustomResourceDefinition came or went) means a ne
 
 import base64
 import hashlib
-import re
 from collections.abc import Iterable, Sequence
 
 import orjson
 
+from sampan.api.custom.custom_version import custom_of
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource, Subresource
+from sampan.api.versions import version_rank
 from sampan.core.fast_dataclass import dataclass
 
 _AGGREGATED = "APIGroupDiscoveryList"
 _DISCOVERY_GROUP = "apidiscovery.k8s.io"
 _DISCOVERY_VERSIONS = ("v2", "v2beta1")
-_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
-_MATURITY = {None: 2, "beta": 1, "alpha": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +87,10 @@ class Discovery:
                 return self._resource_list(name, version)
         return None
 
+    def _is_custom(self, group: str, version: str) -> bool:
+        rows = self._rows.values()
+        return any((one.group, one.version) == (group, version) and one.custom for one in rows)
+
     def _core_versions(self) -> Obj:
         core = self._group("")
         versions = [one["version"] for one in core["versions"]] if core else []
@@ -122,7 +125,9 @@ class Discovery:
         head = {"kind": "APIResourceList", "apiVersion": "v1"}
         return head | {
             "groupVersion": f"{name}/{version}" if name else version,
-            "resources": sorted(rows, key=lambda row: str(row["name"])),
+            "resources": sorted(rows, key=lambda row: str(row["name"]).partition("/")[0])
+            if self._is_custom(name, version)
+            else sorted(rows, key=lambda row: str(row["name"])),
         }
 
 
@@ -140,14 +145,6 @@ def aggregated_version(accept: str) -> str:
         if offered and given["as"] == _AGGREGATED:
             return version
     return ""
-
-
-def version_rank(version: str) -> tuple[int, int, int, str]:
-    """Sorts versions as Kubernetes prefers them, the best one last: v1alpha1, v1beta2, v1, v2."""
-    form = _VERSION.fullmatch(version)
-    if form is None:
-        return (-1, 0, 0, version)
-    return (_MATURITY[form[2]], int(form[1]), int(form[3] or 0), "")
 
 
 def _document(data: Obj, version: str) -> Document:
@@ -203,7 +200,9 @@ def _resource(row: Resource) -> Obj:
     if row.categories:
         out["categories"] = list(row.categories)
     if row.subresources:
-        ordered = sorted(row.subresources, key=lambda one: one.name)
+        ordered: Sequence[Subresource] = row.subresources
+        if row.custom is None:
+            ordered = sorted(ordered, key=lambda one: one.name)
         out["subresources"] = [_subresource(row, one) for one in ordered]
     return out
 
@@ -242,6 +241,9 @@ def _storage_version(row: Resource) -> Obj:
     if not {"create", "get"} <= set(row.verbs):
         return {}
     group, version = (row.group, row.version) if row.stored_in == ("", "") else row.stored_in
+    custom = custom_of(row)
+    if custom is not None:
+        version = custom.family.storage.version
     digest = hashlib.sha256(f"{group}/{version}/{row.kind}".encode()).digest()
     return {"storageVersionHash": base64.b64encode(digest[:8]).decode()}
 

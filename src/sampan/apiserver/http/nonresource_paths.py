@@ -6,7 +6,9 @@ Job: one reply per path; None where there is nothing.
 import asyncio
 from collections.abc import Callable
 
+from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj
+from sampan.api.resources import MEASURED
 from sampan.apiserver.authn.tokens import TokenSigner
 from sampan.apiserver.http import replies
 from sampan.apiserver.http.discovery import Discovery
@@ -23,14 +25,15 @@ class Documents:
         self,
         health: Health,
         metrics: Metrics,
-        discovery: Discovery,
+        kinds: Kinds,
         openapi: OpenApi,
         signer: TokenSigner | None,
     ) -> None:
         self._openapi = openapi
         self._health = health
         self._metrics = metrics
-        self._discovery = discovery
+        self._kinds, self._generation = kinds, -1
+        self._discovery = Discovery(())
         self._signer = signer
         self._more: dict[str, Callable[[str], Obj | None]] = {}
 
@@ -66,6 +69,9 @@ class Documents:
         return None
 
     def _discovered(self, request: Request) -> Response | None:
+        if self._generation != self._kinds.generation:
+            self._generation = self._kinds.generation
+            self._discovery = Discovery((*self._kinds.all(), *MEASURED))
         document = self._discovery.document(request.path, request.headers.get("accept", ""))
         if document is None:
             return None

@@ -11,7 +11,7 @@ import orjson
 
 from sampan.api import convert
 from sampan.api.calls import Answer, Event, Item, ListAnswer
-from sampan.api.errors import ApiError, NotAcceptable
+from sampan.api.errors import ApiError, Failure, NotAcceptable, UnknownPath
 from sampan.api.objects import Obj, meta_of
 from sampan.api.resources import Resource
 from sampan.apiserver.http.negotiate import (
@@ -34,6 +34,12 @@ MOST_WARNED, MOST_WARNING = 4096, 256  # characters: of all warnings, of one whe
 _JSON = ("content-type", JSON)
 _CACHE = ("cache-control", "no-cache, private")
 _PLAIN = (_CACHE, _JSON)
+_SCALES = Resource("autoscaling", "v1", "Scale", "scales")  # what the scale subresource gives
+_NOT_FOUND = (
+    _CACHE,
+    ("content-type", "text/plain; charset=utf-8"),
+    ("x-content-type-options", "nosniff"),
+)
 
 
 def answer_reply(answer: Answer, resource: Resource, form: Form, now: float) -> Response:
@@ -57,8 +63,14 @@ def _shaped(obj: Obj, resource: Resource, form: Form, now: float) -> Obj:
             return partial(obj, form.version)
         case "Table":
             head = _table_head(obj)
+            if obj.get("kind") == "Scale":
+                resource = _SCALES
             return table_of(resource, [obj], now, TableForm(form.include, form.version), head)
-    raise NotAcceptable(f"{form.shape} is not offered for a single object")
+    if resource.custom is not None:
+        raise Failure("content is not a list")
+    raise NotAcceptable(
+        f"you requested {form.shape}, but the requested object is not a list ({resource.kind})"
+    )
 
 
 def list_reply(answer: ListAnswer, form: Form, now: float) -> Response:
@@ -66,13 +78,20 @@ def list_reply(answer: ListAnswer, form: Form, now: float) -> Response:
     kind, api_version = resource.list_kind, resource.api_version
     items: Sequence[Item] = answer.items
     if form.shape == "PartialObjectMetadata":
-        raise NotAcceptable("PartialObjectMetadata is not offered for a list")
+        what = (
+            "*unstructured.UnstructuredList" if resource.custom is not None else resource.list_kind
+        )
+        raise NotAcceptable(
+            f"you requested PartialObjectMetadata, but the requested object is a list ({what})"
+        )
     if resource.stored_in != ("", ""):
         items = [_item(convert.from_stored(resource, item.obj)) for item in items]
     if form.shape == "PartialObjectMetadataList":
         kind, api_version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
         items = [_item(partial(item.obj, form.version)) for item in items]
     head = list_head(kind, api_version, answer.revision, answer.continue_token, answer.remaining)
+    if resource.custom is not None and not form.shape:
+        head["metadata"].setdefault("continue", "")  # as upstream's untyped lists have it
     if form.shape == "Table":
         shown = (item.obj for item in items)
         how = TableForm(form.include, form.version)
@@ -97,6 +116,8 @@ def object_reply(obj: Obj, code: int = 200) -> Response:
 
 
 def error_reply(error: ApiError) -> Response:
+    if isinstance(error, UnknownPath):
+        return Response(404, _NOT_FOUND, b"404 page not found\n")
     headers = _headers(JSON, error.warnings)
     if error.retry_after_seconds is not None:
         headers.append(("retry-after", str(error.retry_after_seconds)))

@@ -6,9 +6,11 @@ Invariant: a path that could mean two things (empty or dotted segments, encoded 
     never cleaned up.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from urllib.parse import parse_qsl, unquote
 
+from sampan.api import resources
 from sampan.api.apply.managed_fields import manager_errors
 from sampan.api.calls import DEFAULT_OPTIONS, Options
 from sampan.api.errors import (
@@ -16,10 +18,13 @@ from sampan.api.errors import (
     FieldError,
     MethodNotAllowed,
     NotFound,
+    UnknownPath,
     invalid,
+    method_not_supported,
+    not_found,
     not_supported,
 )
-from sampan.api.resources import Resource, by_plural
+from sampan.api.resources import Resource
 from sampan.core.fast_dataclass import dataclass
 
 MOST_REMEMBERED = 1024  # characters of a query
@@ -43,11 +48,16 @@ class RequestInfo:
     rest: str = ""  # what follows nodes/NAME/proxy/
 
 
+Lookup = Callable[[str, str, str], Resource | None]  # group, version, plural
+
+
 def unknown_path() -> NotFound:
-    return NotFound("the server could not find the requested resource")
+    return UnknownPath("the server could not find the requested resource")
 
 
-def request_info(method: str, path: str, watch: bool) -> RequestInfo:
+def request_info(
+    method: str, path: str, watch: bool, by_plural: Lookup = resources.by_plural
+) -> RequestInfo:
     """Raises NotFound, BadRequest or MethodNotAllowed."""
     verb = _VERBS.get(method)
     if verb is None:
@@ -64,7 +74,7 @@ def request_info(method: str, path: str, watch: bool) -> RequestInfo:
     group, version, rest = _grouped(parts)
     if not rest:
         return RequestInfo(verb, path)
-    return _resource_info(verb, path, by_group(group, version, rest), watch)
+    return _resource_info(verb, path, by_group(group, version, rest, by_plural), watch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +84,7 @@ class _Found:
     rest: list[str]  # name, subresource, what follows
 
 
-def by_group(group: str, version: str, rest: list[str]) -> _Found:
+def by_group(group: str, version: str, rest: list[str], by_plural: Lookup) -> _Found:
     """Raises NotFound."""
     namespace = ""
     # namespaces/NAME/status and /finalize are the namespace's own subresources.
@@ -95,6 +105,8 @@ def _resource_info(verb: str, path: str, found: _Found, watch: bool) -> RequestI
     verbs: tuple[str, ...] = resource.verbs
     if subresource:
         row = resource.subresource(subresource)
+        if row is None and resource.custom is not None:
+            raise not_found(resource.plural, resource.group, name)
         if row is None or (len(rest) > 2 and subresource != "proxy"):
             raise unknown_path()
         verbs = row.verbs
@@ -107,6 +119,10 @@ def _resource_info(verb: str, path: str, found: _Found, watch: bool) -> RequestI
     named_only, unnamed_only = ("get", "update", "patch", "delete"), ("create",)
     wrong_place = not subresource and verb in (unnamed_only if name else named_only)
     missing_namespace = verb == "create" and resource.namespaced and not found.namespace
+    if missing_namespace and resource.custom is not None:
+        raise unknown_path()
+    if verb not in verbs and resource.custom is not None:
+        raise method_not_supported(resource.plural, resource.group, verb)
     if verb not in verbs or wrong_place or missing_namespace:
         raise MethodNotAllowed("the server does not allow this method on the requested resource")
     return RequestInfo(verb, path, resource, found.namespace, name, subresource, "/".join(rest[2:]))
@@ -167,16 +183,16 @@ def _options_of(query: str, verb: str) -> Options:
         resource_version_match=given.get("resourceVersionMatch", ""),
         label_selector=given.get("labelSelector", ""),
         field_selector=given.get("fieldSelector", ""),
-        limit=max(0, _number("limit", given.get("limit"))),  # as upstream: negative is none
+        limit=max(0, _number(given.get("limit"))),  # as upstream: negative is none
         continue_token=given.get("continue", ""),
-        timeout_seconds=_number("timeoutSeconds", given.get("timeoutSeconds")),
+        timeout_seconds=_number(given.get("timeoutSeconds")),
         allow_bookmarks=_truth(given.get("allowWatchBookmarks", "false")),
         send_initial_events=_truth(given.get("sendInitialEvents", "false")),
         dry_run=dry_run == "All",
         field_manager=given.get("fieldManager", ""),
         field_validation=validation,
         force=_truth(given.get("force", "false")),
-        grace_seconds=None if not grace else _number("gracePeriodSeconds", grace),
+        grace_seconds=None if not grace else _number(grace),
         propagation=_propagation(given),
     )
 
@@ -212,12 +228,12 @@ def _truth(text: str) -> bool:
     return text.lower() not in ("false", "0")
 
 
-def _number(name: str, text: str | None) -> int:
+def _number(text: str | None) -> int:
     if not text:
         return 0
     # What int() takes besides (spaces, underscores, other scripts' digits) is none of these.
     if not (text.isascii() and text.removeprefix("-").isdigit()):
-        raise BadRequest(f'{name}: strconv.ParseInt: parsing "{text}": invalid syntax')
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
-        raise BadRequest(f'{name}: strconv.ParseInt: parsing "{text}": value out of range')
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
     return int(text)

@@ -27,6 +27,7 @@ class Target:
     tls: Callable[[], ssl.SSLContext] | None = None  # None: the system's own trust
     server_name: str = ""  # whom the certificate must name, where that is not the URL's host
     token: str = ""
+    shown_url: str = ""  # what messages call it, where that is another name
 
 
 class Caller:
@@ -50,7 +51,8 @@ class Caller:
                 timeout_seconds=timeout_seconds,
             )
         except (HttpError, OSError) as error:
-            raise CallFailed(f'Post "{self._target.url}": {error}') from error
+            url = self._target.shown_url or self._target.url
+            raise CallFailed(f'Post "{url}": {error}') from error
         if answer.status not in (200, 201):
             raise CallFailed(f"the server answered with {answer.status}")
         try:

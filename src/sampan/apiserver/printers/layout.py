@@ -5,7 +5,7 @@ Invariant: a printer gives one cell per column.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from sampan.api.objects import Obj, meta_of, name_of, seconds_of, spec_of
 from sampan.api.rules import selectors
@@ -19,16 +19,17 @@ _MOST_SHOWN = 3
 @dataclass(frozen=True, slots=True)
 class Column:
     name: str
-    type: Literal["string", "integer", "boolean", "date"] = "string"
+    type: str = "string"  # string, integer, number, boolean, date
     format: str = ""
     priority: int = 0  # 1: only in wide output
+    description: str = ""
 
     def definition(self) -> Obj:
         return {
             "name": self.name,
             "type": self.type,
             "format": self.format,
-            "description": "",
+            "description": self.description,
             "priority": self.priority,
         }
 
@@ -42,7 +43,22 @@ class Printer:
     cells: Cells
 
 
-NAME = Column("Name", format="name")
+# Some columns are described in the words of the field that they show.
+NAME_TEXT = (
+    "Name must be unique within a namespace. Is required when creating resources, although some "
+    "resources may allow a client to request the generation of an appropriate name automatically. "
+    "Name is primarily intended for creation idempotence and configuration definition. Cannot be "
+    "updated. More info: "
+    "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
+)
+CREATION_TEXT = (
+    "CreationTimestamp is a timestamp representing the server time when this object was created. It"
+    " is not guaranteed to be set in happens-before order across separate operations. Clients may "
+    "not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the "
+    "system. Read-only. Null for lists. More info: "
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
+)
+NAME = Column("Name", format="name", description=NAME_TEXT)
 AGE = Column("Age")
 
 

@@ -8,11 +8,13 @@ To give a kind columns of its own: write its cells in printers/, add it to _PRIN
 from collections.abc import Iterable
 from typing import Any
 
+from sampan.api.custom.custom_version import custom_of
 from sampan.api.errors import BadRequest, shown
 from sampan.api.objects import Obj, meta_of, name_of
 from sampan.api.resources import Resource
 from sampan.apiserver.printers import access, cluster, network, pods, storage, workloads
-from sampan.apiserver.printers.layout import NAME, Column, Printer
+from sampan.apiserver.printers.custom_columns import custom_printer
+from sampan.apiserver.printers.layout import CREATION_TEXT, NAME, Column, Printer
 from sampan.core.fast_dataclass import dataclass
 
 _INCLUDE = ("", "None", "Metadata", "Object")
@@ -78,10 +80,13 @@ def _created_at(obj: Obj, now: float) -> list[Any]:
 
 
 # Kinds without columns of their own show when they were made, not how old they are.
-_DEFAULT = Printer((NAME, Column("Created At", "date")), _created_at)
+_DEFAULT = Printer((NAME, Column("Created At", "date", description=CREATION_TEXT)), _created_at)
 
 
 def _printer(resource: Resource) -> Printer:
+    custom = custom_of(resource)
+    if custom is not None:
+        return custom_printer(custom.columns)
     return _PRINTERS.get((resource.group, resource.plural), _DEFAULT)
 
 

@@ -18,11 +18,13 @@ from sampan.api.rules.conditions import is_true
 from sampan.api.rules.durations import human_duration
 from sampan.apiserver.printers.layout import (
     AGE,
+    CREATION_TEXT,
     NAME,
     NONE,
     UNKNOWN,
     UNSET,
     WORKLOAD,
+    Column,
     Printer,
     age,
     bool_text,
@@ -234,4 +236,12 @@ DISRUPTION_BUDGETS = Printer(
     columns(NAME, "Min Available", "Max Unavailable", integer("Allowed Disruptions"), AGE),
     _disruption_budget,
 )
-SCALES = Printer((NAME, integer("Desired"), integer("Available"), AGE), _scale)
+SCALES = Printer(
+    (
+        NAME,
+        Column("Desired", "integer", description="Number of desired replicas"),
+        Column("Available", "integer", description="Number of actual replicas"),
+        Column("Age", "date", description=CREATION_TEXT),
+    ),
+    _scale,
+)

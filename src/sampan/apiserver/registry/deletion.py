@@ -48,14 +48,14 @@ def check_preconditions(resource: Resource, obj: Obj, options: Options) -> None:
             f"the UID in the precondition ({wanted_uid}) does not match the UID in record "
             f"({uid_of(obj)}). The object might have been deleted and then recreated"
         )
-        raise conflict(resource.plural, resource.group, name, why)
+        raise conflict(resource.kind, resource.group, name, why)
     if wanted and wanted != meta.get("resourceVersion"):
         why = (
             f"the ResourceVersion in the precondition ({wanted}) does not match the "
             f"ResourceVersion in record ({meta.get('resourceVersion')}). "
             "The object might have been modified"
         )
-        raise conflict(resource.plural, resource.group, name, why)
+        raise conflict(resource.kind, resource.group, name, why)
 
 
 def plan(strategy: Strategy, obj: Obj, options: Options, now: float) -> Plan:

@@ -20,8 +20,10 @@ from sampan.api.errors import (
     already_exists,
     not_found,
 )
+from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
+from sampan.apiserver.registry.custom_resources import shown_item
 from sampan.apiserver.storage.stored_form import canonical, item_from, same_content, stored_bytes
 from sampan.apiserver.watch.watch_cache import KindCache, WatchCache
 from sampan.core.fast_dataclass import dataclass
@@ -82,9 +84,10 @@ async def _known(write: Awaitable[int], hold: Hold) -> int:
 
 
 class Registry:
-    def __init__(self, store: Store, cache: WatchCache) -> None:
+    def __init__(self, store: Store, cache: WatchCache, kinds: Kinds | None = None) -> None:
         self.store = store
         self.cache = cache
+        self.kinds = kinds or Kinds()  # what there is to be stored
         # Asked several times per request; a kind's cache is the same one for ever.
         self._kinds: dict[tuple[str, str], KindCache] = {}
 
@@ -102,6 +105,10 @@ class Registry:
 
     def find_all(self, resource: Resource) -> list[Obj]:
         return [item.obj for item in self.kind(resource).items.values()]
+
+    def find_in(self, resource: Resource, namespace: str) -> list[Obj]:
+        kind = self.kind(resource)
+        return [kind.items[key].obj for key in kind.keys(namespace)]
 
     async def current(self, resource: Resource, namespace: str, name: str) -> Item:
         """The newest state. Raises NotFound."""
@@ -189,7 +196,9 @@ class Registry:
 
 
 def answer_of(resource: Resource, item: Item, code: int = 200) -> Answer:
-    """An item in the version that was asked for."""
+    """An item in the version that was asked for. Raises NotConverted."""
+    if resource.custom is not None:
+        item = shown_item(resource, item)
     if resource.stored_in == ("", ""):
         return Answer(item.obj, item.data, code)
     return Answer(convert.from_stored(resource, item.obj), None, code)

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import orjson
 
 from sampan.api.calls import Call, Item, ListAnswer
-from sampan.api.errors import BadRequest, Expired, Timeout
+from sampan.api.errors import BadRequest, Expired, Timeout, invalid_value
 from sampan.api.objects import Obj
+from sampan.apiserver.registry.custom_resources import shown_item
 from sampan.apiserver.registry.generic import Registry, translated
 from sampan.apiserver.registry.list_options import check_list_options, revision_number
 from sampan.apiserver.registry.selection import Selection
@@ -68,6 +69,10 @@ async def list_of(registry: Registry, call: Call, selection: Selection) -> ListA
     if options.continue_token:
         return await _continued(registry, call, selection, _decoded(options.continue_token))
     revision = options.resource_version
+    if revision and not revision.isdigit():
+        why = f'strconv.ParseUint: parsing "{revision}": invalid syntax'
+        wrong = invalid_value("resourceVersion", revision, why)
+        raise BadRequest(f"invalid resource version: {wrong}")
     exact = options.resource_version_match == "Exact" or (
         # As upstream: a limited list at a revision has always been an exact one.
         revision not in ("", "0") and options.limit > 0 and not options.resource_version_match
@@ -80,8 +85,17 @@ async def list_of(registry: Registry, call: Call, selection: Selection) -> ListA
     return _cut(call, selection, items, cache.revision)
 
 
+def shown_list(answer: ListAnswer) -> ListAnswer:
+    """In the version that was asked for. Raises NotConverted."""
+    if answer.resource.custom is not None:
+        answer.items = [shown_item(answer.resource, item) for item in answer.items]
+    return answer
+
+
 def _cut(call: Call, selection: Selection, items: Sequence[Item], revision: int) -> ListAnswer:
     limit = call.options.limit
+    if call.options.resource_version == "0" and not call.options.continue_token:
+        limit = 0  # as upstream's cache, which has it all at hand
     if not limit or len(items) <= limit:
         return ListAnswer(call.resource, items, revision)
     token = _encoded(_Token(revision, items[limit - 1].key + "\0"))
@@ -135,6 +149,20 @@ async def _page(registry: Registry, call: Call, selection: Selection, token: _To
     return _cut(call, selection, items, token.revision)
 
 
+def _not_json(text: str) -> str:
+    """What Go's decoder says of a token that is none."""
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError:
+        return "illegal base64 data at input byte 0"
+    first = data[:1]
+    if first == b"{" or not first:
+        return "it was not made by this server"
+    char = first.decode("latin-1")
+    shown = char if char.isascii() and char.isprintable() else f"\\u{ord(char):04x}"
+    return f"invalid character '{shown}' looking for beginning of value"
+
+
 def _future(wanted: int, current: int) -> Timeout:
     message = f"Too large resource version: {wanted}, current: {current}"
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
@@ -151,7 +179,8 @@ def _decoded(text: str) -> _Token:
         data = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         version, revision, start = data["v"], data["rv"], data["start"]
     except (ValueError, KeyError, TypeError) as error:
-        raise BadRequest("continue key is not valid: it was not made by this server") from error
+        why = _not_json(text)
+        raise BadRequest(f"invalid continue token: continue key is not valid: {why}") from error
     if version != "meta.k8s.io/v1" or not isinstance(revision, int) or not isinstance(start, str):
         raise BadRequest("continue key is not valid: it was not made by this server")
     return _Token(revision, start)

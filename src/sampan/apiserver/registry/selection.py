@@ -65,7 +65,9 @@ def _label_test(text: str) -> Callable[[Obj], bool]:
     try:
         selector = selectors.parse_label_selector(text)
     except selectors.SelectorError as error:
-        raise BadRequest(f"unable to parse requirement: {error}") from error
+        told = str(error)
+        inside = "expected: ',' or 'end of string'" not in told  # of one requirement
+        raise BadRequest(f"unable to parse requirement: {told}" if inside else told) from error
     return lambda obj: selector.matches(labels_of(obj))
 
 

@@ -9,9 +9,11 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from sampan.api.calls import Call
+from sampan.api.custom.custom_version import custom_of
 from sampan.api.objects import Obj, annotations_of
 from sampan.api.resources import Resource
-from sampan.apiserver.registry import jobs, namespaces, pods, services
+from sampan.apiserver.registry import custom_resource_definitions, jobs, namespaces, pods, services
+from sampan.apiserver.registry.custom_resources import strategy_of
 from sampan.apiserver.registry.selection import Selection, selection_of
 from sampan.apiserver.registry.strategy import Strategy, flag_getter, path_getter
 from sampan.apiserver.settings import ApiServerSettings
@@ -137,6 +139,7 @@ _OWN = {
         fields={"status.replicas": path_getter("status", "replicas")}
     ),
     "jobs.batch": jobs.STRATEGY,
+    "customresourcedefinitions.apiextensions.k8s.io": custom_resource_definitions.STRATEGY,
     "certificatesigningrequests.certificates.k8s.io": Strategy(
         fields={"spec.signerName": path_getter("spec", "signerName")}
     ),
@@ -165,6 +168,9 @@ class Strategies:
         self._known: dict[tuple[str, str, str], Strategy] = {}
 
     def of(self, resource: Resource) -> Strategy:
+        custom = custom_of(resource)
+        if custom is not None:
+            return strategy_of(custom)
         key = (resource.group, resource.plural, resource.version)
         strategy = self._known.get(key)
         if strategy is None:

@@ -13,7 +13,7 @@ from sampan.apiserver.registry.reads import wait_for
 from sampan.apiserver.registry.selection import Selection
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.watch.watch_cache import Watcher
-from sampan.apiserver.watch.watch_stream import WatchStream, bookmark
+from sampan.apiserver.watch.watch_stream import Shown, WatchStream, bookmark
 
 
 async def open_watch(
@@ -22,6 +22,7 @@ async def open_watch(
     selection: Selection,
     settings: ApiServerSettings,
     rng: random.Random,
+    shown: Shown | None = None,
 ) -> WatchStream:
     """Raises Expired where the start is older than what is kept."""
     options = call.options
@@ -45,6 +46,8 @@ async def open_watch(
         1.0 + rng.random()
     )
     with kind.watch(watcher, selection.trigger, selection.trigger_getter) as hold:
-        stream = WatchStream(cache, kind, call, watcher, lifetime, settings.watch_bookmark_seconds)
+        stream = WatchStream(
+            cache, kind, call, watcher, lifetime, settings.watch_bookmark_seconds, shown
+        )
         hold.commit()  # from now on whoever has the stream closes it
     return stream

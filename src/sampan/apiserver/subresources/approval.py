@@ -30,7 +30,7 @@ def _keep_all_but_verdict(new: Obj, old: Obj) -> None:
     new["status"] = {**status, **({"conditions": conditions} if conditions else {})}
 
 
-def _validate(resource: Resource, new: Obj, old: Obj) -> list[FieldError]:
+def _validate(resource: Resource, new: Obj, old: Obj, _warnings: list[str]) -> list[FieldError]:
     errors: list[FieldError] = []
     validate_request_approval(new, old, errors)
     return errors or [

@@ -15,7 +15,7 @@ from sampan.apiserver.subresources import (
     scale,
     token,
 )
-from sampan.apiserver.write.parts import Handler
+from sampan.apiserver.write.parts import CUSTOM, Handler
 
 _SCALED = ("deployments.apps", "replicasets.apps", "replicationcontrollers", "statefulsets.apps")
 
@@ -45,4 +45,7 @@ def handlers(signer: TokenSigner | None) -> dict[tuple[str, str, str], Handler]:
         table[scaled, "scale", "get"] = scale.get_scale
         table[scaled, "scale", "update"] = scale.set_scale
         table[scaled, "scale", "patch"] = scale.set_scale
+    table[CUSTOM, "scale", "get"] = scale.get_custom_scale
+    table[CUSTOM, "scale", "update"] = scale.set_custom_scale
+    table[CUSTOM, "scale", "patch"] = scale.set_custom_scale
     return table

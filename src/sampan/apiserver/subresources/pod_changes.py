@@ -26,7 +26,7 @@ async def set_ephemeral_containers(parts: Parts, user: User, call: Call) -> Answ
         new["spec"] = {**old["spec"], "ephemeralContainers": added}
         bump_generation(new, old)
 
-    def validate(_resource: Resource, new: Obj, old: Obj) -> list[FieldError]:
+    def validate(_resource: Resource, new: Obj, old: Obj, _warnings: list[str]) -> list[FieldError]:
         errors: list[FieldError] = []
         validate_ephemeral_containers(new, old, errors)
         return errors
@@ -42,7 +42,7 @@ async def resize(parts: Parts, user: User, call: Call) -> Answer:
         _keep(new, old)
         bump_generation(new, old)
 
-    def validate(_resource: Resource, new: Obj, old: Obj) -> list[FieldError]:
+    def validate(_resource: Resource, new: Obj, old: Obj, _warnings: list[str]) -> list[FieldError]:
         errors: list[FieldError] = []
         validate_resize(new, old, errors)
         return errors

@@ -5,6 +5,7 @@ Invariant: nothing between the initial state and the first live event is lost or
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import orjson
 
@@ -12,6 +13,8 @@ from sampan.api.calls import Call, Event, Item
 from sampan.api.objects import Obj
 from sampan.apiserver.watch.watch_cache import KindCache, WatchCache, Watcher
 
+# Events as the version that is watched has them.
+Shown = Callable[[list[Event]], Awaitable[list[Event]]]
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -26,7 +29,9 @@ class WatchStream:
         watcher: Watcher,
         lifetime_seconds: float,
         bookmark_seconds: float,
+        shown: Shown | None = None,
     ) -> None:
+        self._shown = shown
         self._cache, self._kind = cache, kind
         self._call = call
         self._watcher = watcher
@@ -43,7 +48,7 @@ class WatchStream:
         while True:
             events = self._watcher.take()
             if events:
-                return events
+                return events if self._shown is None else await self._shown(events)
             if self._over or self._watcher.closed:
                 # Also of one that did not keep up: it has all up to here, and watches on from it.
                 return []

@@ -8,7 +8,7 @@ from functools import partial
 
 from sampan.api.calls import Answer, Call, Item
 from sampan.api.defaults import apply_defaults
-from sampan.api.errors import AlreadyExists, BadRequest
+from sampan.api.errors import AlreadyExists, Failure
 from sampan.api.objects import Obj
 from sampan.api.validation import validate_create
 from sampan.api.warnings import warnings_of
@@ -44,7 +44,7 @@ async def create(parts: Parts, user: User, call: Call) -> Answer:
         clear_status(parts.schema, resource, obj)
         apply_defaults(resource, obj)
     strategy.prepare_create(obj)
-    refuse(resource, obj, validate_create(resource, obj))
+    refuse(resource, obj, validate_create(resource, obj, warnings), warnings)
     warnings += warnings_of(resource, obj, None)
     dry_run = call.options.dry_run
     async with attributes.hold as hold:
@@ -54,6 +54,7 @@ async def create(parts: Parts, user: User, call: Call) -> Answer:
             await strategy.allocate(obj, None, dry_run, hold)
         await parts.admission.validate(attributes)
         item = await _insert(parts, call, obj, Terms(strategy.ttl_seconds, dry_run, hold))
+    await parts.conversions.prepare(resource, (item,))
     answer = answer_of(resource, item, 201)
     answer.warnings = [*warnings, *attributes.warnings]
     return answer
@@ -62,7 +63,7 @@ async def create(parts: Parts, user: User, call: Call) -> Answer:
 def _name(parts: Parts, call: Call, obj: Obj) -> None:
     meta = obj.setdefault("metadata", {})
     if meta.get("resourceVersion"):
-        raise BadRequest("resourceVersion should not be set on objects to be created")
+        raise Failure("resourceVersion should not be set on objects to be created")
     check_namespace(call, meta)
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = names.generated(meta["generateName"], parts.rng)
@@ -79,7 +80,7 @@ async def _insert(parts: Parts, call: Call, obj: Obj, terms: Terms) -> Item:
     resource, meta = call.resource, obj["metadata"]
     for attempt in range(names.ATTEMPTS):
         try:
-            stored = as_stored(resource, obj)
+            stored = await parts.conversions.stored(resource, as_stored(resource, obj))
             return await parts.registry.insert(resource, stored, terms)
         except AlreadyExists:
             given = not meta.get("generateName") or call.body.get("metadata", {}).get("name")

@@ -5,10 +5,13 @@ Invariant: what comes out shares nothing with what came in.
 """
 
 from sampan.api.calls import Call
-from sampan.api.errors import BadRequest
-from sampan.api.objects import Obj, copy_of
+from sampan.api.custom.custom_version import CustomVersion, custom_of
+from sampan.api.errors import BadRequest, invalid, invalid_value
+from sampan.api.objects import Obj, copy_of, name_of
 from sampan.api.resources import Resource
 from sampan.api.schema.published import Schema, strict_error
+
+_YAML_ERRORS = "yaml: unmarshal errors:"
 
 
 def expected_kind(resource: Resource, subresource: str) -> tuple[str, str]:
@@ -33,6 +36,9 @@ def checked(
             f"the object provided is unrecognized (must be of type {kind}): couldn't get "
             "version/kind; json parse error"
         )
+    custom = custom_of(call.resource)
+    if custom is not None and kind == custom.kind:
+        return _custom(call, custom, body, warnings)
     given_kind = body.get("kind") or kind
     given_version = body.get("apiVersion") or api_version
     if given_kind != kind:
@@ -51,9 +57,38 @@ def checked(
     found = schema.check(api_version, kind, body)
     obj = found.obj
     obj["apiVersion"], obj["kind"] = api_version, kind
-    problems = [*call.problems, *found.unknown]
+    _judge(call, api_version, kind, [*call.problems, *found.unknown], warnings)
+    return obj
+
+
+def _judge(
+    call: Call, api_version: str, kind: str, problems: list[str], warnings: list[str]
+) -> None:
+    """Unknown and duplicate fields, as the caller wants them treated. Raises BadRequest."""
     if problems and call.options.field_validation == "Strict":
         raise strict_error(api_version, kind, problems)
     if problems and call.options.field_validation == "Warn":
-        warnings.extend(problems)
-    return obj
+        warnings.extend(line for one in problems for line in _lines(one))
+
+
+def _lines(problem: str) -> list[str]:
+    """YAML's sentence is one warning per line, without its head."""
+    if not problem.startswith(_YAML_ERRORS):
+        return [problem]
+    return [line.strip() for line in problem[len(_YAML_ERRORS) :].splitlines() if line.strip()]
+
+
+def _custom(call: Call, custom: CustomVersion, body: Obj, warnings: list[str]) -> Obj:
+    version, kind = body.get("apiVersion") or "", body.get("kind") or ""
+    if version != custom.api_version:
+        raise BadRequest(
+            f"the API version in the data ({version}) does not match the expected API version "
+            f"({custom.api_version})"
+        )
+    if kind != custom.kind:
+        why = invalid_value("kind", kind, f"must be {custom.kind}")
+        raise invalid(kind, custom.group, name_of(body), [why])
+    found = custom.decoded(body)
+    unknown = [f'unknown field "{one}"' for one in found.unknown]
+    _judge(call, custom.api_version, kind, [*call.problems, *unknown], warnings)
+    return found.obj

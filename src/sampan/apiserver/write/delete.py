@@ -12,7 +12,7 @@ from sampan.apiserver.admission.chain import DELETE, attributes_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry import deletion
 from sampan.apiserver.registry.generic import Stale, Terms, answer_of
-from sampan.apiserver.registry.reads import list_of
+from sampan.apiserver.registry.reads import list_of, shown_list
 from sampan.apiserver.registry.strategy import Removed
 from sampan.apiserver.write.object_rules import deleted_status, shown
 from sampan.apiserver.write.parts import Parts
@@ -36,6 +36,7 @@ async def delete(parts: Parts, user: User, call: Call) -> Answer:
                 raise
             return answer_of(resource, marked)
         deletion.check_preconditions(resource, item.obj, call.options)
+        await parts.conversions.prepare(resource, (item,))
         attributes = attributes_of(user, DELETE, call, None, shown(resource, item))
         await parts.admission.mutate(attributes)
         await parts.admission.validate(attributes)
@@ -53,6 +54,7 @@ async def delete(parts: Parts, user: User, call: Call) -> Answer:
                     pass
         except Stale:
             continue
+        await parts.conversions.prepare(resource, (item,))
         return answer_of(resource, item)
     raise lost_race(call)
 
@@ -63,7 +65,8 @@ async def delete_collection(parts: Parts, user: User, call: Call) -> ListAnswer:
         await all_of(
             _delete_item(parts, user, call, item) for item in found.items[start : start + AT_ONCE]
         )
-    return found
+    await parts.conversions.prepare(call.resource, found.items)
+    return shown_list(found)
 
 
 async def _delete_item(parts: Parts, user: User, call: Call, item: Item) -> None:

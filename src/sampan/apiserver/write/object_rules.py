@@ -12,12 +12,15 @@ from sampan.api.errors import BadRequest, FieldError, invalid
 from sampan.api.objects import Obj, copy_of, name_of, uid_of
 from sampan.api.resources import Resource
 from sampan.api.schema.published import Schema
+from sampan.apiserver.registry.custom_resources import shown_item
 
 SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
 def shown(resource: Resource, item: Item) -> Obj:
-    """The item in the version that the call speaks; read-only."""
+    """The item in the version that the call speaks; read-only. Raises NotConverted."""
+    if resource.custom is not None:
+        return shown_item(resource, item).obj
     if resource.stored_in == ("", ""):
         return item.obj
     return convert.from_stored(resource, item.obj)
@@ -27,10 +30,14 @@ def as_stored(resource: Resource, obj: Obj) -> Obj:
     return obj if resource.stored_in == ("", "") else convert.to_stored(resource, obj)
 
 
-def refuse(resource: Resource, obj: Obj, causes: Sequence[FieldError]) -> None:
+def refuse(
+    resource: Resource, obj: Obj, causes: Sequence[FieldError], warnings: Sequence[str] = ()
+) -> None:
     if causes:
         group = "" if resource.kind == "Event" else resource.group  # of both groups: the core's
-        raise invalid(resource.kind, group, name_of(obj), causes)
+        error = invalid(resource.kind, group, name_of(obj), causes)
+        error.warnings = list(warnings)
+        raise error
 
 
 def check_namespace(call: Call, meta: Obj) -> None:
@@ -92,6 +99,17 @@ def keep_all_but_status(new: Obj, old: Obj) -> None:
     for key, value in old.items():
         if key not in ("metadata", "status"):
             new[key] = value
+
+
+def keep_custom_but_status(new: Obj, old: Obj) -> None:
+    """Of a custom kind: its metadata too, but for who owns what."""
+    keep_all_but_status(new, old)
+    entries = new["metadata"].get("managedFields")
+    new["metadata"] = {**old["metadata"]}
+    if entries is None:
+        new["metadata"].pop("managedFields", None)
+    else:
+        new["metadata"]["managedFields"] = entries
 
 
 def deleted_status(resource: Resource, obj: Obj) -> Obj:

@@ -25,11 +25,21 @@ from sampan.api.apply.managed_fields import (
     same_but_times,
 )
 from sampan.api.apply.merge import apply, not_mergeable
-from sampan.api.apply.scale import SCALE_VERSION, object_entries, scale_entries, scale_of
+from sampan.api.apply.scale import (
+    REPLICAS,
+    SCALE_VERSION,
+    custom_scale_of,
+    object_entries,
+    owned_at,
+    scale_entries,
+    scale_of,
+)
 from sampan.api.calls import Call
+from sampan.api.custom.custom_version import CustomVersion, custom_of
 from sampan.api.errors import BadRequest, field_forbidden, invalid, required
+from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj, copy_of, time_text
-from sampan.api.schema.published import Schema, strict_error
+from sampan.api.schema.published import Schema, not_handled, strict_error
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.storage.sharing import Remembered, SharedValues
 from sampan.apiserver.write.decoding import expected_kind
@@ -50,12 +60,13 @@ _INCLUDED: dict[str, Patterns] = {
 }
 _SCALE_FIELDS: Patterns = {"f:spec": {"f:replicas": None}}
 _NODE = "system:node:"
+_MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 class Ownership:
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, kinds: Kinds) -> None:
         self._schema = schema
-        self._fields = FieldSchema(schema)
+        self._fields = FieldSchema(schema, kinds)
         self._ignored: dict[tuple[str, str, str], FieldSet] = {}
         self._sets = SharedValues()
         self._created = Remembered()
@@ -79,7 +90,7 @@ class Ownership:
         text = orjson.dumps({**obj, "metadata": owned})
         found: FieldSet | None = self._created.get(text)
         if found is None:
-            made = after_write(self._fields, {}, obj, writer)
+            made = self._after_write({}, obj, writer)
             found = self._sets.shared(made[0]["fieldsV1"]) if made else {}
             self._created.keep(text, found)
         return found
@@ -90,7 +101,13 @@ class Ownership:
         if call.subresource in _UNOWNED:
             self.own(new, [*entries_of(new)], old)  # nobody's; but a copy may share its sets
             return
-        self.own(new, after_write(self._fields, old, new, self._writer(user, call, now)), old)
+        self.own(new, self._after_write(old, new, self._writer(user, call, now)), old)
+
+    def _after_write(self, old: Obj, new: Obj, writer: Writer) -> list[Obj]:
+        try:
+            return after_write(self._fields, old, new, writer)
+        except _MISSHAPEN:
+            return entries_of(old)  # of a custom kind, and refused when it is validated
 
     def applied(self, user: User, call: Call, live: Obj, warnings: list[str], now: float) -> Obj:
         """A new object; `live` is {} where there is none. Raises BadRequest, Conflict."""
@@ -99,6 +116,9 @@ class Ownership:
         result = apply(self._fields, live, config, writer, call.options.force)
         new: Obj = copy_of({key: one for key, one in result.obj.items() if key != "metadata"})
         new["metadata"] = copy_of({**result.obj["metadata"], "managedFields": None})
+        custom = custom_of(call.resource)
+        if custom is not None:
+            new = custom.defaulted(new)
         self.own(new, result.entries, live)
         return new
 
@@ -111,10 +131,14 @@ class Ownership:
         writer = replace(
             self._writer(user, call, now), api_version=SCALE_VERSION, included=_SCALE_FIELDS
         )
-        scale, before = scale_of(live), entries_of(live)
-        scale["metadata"]["managedFields"] = scale_entries(before)
+        custom, before, replicas = custom_of(call.resource), entries_of(live), REPLICAS
+        if custom is None or custom.scale is None:
+            scale = scale_of(live)
+        else:
+            scale, replicas = custom_scale_of(live, custom.scale), owned_at(custom.scale.spec)
+        scale["metadata"]["managedFields"] = scale_entries(before, replicas)
         result = apply(self._fields, scale, config, writer, call.options.force)
-        entries = object_entries(before, result.entries, call.resource.api_version)
+        entries = object_entries(before, result.entries, call.resource.api_version, replicas)
         return result.obj, entries
 
     def own(self, obj: Obj, entries: list[Obj], live: Obj) -> None:
@@ -148,12 +172,27 @@ class Ownership:
             raise strict_error(api_version, kind, list(call.problems))
         if call.options.field_validation == "Warn":
             warnings.extend(call.problems)
+        custom = custom_of(call.resource)
+        if custom is not None and kind == custom.kind:
+            return self._custom_configuration(call, custom, warnings)
         found = self._schema.check_as_sent(api_version, kind, body)
         config = {**found.obj, "apiVersion": api_version, "kind": kind}
         config.setdefault("metadata", {})
         if found.unknown:
             names = [one.partition('"')[2].rstrip('"') for one in found.unknown]
             raise not_mergeable(config, [f".{one}: field not declared in schema" for one in names])
+        return config
+
+    def _custom_configuration(self, call: Call, custom: CustomVersion, warnings: list[str]) -> Obj:
+        """What is not declared is refused when it is merged, whatever fieldValidation says."""
+        config = dict(call.body)
+        try:
+            config["metadata"], unknown = self._schema.check_metadata(config.get("metadata") or {})
+        except ValueError as error:
+            raise not_handled(custom.api_version, custom.kind, str(error)) from error
+        if unknown:
+            listed = [f".metadata.{one}: field not declared in schema" for one in unknown]
+            raise not_mergeable(config, listed)
         return config
 
     def _writer(self, user: User, call: Call, now: float) -> Writer:
@@ -170,6 +209,8 @@ class Ownership:
 
     def _ignored_through(self, call: Call) -> FieldSet:
         resource = call.resource
+        if resource.custom is not None:
+            return self._not_changed_by(call)  # a definition may change
         key = (resource.api_version, resource.plural, call.subresource)
         found = self._ignored.get(key)
         if found is None:
@@ -180,6 +221,9 @@ class Ownership:
         resource = call.resource
         if call.subresource not in _STATUS_LIKE:
             return {"f:status": {}} if resource.subresource("status") is not None else {}
+        custom = custom_of(resource)
+        if custom is not None:
+            return {"f:metadata": {}, **_all_but_status(custom)}
         root = self._fields.root(resource.api_version, resource.kind)
         assert isinstance(root, Struct), resource
         ignored: FieldSet = {
@@ -189,6 +233,10 @@ class Ownership:
         if unchanged:
             ignored["f:metadata"] = {f"f:{key}": {} for key in unchanged}
         return ignored
+
+
+def _all_but_status(custom: CustomVersion) -> FieldSet:
+    return {f"f:{key}": {} for key in custom.root.properties if key != "status"}
 
 
 def check_options(call: Call) -> None:

@@ -12,6 +12,7 @@ from sampan.apiserver.admission.chain import Admission
 from sampan.apiserver.authn.chain import Authentication
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Authorization
+from sampan.apiserver.extension.conversion import Conversions
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.strategies import Strategies
 from sampan.apiserver.settings import ApiServerSettings
@@ -26,6 +27,7 @@ class Parts:
     schema: Schema
     strategies: Strategies
     ownership: Ownership
+    conversions: Conversions
     authentication: Authentication
     authorization: Authorization
     admission: Admission
@@ -36,3 +38,4 @@ class Parts:
 
 # What answers a call that is not generic.
 Handler = Callable[[Parts, User, Call], Awaitable[Answer | ListAnswer]]
+CUSTOM = "*"  # every kind that a definition defines, in the table of handlers

@@ -3,14 +3,22 @@
 Job: apply the patch of a call in the version that it speaks, and check what comes out. Pure.
 """
 
+import orjson
+
 from sampan.api.calls import Call
-from sampan.api.errors import UnsupportedMediaType
-from sampan.api.objects import Obj, copy_of
+from sampan.api.errors import Invalid, UnsupportedMediaType, invalid, invalid_value
+from sampan.api.objects import Obj, copy_of, meta_of
 from sampan.api.patch.json_patch import json_patch
 from sampan.api.patch.merge_patch import merge_patch
 from sampan.api.patch.strategic_patch import strategic_patch
-from sampan.api.schema.published import Schema
+from sampan.api.schema.published import NotHandled, Schema, strict_error
 from sampan.apiserver.write.decoding import checked, expected_kind
+
+_OPERATION = frozenset({"op", "path", "from", "value"})
+_NO_STRATEGIC = (
+    "the body of the request was in an unknown format - accepted media types include: "
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+)
 
 
 def patched(schema: Schema, call: Call, current: Obj, warnings: list[str]) -> Obj:
@@ -23,6 +31,8 @@ def patched(schema: Schema, call: Call, current: Obj, warnings: list[str]) -> Ob
         case "merge":
             left = _not_mentioned(current, call.body)
             result = merge_patch(_without(current, left), call.body)
+        case "strategic" if call.resource.custom is not None:
+            raise UnsupportedMediaType(_NO_STRATEGIC)
         case "strategic":
             left = _not_mentioned(current, call.body)
             result = strategic_patch(schema, api_version, kind, _without(current, left), call.body)
@@ -30,10 +40,40 @@ def patched(schema: Schema, call: Call, current: Obj, warnings: list[str]) -> Ob
             raise UnsupportedMediaType(
                 "this subresource takes JSON, merge and strategic merge patches only"
             )
-    new = checked(schema, call, api_version, kind, result, warnings)
+    try:
+        _check_operations(call)
+        new = checked(schema, call, api_version, kind, result, warnings)
+    except NotHandled as error:
+        if call.options.patch_type not in ("json", "merge"):
+            raise
+        whole = {**result, **{key: current[key] for key in left}}
+        raise _not_taken(whole, error.why) from error
     for key in left:
         new[key] = copy_of(current[key])
     return new
+
+
+def _not_taken(whole: Obj, why: str) -> Invalid:
+    """A strict patch is refused with what it would have made of the object."""
+    if meta_of(whole).get("managedFields") is not None:  # an object as it is stored: no Go type
+        text = orjson.dumps(whole, option=orjson.OPT_SORT_KEYS).decode()
+    else:
+        text = orjson.dumps(dict(sorted(whole.items()))).decode()
+    return invalid("", "", "", [invalid_value("patch", text, why)])
+
+
+def _check_operations(call: Call) -> None:
+    """Of a JSON patch. Raises NotHandled."""
+    if call.options.patch_type != "json" or call.options.field_validation != "Strict":
+        return
+    unknown = [
+        f'json patch unknown field "[{at}].{key}"'
+        for at, one in enumerate(call.body)
+        for key in one
+        if key not in _OPERATION
+    ]
+    if unknown:
+        raise strict_error(call.resource.api_version, call.resource.kind, unknown)
 
 
 def _not_mentioned(current: Obj, patch: object) -> tuple[str, ...]:

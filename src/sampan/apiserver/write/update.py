@@ -7,7 +7,7 @@ Invariant: a write that names a resourceVersion is stored over that version or n
 from collections.abc import Callable
 
 from sampan.api.calls import Answer, Call
-from sampan.api.errors import FieldError, conflict, invalid, invalid_value
+from sampan.api.errors import Failure, FieldError, conflict, invalid, invalid_value
 from sampan.api.objects import Obj, uid_of
 from sampan.api.resources import Resource
 from sampan.api.validation import validate_status_update, validate_update
@@ -21,6 +21,7 @@ from sampan.apiserver.write.delete import remove
 from sampan.apiserver.write.object_rules import (
     as_stored,
     keep_all_but_status,
+    keep_custom_but_status,
     keep_status,
     refuse,
     shown,
@@ -35,13 +36,13 @@ def _keep(_new: Obj, _old: Obj) -> None:
     """The change is the server's own: nothing to prepare."""
 
 
-def _accept(_resource: Resource, _new: Obj, _old: Obj) -> list[FieldError]:
+def _accept(_resource: Resource, _new: Obj, _old: Obj, _warnings: list[str]) -> list[FieldError]:
     """The change is the server's own: nothing to validate."""
     return []
 
 
 Prepare = Callable[[Obj, Obj], None]  # (new, old)
-Validate = Callable[[Resource, Obj, Obj], list[FieldError]]
+Validate = Callable[[Resource, Obj, Obj, list[str]], list[FieldError]]  # and warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,9 @@ async def update(parts: Parts, user: User, call: Call) -> Answer:
     status = call.subresource == "status"
 
     def prepare(new: Obj, old: Obj) -> None:
+        if status and call.resource.custom is not None:
+            keep_custom_but_status(new, old)
+            return
         if status:
             keep_all_but_status(new, old)
             strategy.prepare_status(new, old)
@@ -88,6 +92,7 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
     strategy = parts.strategies.of(resource)
     for _ in range(ATTEMPTS):
         item = await parts.registry.current(resource, call.namespace, call.name)
+        await parts.conversions.prepare(resource, (item,))
         old = shown(resource, item)
         new = what.change(old)
         _check_based_on(call, new, old, strategy.unconditional_update)
@@ -99,25 +104,40 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
         if strategy.has_generation and not call.subresource:
             bump_generation(new, old)
         settle(new, old)
-        refuse(resource, new, what.validate(resource, new, old))
-        own = [] if call.subresource else warnings_of(resource, new, old)
+        warnings: list[str] = []
+        refuse(resource, new, what.validate(resource, new, old, warnings), warnings)
+        warnings += [] if call.subresource else warnings_of(resource, new, old)
         try:
             async with attributes.hold as hold:
                 if strategy.allocate is not None:
                     await strategy.allocate(new, old, dry_run, hold)
                 await parts.admission.validate(attributes)
-                stored = as_stored(resource, new)
+                stored = await parts.conversions.stored(resource, as_stored(resource, new))
                 if strategy.vanishes(stored):
                     await remove(parts, call, item)
-                    return Answer(new, warnings=attributes.warnings)
+                    return Answer(new, warnings=[*warnings, *attributes.warnings])
                 terms = Terms(strategy.ttl_seconds, dry_run, hold)
                 item = await parts.registry.replace(resource, item, stored, terms)
         except Stale:
             continue
+        await parts.conversions.prepare(resource, (item,))
         answer = answer_of(resource, item)
-        answer.warnings = [*own, *attributes.warnings]
+        answer.warnings = [*warnings, *attributes.warnings]
         return answer
     raise lost_race(call)
+
+
+def _storage_error(call: Call) -> str:
+    """How upstream's store begins, with its own key; ours has others for built-in kinds."""
+    resource = call.resource
+    if resource.custom is None:
+        return ""
+    place = f"{call.namespace}/{call.name}" if call.namespace else call.name
+    key = f"/registry/{resource.group}/{resource.plural}/{place}"
+    return (
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
+        "AdditionalErrorMsg: "
+    )
 
 
 def _check_based_on(call: Call, new: Obj, old: Obj, unconditional: bool) -> None:
@@ -127,11 +147,13 @@ def _check_based_on(call: Call, new: Obj, old: Obj, unconditional: bool) -> None
     if given in ("", "0"):
         if not unconditional:
             why = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
-            raise invalid(resource.kind, resource.group, call.name, [why])
+            raise invalid(resource.plural, resource.group, call.name, [why])
     elif given != old["metadata"]["resourceVersion"]:
+        if not given.isdigit():
+            raise Failure(f'strconv.ParseUint: parsing "{given}": invalid syntax')
         raise lost_race(call)
     if meta.get("uid") and meta["uid"] != uid_of(old):
-        why_not = (
+        why_not = _storage_error(call) + (
             f"Precondition failed: UID in precondition: {meta['uid']}, "
             f"UID in object meta: {uid_of(old)}"
         )

@@ -9,7 +9,6 @@ from sampan.api.apply.managed_fields import (
     Writer,
     after_write,
     chosen_entries,
-    in_version,
     manager_from_user_agent,
     same_but_times,
 )
@@ -156,7 +155,7 @@ def test_entries_of_another_version_are_seen_in_that_version():
         ("autoscaling/v1", {"f:spec": {"f:minReplicas": {}}}),
         ("autoscaling/v2", {"f:spec": {"f:maxReplicas": {}}}),
     ]
-    assert in_version(scaler, "apps/v1") is None
+    assert FIELDS.in_version(scaler, "apps/v1") is None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from sampan.api.apply.field_sets import difference, paths, union
 from sampan.api.apply.field_types import LEAF, KeyedList, Map, Struct, compare, set_of
 from sampan.api.apply.managed_fields import Writer, after_write
 from sampan.api.apply.merge import LAST_APPLIED, apply
-from sampan.api.errors import BadRequest, Conflict
+from sampan.api.errors import BadRequest, Conflict, Failure
 from sampan.api.schema.published import Schema
 
 FIELDS = FieldSchema(Schema.load())
@@ -233,7 +233,7 @@ def test_an_annotation_that_is_no_configuration_allows_nothing(text):
 def test_a_configuration_must_not_have_entries_nor_duplicates():
     with pytest.raises(BadRequest, match=r"metadata\.managedFields must be nil"):
         apply(FIELDS, {}, deployment(managedFields=[]), Writer("me", "apps/v1", TIME), False)
-    with pytest.raises(BadRequest) as caught:
+    with pytest.raises(Failure) as caught:
         applied({}, deployment(containers=[("a", "1"), ("a", "2")]))
     assert caught.value.message == (
         "failed to create typed patch object (default/web; apps/v1, Kind=Deployment): "
@@ -279,6 +279,9 @@ WORLD = world()
 class World:
     def root(self, api_version, kind):
         return WORLD
+
+    def in_version(self, obj, api_version):
+        return obj
 
 
 SCALARS = st.sampled_from(["1", "2"])

@@ -54,7 +54,7 @@ def admitted(obj, resource=PODS, operation=CREATE, old=None, mount_tokens=False,
     rbac = Rbac(registry.find, registry.find_all)
     parts = PluginParts(
         registry, Authorization([]), rbac, mount_tokens, AdmissionSettings(), None, Metrics(),
-        LoopClock(), random.Random(1), published_schema(), SideThread("test"),
+        LoopClock(), random.Random(1), published_schema(), SideThread("test"), None,
     )  # fmt: skip
     chain = Admission(chosen(parts))
     namespace = "team" if resource.namespaced else ""

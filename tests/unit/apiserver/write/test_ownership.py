@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.api.calls import Call, Options
-from sampan.api.errors import ApiError, BadRequest, Invalid
+from sampan.api.errors import ApiError, BadRequest, Failure, Invalid
+from sampan.api.kinds import Kinds
 from sampan.api.objects import copy_of
 from sampan.api.resources import CONFIG_MAPS, DEPLOYMENTS, PODS
 from sampan.api.schema.published import Schema
@@ -13,7 +14,7 @@ from sampan.apiserver.authn.user import User
 from sampan.apiserver.write.ownership import Ownership, check_options, settle
 
 SCHEMA = Schema.load()
-OWNERSHIP = Ownership(SCHEMA)
+OWNERSHIP = Ownership(SCHEMA, Kinds())
 NOW = 1_700_000_000.0
 
 
@@ -52,13 +53,13 @@ def test_a_writer_is_named_by_itself_its_agent_or_its_user(user, agent, manager,
     )
 )
 def test_what_is_remembered_of_others_is_what_would_have_been_found(made):
-    known = Ownership(SCHEMA)
+    known = Ownership(SCHEMA, Kinds())
     call = Call("create", CONFIG_MAPS, "x", options=Options(field_manager="me"))
     for name, data in made:
         one, two = config_map(**data), config_map(**data)
         one["metadata"]["name"] = two["metadata"]["name"] = name
         known.created(User("me"), call, one, NOW)
-        Ownership(SCHEMA).created(User("me"), call, two, NOW)
+        Ownership(SCHEMA, Kinds()).created(User("me"), call, two, NOW)
         assert one == two
 
 
@@ -144,7 +145,7 @@ def applying(body, **options):
     ],
 )
 def test_configurations_that_cannot_be_applied(body, why):
-    with pytest.raises(BadRequest, match=why):
+    with pytest.raises((BadRequest, Failure), match=why):
         OWNERSHIP.applied(User("me"), applying(body), {}, [], NOW)
 
 

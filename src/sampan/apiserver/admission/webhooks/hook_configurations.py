@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from sampan.api.objects import Obj
-from sampan.api.resources import ENDPOINT_SLICES, SERVICES, Resource
 from sampan.api.resources import MUTATING_WEBHOOK_CONFIGURATIONS as MUTATING
+from sampan.api.resources import Resource
 from sampan.apiserver.admission.chain import Attributes, Step
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.registry.metadata import new_uid
@@ -44,25 +44,16 @@ def step(parts: PluginParts, resource: Resource) -> Step:
 
 def _webhooks(parts: PluginParts, resource: Resource) -> "Webhooks":
     from sampan.apiserver.admission.webhooks.hook_metrics import HookMetrics
-    from sampan.apiserver.admission.webhooks.service_reference import endpoint_of
     from sampan.apiserver.admission.webhooks.webhooks import HookParts, Webhooks
     from sampan.apiserver.watch.followed import follow
 
     registry = parts.registry
-
-    def resolve(namespace: str, name: str, port: int) -> tuple[str, int]:
-        service = registry.find(SERVICES, namespace, name)
-        kind = registry.kind(ENDPOINT_SLICES)
-        slices = [kind.items[key].obj for key in kind.keys(namespace)]
-        return endpoint_of(namespace, name, port, service, slices)
-
     inner = HookParts(
-        registry.find, registry.find_all, resolve, _conditions(parts),
+        registry.find, registry.find_all, parts.callers, _conditions(parts),
         HookMetrics(parts.metrics, parts.clock), lambda: new_uid(parts.rng),
     )  # fmt: skip
     hooks = Webhooks(resource, inner)
     follow(registry.kind(resource), lambda _before, _now: hooks.changed(), hooks.changed)
-    parts.at_stop.append(hooks.close)
     return hooks
 
 

@@ -5,7 +5,6 @@ Invariant: a hook that fails counts by its failure policy; it never hangs a requ
     timeout, and a redirect counts as a failure.
 """
 
-import ssl
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Awaitable, Callable
@@ -22,18 +21,16 @@ from sampan.apiserver.admission.chain import CONNECT, Attributes, Find, refused
 from sampan.apiserver.admission.matching import rules
 from sampan.apiserver.admission.matching.admission_request import request_of
 from sampan.apiserver.admission.webhooks.hook_metrics import HookMetrics
-from sampan.apiserver.outside.webhook_client import Caller, CallFailed, Target
+from sampan.apiserver.outside.configured_callers import ConfiguredCallers
+from sampan.apiserver.outside.webhook_client import CallFailed
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.tasks import all_of
-from sampan.core.tls import client_context
 
 log = get_logger(__name__)
 
 _DRY = ("None", "NoneOnDryRun")
 _VERSIONS = ("v1", "v1beta1")
-# (service namespace, service name, port) → host and port to connect to.
-Resolve = Callable[[str, str, int], tuple[str, int]]
 # (admit or validate, hook, write, rule) → whether it is meant; raises ConditionsFailed.
 Conditions = Callable[[str, Obj, Attributes, rules.Matched], Awaitable[bool]]
 
@@ -58,7 +55,7 @@ class HookParts:
 
     find: Find
     find_all: Callable[[Resource], list[Obj]]
-    resolve: Resolve
+    callers: ConfiguredCallers
     conditions: Conditions
     metrics: HookMetrics
     new_uid: Callable[[], str]
@@ -70,10 +67,9 @@ class Webhooks:
     def __init__(self, resource: Resource, parts: HookParts) -> None:
         """To be told by `changed` when a configuration is another one."""
         self._resource, self._find, self._find_all = resource, parts.find, parts.find_all
-        self._resolve, self._conditions = parts.resolve, parts.conditions
+        self._callers, self._conditions = parts.callers, parts.conditions
         self._metrics, self._new_uid = parts.metrics, parts.new_uid
         self._hooks: list[Hook] | None = None
-        self._callers: dict[str, Caller] = {}
 
     def changed(self) -> None:
         self._hooks = None
@@ -115,10 +111,6 @@ class Webhooks:
                 said.refused(refusal.code)
                 raise refusal
         return response
-
-    async def close(self) -> None:
-        for caller in self._callers.values():
-            await caller.close()
 
     @property
     def _kind(self) -> str:
@@ -171,7 +163,8 @@ class Webhooks:
             "request": request_of(attributes, matched, uid),
         }
         timeout = float(hook.spec.get("timeoutSeconds") or 10)
-        answer = await self._caller(hook).post(review, timeout)
+        config = hook.spec.get("clientConfig") or {}
+        answer = await self._callers.post(config, review, timeout)
         response = answer.get("response")
         if not isinstance(response, dict):
             raise CallFailed("webhook response is absent")
@@ -188,34 +181,6 @@ class Webhooks:
         attributes.warnings += [str(one) for one in response.get("warnings") or ()]
         for key, value in (response.get("auditAnnotations") or {}).items():
             attributes.audit[f"{hook.name}/{key}"] = str(value)
-
-    def _caller(self, hook: Hook) -> Caller:
-        config = hook.spec.get("clientConfig") or {}
-        key = orjson.dumps(config, option=orjson.OPT_SORT_KEYS).decode()
-        target = self._target(config)
-        key += target.url
-        caller = self._callers.get(key)
-        if caller is None:
-            caller = self._callers[key] = Caller(target)
-        return caller
-
-    def _target(self, config: Obj) -> Target:
-        try:
-            bundle = b64decode(config.get("caBundle") or "").decode()
-        except (NotBase64, UnicodeDecodeError) as error:
-            raise CallFailed("the caBundle cannot be read") from error
-
-        def tls() -> ssl.SSLContext:
-            return client_context(ca_data=bundle) if bundle else ssl.create_default_context()
-
-        if config.get("url"):
-            return Target(config["url"], tls)
-        service = config.get("service") or {}
-        namespace, name = service.get("namespace") or "", service.get("name") or ""
-        host, port = self._resolve(namespace, name, int(service.get("port") or 443))
-        path = (service.get("path") or "/").lstrip("/")
-        shown = f"[{host}]" if ":" in host else host
-        return Target(f"https://{shown}:{port}/{path}", tls, f"{name}.{namespace}.svc")
 
 
 async def mutate(hooks: Webhooks, attributes: Attributes) -> None:

@@ -3,12 +3,24 @@
 Job: a service and its endpoint slices → one address and port.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sampan.api.objects import Obj, labels_of
+from sampan.api.resources import ENDPOINT_SLICES, SERVICES, Resource
+from sampan.apiserver.outside.configured_callers import Resolve
 from sampan.apiserver.outside.webhook_client import CallFailed
 
+Find = Callable[[Resource, str, str], Obj | None]
+FindIn = Callable[[Resource, str], Iterable[Obj]]  # all of a kind in a namespace
 _OF_SERVICE = "kubernetes.io/service-name"
+
+
+def resolver(find: Find, find_in: FindIn) -> Resolve:
+    def resolve(namespace: str, name: str, port: int) -> tuple[str, int]:
+        service = find(SERVICES, namespace, name)
+        return endpoint_of(namespace, name, port, service, find_in(ENDPOINT_SLICES, namespace))
+
+    return resolve
 
 
 def endpoint_of(

@@ -1,0 +1,211 @@
+"""One version of a custom kind: what its definition says, ready to be used.
+
+Job: put the compilers of a schema together: decode, check, convert, show. Pure.
+Invariant: a schema is compiled once, and only when the first object of the version comes.
+"""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sampan.api.custom import embedded, list_types, pruning, value_validation
+from sampan.api.custom.structural import Structural, has_rules, structural_of
+from sampan.api.decode import Path, path_text
+from sampan.api.errors import BadRequest
+from sampan.api.objects import Obj, is_deleted
+from sampan.api.resources import Resource
+from sampan.api.schema.published import Schema, not_handled
+from sampan.api.versions import version_rank
+from sampan.core.fast_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from sampan.api.custom.cel_rules import Rules
+
+_COMPILED = ("field_root", "root", "_shape", "checks", "rules", "duplicates", "embedded_objects")
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    spec: tuple[str, ...]
+    status: tuple[str, ...]
+    selector: tuple[str, ...]  # empty: it has none
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    obj: Obj
+    unknown: list[str]  # `spec.colour`
+
+
+class CustomKind:
+    """All versions of a custom kind, and how to get from one to the other."""
+
+    def __init__(self, definition: Obj, published: Schema) -> None:
+        spec = definition["spec"]
+        self.definition = definition
+        self.is_terminating = is_deleted(definition)
+        conversion = spec.get("conversion") or {}
+        self.webhook: Obj | None = (
+            conversion.get("webhook") if conversion.get("strategy") == "Webhook" else None
+        )
+        self.versions = {
+            one["name"]: CustomVersion(self, spec, one, published) for one in spec["versions"]
+        }
+        self.storage = next(one for one in self.versions.values() if one.is_storage)
+
+
+class CustomVersion:
+    def __init__(self, family: CustomKind, spec: Obj, version: Obj, published: Schema) -> None:
+        self.family = family
+        self.source = version  # what the definition says of it
+        self.schema_token = object()  # whoever has the same one treats objects the same
+        self.is_served = bool(version.get("served"))
+        names = spec["names"]
+        self.group: str = spec["group"]
+        self.kind: str = names["kind"]
+        self.plural: str = names["plural"]
+        self.version: str = version["name"]
+        self.singular: str = names.get("singular") or self.kind.lower()
+        self.list_kind: str = names.get("listKind") or f"{self.kind}List"
+        self.is_storage = bool(version.get("storage"))
+        self.schema: Obj = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        subresources = version.get("subresources") or {}
+        self.has_status = subresources.get("status") is not None
+        self.scale = scale_paths(subresources.get("scale"))
+        self.columns: list[Obj] = version.get("additionalPrinterColumns") or []
+        self.selectable = [
+            one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or ()
+        ]
+        self.warning = _deprecation(spec, version)
+        self._published = published
+        self.field_root: Any = None  # how its fields are owned; api/apply makes it
+
+    def same_as(self, other: "CustomVersion") -> bool:
+        """Whether objects are treated the same in both."""
+        return self.source == other.source and self.kind == other.kind
+
+    def adopt(self, other: "CustomVersion") -> None:
+        """What was compiled of the same schema need not be compiled again."""
+        if self.family.webhook == other.family.webhook and not self._changed_elsewhere(other):
+            self.schema_token = other.schema_token
+        for key in _COMPILED:
+            if key in other.__dict__:
+                self.__dict__[key] = other.__dict__[key]
+
+    def _changed_elsewhere(self, other: "CustomVersion") -> bool:
+        """Whether objects that are stored in another version may be shown differently."""
+        mine, theirs = self.family.versions, other.family.versions
+        return {key: one.source for key, one in mine.items()} != {
+            key: one.source for key, one in theirs.items()
+        }
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}"
+
+    @cached_property
+    def root(self) -> Structural:
+        return structural_of(self.schema)
+
+    @cached_property
+    def _shape(self) -> pruning.Shape:
+        return pruning.compile_shape(self.root)
+
+    @cached_property
+    def checks(self) -> value_validation.Check:
+        return value_validation.compile_checks(self.schema)
+
+    @cached_property
+    def rules(self) -> "Rules | None":
+        if not has_rules(self.root):
+            return None
+        # The language takes some milliseconds to load: only for who uses it.
+        from sampan.api.custom.cel_rules import Rules
+
+        return Rules(self.root)
+
+    @cached_property
+    def duplicates(self) -> list_types.Search | None:
+        return list_types.compile_duplicates(self.root)
+
+    @cached_property
+    def embedded_objects(self) -> embedded.Walk | None:
+        return embedded.compile_embedded(self.root)
+
+    def decoded(self, body: Obj) -> Decoded:
+        """A body as it is kept. Raises BadRequest."""
+        unknown: list[str] = []
+        obj = dict(body)
+        if "metadata" in obj and obj["metadata"] is None:
+            del obj["metadata"]
+        if "metadata" in obj:
+            try:
+                obj["metadata"], more = self._published.check_metadata(obj["metadata"])
+            except ValueError as error:
+                raise not_handled(self.api_version, self.kind, str(error)) from error
+            unknown.extend(f"metadata.{one}" for one in more)
+        paths: list[Path] = []
+        out: Obj = self._shape(obj, (), paths)
+        unknown.extend(sorted(path_text(one) for one in paths))
+        if self.embedded_objects is not None:
+            try:
+                embedded.coerce(self._published, self.embedded_objects, out, unknown)
+            except BadRequest as error:
+                raise not_handled(self.api_version, self.kind, error.message) from error
+        return Decoded(out, unknown)
+
+    def defaulted(self, obj: Obj) -> Obj:
+        """After somebody else changed it: admission, a conversion."""
+        found: Obj = self._shape(obj, (), [])
+        return found
+
+    def shown(self, obj: Obj) -> Obj | None:
+        """A stored object as this version shows it: what its schema does not know is left out,
+        what it has defaults for is there. None where only a webhook can tell."""
+        given = str(obj.get("apiVersion")).rpartition("/")[2]
+        if given == self.version:
+            return self.defaulted(obj)
+        if self.family.webhook is not None:
+            return None
+        stored = self.family.versions.get(given)
+        if stored is not None:
+            obj = stored.defaulted(obj)
+        return self.defaulted({**obj, "apiVersion": self.api_version})
+
+
+def custom_of(resource: Resource) -> CustomVersion | None:
+    """None for a built-in kind."""
+    custom = resource.custom
+    assert custom is None or isinstance(custom, CustomVersion), custom
+    return custom
+
+
+def scale_paths(scale: Obj | None) -> ScalePaths | None:
+    if scale is None:
+        return None
+    return ScalePaths(
+        *(
+            tuple(one for one in (scale.get(key) or "").split(".") if one)
+            for key in ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+        )
+    )
+
+
+def _deprecation(spec: Obj, version: Obj) -> str:
+    """What everybody who uses the version is warned with."""
+    if not version.get("deprecated"):
+        return ""
+    own: str | None = version.get("deprecationWarning")
+    if own is not None:
+        return own
+    group, kind = spec["group"], spec["names"]["kind"]
+    text = f"{group}/{version['name']} {kind} is deprecated"
+    newer = [
+        one["name"]
+        for one in spec["versions"]
+        if one.get("served")
+        and not one.get("deprecated")
+        and version_rank(one["name"]) > version_rank(version["name"])
+    ]
+    if newer:
+        text += f"; use {group}/{max(newer, key=version_rank)} {kind}"
+    return text

@@ -1,0 +1,170 @@
+"""What becomes of an object on its way in: nulls and unknown fields go, defaults come.
+
+Job: compile a schema into one walk that copies an object, drops nulls that may not be there, fills
+    in defaults and leaves out fields that the schema does not know. Pure.
+Invariant: what came in is not changed; what came out goes through unchanged.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from sampan.api.custom.structural import META_FIELDS, MISSING, Structural
+from sampan.api.decode import Path
+from sampan.api.objects import copy_of
+
+# (value, where it is, paths of unknown fields) → the value as it is kept
+Shape = Callable[[Any, Path, list[Path]], Any]
+_LARGEST = float(2**63)
+
+
+def compile_shape(root: Structural) -> Shape:
+    """Of a whole object: apiVersion, kind and metadata are not the schema's business."""
+    return _shape(root, is_object=True)
+
+
+def compile_unfilled(node: Structural) -> Shape:
+    """Of one value, without filling in any default."""
+    return _shape(_without_defaults(node), is_object=node.embedded)
+
+
+def _without_defaults(node: Structural) -> Structural:
+    fields = {key: _without_defaults(one) for key, one in node.properties.items()}
+    items = None if node.items is None else _without_defaults(node.items)
+    additional = node.additional
+    if isinstance(additional, Structural):
+        additional = _without_defaults(additional)
+    return replace(node, properties=fields, items=items, additional=additional, default=MISSING)
+
+
+def _number(value: float) -> float | int:
+    """A number without a fraction is printed without one, as Go does."""
+    if value.is_integer() and -_LARGEST <= value < _LARGEST:
+        return int(value)
+    return value
+
+
+def _emptied(value: Any, path: Path, unknown: list[Path]) -> Any:
+    """Where there is no schema at all: scalars stay, objects lose every field."""
+    if type(value) is dict:
+        unknown.extend((path, key) for key in value)
+        return {}
+    if type(value) is list:
+        return [_emptied(item, (path, at), unknown) for at, item in enumerate(value)]
+    return _number(value) if type(value) is float else value
+
+
+def _kept(value: Any, _path: Path, _unknown: list[Path]) -> Any:
+    if type(value) is float:
+        return _number(value)
+    return copy_of(value)
+
+
+def _shape(node: Structural, is_object: bool = False) -> Shape:
+    in_object = _object_shape(node, is_object or node.embedded)
+    in_list = _list_shape(node)
+
+    def shape(value: Any, path: Path, unknown: list[Path]) -> Any:
+        kind = type(value)
+        if kind is dict:
+            return in_object(value, path, unknown)
+        if kind is list:
+            return in_list(value, path, unknown)
+        return _number(value) if kind is float else value
+
+    return shape
+
+
+def _list_shape(node: Structural) -> Shape:
+    items = node.items
+    if items is None:
+        each: Shape = _kept if node.preserve else _emptied
+    else:
+        # Below a node that keeps everything its items keep everything too.
+        each = _shape(_opened(items)) if node.preserve else _shape(items)
+    default = _null_value(items)
+
+    def shape_list(value: list[Any], path: Path, unknown: list[Path]) -> Any:
+        return [
+            copy_of(default) if item is None else each(item, (path, at), unknown)
+            for at, item in enumerate(value)
+        ]
+
+    return shape_list
+
+
+def _opened(node: Structural) -> Structural:
+    return node if node.preserve else replace(node, preserve=True)
+
+
+def _null_value(node: Structural | None) -> Any:
+    """What a null in a list becomes."""
+    if node is None or node.nullable or node.default is MISSING:
+        return None
+    return _default_of(node)
+
+
+def _default_of(node: Structural) -> Any:
+    """With the defaults of what is inside of it."""
+    return _shape(node)(copy_of(node.default), (), [])
+
+
+def _object_shape(node: Structural, is_object: bool) -> Shape:
+    shapes = {key: _shape(one) for key, one in node.properties.items()}
+    scalars = frozenset(key for key, one in node.properties.items() if _is_scalar(one))
+    nullable = frozenset(key for key, one in node.properties.items() if one.nullable)
+    defaults = _defaults_of(node)
+    other = _other_shape(node)
+    drops_null = isinstance(node.additional, Structural) and not node.additional.nullable
+    substitute = _null_value(node.additional if isinstance(node.additional, Structural) else None)
+    preserve = node.preserve and node.additional is None
+
+    def shape_object(value: dict[str, Any], path: Path, unknown: list[Path]) -> Any:
+        out: dict[str, Any] = {}
+        for key, item in value.items():
+            if key in scalars:
+                kind = type(item)
+                if kind is str or kind is bool or kind is int:
+                    out[key] = item
+                    continue
+            shape = shapes.get(key)
+            if is_object and key in META_FIELDS:
+                out[key] = copy_of(item)
+            elif shape is not None:
+                if item is not None:
+                    out[key] = shape(item, (path, key), unknown)
+                elif key in nullable:
+                    out[key] = None
+            elif preserve:
+                out[key] = _kept(item, path, unknown)
+            elif other is None:
+                unknown.append((path, key))
+            elif item is not None or not drops_null:
+                out[key] = other(item, (path, key), unknown)
+            elif substitute is not None:
+                out[key] = copy_of(substitute)
+        for key, default in defaults:
+            if key not in out:
+                out[key] = copy_of(default)
+        return out
+
+    return shape_object
+
+
+def _is_scalar(node: Structural) -> bool:
+    return node.type in ("string", "boolean", "integer") or node.int_or_string
+
+
+def _defaults_of(node: Structural) -> list[tuple[str, Any]]:
+    return [
+        (key, _default_of(one))
+        for key, one in node.properties.items()
+        if one.default is not MISSING
+    ]
+
+
+def _other_shape(node: Structural) -> Shape | None:
+    """Of keys that are no properties; None: there are no such keys."""
+    if isinstance(node.additional, Structural):
+        return _shape(node.additional)
+    return None if node.additional is None else _emptied

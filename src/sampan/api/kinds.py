@@ -1,0 +1,57 @@
+"""Every kind that a server serves now: the built-in ones, and those that definitions add.
+
+Job: look up a resource by plural or by kind; take the rows of a definition in and out.
+Invariant: a built-in row is never hidden by a custom one.
+Owner: who follows the definitions (apiserver/extension/definitions.py); everybody else reads.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from sampan.api import resources
+from sampan.api.resources import Resource
+
+
+class Kinds:
+    def __init__(self) -> None:
+        self.generation = 0  # grows with every change
+        self._rows: dict[str, tuple[Resource, ...]] = {}  # by the definition's name
+        self._by_plural: dict[tuple[str, str, str], Resource] = {}
+        self._by_kind: dict[tuple[str, str], Resource] = {}
+
+    def by_plural(self, group: str, version: str, plural: str) -> Resource | None:
+        found = resources.by_plural(group, version, plural)
+        return found or self._by_plural.get((group, version, plural))
+
+    def by_kind(self, api_version: str, kind: str) -> Resource | None:
+        return resources.by_kind(api_version, kind) or self._by_kind.get((api_version, kind))
+
+    def served(self, resource: Resource) -> Resource | None:
+        """The row that is served under the names of `resource`, which somebody else has made."""
+        return self.by_plural(resource.group, resource.version, resource.plural)
+
+    def custom(self) -> list[Resource]:
+        return [row for rows in self._rows.values() for row in rows]
+
+    def all(self) -> Sequence[Resource]:
+        return (*resources.RESOURCES, *self.custom())
+
+    def versions_of(self, resource: Resource) -> list[Resource]:
+        """All rows under which the objects of a resource are served, its own included."""
+        prefix = resource.storage_prefix
+        return [one for one in self.all() if one.storage_prefix == prefix]
+
+    def replace(self, definition: str, rows: Iterable[Resource]) -> bool:
+        """The rows of a definition from now on; none where it serves nothing. Whether that is
+        another answer than before."""
+        new = tuple(rows)
+        old = self._rows.pop(definition, ())
+        for row in old:
+            self._by_plural.pop((row.group, row.version, row.plural), None)
+            self._by_kind.pop((row.api_version, row.kind), None)
+        if new:
+            self._rows[definition] = new
+        for row in new:
+            self._by_plural[row.group, row.version, row.plural] = row
+            self._by_kind[row.api_version, row.kind] = row
+        self.generation += 1
+        return old != new

@@ -1,0 +1,103 @@
+"""Objects of custom kinds from one version to another, with a webhook where there is one.
+
+Job: make sure that items can be shown in the version that a call speaks; bring what is written
+    into the version that is stored.
+Invariant: an item is converted once for each version; what a webhook said of it is kept with it.
+"""
+
+from collections.abc import Callable, Sequence
+
+from sampan.api.calls import Event, Item
+from sampan.api.custom.custom_version import CustomVersion, custom_of
+from sampan.api.errors import Failure
+from sampan.api.objects import Obj
+from sampan.api.resources import Resource
+from sampan.apiserver.extension.conversion_webhook import (
+    TIMEOUT_SECONDS,
+    BadAnswer,
+    converted_of,
+    kind_text,
+    review_of,
+)
+from sampan.apiserver.outside.configured_callers import ConfiguredCallers
+from sampan.apiserver.outside.webhook_client import CallFailed
+from sampan.apiserver.registry.custom_resources import NotConverted, keep_form, shown_item
+from sampan.apiserver.watch.watch_stream import Shown
+
+
+class Conversions:
+    def __init__(self, callers: ConfiguredCallers, new_uid: Callable[[], str]) -> None:
+        self._callers, self._new_uid = callers, new_uid
+
+    async def prepare(self, resource: Resource, items: Sequence[Item]) -> None:
+        """After this every item can be shown as the resource's version has it. Raises Failure."""
+        custom = custom_of(resource)
+        if custom is None or custom.family.webhook is None:
+            return
+        missing: dict[str, list[Item]] = {}
+        for item in items:
+            if not _is_known(resource, item):
+                missing.setdefault(str(item.obj.get("apiVersion")), []).append(item)
+        for group in missing.values():
+            found = await self._converted([_defaulted(custom, one.obj) for one in group], custom)
+            for item, obj in zip(group, found, strict=True):
+                keep_form(item, custom, obj)
+
+    def events(self, resource: Resource) -> Shown:
+        """Events of a watch as the resource's version shows them."""
+
+        async def shown(events: list[Event]) -> list[Event]:
+            await self.prepare(resource, [one.item for one in events if one.type != "BOOKMARK"])
+            return [_shown_event(resource, one) for one in events]
+
+        return shown
+
+    async def stored(self, resource: Resource, obj: Obj) -> Obj:
+        """In the version that is stored. Raises Failure."""
+        custom = custom_of(resource)
+        if custom is None or custom.is_storage:
+            return obj
+        if custom.family.webhook is None:
+            return {**obj, "apiVersion": custom.family.storage.api_version}
+        return (await self._converted([obj], custom.family.storage))[0]
+
+    async def _converted(self, objects: list[Obj], custom: CustomVersion) -> list[Obj]:
+        """By the webhook; then pruned and with the defaults of the version."""
+        webhook, uid = custom.family.webhook, self._new_uid()
+        assert webhook is not None, custom.api_version
+        review = review_of(objects, custom.api_version, uid)
+        try:
+            answer = await self._callers.post(
+                webhook.get("clientConfig") or {}, review, TIMEOUT_SECONDS
+            )
+            found = converted_of(answer, objects, custom.api_version, uid)
+        except CallFailed as error:
+            why = f"conversion webhook for {kind_text(objects[0])} failed: {error}"
+            raise Failure(why) from error
+        except BadAnswer as error:
+            told = str(error)
+            if not told.startswith("conversion webhook for"):
+                told = f"conversion webhook for {kind_text(objects[0])} failed: {told}"
+            raise Failure(told) from error
+        return [custom.defaulted(one) for one in found]
+
+
+def _defaulted(custom: CustomVersion, obj: Obj) -> Obj:
+    """As the version in which it is stored shows it."""
+    stored = custom.family.versions.get(str(obj.get("apiVersion")).rpartition("/")[2])
+    return obj if stored is None else stored.defaulted(obj)
+
+
+def _shown_event(resource: Resource, event: Event) -> Event:
+    if event.type == "BOOKMARK":
+        return event
+    item = shown_item(resource, event.item)
+    return event if item is event.item else Event(event.type, item)
+
+
+def _is_known(resource: Resource, item: Item) -> bool:
+    try:
+        shown_item(resource, item)
+    except NotConverted:
+        return False
+    return True

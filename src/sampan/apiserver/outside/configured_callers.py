@@ -1,0 +1,68 @@
+"""Servers that objects of the API name: a clientConfig, as webhooks of every kind have one.
+
+Job: clientConfig (url or service, caBundle) → a caller, kept as long as its configuration stands.
+Invariant: a service is reached at one of its ready endpoints, and must prove the service's name.
+Invariant: connections to the same configuration and endpoint are shared.
+"""
+
+import ssl
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Callable
+
+import orjson
+
+from sampan.api.objects import Obj
+from sampan.apiserver.outside.webhook_client import Caller, CallFailed, Target
+from sampan.core.tls import client_context
+
+# (service namespace, service name, port) → host and port to connect to. Raises CallFailed.
+Resolve = Callable[[str, str, int], tuple[str, int]]
+
+
+class ConfiguredCallers:
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+        self._callers: dict[str, Caller] = {}
+
+    async def post(self, config: Obj, document: Obj, timeout_seconds: float) -> Obj:
+        """Raises CallFailed."""
+        return await self._caller(config, timeout_seconds).post(document, timeout_seconds)
+
+    async def close(self) -> None:
+        for caller in self._callers.values():
+            await caller.close()
+
+    def _caller(self, config: Obj, timeout_seconds: float) -> Caller:
+        target = self._target(config, f"timeout={timeout_seconds:g}s")
+        key = orjson.dumps(config, option=orjson.OPT_SORT_KEYS).decode() + target.url
+        caller = self._callers.get(key)
+        if caller is None:
+            caller = self._callers[key] = Caller(target)
+        return caller
+
+    def _target(self, config: Obj, query: str) -> Target:
+        try:
+            bundle = b64decode(config.get("caBundle") or "").decode()
+        except (NotBase64, UnicodeDecodeError) as error:
+            raise CallFailed("the caBundle cannot be read") from error
+
+        def tls() -> ssl.SSLContext:
+            return client_context(ca_data=bundle) if bundle else ssl.create_default_context()
+
+        if config.get("url"):
+            join = "&" if "?" in config["url"] else "?"
+            return Target(f"{config['url']}{join}{query}", tls)
+        service = config.get("service") or {}
+        namespace, name = service.get("namespace") or "", service.get("name") or ""
+        path = (service.get("path") or "/").lstrip("/")
+        port = int(service.get("port") or 443)
+        known_as = f"{name}.{namespace}.svc"
+        named = f"https://{known_as}:{port}/{path}?{query}"
+        try:
+            host, target_port = self._resolve(namespace, name, port)
+        except CallFailed as error:
+            raise CallFailed(f'Post "{named}": {error}') from error
+        shown = f"[{host}]" if ":" in host else host
+        url = f"https://{shown}:{target_port}/{path}?{query}"
+        return Target(url, tls, known_as, shown_url=named)

@@ -1,0 +1,49 @@
+"""Objects of custom kinds: what is peculiar about them.
+
+Job: the strategy that a version of a definition has; items as a version shows them. Pure.
+Invariant: an item's form in a version is made once and kept with it.
+"""
+
+import orjson
+
+from sampan.api.calls import Item
+from sampan.api.custom.custom_version import CustomVersion, custom_of
+from sampan.api.objects import Obj
+from sampan.api.resources import Resource
+from sampan.apiserver.registry.strategy import Strategy, path_getter
+
+
+def strategy_of(custom: CustomVersion) -> Strategy:
+    return Strategy(
+        has_generation=True,
+        unconditional_update=False,
+        fields={one: path_getter(*one.split(".")) for one in custom.selectable},
+    )
+
+
+class NotConverted(Exception):
+    """Only the webhook can tell how the version shows an item, and it was not asked."""
+
+
+def shown_item(resource: Resource, item: Item) -> Item:
+    """Raises NotConverted."""
+    custom = custom_of(resource)
+    assert custom is not None, resource
+    if item.as_is is custom.schema_token:
+        return item
+    found = None if item.forms is None else item.forms.get(custom.schema_token)
+    if found is not None:
+        return found
+    obj = custom.shown(item.obj)
+    if obj is None:
+        raise NotConverted
+    return keep_form(item, custom, obj)
+
+
+def keep_form(item: Item, custom: CustomVersion, obj: Obj) -> Item:
+    if obj == item.obj:
+        item.as_is = custom.schema_token
+        return item
+    found = Item(item.key, item.revision, obj, orjson.dumps(obj))
+    item.forms = {**(item.forms or {}), custom.schema_token: found}
+    return found
