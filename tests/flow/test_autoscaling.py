@@ -168,10 +168,10 @@ async def test_a_target_grows_with_its_load_and_shrinks_five_minutes_after(plane
     }
     await plane.client.patch(DEPLOYMENTS, "default", "web", {"spec": {"template": busy}})
     await plane.settled()
+    await run_pods(plane)  # of both templates: now the old one may go
     for pod in (await plane.client.list(PODS, "default")).items:
-        if "annotations" not in pod["metadata"]:  # of the first template
+        if "annotations" not in pod["metadata"]:  # of the first template: no kubelet ends it
             await plane.client.delete(PODS, "default", pod["metadata"]["name"], grace_seconds=0)
-    await run_pods(plane)
     await plane.settled(seconds=400)
     assert await replicas(plane) == 3  # 240 % of the request, 80 % is the goal
     found = await plane.client.get(HORIZONTAL_POD_AUTOSCALERS, "default", "web")
