@@ -230,3 +230,50 @@ def test_a_node_joins_with_a_bootstrap_token(own_cluster, tmp_path):
     with kubelet(tmp_path / "three", *flags):  # again, without a token that is good for anything
         eventually(lambda: " Ready " in kubectl("get", "node", "three"))
     assert len(kubectl.get("csr")["items"]) == 1
+
+
+CLAIM = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: disk}
+spec:
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Mi}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: writer}
+spec:
+  terminationGracePeriodSeconds: 1
+  restartPolicy: Never
+  containers:
+  - name: main
+    image: localhost/test/busybox:1
+    command: [sh, -c, "echo kept > /data/file && cat /data/file"]
+    volumeMounts: [{name: data, mountPath: /data}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: disk}}]
+"""
+
+
+@pytest.mark.containerd
+def test_claims_of_the_default_class_are_provisioned_on_a_joined_node(own_cluster, archive):
+    own_cluster.up("--runtime", "none")
+    kubectl = own_cluster.kubectl
+    root = Path(tempfile.mkdtemp(prefix="sampan-two-"))
+    helper = SampanProcess(root)
+    helper.data_dir = data = root / "two"
+    flags = ("--join", str(own_cluster.data_dir), "--node-name", "two", "--stop-pods")
+    try:
+        with kubelet(data, *flags):
+            helper.run("image", "import", str(archive))
+            eventually(lambda: " Ready " in kubectl("get", "nodes"))
+            kubectl.apply(CLAIM)
+            kubectl.wait_phase("writer", "Succeeded")
+            assert kubectl("logs", "writer") == "kept\n"
+            kubectl("delete", "pod/writer", "pvc/disk")
+            eventually(lambda: not kubectl.get("pv")["items"])
+            assert list((data / "volumes").iterdir()) == []
+    finally:
+        helper.run("reset", "--yes")
+    assert leftovers(data) == {}
+    shutil.rmtree(root)

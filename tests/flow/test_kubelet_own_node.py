@@ -36,7 +36,10 @@ async def test_a_label_that_was_just_added_counts(plane):
         await patched(plane, {"metadata": {"labels": {"color": None}}})
         await node.make("late", **wanted)
         await node.until_phase("Failed", "late")
-        assert (await node.pod("late"))["status"]["reason"] == "NodeAffinity"
+        late = (await node.pod("late"))["status"]
+        assert late["reason"] == "NodeAffinity"
+        assert "containerStatuses" not in late  # nothing was begun: kubectl shows the reason
+        assert [one["type"] for one in late.get("conditions", ())] == []
         assert (await node.pod())["status"]["phase"] == "Running"  # what runs is left alone
 
 

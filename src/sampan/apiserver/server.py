@@ -329,7 +329,9 @@ class ApiServer:
 
     def _node_client(self) -> HttpClient | None:
         make = self._settings.kubelet_tls
-        return None if make is None else HttpClient(ssl_context=make())
+        if make is None:
+            return None
+        return HttpClient(ssl_context=make(), place_of=self._settings.kubelet_place)
 
     def _node_proxy(self, http: HttpClient) -> NodeProxy:
         async def get_pod(namespace: str, name: str) -> Obj:

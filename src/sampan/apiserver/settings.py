@@ -4,7 +4,7 @@ Job: names, ranges, keys and lifetimes as plain values with upstream's defaults.
 """
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from sampan.apiserver.authz.settings import AuthorizerSettings, WebhookAuthorize
 from sampan.apiserver.outside.followed_files import Source
 from sampan.apiserver.outside.webhook_client import Target
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.http_client import Origin
 
 if TYPE_CHECKING:
     from sampan.apiserver.authn.configuration import AuthenticationRules
@@ -71,6 +72,8 @@ class ApiServerSettings:
     mount_service_account_tokens: bool = False
     # How the server speaks to kubelets (logs, exec); None where there are none.
     kubelet_tls: Callable[[], ssl.SSLContext] | None = None
+    # Where the kubelets of simulated nodes are found, whose addresses are made up.
+    kubelet_place: Callable[[Origin], Awaitable[Origin]] | None = None
     # Requests under way over HTTP at which more of them get 429; reads and writes apart.
     max_requests_in_flight: int = 400
     max_mutating_requests_in_flight: int = 200

@@ -29,7 +29,7 @@ class NodeChoices:
     standalone: bool = False  # there is no API server
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
-    port: int = 0  # of the node's own HTTP server; 0: any that is free
+    port: int = 0  # of the node's own HTTP server; 0: 10250, or any where that is taken
     credential_provider_config: str = ""  # a file, or a directory of files
     credential_provider_bin_dir: str = ""
     cgroup_driver: str = ""  # empty: as the runtime is set up

@@ -10,7 +10,7 @@ import asyncio
 import socket
 import ssl
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -128,9 +128,12 @@ class HttpClient:
         connect_seconds: float = 10.0,
         server_hostname: str | None = None,
         allows: Callable[[str], bool] | None = None,
+        place_of: Callable[[Origin], Awaitable[Origin]] | None = None,
     ) -> None:
         """`server_hostname`: whom the certificate must name, where that is not the URL's host.
-        `allows`: which addresses may be connected to, asked after names are resolved."""
+        `allows`: which addresses may be connected to, asked after names are resolved. `place_of`:
+        where a server is really found, of those whose address is none."""
+        self._place_of = place_of
         self._ssl = ssl_context
         self._connect_seconds = connect_seconds
         self._server_hostname = server_hostname
@@ -269,12 +272,13 @@ class HttpClient:
             self._ssl = tls.client_context()
         try:
             async with asyncio.timeout(self._connect_seconds):
+                place = origin if self._place_of is None else await self._place_of(origin)
                 _, link = await loop.create_connection(
                     lambda: _Link(self._forget, origin),
-                    await self._address_of(origin),
-                    origin.port,
+                    await self._address_of(place),
+                    place.port,
                     ssl=self._ssl if encrypted else None,
-                    server_hostname=(self._server_hostname or origin.host) if encrypted else None,
+                    server_hostname=(self._server_hostname or place.host) if encrypted else None,
                     ssl_shutdown_timeout=TLS_SHUTDOWN_SECONDS if encrypted else None,
                 )
         except AddressNotAllowed:

@@ -89,6 +89,15 @@ def _enforced(written: Any) -> tuple[str, ...]:
     return asked
 
 
+def _sysctls(written: Any) -> tuple[str, ...]:
+    """As upstream: only what belongs to a pod's own namespaces can be allowed."""
+    for one in written:
+        name = str(one).replace("/", ".")
+        if not name.startswith(("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.", "net.")):
+            raise ValueError(f"the sysctls {one!r} are not known to be namespaced")
+    return tuple(written)
+
+
 def _reserved(settings: Reserved, fields: Obj) -> Reserved:
     """Both together; where neither is given, what the command says."""
     given: list[Obj] = [fields.get(name) or {} for name in _RESERVED if name in fields]
@@ -141,6 +150,7 @@ def _bytes(written: Any) -> int:
 
 # Field → the setting, and how its value is read.
 _FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    "allowedUnsafeSysctls": ("allowed_unsafe_sysctls", _sysctls),
     "clusterDomain": ("cluster_domain", str),
     "clusterDNS": ("cluster_dns", tuple),
     "containerLogMaxFiles": ("container_log_max_files", _whole),

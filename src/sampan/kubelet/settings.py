@@ -69,6 +69,7 @@ class KubeletSettings:
     capacity: Capacity | None = None  # read from the machine where None
     reserved: Reserved = field(default_factory=Reserved)
     max_pods: int = 110
+    allowed_unsafe_sysctls: tuple[str, ...] = ()  # names, or `net.core.*`
     enforce_allocatable: tuple[str, ...] = ("pods",)  # as limits of the pods' cgroup
     scenario: Scenario = NOTHING  # how simulated pods behave, beside their annotations
     simulated: bool = False  # nothing of the machine is shown in the node's status

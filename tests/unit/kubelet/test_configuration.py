@@ -93,12 +93,15 @@ def test_what_is_reserved_adds_up_and_what_is_enforced_is_named():
         kubeReserved={"cpu": "100m", "memory": "64Mi"},
         systemReserved={"cpu": "1", "ephemeral-storage": "1Gi"},
         enforceNodeAllocatable=["none"],
+        allowedUnsafeSysctls=["net.core.*"],
         maxPods=30,
         maxParallelImagePulls=2,
     )
     assert read_.reserved == Reserved(1100, 64 << 20, 1 << 30)
     assert read_.enforce_allocatable == ()
     assert (read_.max_pods, read_.parallel_image_pulls) == (30, 2)
+    assert read_.allowed_unsafe_sysctls == ("net.core.*",)
+    assert "not known to be namespaced" in refused(allowedUnsafeSysctls=["vm.swappiness"])[0]
     assert read(enforceNodeAllocatable=["pods"]).enforce_allocatable == ("pods",)
     assert "only pods" in refused(enforceNodeAllocatable=["system-reserved"])[0]
     assert "cannot be reserved" in refused(kubeReserved={"pid": "100"})[0]

@@ -182,6 +182,7 @@ class AllInOne:
             token_signing_key_pem=self._pki.token_key.read_bytes(),
             ca_bundle_pem=self._pki.ca.read_text(),
             mount_service_account_tokens=self._nodes is not None and self._nodes.mount_volumes,
+            kubelet_place=self._nodes.place_of if self._nodes is not None else None,
             kubelet_tls=lambda: client_context(
                 ca_path=self._pki.ca,
                 cert_path=self._pki.certificate("apiserver-kubelet-client"),

@@ -24,6 +24,7 @@ from sampan.cmd.flags.node_flags import cgroup_driver, image_credentials, shutdo
 from sampan.cmd.settings import CLUSTER_DOMAIN, SERVICE_CIDR, NodeChoices, UpSettings
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.http_client import Origin
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
 
@@ -43,6 +44,8 @@ SERVER_GRACE_SECONDS = 1.0
 # Upstream has none by default; a fork bomb on a laptop should not take the machine with it.
 POD_PIDS_LIMIT = 4096
 DISK_FREE_PERCENT = 2
+KUBELET_PORT = 10250
+LOCAL_PROVISIONER_USER = "system:serviceaccount:kube-system:local-provisioner"
 SERVICE_CIDRS = (SERVICE_CIDR,)
 CLUSTER_DNS = str(ipaddress.ip_network(SERVICE_CIDR)[10])
 DNS_USER = "system:sampan:cluster-dns"
@@ -60,6 +63,9 @@ class Nodes(Protocol):
     @property
     def mount_volumes(self) -> bool:
         """Do they really mount volumes, a service account's token among them?"""
+
+    async def place_of(self, kubelet: Origin) -> Origin:
+        """Where a node's kubelet is found, if not at its address."""
 
     async def gateway(self) -> str:
         """The address of this machine that only its own pods can reach; empty where there is no
@@ -79,6 +85,9 @@ class Nodes(Protocol):
 
 class NoNodes:
     mount_volumes = True  # those that join later do, as far as we know
+
+    async def place_of(self, kubelet: Origin) -> Origin:
+        return kubelet
 
     async def gateway(self) -> str:
         return ""
@@ -110,8 +119,11 @@ class RealNode:
         clock: Clock,
         *,
         in_cluster: bool = True,
+        provisions: bool = True,
     ) -> None:
-        """`in_cluster`: the API is part of the same process, so the node is Ready soon."""
+        """`in_cluster`: the API is part of the same process, so the node is Ready soon.
+        `provisions`: there is a client for the part of the local provisioner that runs here."""
+        self._provisions = provisions
         self._settings, self._data, self._identity = settings, data, identity
         self._image_credentials = image_credentials(settings.node, data.kubelet, os.environ)
         self._runtime_name, self._cgroup_driver = "containerd", ""
@@ -132,6 +144,9 @@ class RealNode:
     def _serves_names(self) -> bool:
         """The pods' network is ours, and there is an API to know Services from."""
         return self._network is not None and not self._settings.node.standalone
+
+    async def place_of(self, kubelet: Origin) -> Origin:
+        return kubelet
 
     async def gateway(self) -> str:
         from sampan.network import cni
@@ -179,7 +194,8 @@ class RealNode:
                     self._clock,
                 ),
             )  # fmt: skip
-            port = await server.start(self._identity.address, self._settings.node.port, tls)
+            address = self._identity.address
+            port, taken = await listen(server, address, self._settings.node.port, tls)
             self._server = server
             try:
                 kubelet = Kubelet(
@@ -199,9 +215,10 @@ class RealNode:
             self._tasks.supervise("kubelet", kubelet.run)
             self._look_for_stray_shims()
             await self._start_network(clients, client, metrics)
-            step.detail = f"{self._identity.name} ({self._identity.address})"
-            if self._in_cluster:
+            step.detail = f"{self._identity.name} ({address}{taken})"
+            if self._provisions:
                 self._tasks.supervise("local volumes", self._local_volumes(clients).run)
+            if self._in_cluster:
                 await all_ready([kubelet.node_ready])
                 step.detail += ", Ready"
 
@@ -375,7 +392,7 @@ class RealNode:
         from sampan.kubelet.volumes.local_volumes import LocalVolumes
 
         return LocalVolumes(
-            client=clients("system:serviceaccount:kube-system:local-provisioner"),
+            client=clients(LOCAL_PROVISIONER_USER),
             node_client=clients(f"system:node:{self._identity.name}"),
             node_name=self._identity.name,
             root=str(self._data.root / "volumes"),
@@ -463,3 +480,17 @@ async def all_ready(nodes: Sequence[asyncio.Event]) -> None:
             f"the node did not become Ready within {READY_SECONDS:.0f} s; "
             "--log-level info shows what it waits for"
         ) from None
+
+
+async def listen(
+    server: "KubeletServer", address: str, wanted: int, tls: ssl.SSLContext
+) -> tuple[int, str]:
+    """On the port that is wanted, else where everybody looks for a kubelet, else on any; and what
+    to say of that."""
+    if wanted:
+        return await server.start(address, wanted, tls), ""
+    try:
+        return await server.start(address, KUBELET_PORT, tls), ""
+    except OSError:
+        port = await server.start(address, 0, tls)
+        return port, f", port {port}: {KUBELET_PORT} is taken"

@@ -5,24 +5,37 @@ Job: make their agents and runtimes over what they share (one watch of the pods,
 Invariant: no task and no timer for a pod that is idle; few for a node.
 """
 
+import asyncio
 import ipaddress
 import random
 import ssl
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sampan.api.resources import NODES, PODS
+from sampan.client.contract import Client
 from sampan.client.informer import Informer
 from sampan.client.reflector import Selection
-from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, all_ready, chosen
+from sampan.cmd.cluster.nodes import (
+    SERVER_GRACE_SECONDS,
+    ClientMaker,
+    NodeIdentity,
+    all_ready,
+    chosen,
+)
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.flags.scenario import scenario_in
 from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
+from sampan.core.http_client import Origin
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
 
 if TYPE_CHECKING:
     from sampan.kubelet.kubelet import Kubelet
+    from sampan.kubelet.server.http_server import KubeletServer
+    from sampan.kubelet.simulated.runtime import SimulatedRuntime
     from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
 # A simulated runtime loses no events and a process is not partitioned from itself: a thousand nodes
@@ -47,6 +60,10 @@ class SimulatedNodes:
         self._tasks = Tasks("simulated nodes")
         self._objects: TrackedObjects | None = None
         self._kubelets: list[Kubelet] = []
+        self._stand_ins: dict[str, Callable[[], KubeletServer]] = {}  # by made-up address
+        self._servers: dict[str, tuple[KubeletServer, int]] = {}  # those that somebody asked
+        self._starting = asyncio.Lock()
+        self._tls: ssl.SSLContext | None = None
 
     async def gateway(self) -> str:
         return ""
@@ -63,6 +80,7 @@ class SimulatedNodes:
         from sampan.kubelet.sources.own_node import NodeSource
         from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
+        self._tls = tls
         with self._progress.step("nodes") as step:
             # What they share they read as one who may read it all; a node may not.
             client = clients("system:kube-controller-manager")
@@ -78,11 +96,20 @@ class SimulatedNodes:
             kubelets, words = self._kubelets, chosen(self._settings.node)
             scenario = scenario_in(self._settings.node.scenario)
             for number, name in enumerate(self._names()):
+                runtime = SimulatedRuntime(
+                    clock=self._clock,
+                    node_name=name,
+                    pod_subnet=_made_up_subnet(number),
+                    scenario=scenario,
+                )
+                node_client, address = clients(f"system:node:{name}"), _made_up_address(number)
                 kubelet = Kubelet(
                     NodeContext(
                         settings=KubeletSettings(
                             name,
-                            node_ips=(_made_up_address(number),),
+                            node_ips=(address,),
+                            root_dir=f"{self._settings.data_dir}/kubelet",
+                            log_dir=f"{self._settings.data_dir}/logs/pods",
                             simulated=True,
                             heartbeat_seconds=MANY_HEARTBEAT_SECONDS,
                             relist_seconds=MANY_RELIST_SECONDS,
@@ -90,13 +117,8 @@ class SimulatedNodes:
                             scenario=scenario,
                             **(words if number == 0 else {"shutdown": words["shutdown"]}),
                         ),
-                        client=clients(f"system:node:{name}"),
-                        runtime=SimulatedRuntime(
-                            clock=self._clock,
-                            node_name=name,
-                            pod_subnet=_made_up_subnet(number),
-                            scenario=scenario,
-                        ),
+                        client=node_client,
+                        runtime=runtime,
                         clock=self._clock,
                         metrics=metrics,
                         rng=random.Random(),
@@ -105,8 +127,43 @@ class SimulatedNodes:
                 )
                 self._tasks.supervise(name, kubelet.run)
                 kubelets.append(kubelet)
+                self._stand_ins[address] = partial(
+                    self._server_of, name, kubelet, runtime, node_client, metrics
+                )
             await all_ready([kubelet.node_ready for kubelet in kubelets])
             step.detail = f"{len(kubelets)} simulated, Ready"
+
+    async def place_of(self, kubelet: Origin) -> Origin:
+        """A made-up address is never dialled: the node answers from this process, behind a server
+        that starts with the first question to it."""
+        make = self._stand_ins.get(kubelet.host)
+        if make is None:
+            return kubelet
+        async with self._starting:
+            if kubelet.host not in self._servers:
+                assert self._tls is not None
+                server = make()
+                port = await server.start("127.0.0.1", 0, self._tls)
+                self._servers[kubelet.host] = (server, port)
+        return Origin("https", "127.0.0.1", self._servers[kubelet.host][1])
+
+    def _server_of(
+        self,
+        name: str,
+        kubelet: "Kubelet",
+        runtime: "SimulatedRuntime",
+        client: Client,
+        metrics: Metrics,
+    ) -> "KubeletServer":
+        from sampan.kubelet.server.access import ServerAccess
+        from sampan.kubelet.server.http_server import KubeletServer
+        from sampan.kubelet.server.lookup import RuntimeLookup
+
+        return KubeletServer(
+            RuntimeLookup(kubelet.pods, runtime), runtime,
+            clock=self._clock, metrics=metrics, healthy=kubelet.healthy, agent=lambda: kubelet,
+            access=ServerAccess(name, client, self._clock), pretends=True,
+        )  # fmt: skip
 
     def hurry(self) -> None:
         """Nothing takes long here."""
@@ -114,6 +171,7 @@ class SimulatedNodes:
     async def stop(self) -> None:
         await all_of(kubelet.shut_down() for kubelet in self._kubelets)
         await self._tasks.stop()
+        await all_of(server.stop(SERVER_GRACE_SECONDS) for server, _ in self._servers.values())
         if self._objects is not None:
             await self._objects.stop()
 

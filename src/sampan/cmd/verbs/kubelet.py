@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sampan.client import kubeconfig
+from sampan.client.contract import Client
 from sampan.client.no_api_client import AbsentClient
 from sampan.client.rest import RestClient, connect, context_of
 from sampan.cmd.cluster import choose_nodes, machine, nodes, pki
@@ -101,6 +102,7 @@ class NodeProcess:
         )
         self._node: _Node | None = None
         self._client: AbsentClient | RestClient | None = None
+        self._provisioner: RestClient | None = None  # for volumes of the default StorageClass
         self._tasks = Tasks("node certificates")
 
     async def start(self) -> None:
@@ -108,15 +110,33 @@ class NodeProcess:
         tls = self._server_tls(connection)
         self._node = node = self._chosen_node()
         await node.prepare()
-        self._client = client = self._made_client(connection)
-        await node.start(lambda _user: client, Metrics(), tls)
+        self._client = self._made_client(connection)
+        if connection is not None and self._settings.join:
+            self._provisioner = self._made_provisioner(connection)
+        await node.start(self._client_of, Metrics(), tls)
+
+    def _client_of(self, user: str) -> Client:
+        if user == nodes.LOCAL_PROVISIONER_USER and self._provisioner is not None:
+            return self._provisioner
+        assert self._client is not None
+        return self._client
+
+    def _made_provisioner(self, connection: kubeconfig.Connection) -> RestClient:
+        own = pki.Pki(self._data.pki)
+        who = replace(
+            connection,
+            certificate=own.certificate("local-provisioner").read_bytes(),
+            key=own.key("local-provisioner").read_bytes(),
+        )
+        return connect(who, clock=self._clock, user_agent="sampan-local-provisioner")
 
     async def stop(self) -> None:
         await self._tasks.stop()
         if self._node is not None:
             await self._node.stop()
-        if isinstance(self._client, RestClient):
-            await self._client.close()
+        for client in (self._client, self._provisioner):
+            if isinstance(client, RestClient):
+                await client.close()
 
     def hurry(self) -> None:
         if self._node is not None:
@@ -131,7 +151,7 @@ class NodeProcess:
         missing = [] if self._settings.up.cri_socket else choose_nodes.missing_parts()
         if missing:
             raise CannotStart(f"a real node needs {', '.join(missing)}")
-        return RealNode(*words, in_cluster=False)
+        return RealNode(*words, in_cluster=False, provisions=bool(self._settings.join))
 
     def _made_client(self, connection: kubeconfig.Connection | None) -> AbsentClient | RestClient:
         if connection is None:
@@ -177,6 +197,7 @@ class NodeProcess:
         wanted = [
             pki.Leaf("kubelet-client", who, group),
             pki.Leaf("kubelet", who, group, (name, address, "localhost", "127.0.0.1")),
+            pki.Leaf("local-provisioner", nodes.LOCAL_PROVISIONER_USER),
         ]
         try:
             pki.ensure_signed_by(pki.Pki(cluster.pki), self._data.pki, wanted, self._clock)
@@ -267,8 +288,9 @@ class SimulatedNode:
                 clock=self._clock, metrics=metrics,
                 healthy=lambda: kubelet.healthy() if kubelet else "", agent=lambda: kubelet,
                 access=ServerAccess(name, None if standalone else client, self._clock),
+                pretends=True,
             )  # fmt: skip
-            port = await server.start(address, self._settings.node.port, tls)
+            port, taken = await nodes.listen(server, address, self._settings.node.port, tls)
             self._server = server
             kubelet = Kubelet(
                 NodeContext(
@@ -291,7 +313,7 @@ class SimulatedNode:
             )
             self._kubelet = kubelet
             self._tasks.supervise("kubelet", kubelet.run)
-            step.detail = f"{name} ({address}), simulated"
+            step.detail = f"{name} ({address}{taken}), simulated"
 
     def hurry(self) -> None:
         """Nothing takes long here."""

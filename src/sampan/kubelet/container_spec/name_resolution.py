@@ -92,6 +92,19 @@ def dns(pod: Obj, node_dns: Dns, cluster_dns: Sequence[str], cluster_domain: str
     return _within_limits(_merged(base, spec_of(pod).get("dnsConfig") or {}))
 
 
+def missing_cluster_dns(pod: Obj, cluster_dns: Sequence[str]) -> str:
+    """What a pod is told that asks for the cluster's name server where there is none."""
+    policy = spec_of(pod).get("dnsPolicy") or "ClusterFirst"
+    if cluster_dns or not policy.startswith("ClusterFirst"):
+        return ""
+    if policy == "ClusterFirst" and is_host_network(pod):
+        return ""
+    return (
+        "kubelet does not have ClusterDNS IP configured and cannot create Pod using "
+        f'"{policy}" policy. Falling back to "Default" policy.'
+    )
+
+
 def parse_resolv_conf(text: str) -> Dns:
     """Name servers add up; of search and options lines the last one counts."""
     servers: list[str] = []

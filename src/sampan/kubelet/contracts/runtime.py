@@ -102,6 +102,7 @@ class SecurityContext:
     host_pid: bool = False
     host_ipc: bool = False
     share_process_namespace: bool = False
+    process_namespace_of: str = ""  # another container's id: its processes are seen
     only_given_groups: bool = False  # supplementalGroupsPolicy Strict
     users: IdRange | None = None  # the node's ids behind the pod's 0…; None: the node's own
 

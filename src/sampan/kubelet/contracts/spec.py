@@ -104,4 +104,6 @@ def grace_seconds_of(pod: Obj) -> float:
     asked = meta_of(pod).get("deletionGracePeriodSeconds")
     if asked is None:
         asked = spec_of(pod).get("terminationGracePeriodSeconds")
-    return DEFAULT_GRACE_SECONDS if asked is None else float(asked)
+    if asked is None:
+        return DEFAULT_GRACE_SECONDS
+    return 1.0 if asked < 0 else float(asked)  # as upstream: negative means one second

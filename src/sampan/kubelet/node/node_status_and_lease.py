@@ -95,7 +95,11 @@ class Heartbeat:
     def room(self) -> fit.NodeRoom:
         pretends = self._settings.simulated
         room = fit.room_of(self._node, self._pressures, prepares_devices=pretends)
-        return replace(room, shutting_down=True) if self._shutting_down else room
+        return replace(
+            room,
+            shutting_down=self._shutting_down,
+            unsafe_sysctls=self._settings.allowed_unsafe_sysctls,
+        )
 
     async def run(self) -> None:
         """Register, then keep the status true, until cancelled."""

@@ -4,7 +4,7 @@ Job: (pod, pods that hold resources, node) → None or the reason and message of
 Invariant: reasons and messages are upstream's: OutOfcpu, NodeAffinity, NodePorts, TaintToleration …
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sampan.api.objects import Obj, labels_of, name_of, spec_of
 from sampan.api.quantity import ZERO, Quantity, value_of
@@ -42,6 +42,7 @@ class NodeRoom:
     pressures: frozenset[str] = frozenset()  # conditions, as MemoryPressure
     prepares_devices: bool = False  # claims of resource.k8s.io; a simulated node pretends to
     shutting_down: bool = False
+    unsafe_sysctls: Sequence[str] = ()  # allowed beyond the safe ones: names, or `net.core.*`
 
 
 def refusal(
@@ -51,7 +52,7 @@ def refusal(
     may remember what they ask for."""
     holding = list(others)
     found = (
-        _shut_down(node) or _pressed(pod, node) or _os(pod, node) or _sysctls(pod)
+        _shut_down(node) or _pressed(pod, node) or _os(pod, node) or _sysctls(pod, node)
         or _devices(pod, node)
         or lacking(pod, holding, node, requests)
         or _selector(pod, node) or _ports(pod, holding) or _taints(pod, node)
@@ -61,14 +62,13 @@ def refusal(
     return Verdict(found.reason, f"Pod was rejected: {found.message}")
 
 
-def _sysctls(pod: Obj) -> Verdict | None:
-    """As upstream's allowlist, of which nothing is allowed beyond what is safe: the others reach
-    other pods, or the whole machine."""
+def _sysctls(pod: Obj, node: NodeRoom) -> Verdict | None:
+    """As upstream's allowlist: beyond what is safe, only what the node's owner allows."""
     spec = spec_of(pod)
     for sysctl in (spec.get("securityContext") or {}).get("sysctls") or ():
         name = str(sysctl.get("name") or "").replace("/", ".")
         why = ""
-        if name not in SAFE_SYSCTLS:
+        if name not in SAFE_SYSCTLS and not _is_allowed(name, node.unsafe_sysctls):
             why = f'"{name}" not allowlisted'
         elif spec.get("hostNetwork") and name.startswith("net."):
             why = f'"{name}" not allowed with host net enabled'
@@ -77,6 +77,13 @@ def _sysctls(pod: Obj) -> Verdict | None:
         if why:
             return Verdict("SysctlForbidden", f"forbidden sysctl: {why}")
     return None
+
+
+def _is_allowed(name: str, allowed: Sequence[str]) -> bool:
+    return any(
+        name == one or (one.endswith("*") and name.startswith(one[:-1]))
+        for one in (each.replace("/", ".") for each in allowed)
+    )
 
 
 def depends_on_node(verdict: Verdict) -> bool:

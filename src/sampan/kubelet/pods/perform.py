@@ -40,6 +40,7 @@ from sampan.kubelet.contracts.spec import (
     Role,
     container_hash,
     find_container,
+    latest,
     resources_of,
 )
 from sampan.kubelet.contracts.verdict import Waiting
@@ -390,9 +391,10 @@ class Performer:
             STREAK_ANNOTATION: str(start.streak),
         }
         mounts = await self._volumes.resolve(site.pod, start.name, spec.mounts)
+        security = replace(spec.security, process_namespace_of=_target(site, container))
         return await self._runtime.create_container(
             site.sandbox_id,
-            replace(spec, annotations=notes, mounts=mounts),
+            replace(spec, annotations=notes, mounts=mounts, security=security),
             sandbox,
         )
 
@@ -456,6 +458,17 @@ class Performer:
             f"Back-off restarting failed container {name} in pod {full}",
             container=name,
         )
+
+
+def _target(site: _Site, container: Obj) -> str:
+    """The id of the container that an ephemeral one looks into. Raises ConfigError."""
+    name = container.get("targetContainerName")
+    if not name:
+        return ""
+    found = latest(site.observed, name)
+    if found is None:
+        raise generate.ConfigError(f"unable to find target container {name}")
+    return found.id
 
 
 def _said(error: RuntimeFailure) -> str:

@@ -12,12 +12,23 @@ from functools import partial
 from pathlib import Path
 
 from sampan.api.errors import ApiError
-from sampan.api.objects import Obj, is_deleted, key_of, meta_of, seconds_of, spec_of, uid_of
+from sampan.api.objects import (
+    Obj,
+    is_deleted,
+    key_of,
+    meta_of,
+    name_of,
+    namespace_of,
+    seconds_of,
+    spec_of,
+    uid_of,
+)
 from sampan.api.rules.pods import TERMINAL_PHASES, is_host_network, is_static, is_terminal
 from sampan.core.log import get_logger
 from sampan.core.tasks import all_of
 from sampan.kubelet.cgroups.pod_cgroups import CgroupFailure, Cgroups
 from sampan.kubelet.container_spec import bandwidth
+from sampan.kubelet.container_spec.name_resolution import missing_cluster_dns
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.paths import pod_directory
 from sampan.kubelet.contracts.probes_hook import Probes
@@ -34,6 +45,7 @@ from sampan.kubelet.pods.allocation import told
 from sampan.kubelet.pods.parts import PodMeans, PodRecords
 from sampan.kubelet.pods.perform import Performed, Performer
 from sampan.kubelet.pods.plan import Action, HoldBack, plan
+from sampan.kubelet.pods.pod_state import Cause
 from sampan.kubelet.pods.pod_workers import Job, Outcome
 from sampan.kubelet.runtime.pleg import RuntimeHealth
 from sampan.kubelet.status.pod_status import (
@@ -43,6 +55,7 @@ from sampan.kubelet.status.pod_status import (
     has_ended,
     held_back,
     pod_status,
+    rejected_status,
 )
 from sampan.kubelet.status.termination_message import awaits_log, with_messages
 
@@ -159,6 +172,7 @@ class PodSync:
         waiting = dict(job.waiting)
         if job.first:
             self._warn_of_bandwidth(pod)
+            self._warn_of_dns(pod)
             self._containers_per_pod.observe(len(spec_of(pod).get("containers") or ()))
         if is_static(pod):
             self._mirrors.want(pod)
@@ -202,6 +216,14 @@ class PodSync:
         warning = bandwidth.warning_of(pod, shaped=self._settings.shapes_bandwidth)
         if warning is not None:
             self._events.warning(pod, *warning)
+
+    def _warn_of_dns(self, pod: Obj) -> None:
+        if self._settings.simulated:
+            return
+        missing = missing_cluster_dns(pod, self._settings.cluster_dns)
+        if missing:
+            full = f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
+            self._events.warning(pod, "MissingClusterDNS", f'pod: "{full}". {missing}')
 
     def _note_resize(self, pod: Obj, done: Performed) -> None:
         uid = uid_of(pod)
@@ -268,6 +290,10 @@ class PodSync:
     async def _terminate(self, job: Job) -> None:
         pod, uid = job.pod, uid_of(job.pod)
         observed = await self._observe(pod)
+        if job.worker.cause is Cause.REJECTED and job.verdict is not None and observed is None:
+            shown = {**pod, "status": self._newest_status(pod)}
+            self._reporter.set(pod, rejected_status(shown, job.verdict, self._clock.now()))
+            return
         tells = job.known and not job.verdict and not is_terminal(pod)
         if observed is not None:
             if tells:

@@ -335,9 +335,12 @@ def _namespaces(security: SecurityContext) -> Message:
         pid = cri.NODE
     elif security.share_process_namespace:
         pid = cri.POD
+    if security.process_namespace_of:
+        pid = cri.TARGET
     return cri.NamespaceOption(
         network=cri.NODE if security.host_network else cri.POD,
         pid=pid,
+        target_id=security.process_namespace_of,
         ipc=cri.NODE if security.host_ipc else cri.POD,
         userns_options=_users(security.users),
     )

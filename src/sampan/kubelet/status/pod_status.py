@@ -84,6 +84,19 @@ def _is_over(status: Obj) -> bool:
     return status.get("phase") in TERMINAL_PHASES
 
 
+def rejected_status(pod: Obj, verdict: Verdict, now: float) -> Obj:
+    """Of a pod of which nothing was ever begun: as upstream, nothing is said of its containers."""
+    old: Obj = pod.get("status") or {}
+    status: Obj = {"phase": "Failed", "reason": verdict.reason, "message": verdict.message}
+    generation = meta_of(pod).get("generation")
+    if generation:
+        status["observedGeneration"] = generation
+    status["conditions"] = list(old.get("conditions") or ())
+    status["startTime"] = old.get("startTime") or time_text(now)
+    status["qosClass"] = old.get("qosClass") or qos_class(pod)
+    return status
+
+
 def finished_status(status: Obj) -> Obj:
     """Of a pod that was never shown to end, and of which nothing is left: it failed."""
     inits, normals = with_ends(

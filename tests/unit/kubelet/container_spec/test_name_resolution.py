@@ -7,6 +7,7 @@ from sampan.kubelet.container_spec.name_resolution import (
     hostname_and_domain,
     hosts_file,
     kernel_hostname,
+    missing_cluster_dns,
     parse_resolv_conf,
 )
 
@@ -122,4 +123,15 @@ def test_a_resolv_conf_is_read_as_resolvers_do():
     )
     assert parse_resolv_conf(text) == Dns(
         ("1.1.1.1", "8.8.8.8"), ("a.example", "b.example"), ("ndots:2", "edns0")
+    )
+
+
+def test_a_pod_that_wants_a_cluster_dns_where_none_is_is_told_so():
+    assert missing_cluster_dns(pod(), CLUSTER) == ""
+    assert missing_cluster_dns(pod(dnsPolicy="Default"), ()) == ""
+    assert missing_cluster_dns(pod(hostNetwork=True), ()) == ""
+    assert missing_cluster_dns(pod(dnsPolicy="ClusterFirstWithHostNet", hostNetwork=True), ())
+    assert missing_cluster_dns(pod(), ()) == (
+        "kubelet does not have ClusterDNS IP configured and cannot create Pod using "
+        '"ClusterFirst" policy. Falling back to "Default" policy.'
     )
