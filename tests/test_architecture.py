@@ -1,6 +1,7 @@
 """The import table of ARCHITECTURE.md, kept true: who may know whom."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -82,6 +83,11 @@ LAYERS = {
 MOST_MODULES = 25  # of one folder: more is a drawer, not a room
 
 
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def parts_imported(path: Path) -> set[str]:
     """The parts of sampan that a file imports, lazily or not."""
     return {
@@ -91,9 +97,10 @@ def parts_imported(path: Path) -> set[str]:
     }
 
 
+@functools.cache
 def modules_imported(path: Path) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -205,7 +212,7 @@ def is_pure(path: Path) -> bool:
     """By its place, by its name, or because it says so itself."""
     relative = path.relative_to(PACKAGE)
     by_name = path.stem in {"plan", "decide"} or path.stem.endswith(("_state", "_rules"))
-    first = (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n\n")[0]
+    first = (ast.get_docstring(tree_of(path)) or "").partition("\n\n")[0]
     return relative.parts[0] == "api" or by_name or " Pure." in first.replace("\n", " ")
 
 
@@ -215,7 +222,7 @@ IMPURE = {"sampan.core.log", "sampan.core.clock", "sampan.core.tasks", "asyncio"
 
 @pytest.mark.parametrize("path", PURE, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_pure_code_has_no_clock_no_await_and_no_log(path):
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     waits = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
     assert not any(isinstance(node, waits) for node in ast.walk(tree))
     for name in modules_imported(path):
@@ -233,7 +240,7 @@ def test_broad_excepts_live_in_two_files_only():
 def test_every_module_opens_with_its_job():
     for path in SOURCES:
         if path.name != "__init__.py":
-            assert ast.get_docstring(ast.parse(path.read_text())), path
+            assert ast.get_docstring(tree_of(path)), path
 
 
 def test_unit_tests_mirror_the_sources():
