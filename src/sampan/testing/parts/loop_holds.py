@@ -1,0 +1,38 @@
+"""How long the loop is held while something is done.
+
+Job: `async with loop_holds() as holds: …`, then `holds.longest_seconds`.
+Invariant: processor time of the loop's own thread counts, so that the load of others does not.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class Holds:
+    longest_seconds = 0.0
+
+    def __init__(self) -> None:
+        self._last = time.thread_time()
+        self.over = False
+
+    def tick(self) -> None:
+        now = time.thread_time()
+        self.longest_seconds = max(self.longest_seconds, now - self._last)
+        self._last = now
+        if not self.over:
+            # Not at once: whoever waits for a thread would wait in a busy loop.
+            asyncio.get_running_loop().call_later(0.0005, self.tick)
+
+
+@asynccontextmanager
+async def loop_holds() -> AsyncIterator[Holds]:
+    holds = Holds()
+    asyncio.get_running_loop().call_soon(holds.tick)
+    try:
+        await asyncio.sleep(0)
+        yield holds
+    finally:
+        holds.tick()
+        holds.over = True
