@@ -59,6 +59,7 @@ class Call:
     options: Options = DEFAULT_OPTIONS
     problems: tuple[str, ...] = ()  # fields that the body had twice, found while it was read
     agent: str = ""  # the client's User-Agent; empty inside of this process
+    size: int = 0  # of the body, in bytes; what comes from inside of this process is small
 
 
 class Item:

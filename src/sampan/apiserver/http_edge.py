@@ -31,7 +31,7 @@ from sampan.apiserver.chain import CONNECTED, Chain
 from sampan.apiserver.flow.in_flight import RequestLimit, SeatTaken
 from sampan.apiserver.http import bodies, impersonation, replies
 from sampan.apiserver.http.metrics import Measure
-from sampan.apiserver.http.negotiate import full_form, patch_type
+from sampan.apiserver.http.negotiate import YAML, full_form, patch_type
 from sampan.apiserver.http.nonresource_paths import Documents
 from sampan.apiserver.http.request import (
     MOST_REMEMBERED,
@@ -221,10 +221,14 @@ class HttpEdge:
             raise
         if old:
             answer.warnings = [*answer.warnings, old]
-        if isinstance(answer, Answer):
-            shaped = replies.answer_reply(answer, call.resource, form, now)
-        else:
-            shaped = replies.list_reply(answer, form, now)
+
+        def shape() -> Response:
+            if isinstance(answer, Answer):
+                return replies.answer_reply(answer, call.resource, form, now)
+            return replies.list_reply(answer, form, now)
+
+        # YAML takes a hundred times as long as JSON, and is for people, who can wait for it.
+        shaped = await self._yaml_side.run(shape) if form.media == YAML else shape()
         return await replies.packed(shaped, request.headers.get("accept-encoding", ""))
 
     async def _connect(self, request: Request, info: RequestInfo, user: User) -> Reply:
@@ -301,7 +305,7 @@ class HttpEdge:
                 bodies.check_kind(request, kind, body)
         return Call(
             call.verb, call.resource, call.namespace, call.name, call.subresource, body, options,
-            problems, call.agent,
+            problems, call.agent, len(request.body),
         )  # fmt: skip
 
 

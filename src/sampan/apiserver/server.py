@@ -146,6 +146,7 @@ class ApiServer:
             settings=settings,
             clock=clock,
             rng=rng,
+            side=SideThread("writes"),
         )
         self.followed_files = self._followed_files(may, metrics)
         self._to_nodes = self._node_client()
@@ -251,6 +252,7 @@ class ApiServer:
         await self._to_backends.close()
         self._edge.close()
         self._plugins.side.close()
+        self._chain.parts.side.close()
         for caller in self._callers:
             await caller.close()
         await self._named_callers.close()

@@ -6,6 +6,7 @@ Owner: whoever made it; `close` waits for nothing.
 """
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -28,7 +29,9 @@ class SideThread:
 
     async def run(self, work: Callable[[], T]) -> T:
         """The result, or what it raised. Whoever is cancelled leaves; what has begun goes on."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        context = contextvars.copy_context()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, context.run, work)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

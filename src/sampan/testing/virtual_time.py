@@ -5,6 +5,7 @@ Invariant: virtual time moves only while no task can run and no I/O is ready.
 """
 
 import asyncio
+import contextlib
 import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -37,16 +38,20 @@ class LoopClock:
 
     def __init__(self, epoch: float = 1_700_000_000.0) -> None:
         self._epoch = epoch
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def now(self) -> float:
-        return self._epoch + asyncio.get_running_loop().time()
+        return self._epoch + self.monotonic()
 
     def jump(self, seconds: float) -> None:
         """As if somebody set the wall clock; timers go on as they were."""
         self._epoch += seconds
 
     def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
+        with contextlib.suppress(RuntimeError):  # in a thread beside the loop
+            self._loop = asyncio.get_running_loop()
+        assert self._loop is not None, "nobody has asked on a loop yet"
+        return self._loop.time()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -32,20 +32,21 @@ async def create(parts: Parts, user: User, call: Call) -> Answer:
     if parts.registry.store.shared:
         # What admission looks up may have been written through another server just now.
         await parts.registry.cache.fresh()
-    obj = decoded(parts.schema, call, warnings)
-    _name(parts, call, obj)
-    apply_defaults(resource, obj)
-    parts.ownership.created(user, call, obj, parts.clock.now())
+    now = parts.clock.now()
+
+    def read() -> Obj:
+        obj = decoded(parts.schema, call, warnings)
+        _name(parts, call, obj)
+        apply_defaults(resource, obj)
+        parts.ownership.created(user, call, obj, now)
+        return obj
+
+    obj = await parts.beside(call.size, read)
     attributes = attributes_of(user, CREATE, call, obj, None)
     await parts.admission.mutate(attributes)
     check_namespace(call, obj["metadata"])  # a policy or webhook moves nothing elsewhere
     prepare_created(obj, new_uid(parts.rng), parts.clock.now(), strategy.has_generation)
-    if not strategy.keeps_status_on_create and resource.subresource("status") is not None:
-        clear_status(parts.schema, resource, obj)
-        apply_defaults(resource, obj)
-    strategy.prepare_create(obj)
-    refuse(resource, obj, validate_create(resource, obj, warnings), warnings)
-    warnings += warnings_of(resource, obj, None)
+    await parts.beside(call.size, partial(_check, parts, call, obj, warnings))
     dry_run = call.options.dry_run
     async with attributes.hold as hold:
         if strategy.contents is not None and not dry_run:
@@ -58,6 +59,16 @@ async def create(parts: Parts, user: User, call: Call) -> Answer:
     answer = answer_of(resource, item, 201)
     answer.warnings = [*warnings, *attributes.warnings]
     return answer
+
+
+def _check(parts: Parts, call: Call, obj: Obj, warnings: list[str]) -> None:
+    resource, strategy = call.resource, parts.strategies.of(call.resource)
+    if not strategy.keeps_status_on_create and resource.subresource("status") is not None:
+        clear_status(parts.schema, resource, obj)
+        apply_defaults(resource, obj)
+    strategy.prepare_create(obj)
+    refuse(resource, obj, validate_create(resource, obj, warnings), warnings)
+    warnings += warnings_of(resource, obj, None)
 
 
 def _name(parts: Parts, call: Call, obj: Obj) -> None:

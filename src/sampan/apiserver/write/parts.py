@@ -5,6 +5,7 @@ Job: name the parts that a call meets on its way; put together by the server, on
 
 import random
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from sampan.api.calls import Answer, Call, ListAnswer
 from sampan.api.schema.published import Schema
@@ -19,6 +20,10 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.write.ownership import Ownership
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.side_thread import SideThread
+
+T = TypeVar("T")
+LARGE_BYTES = 64 * 1024  # take some 10 ms to decode, default and validate
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,11 @@ class Parts:
     settings: ApiServerSettings
     clock: Clock
     rng: random.Random
+    side: SideThread  # for the steps of large objects
+
+    async def beside(self, size: int, step: Callable[[], T]) -> T:
+        """A pure step of a write: at once, or beside the loop where the object is large."""
+        return step() if size <= LARGE_BYTES else await self.side.run(step)
 
 
 # What answers a call that is not generic.

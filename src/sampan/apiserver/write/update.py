@@ -5,6 +5,7 @@ Invariant: a write that names a resourceVersion is stored over that version or n
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from sampan.api.calls import Answer, Call
 from sampan.api.errors import Failure, FieldError, conflict, invalid, invalid_value
@@ -80,7 +81,7 @@ async def modify_by_body(
 ) -> Answer:
     """PUT and PATCH, by what the call sends."""
     warnings: list[str] = []
-    change = change_of(parts, user, call, warnings)
+    change = await parts.beside(call.size, partial(change_of, parts, user, call, warnings))
     answer = await modify(parts, user, call, Modification(change, prepare, validate))
     answer.warnings = [*dict.fromkeys(warnings), *answer.warnings]
     return answer
@@ -94,19 +95,11 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
         item = await parts.registry.current(resource, call.namespace, call.name)
         await parts.conversions.prepare(resource, (item,))
         old = shown(resource, item)
-        new = what.change(old)
-        _check_based_on(call, new, old, strategy.unconditional_update)
-        parts.ownership.updated(user, call, new, old, parts.clock.now())
+        size = max(call.size, len(item.data))
+        new = await parts.beside(size, partial(_changed, parts, user, call, what, old))
         attributes = attributes_of(user, UPDATE, call, new, old)
         await parts.admission.mutate(attributes)
-        prepare_updated(new, old)
-        what.prepare(new, old)
-        if strategy.has_generation and not call.subresource:
-            bump_generation(new, old)
-        settle(new, old)
-        warnings: list[str] = []
-        refuse(resource, new, what.validate(resource, new, old, warnings), warnings)
-        warnings += [] if call.subresource else warnings_of(resource, new, old)
+        warnings = await parts.beside(size, partial(_checked, parts, call, what, new, old))
         try:
             async with attributes.hold as hold:
                 if strategy.allocate is not None:
@@ -138,6 +131,26 @@ def _storage_error(call: Call) -> str:
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
         "AdditionalErrorMsg: "
     )
+
+
+def _changed(parts: Parts, user: User, call: Call, what: Modification, old: Obj) -> Obj:
+    new = what.change(old)
+    _check_based_on(call, new, old, parts.strategies.of(call.resource).unconditional_update)
+    parts.ownership.updated(user, call, new, old, parts.clock.now())
+    return new
+
+
+def _checked(parts: Parts, call: Call, what: Modification, new: Obj, old: Obj) -> list[str]:
+    """The warnings; raises Invalid."""
+    resource = call.resource
+    prepare_updated(new, old)
+    what.prepare(new, old)
+    if parts.strategies.of(resource).has_generation and not call.subresource:
+        bump_generation(new, old)
+    settle(new, old)
+    warnings: list[str] = []
+    refuse(resource, new, what.validate(resource, new, old, warnings), warnings)
+    return warnings + ([] if call.subresource else warnings_of(resource, new, old))
 
 
 def _check_based_on(call: Call, new: Obj, old: Obj, unconditional: bool) -> None:
