@@ -8,7 +8,7 @@ PODS ?= 2000
 REQUESTS ?= 20000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix flow e2e robust fuzz-api bench bench-controllers bench-api bench-store bench-nodes proto setup-run setup-test clean
+.PHONY: help run test check fix flow e2e robust attack fuzz-api bench bench-controllers bench-api bench-store bench-nodes proto setup-run setup-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -28,6 +28,7 @@ test: setup-test ## set up, then every test, with real containerd, kubectl, etcd
 	$(VENV)/bin/python -m vulture
 	$(PYTEST) -q tests/unit tests/contract tests/stateful tests/flow tests/test_architecture.py tests/test_docs.py -n 2
 	$(PYTEST) -q tests/robustness
+	$(PYTEST) -q tests/attack
 	$(PYTEST) -q tests/e2e -n 2
 
 check: setup-test ## the quick one: format, lint, types, unit and contract tests (under a minute)
@@ -49,6 +50,9 @@ e2e: setup-test ## kubectl and containerd as judges
 
 robust: setup-test ## seeded faults; SEED=, MINUTES= and PODS= bound it
 	SAMPAN_SEED=$(SEED) SAMPAN_MINUTES=$(MINUTES) SAMPAN_PODS=$(PODS) $(PYTEST) -q tests/robustness
+
+attack: setup-test ## what attackers try, long: REQUESTS= mutated requests, SEED=; `make test` has the short form
+	SAMPAN_SEED=$(SEED) SAMPAN_REQUESTS=$(REQUESTS) $(PYTEST) -q -s tests/attack tests/flow/test_attacks.py
 
 fuzz-api: setup-test ## odd requests to the API server; REQUESTS= and SEED= choose how many and which
 	SAMPAN_SEED=$(SEED) SAMPAN_REQUESTS=$(REQUESTS) $(PYTEST) -q -s tests/robustness/test_api_fuzz.py tests/robustness/test_openapi_fuzz.py

@@ -4,6 +4,7 @@ Job: update the object, or create it where there is none; again when it comes or
 """
 
 from dataclasses import replace
+from functools import partial
 
 from sampan.api.calls import Answer, Call
 from sampan.api.errors import AlreadyExists, NotFound
@@ -12,7 +13,7 @@ from sampan.apiserver.authz.calls import authorize
 from sampan.apiserver.write.create import create
 from sampan.apiserver.write.object_rules import check_names
 from sampan.apiserver.write.ownership import check_options
-from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.parts import Parts, weight_of
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
 from sampan.apiserver.write.update import update
 
@@ -24,7 +25,9 @@ async def apply(parts: Parts, user: User, call: Call) -> Answer:
             return await update(parts, user, call)
         except NotFound:
             warnings: list[str] = []
-            new = parts.ownership.applied(user, call, {}, warnings, parts.clock.now())
+            now = parts.clock.now()
+            applied = partial(parts.ownership.applied, user, call, {}, warnings, now)
+            new = await parts.beside(weight_of(call), applied)
             check_names(call, new)
         try:
             new_call = replace(call, verb="create", name="", body=new, problems=())

@@ -21,7 +21,7 @@ from sampan.apiserver.registry.strategy import Contents
 from sampan.apiserver.write.decoding import decoded
 from sampan.apiserver.write.ensure import ensure
 from sampan.apiserver.write.object_rules import as_stored, check_namespace, clear_status, refuse
-from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.parts import Parts, weight_of
 from sampan.core.holding import Outcome
 from sampan.core.tasks import all_of
 
@@ -41,12 +41,12 @@ async def create(parts: Parts, user: User, call: Call) -> Answer:
         parts.ownership.created(user, call, obj, now)
         return obj
 
-    obj = await parts.beside(call.size, read)
+    obj = await parts.beside(weight_of(call), read)
     attributes = attributes_of(user, CREATE, call, obj, None)
     await parts.admission.mutate(attributes)
     check_namespace(call, obj["metadata"])  # a policy or webhook moves nothing elsewhere
     prepare_created(obj, new_uid(parts.rng), parts.clock.now(), strategy.has_generation)
-    await parts.beside(call.size, partial(_check, parts, call, obj, warnings))
+    await parts.beside(weight_of(call), partial(_check, parts, call, obj, warnings))
     dry_run = call.options.dry_run
     async with attributes.hold as hold:
         if strategy.contents is not None and not dry_run:

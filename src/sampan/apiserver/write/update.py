@@ -28,7 +28,7 @@ from sampan.apiserver.write.object_rules import (
     shown,
 )
 from sampan.apiserver.write.ownership import settle
-from sampan.apiserver.write.parts import Parts
+from sampan.apiserver.write.parts import Parts, weight_of
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
 from sampan.core.fast_dataclass import dataclass
 
@@ -81,7 +81,7 @@ async def modify_by_body(
 ) -> Answer:
     """PUT and PATCH, by what the call sends."""
     warnings: list[str] = []
-    change = await parts.beside(call.size, partial(change_of, parts, user, call, warnings))
+    change = await parts.beside(weight_of(call), partial(change_of, parts, user, call, warnings))
     answer = await modify(parts, user, call, Modification(change, prepare, validate))
     answer.warnings = [*dict.fromkeys(warnings), *answer.warnings]
     return answer
@@ -95,7 +95,7 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
         item = await parts.registry.current(resource, call.namespace, call.name)
         await parts.conversions.prepare(resource, (item,))
         old = shown(resource, item)
-        size = max(call.size, len(item.data))
+        size = max(weight_of(call), len(item.data))
         new = await parts.beside(size, partial(_changed, parts, user, call, what, old))
         attributes = attributes_of(user, UPDATE, call, new, old)
         await parts.admission.mutate(attributes)
