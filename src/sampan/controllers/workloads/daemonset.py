@@ -198,6 +198,10 @@ def _managed(layout: _Layout) -> tuple[list[str], list[Obj]]:
         if place.should_run and all(_has_ended_and_goes(pod) for pod in place.pods):
             creations.append(place.name)
         removals += _doubles(layout, running, surge)
+    # Who has a node that is gone is the pod garbage collector's; who waits for one waits in vain.
+    removals += [
+        pod for pod in layout.strays if not pod_facts.node_name(pod) and not is_deleted(pod)
+    ]
     return creations, removals
 
 

@@ -1,0 +1,134 @@
+"""The plan of StatefulSets: pods by their ordinal, one after the other."""
+
+import pytest
+
+from sampan.api.objects import name_of, time_text
+from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS
+from sampan.controllers.actions import Create
+from sampan.controllers.workloads.revisions import HASH, current_revision
+from sampan.controllers.workloads.statefulset import Situation, plan
+from sampan.testing.generators.workload_objects import (
+    LABELS,
+    NOW,
+    made,
+    names,
+    owner_of,
+    pod_of,
+    removed,
+    status_in,
+    without_trouble,
+)
+
+
+def stateful_set(replicas=3, policy="OrderedReady", **spec):
+    return owner_of(
+        STATEFUL_SETS, replicas=replicas, podManagementPolicy=policy, serviceName="web",
+        **{"updateStrategy": {"type": "RollingUpdate"}, **spec},
+    )  # fmt: skip
+
+
+def pod(owner, ordinal, *, old=False, **words):
+    revision = "web-old" if old else name_of(current_revision(STATEFUL_SETS, owner, ()).obj)
+    labels = {**LABELS, HASH: revision}
+    return pod_of(STATEFUL_SETS, owner, f"web-{ordinal}", labels=labels, **words)
+
+
+def planned(owner, *pods, claims=()):
+    history = [current_revision(STATEFUL_SETS, owner, ()).obj]
+    named = {name_of(one): one for one in claims}
+    return plan(Situation(owner, pods, named, history), NOW)
+
+
+@pytest.mark.parametrize(
+    ("policy", "have", "expected"),
+    [
+        ("OrderedReady", [], ["web-0"]),
+        ("OrderedReady", [0], ["web-1"]),
+        ("OrderedReady", [0, 2], ["web-1"]),
+        ("OrderedReady", [0, 1, 2], []),
+        ("Parallel", [], ["web-0", "web-1", "web-2"]),
+        ("Parallel", [1], ["web-0", "web-2"]),
+    ],
+)
+def test_missing_pods_are_made_in_order_or_at_once(policy, have, expected):
+    owner = stateful_set(policy=policy)
+    assert names(made(planned(owner, *(pod(owner, one) for one in have)))) == expected
+
+
+def test_the_next_pod_waits_until_the_one_before_is_ready():
+    owner = stateful_set()
+    assert made(planned(owner, pod(owner, 0, ready=False))) == []
+    parallel = stateful_set(policy="Parallel")
+    assert names(made(planned(parallel, pod(parallel, 0, ready=False)))) == ["web-1", "web-2"]
+
+
+def test_a_pod_has_its_own_name_and_labels():
+    [first] = made(planned(stateful_set(1)))
+    labels = first["metadata"]["labels"]
+    assert labels["statefulset.kubernetes.io/pod-name"] == "web-0"
+    assert labels["apps.kubernetes.io/pod-index"] == "0"
+    assert (first["spec"]["hostname"], first["spec"]["subdomain"]) == ("web-0", "web")
+
+
+def test_ordinals_may_begin_elsewhere():
+    owner = stateful_set(2, policy="Parallel", ordinals={"start": 5})
+    assert names(made(planned(owner))) == ["web-5", "web-6"]
+
+
+def test_claims_are_made_before_their_pod():
+    template = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    owner = stateful_set(1, volumeClaimTemplates=[template])
+    claim, first = [action for action in planned(owner).actions if isinstance(action, Create)]
+    assert (claim.resource, name_of(claim.obj)) == (PERSISTENT_VOLUME_CLAIMS, "data-web-0")
+    assert name_of(first.obj) == "web-0"
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"), [("OrderedReady", ["web-3"]), ("Parallel", ["web-3", "web-2"])]
+)
+def test_the_highest_goes_first(policy, expected):
+    owner = stateful_set(2, policy=policy)
+    assert removed(planned(owner, *(pod(owner, one) for one in range(4)))) == expected
+
+
+def test_a_pod_that_ended_is_deleted_and_made_again():
+    owner = stateful_set(1)
+    assert removed(planned(owner, pod(owner, 0, phase="Failed"))) == ["web-0"]
+
+
+def test_an_update_goes_from_the_highest_to_the_lowest():
+    owner = stateful_set(3)
+    old = [pod(owner, one, old=True) for one in range(3)]
+    assert removed(planned(owner, *old)) == ["web-2"]
+    half = [*old[:2], pod(owner, 2, ready=False)]
+    assert removed(planned(owner, *half)) == [], "the one above is not ready yet"
+    assert removed(planned(owner, *old[:2], pod(owner, 2))) == ["web-1"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        ({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}, ["web-2"]),
+        ({"type": "RollingUpdate", "rollingUpdate": {"partition": 3}}, []),
+        ({"type": "OnDelete"}, []),
+    ],
+)
+def test_a_partition_holds_the_update_back(strategy, expected):
+    owner = stateful_set(3, updateStrategy=strategy)
+    assert removed(planned(owner, *(pod(owner, one, old=True) for one in range(3)))) == expected
+
+
+def test_the_status_counts_ready_available_and_updated_pods():
+    owner = stateful_set(3, minReadySeconds=60)
+    fresh = pod(owner, 1, ready_since=NOW - 10)
+    found = planned(owner, pod(owner, 0), fresh, pod(owner, 2, ready=False))
+    status = status_in(without_trouble(found))
+    assert (status["replicas"], status["readyReplicas"], status["availableReplicas"]) == (3, 2, 1)
+    assert status["updatedReplicas"] == 3
+    assert found.again_seconds == 50.0
+
+
+def test_a_set_that_goes_makes_nothing():
+    owner = stateful_set(3)
+    owner["metadata"]["deletionTimestamp"] = time_text(NOW)
+    assert list(planned(owner).actions) == []
