@@ -103,15 +103,8 @@ class ApiServer:
         metrics: Metrics,
     ) -> None:
         rng = random.Random(random.SystemRandom().getrandbits(128))
-        self._settings = settings
-        self._clock = clock
-        self._encrypted: EncryptedStore | None = None
-        if settings.encryption is not None:
-            # Who stores in plain text does not wait for cryptography.
-            from sampan.apiserver.storage import encryption
-
-            keys = encryption.transformers(settings.encryption)
-            store = self._encrypted = encryption.EncryptedStore(store, keys)
+        self._settings, self._clock, self._metrics, self._rng = settings, clock, metrics, rng
+        self._store = store = self._stored(store)
         self._cache = WatchCache(store, clock)
         self._kinds = kinds = Kinds()
         self._registry = registry = Registry(store, self._cache, kinds)
@@ -132,33 +125,17 @@ class ApiServer:
             registry, may, rbac, settings.mount_service_account_tokens, settings.admission,
             self._make_namespace, metrics, clock, rng, schema, SideThread("expressions"), callers,
         )  # fmt: skip
-        parts = Parts(
-            registry=registry,
-            schema=schema,
-            strategies=Strategies(settings, {"services": services.strategy(self._allocator)}),
-            ownership=Ownership(schema, kinds),
-            conversions=Conversions(callers, lambda: new_uid(rng)),
-            authentication=Authentication(
-                self._authenticators, settings.token_audiences, self._bound, clock, metrics
-            ),
-            authorization=may,
-            admission=Admission(chosen(self._plugins)),
-            settings=settings,
-            clock=clock,
-            rng=rng,
-            side=SideThread("writes"),
-        )
         self.followed_files = self._followed_files(may, metrics)
         self._to_nodes = self._node_client()
         self._to_backends = HttpClient(
             ssl_context=tls.client_context(verify=False), allows=is_proxyable
         )
+        parts = self._parts(schema, may)
         measured = MetricsApi(registry.find_all, self._to_nodes, clock)
         self._chain = Chain(parts, {**handlers(signer), **measured.handlers()})
-        self._store = store
         self._masters = Masters(registry, settings, partial(overwrite, parts), clock)
         self._health = Health({"etcd": self._cache_trouble, "informer-sync": self._cache_trouble})
-        self._documents = documents = Documents(
+        self._documents = Documents(
             self._health,
             metrics,
             kinds,
@@ -166,14 +143,49 @@ class ApiServer:
             signer,
         )
         self._definitions = Definitions(parts)
-        nodes = None if self._to_nodes is None else self._node_proxy(self._to_nodes)
         self._audit = self._audit_of(settings, metrics, clock, rng)
-        limit = self._request_limit(settings, metrics, clock)
-        at_edge = EdgeParts(documents, nodes, Measure(metrics), limit, self._audit)
-        self._edge = HttpEdge(self._chain, at_edge, clock)
+        self._edge = self._http_edge()
         metrics.gauge(
             "apiserver_storage_objects", "Number of stored objects", ("resource",)
         ).read_from(self._sizes)
+
+    def _stored(self, store: Store) -> Store:
+        """With values encrypted, where that is configured."""
+        self._encrypted: EncryptedStore | None = None
+        if self._settings.encryption is None:
+            return store
+        # Who stores in plain text does not wait for cryptography.
+        from sampan.apiserver.storage import encryption
+
+        keys = encryption.transformers(self._settings.encryption)
+        self._encrypted = encryption.EncryptedStore(store, keys)
+        return self._encrypted
+
+    def _parts(self, schema: Schema, may: Authorization) -> Parts:
+        settings, clock = self._settings, self._clock
+        return Parts(
+            registry=self._registry,
+            schema=schema,
+            strategies=Strategies(settings, {"services": services.strategy(self._allocator)}),
+            ownership=Ownership(schema, self._kinds),
+            conversions=Conversions(self._named_callers, lambda: new_uid(self._rng)),
+            authentication=Authentication(
+                self._authenticators, settings.token_audiences, self._bound, clock, self._metrics
+            ),
+            authorization=may,
+            admission=Admission(chosen(self._plugins)),
+            settings=settings,
+            clock=clock,
+            rng=self._rng,
+            side=SideThread("writes"),
+        )
+
+    def _http_edge(self) -> HttpEdge:
+        nodes = None if self._to_nodes is None else self._node_proxy(self._to_nodes)
+        limit = self._request_limit(self._settings, self._metrics, self._clock)
+        measure = Measure(self._metrics)
+        parts = EdgeParts(self._documents, nodes, measure, limit, self._audit)
+        return HttpEdge(self._chain, parts, self._clock)
 
     async def start(self) -> None:
         """Read the store, create what a cluster starts with. On a filled store it only reads."""

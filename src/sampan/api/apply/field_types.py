@@ -10,7 +10,7 @@ they are there even when JSON leaves them out, so they are neither added nor rem
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -297,33 +297,20 @@ class KeyedList:
     def merged(self, live: list[Any], config: list[Any]) -> list[Any]:
         """The configuration's order for its own items; what only the live list has stays where it
         is among them."""
-        lefts = [(self._label(item), item) for item in live]
         rights = [(self._label(item), item) for item in config]
+        lefts = deque((self._label(item), item) for item in live)
         of_left, of_right = dict(reversed(lefts)), dict(rights)
         shared = deque(label for label, _ in rights if label in of_left)  # not yet placed
         out: list[Any] = []
         placed: set[str] = set()
-        left = right = 0
-        while left < len(lefts) or right < len(rights):
-            if left < len(lefts):
-                label, item = lefts[left]
-                same = right < len(rights) and rights[right][0] == label
-                if label not in of_right:
-                    out.append(item)
-                    left += 1
-                    continue
-                if not same and right < len(rights) and shared and shared[0] != label:
-                    left += 1  # the configuration places it later
-                    continue
-                left += same or label in placed
-            if right < len(rights):
-                label, item = rights[right]
-                right += 1
-                placed.add(label)
-                before = of_left.get(label)
-                out.append(item if before is None else self._element.merged(before, item))
-                if shared and shared[0] == label:
-                    shared.popleft()
+        for label, item in rights:
+            out += _live_before(label, lefts, of_right, placed, shared)
+            placed.add(label)
+            before = of_left.get(label)
+            out.append(item if before is None else self._element.merged(before, item))
+            if shared and shared[0] == label:
+                shared.popleft()
+        out += [item for label, item in lefts if label not in of_right]
         return out
 
     def less(self, value: list[Any], fields: FieldSet) -> list[Any] | None:
@@ -378,6 +365,27 @@ class KeyedList:
         for item in items:
             found.setdefault(self._label(item), []).append(item)
         return found
+
+
+def _live_before(
+    label: str,
+    lefts: deque[tuple[str, Any]],
+    of_right: Mapping[str, Any],
+    placed: set[str],
+    shared: deque[str],
+) -> list[Any]:
+    """What of the live list comes before the configuration's next item; taken from `lefts`."""
+    out = []
+    while lefts:
+        own, item = lefts[0]
+        if own not in of_right:
+            out.append(item)
+        elif own == label or not shared or shared[0] == own:
+            if own == label or own in placed:
+                lefts.popleft()
+            break
+        lefts.popleft()  # it is told already, or the configuration places it later
+    return out
 
 
 def compare(root: Node, old: Obj, new: Obj) -> Sets:

@@ -22,19 +22,20 @@ def default_container(container: Obj) -> None:
         if not port.get("protocol"):
             port["protocol"] = "TCP"
     for variable in container.get("env") or ():
-        source = variable.get("valueFrom")
-        if source:
-            _default_source(source)
+        if variable.get("valueFrom"):
+            _default_source(variable["valueFrom"])
     for kind in _PROBES:
-        probe = container.get(kind)
-        if probe is not None:
-            _default_probe(probe)
-    lifecycle = container.get("lifecycle")
-    if lifecycle:
-        for hook in ("postStart", "preStop"):
-            handler = lifecycle.get(hook)
-            if handler:
-                _default_http(handler.get("httpGet"))
+        if container.get(kind) is not None:
+            _default_probe(container[kind])
+    if container.get("lifecycle"):
+        _default_lifecycle(container["lifecycle"])
+
+
+def _default_lifecycle(lifecycle: Obj) -> None:
+    for hook in ("postStart", "preStop"):
+        handler = lifecycle.get(hook)
+        if handler:
+            _default_http(handler.get("httpGet"))
 
 
 def pull_policy_of(image: str) -> str:

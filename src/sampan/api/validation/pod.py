@@ -240,24 +240,28 @@ def _validate_spec_change(spec: Obj, was: Obj, errors: Errors) -> None:
 
 def _validate_no_return(kind: str, status: Obj, was: Obj, spec: Obj, errors: Errors) -> None:
     """Where containers are not restarted, one that has ended stays ended."""
-    is_ephemeral = kind == "ephemeralContainerStatuses"
-    policy = "Never" if is_ephemeral else spec.get("restartPolicy")
+    policy = "Never" if kind == "ephemeralContainerStatuses" else spec.get("restartPolicy")
     if policy == "Always":
         return
-    own_policies = {
-        one.get("name"): one.get("restartPolicy")
-        for list_name in ("containers", "initContainers")
-        for one in spec.get(list_name) or ()
-    }
+    own_policies = _with_own_policy(spec)
     now = {one.get("name"): one.get("state") or {} for one in status.get(kind) or ()}
     for index, one in enumerate(was.get(kind) or ()):
         name, end = one.get("name"), (one.get("state") or {}).get("terminated")
-        if end is None or own_policies.get(name) or name not in now:
+        if end is None or name in own_policies or name not in now:
             continue
-        may_restart = policy == "OnFailure" and end.get("exitCode")
-        if not may_restart and now[name].get("terminated") is None:
+        if _has_returned(policy, end, now[name]):
             why = "may not be transitioned to non-terminated state"
             errors.append(field_forbidden(f"status.{kind}[{index}].state", why))
+
+
+def _with_own_policy(spec: Obj) -> set[str]:
+    containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+    return {one.get("name") or "" for one in containers if one.get("restartPolicy")}
+
+
+def _has_returned(policy: str | None, end: Obj, now: Obj) -> bool:
+    may_restart = policy == "OnFailure" and end.get("exitCode")
+    return not may_restart and now.get("terminated") is None
 
 
 def _validate_ips(status: Obj, errors: Errors) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from sampan.api.custom import formats
 from sampan.api.custom.structural import parts_of
-from sampan.api.objects import Obj, name_of
+from sampan.api.objects import Obj, annotations_of, name_of
 from sampan.api.warnings.fields import (
     fraction,
     name_in_pods,
@@ -104,29 +104,36 @@ def _template_object(new: Obj, old: Obj | None) -> Iterator[str]:
 def _service(new: Obj, old: Obj | None) -> Iterator[str]:
     spec = _spec(new)
     kind, headless = spec.get("type"), spec.get("clusterIP") == "None"
-    if _HINTS in ((new.get("metadata") or {}).get("annotations") or {}):
+    if _HINTS in annotations_of(new):
         mode = "service.kubernetes.io/topology-mode"
         yield f"annotation {_HINTS} is deprecated, please use {mode} instead"
-    if not headless and kind != "ExternalName":
+    if headless and kind == "ClusterIP":
+        yield from _ignored_of_headless(spec)
+    yield from _service_addresses(spec, not headless and kind != "ExternalName")
+    if kind == "ExternalName" and spec.get("externalIPs"):
+        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
+    if kind != "ExternalName" and spec.get("externalName"):
+        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+
+
+def _ignored_of_headless(spec: Obj) -> Iterator[str]:
+    for field in ("loadBalancerIP", "externalIPs"):
+        if spec.get(field):
+            yield f"spec.{field} is ignored for headless services"
+    if spec.get("sessionAffinity") != "None":
+        yield "spec.SessionAffinity is ignored for headless services"
+
+
+def _service_addresses(spec: Obj, has_cluster_ips: bool) -> Iterator[str]:
+    if has_cluster_ips:
         for index, address in enumerate(spec.get("clusterIPs") or ()):
             yield from odd_address(address, f"spec.clusterIPs[{index}]")
-    if headless and kind == "ClusterIP":
-        if spec.get("loadBalancerIP"):
-            yield "spec.loadBalancerIP is ignored for headless services"
-        if spec.get("externalIPs"):
-            yield "spec.externalIPs is ignored for headless services"
-        if spec.get("sessionAffinity") != "None":
-            yield "spec.SessionAffinity is ignored for headless services"
     for index, address in enumerate(spec.get("externalIPs") or ()):
         yield from odd_address(address, f"spec.externalIPs[{index}]")
     if spec.get("loadBalancerIP"):
         yield from odd_address(spec["loadBalancerIP"], "spec.loadBalancerIP")
     for index, network in enumerate(spec.get("loadBalancerSourceRanges") or ()):
         yield from odd_network(network, f"spec.loadBalancerSourceRanges[{index}]")
-    if kind == "ExternalName" and spec.get("externalIPs"):
-        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
-    if kind != "ExternalName" and spec.get("externalName"):
-        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
 
 
 def _endpoints(new: Obj, old: Obj | None) -> Iterator[str]:

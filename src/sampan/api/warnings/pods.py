@@ -3,9 +3,9 @@
 Job: what is deprecated, doubled or without effect in a pod. Pure.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from sampan.api.objects import Obj, name_of
+from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.warnings.fields import fraction, name_in_pods, node_term, odd_address, old_label
 
 _OLD_ANNOTATIONS = {
@@ -81,13 +81,7 @@ def _placement(spec: Obj, path: str) -> Iterator[str]:
         if told:
             yield f"{path}.nodeSelector[{key}]: {told}"
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    here = f"{path}.affinity.nodeAffinity"
-    for index, term in enumerate((affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()):
-        yield from node_term(term, f"{here}.{_REQUIRED}.nodeSelectorTerms[{index}]")
-    for index, term in enumerate(affinity.get(_PREFERRED) or ()):
-        yield from node_term(
-            term.get("preference") or {}, f"{here}.{_PREFERRED}[{index}].preference"
-        )
+    yield from _node_affinity(affinity, f"{path}.affinity.nodeAffinity")
     for index, one in enumerate(spec.get("topologySpreadConstraints") or ()):
         here = f"{path}.topologySpreadConstraints[{index}]"
         told = old_label(one.get("topologyKey") or "")
@@ -95,6 +89,15 @@ def _placement(spec: Obj, path: str) -> Iterator[str]:
             yield f"{here}.topologyKey: {one['topologyKey']} is {told}"
         if one.get("labelSelector") is None:
             yield f"{here}.labelSelector: {_NO_SELECTOR}"
+
+
+def _node_affinity(affinity: Obj, path: str) -> Iterator[str]:
+    for index, term in enumerate((affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()):
+        yield from node_term(term, f"{path}.{_REQUIRED}.nodeSelectorTerms[{index}]")
+    for index, term in enumerate(affinity.get(_PREFERRED) or ()):
+        yield from node_term(
+            term.get("preference") or {}, f"{path}.{_PREFERRED}[{index}].preference"
+        )
 
 
 def _pod_affinity(spec: Obj, path: str) -> Iterator[str]:
@@ -111,24 +114,31 @@ def _pod_affinity(spec: Obj, path: str) -> Iterator[str]:
 
 
 def _volumes(spec: Obj, path: str) -> Iterator[str]:
-    tokens = {
-        source["serviceAccountToken"].get("path")
-        for volume in spec.get("volumes") or ()
-        for source in (volume.get("projected") or {}).get("sources") or ()
-        if source.get("serviceAccountToken")
-    }
-    for index, volume in enumerate(spec.get("volumes") or ()):
+    volumes = spec.get("volumes") or ()
+    for index, volume in enumerate(volumes):
         here = f"{path}.volumes[{index}]"
         for kind, told in OLD_VOLUMES.items():
             if volume.get(kind) is not None:
                 yield f"{here}.{'storageOS' if kind == 'storageos' else kind}: {told}"
-        claim = ((volume.get("ephemeral") or {}).get("volumeClaimTemplate") or {}).get("spec") or {}
+        claim = spec_of((volume.get("ephemeral") or {}).get("volumeClaimTemplate") or {})
         requests = (claim.get("resources") or {}).get("requests")
         claim_path = f"{here}.ephemeral.volumeClaimTemplate.spec.resources.requests"
         yield from fraction(requests, "storage", claim_path)
-    for index, volume in enumerate(spec.get("volumes") or ()) if tokens else ():
-        for source in (volume.get("projected") or {}).get("sources") or ():
-            yield from _taken_paths(source, tokens, f"{path}.volumes[{index}].projected.sources")
+    sources = [
+        (index, source) for index, volume in enumerate(volumes) for source in _sources(volume)
+    ]
+    tokens = {
+        source["serviceAccountToken"].get("path")
+        for _, source in sources
+        if source.get("serviceAccountToken")
+    }
+    for index, source in sources if tokens else ():
+        yield from _taken_paths(source, tokens, f"{path}.volumes[{index}].projected.sources")
+
+
+def _sources(volume: Obj) -> Sequence[Obj]:
+    found: Sequence[Obj] = (volume.get("projected") or {}).get("sources") or ()
+    return found
 
 
 def _taken_paths(source: Obj, tokens: set[str | None], path: str) -> Iterator[str]:

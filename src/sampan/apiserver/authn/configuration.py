@@ -29,6 +29,9 @@ _ISSUER_FIELDS = {
     "egressSelectorType",
 }  # fmt: skip
 Compile = Callable[[str], Program]
+_MAPPINGS: dict[str, Compile] = {
+    "username": expressions.text, "groups": expressions.texts, "uid": expressions.text,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,37 +136,28 @@ class _Reader:
 
     def _mapped(self, mappings: Obj, path: str) -> dict[str, Any]:
         self._only(mappings, {"username", "groups", "uid", "extra"}, path)
-        name, groups, uid = (mappings.get(one) or {} for one in ("username", "groups", "uid"))
-        if not name.get("claim") and not name.get("expression"):
-            self._say(f"{path}.username", "Required value: claim or expression is required")
-        for one, where in ((name, "username"), (groups, "groups"), (uid, "uid")):
-            self._check_mapping(one, f"{path}.{where}", where != "uid")
-        for given, compile_, where in (
-            (name, expressions.text, "username"),
-            (groups, expressions.texts, "groups"),
-            (uid, expressions.text, "uid"),
-        ):
+        settings: dict[str, Any] = {}
+        for where, compile_ in _MAPPINGS.items():
+            given, here = mappings.get(where) or {}, f"{path}.{where}"
+            if where == "username" and not given.get("claim") and not given.get("expression"):
+                self._say(here, "Required value: claim or expression is required")
+            self._check_mapping(given, here, where != "uid")
             if given.get("expression"):
-                self._compile(given["expression"], compile_, f"{path}.{where}.expression")
-        extra = tuple(
-            self._extra(one, f"{path}.extra[{index}]")
-            for index, one in enumerate(mappings.get("extra") or ())
-        )
+                self._compile(given["expression"], compile_, f"{here}.expression")
+            fields = (
+                ("claim", "expression") if where == "uid" else ("claim", "prefix", "expression")
+            )
+            settings |= {f"{where}_{name}": str(given.get(name) or "") for name in fields}
+        settings["username_prefix"] = settings["username_prefix"] or "-"
+        return {**settings, "extra": self._extras(mappings.get("extra") or (), f"{path}.extra")}
+
+    def _extras(self, given: Sequence[Obj], path: str) -> tuple[tuple[str, str], ...]:
+        extra = tuple(self._extra(entry, f"{path}[{index}]") for index, entry in enumerate(given))
         keys = [key for key, _ in extra]
         for index, key in enumerate(keys):
             if key in keys[:index]:
-                self._say(f"{path}.extra[{index}].key", f'Duplicate value: "{key}"')
-        return {
-            "username_claim": str(name.get("claim") or ""),
-            "username_prefix": str(name.get("prefix") or "") or "-",
-            "username_expression": str(name.get("expression") or ""),
-            "groups_claim": str(groups.get("claim") or ""),
-            "groups_prefix": str(groups.get("prefix") or ""),
-            "groups_expression": str(groups.get("expression") or ""),
-            "uid_claim": str(uid.get("claim") or ""),
-            "uid_expression": str(uid.get("expression") or ""),
-            "extra": extra,
-        }
+                self._say(f"{path}[{index}].key", f'Duplicate value: "{key}"')
+        return extra
 
     def _check_mapping(self, given: Obj, path: str, has_prefix: bool) -> None:
         self._only(given, {"claim", "expression"} | ({"prefix"} if has_prefix else set()), path)

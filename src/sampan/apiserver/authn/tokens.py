@@ -242,28 +242,35 @@ def _claims_of(body: Any, issuers: frozenset[str]) -> Claims:
     inner = body.get("kubernetes.io")
     if not isinstance(inner, dict) or body.get("iss") not in issuers:
         raise BadToken("the token was not issued by this cluster")
+    bound = next((kind for kind in ("pod", "secret", "node") if inner.get(kind)), "")
     try:
-        account = inner.get("serviceaccount") or {}
-        bound = next((kind for kind in ("pod", "secret", "node") if inner.get(kind)), "")
-        reference, node = inner.get(bound) or {}, inner.get("node") or {}
+        account = _reference(inner, "serviceaccount")
+        reference = _reference(inner, bound)
+        node = _reference(inner, "node") if bound == "pod" else ("", "")
         audiences = body.get("aud") or ()
         return Claims(
             audiences=(audiences,) if isinstance(audiences, str) else tuple(audiences),
             expires=int(body.get("exp") or 0),
             namespace=str(inner.get("namespace") or ""),
-            service_account=str(account.get("name") or ""),
-            service_account_uid=str(account.get("uid") or ""),
+            service_account=account[0],
+            service_account_uid=account[1],
             bound_kind=bound,
-            bound_name=str(reference.get("name") or ""),
-            bound_uid=str(reference.get("uid") or ""),
-            node_name=str(node.get("name") or "") if bound == "pod" else "",
-            node_uid=str(node.get("uid") or "") if bound == "pod" else "",
+            bound_name=reference[0],
+            bound_uid=reference[1],
+            node_name=node[0],
+            node_uid=node[1],
             token_id=str(body.get("jti") or ""),
             not_before=int(body.get("nbf") or 0),
             warn_after=int(inner.get("warnafter") or 0),
         )
     except (AttributeError, TypeError, ValueError) as error:
         raise BadToken("the token is malformed") from error
+
+
+def _reference(inner: Any, kind: str) -> tuple[str, str]:
+    """Name and uid of what a claim refers to; empty where it does not."""
+    found = inner.get(kind) or {}
+    return str(found.get("name") or ""), str(found.get("uid") or "")
 
 
 def _legacy_claims_of(body: Any) -> Claims:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 
 from sampan.api.errors import TooManyRequests
-from sampan.api.objects import Obj, name_of, uid_of
+from sampan.api.objects import Obj, name_of, spec_of, uid_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.flow.levels import Hand, Level, LevelSettings, Queue, Seat, Turns
 from sampan.apiserver.flow.schemas import Flow, Schemas
@@ -229,27 +229,32 @@ class FlowControl:
 
 
 def level_settings(levels: list[Obj], total: int) -> list[LevelSettings]:
-    shares = {name_of(one): _shares(one) for one in levels}
-    sum_of_shares = sum(shares.values()) or 1
-    found = []
-    for one in levels:
-        spec = one.get("spec") or {}
-        exempt = spec.get("type") == "Exempt"
-        limits = spec.get("exempt" if exempt else "limited") or {}
-        seats = math.ceil(total * shares[name_of(one)] / sum_of_shares)
-        borrowing = limits.get("borrowingLimitPercent")
-        queuing = (limits.get("limitResponse") or {}).get("queuing") or {}
-        found.append(
-            LevelSettings(
-                name_of(one), uid_of(one), exempt, seats,
-                round(seats * int(limits.get("lendablePercent") or 0) / 100),
-                total if borrowing is None else math.ceil(seats * int(borrowing) / 100),
-                int(queuing.get("queues") or 64) if queuing else 0,
-                int(queuing.get("handSize") or 8) if queuing else 0,
-                int(queuing.get("queueLengthLimit") or 50) if queuing else 0,
-            )
-        )  # fmt: skip
-    return found
+    shares = [_shares(level) for level in levels]
+    sum_of_shares = sum(shares) or 1
+    return [
+        _settings_of(level, math.ceil(total * share / sum_of_shares), total)
+        for level, share in zip(levels, shares, strict=True)
+    ]
+
+
+def _settings_of(level: Obj, seats: int, total: int) -> LevelSettings:
+    spec = spec_of(level)
+    exempt = spec.get("type") == "Exempt"
+    limits = spec.get("exempt" if exempt else "limited") or {}
+    borrowing = limits.get("borrowingLimitPercent")
+    queuing = (limits.get("limitResponse") or {}).get("queuing") or {}
+    queues, hand_size, longest = (
+        int(queuing.get(name) or default) if queuing else 0 for name, default in _QUEUING.items()
+    )
+    return LevelSettings(
+        name_of(level), uid_of(level), exempt, seats,
+        round(seats * int(limits.get("lendablePercent") or 0) / 100),
+        total if borrowing is None else math.ceil(seats * int(borrowing) / 100),
+        queues, hand_size, longest,
+    )  # fmt: skip
+
+
+_QUEUING = {"queues": 64, "handSize": 8, "queueLengthLimit": 50}  # with upstream's defaults
 
 
 def _shares(level: Obj) -> int:

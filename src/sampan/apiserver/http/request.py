@@ -35,6 +35,7 @@ _OPTIONS = {
     "delete": "DeleteOptions", "deletecollection": "DeleteOptions",
 }  # fmt: skip
 _COLLECTION = {"get": "list", "delete": "deletecollection"}
+_NAMED_ONLY, _UNNAMED_ONLY = ("get", "update", "patch", "delete"), ("create",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +101,9 @@ def by_group(group: str, version: str, rest: list[str], by_plural: Lookup) -> _F
 
 def _resource_info(verb: str, path: str, found: _Found, watch: bool) -> RequestInfo:
     resource, rest = found.resource, found.rest
-    name = rest[0] if rest else ""
-    subresource = rest[1] if len(rest) > 1 else ""
+    name, subresource = (*rest, "", "")[:2]
     verbs: tuple[str, ...] = resource.verbs
+    wrong_place = False
     if subresource:
         row = resource.subresource(subresource)
         if row is None and resource.custom is not None:
@@ -110,22 +111,25 @@ def _resource_info(verb: str, path: str, found: _Found, watch: bool) -> RequestI
         if row is None or (len(rest) > 2 and subresource != "proxy"):
             raise unknown_path()
         verbs = row.verbs
-    elif not name:
-        verb = _COLLECTION.get(verb, verb)
-        if verb == "list" and watch:
-            verb = "watch"
-    elif verb == "get" and watch:
-        verb = "watch"
-    named_only, unnamed_only = ("get", "update", "patch", "delete"), ("create",)
-    wrong_place = not subresource and verb in (unnamed_only if name else named_only)
+    else:
+        verb = _verb_at(verb, name, watch)
+        wrong_place = verb in (_UNNAMED_ONLY if name else _NAMED_ONLY)
     missing_namespace = verb == "create" and resource.namespaced and not found.namespace
-    if missing_namespace and resource.custom is not None:
-        raise unknown_path()
-    if verb not in verbs and resource.custom is not None:
-        raise method_not_supported(resource.plural, resource.group, verb)
+    if resource.custom is not None:
+        if missing_namespace:
+            raise unknown_path()
+        if verb not in verbs:
+            raise method_not_supported(resource.plural, resource.group, verb)
     if verb not in verbs or wrong_place or missing_namespace:
         raise MethodNotAllowed("the server does not allow this method on the requested resource")
     return RequestInfo(verb, path, resource, found.namespace, name, subresource, "/".join(rest[2:]))
+
+
+def _verb_at(verb: str, name: str, watch: bool) -> str:
+    """What a method means of one object, or of a collection."""
+    if not name:
+        verb = _COLLECTION.get(verb, verb)
+    return "watch" if watch and verb in ("get", "list") else verb
 
 
 def _grouped(parts: list[str]) -> tuple[str, str, list[str]]:

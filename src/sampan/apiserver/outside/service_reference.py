@@ -3,9 +3,9 @@
 Job: a service and its endpoint slices → one address and port.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
-from sampan.api.objects import Obj, labels_of
+from sampan.api.objects import Obj, labels_of, spec_of
 from sampan.api.resources import ENDPOINT_SLICES, SERVICES, Resource
 from sampan.apiserver.outside.configured_callers import Resolve
 from sampan.apiserver.outside.webhook_client import CallFailed
@@ -29,21 +29,25 @@ def endpoint_of(
     """A ready endpoint behind the service's port. Raises CallFailed."""
     if service is None:
         raise CallFailed(f'service "{name}" not found')
-    spec = service.get("spec") or {}
+    spec = spec_of(service)
     found = next((one for one in spec.get("ports") or () if one.get("port") == port), None)
     if spec.get("type") == "ExternalName":
         return str(spec.get("externalName") or ""), port
     if found is None:
         raise CallFailed(f'no service port {port} found for service "{name}"')
     for one in slices:
-        if labels_of(one).get(_OF_SERVICE) != name:
-            continue
-        target = _port(one, found)
-        for endpoint in one.get("endpoints") or ():
-            ready = (endpoint.get("conditions") or {}).get("ready", True)
-            if ready is not False and target and endpoint.get("addresses"):
-                return str(endpoint["addresses"][0]), target
+        target = _port(one, found) if labels_of(one).get(_OF_SERVICE) == name else None
+        address = next(_ready_addresses(one), "") if target else ""
+        if target and address:
+            return address, target
     raise CallFailed(f'no endpoints available for service "{name}"')
+
+
+def _ready_addresses(endpoint_slice: Obj) -> Iterator[str]:
+    for endpoint in endpoint_slice.get("endpoints") or ():
+        ready = (endpoint.get("conditions") or {}).get("ready", True)
+        if ready is not False and endpoint.get("addresses"):
+            yield str(endpoint["addresses"][0])
 
 
 def _port(endpoint_slice: Obj, wanted: Obj) -> int:

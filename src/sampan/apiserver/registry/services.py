@@ -14,7 +14,7 @@ from dataclasses import field, replace
 from functools import partial
 
 from sampan.api.errors import ApiError, FieldError, invalid, invalid_value
-from sampan.api.objects import Obj, key_of, name_of
+from sampan.api.objects import Obj, key_of, name_of, spec_of
 from sampan.api.validation.network.service import validate_families
 from sampan.apiserver.registry.service_claims import Claims
 from sampan.apiserver.registry.strategy import Strategy, path_getter
@@ -261,25 +261,26 @@ def needs_health_port(spec: Obj) -> bool:
 def prepare_update(service: Obj, old_service: Obj) -> None:
     """As patchAllocatedValues and dropTypeDependentFields: what an update leaves out it keeps, and
     what the new type has no use for goes, unless the update changed it too."""
-    spec, old = service.setdefault("spec", {}), old_service.get("spec") or {}
+    spec, old = service.setdefault("spec", {}), spec_of(old_service)
     _drop_what_the_type_has_not(spec, old)
     if spec.get("type") == "ExternalName":
         return
     if old.get("type") != "ExternalName" and not spec.get("clusterIP"):
-        for name in ("clusterIP", "clusterIPs"):
-            if old.get(name):
-                spec[name] = old[name]
+        spec |= {name: old[name] for name in ("clusterIP", "clusterIPs") if old.get(name)}
     for name in ("ipFamilies", "ipFamilyPolicy"):
         if old.get(name):
             spec.setdefault(name, old[name])
     if spec.get("type") in NODE_PORT_TYPES and old.get("type") in NODE_PORT_TYPES:
-        before = _node_ports(old)
-        for port in spec.get("ports") or ():
-            kept = before.get((port.get("protocol"), port.get("port")))
-            if kept and not port.get("nodePort"):
-                port["nodePort"] = kept
+        _keep_node_ports(spec, _node_ports(old))
     if needs_health_port(spec) and needs_health_port(old) and old.get("healthCheckNodePort"):
         spec.setdefault("healthCheckNodePort", old["healthCheckNodePort"])
+
+
+def _keep_node_ports(spec: Obj, before: dict[tuple[object, object], int | None]) -> None:
+    for port in spec.get("ports") or ():
+        kept = before.get((port.get("protocol"), port.get("port")))
+        if kept and not port.get("nodePort"):
+            port["nodePort"] = kept
 
 
 def _drop_what_the_type_has_not(spec: Obj, old: Obj) -> None:

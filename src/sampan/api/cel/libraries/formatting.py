@@ -6,7 +6,8 @@ Invariant: a clause takes only values that it can show.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from sampan.api.cel.language.errors import CostExceeded, EvaluationError
 from sampan.api.cel.language.types import Type
@@ -71,23 +72,9 @@ def _shown(verb: str, precision: str | None, value: Value) -> str:
 
 
 def text_form(value: Value) -> str:
-    kind = type(value)
-    if kind is str:
-        return str(value)
-    if kind is bool:
-        return "true" if value else "false"
-    if value is None:
-        return "null"
-    if kind is float:
-        return _special(value) or double_text(value)
-    if kind is int or kind is Uint:
-        return str(int(value))
-    if kind is bytes:
-        return str(value.decode(errors="replace"))
-    if kind is Timestamp or kind is Duration:
-        return text_of(value)
-    if kind is Type:
-        return str(value.name)
+    plain = _PLAIN_FORMS.get(type(value))
+    if plain is not None:
+        return plain(value)
     if isinstance(value, list | tuple):
         return f"[{', '.join(text_form(one) for one in value)}]"
     if isinstance(value, Mapping):
@@ -95,6 +82,20 @@ def text_form(value: Value) -> str:
         return "{" + ", ".join(f"{key}: {one}" for key, one in pairs) + "}"
     raise _unsuitable("string clause can only be used on strings, bools, bytes, ints, doubles, "
                       "maps, lists, types, durations, and timestamps", value)  # fmt: skip
+
+
+_PLAIN_FORMS: dict[type, Callable[[Any], str]] = {
+    str: str,
+    bool: lambda value: "true" if value else "false",
+    type(None): lambda _: "null",
+    float: lambda value: _special(value) or double_text(value),
+    int: str,
+    Uint: lambda value: str(int(value)),
+    bytes: lambda value: str(value.decode(errors="replace")),
+    Timestamp: text_of,
+    Duration: text_of,
+    Type: lambda value: str(value.name),
+}
 
 
 def _special(value: float) -> str:

@@ -60,26 +60,30 @@ def validate_service(service: Obj, errors: Errors) -> None:
 
 def validate_service_update(new: Obj, old: Obj, errors: Errors) -> None:
     spec, was = spec_of(new), spec_of(old)
-    both_have_addresses = "ExternalName" not in (spec.get("type"), was.get("type"))
-    if both_have_addresses and was.get("clusterIP") and spec.get("clusterIP") != was["clusterIP"]:
-        shown = spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else [])
-        errors.append(invalid_value("spec.clusterIPs[0]", shown, "may not change once set"))
-    families, had = spec.get("ipFamilies") or [], was.get("ipFamilies") or []
-    if both_have_addresses and had and families and families[0] != had[0]:
-        errors.append(invalid_value("spec.ipFamilies[0]", families, "may not change once set"))
+    if "ExternalName" not in (spec.get("type"), was.get("type")):
+        _validate_same_addresses(spec, was, errors)
     loaded = spec.get("type") == was.get("type") == "LoadBalancer"
     if loaded and spec.get("loadBalancerClass") != was.get("loadBalancerClass"):
         shown = spec.get("loadBalancerClass")
         errors.append(invalid_value("spec.loadBalancerClass", shown, "may not change once set"))
-    checked = all(
-        one.get("type") == "LoadBalancer" and one.get("externalTrafficPolicy") == "Local"
-        for one in (spec, was)
+    checked = loaded and (
+        spec.get("externalTrafficPolicy") == was.get("externalTrafficPolicy") == "Local"
     )
     if checked and spec.get("healthCheckNodePort") != was.get("healthCheckNodePort"):
         errors.append(field_forbidden("spec.healthCheckNodePort", "field is immutable"))
     validate_service(new, errors)
     # Of a new service the allocator finds them, which comes first there.
     _validate_node_ports_differ(spec.get("ports") or (), errors)
+
+
+def _validate_same_addresses(spec: Obj, was: Obj, errors: Errors) -> None:
+    """Between types that have addresses."""
+    if was.get("clusterIP") and spec.get("clusterIP") != was["clusterIP"]:
+        shown = spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else [])
+        errors.append(invalid_value("spec.clusterIPs[0]", shown, "may not change once set"))
+    families, had = spec.get("ipFamilies") or [], was.get("ipFamilies") or []
+    if had and families and families[0] != had[0]:
+        errors.append(invalid_value("spec.ipFamilies[0]", families, "may not change once set"))
 
 
 def validate_service_status(new: Obj, old: Obj, errors: Errors) -> None:
@@ -229,22 +233,27 @@ def _validate_families(spec: Obj, kind: str, errors: Errors) -> None:
         validate_optional_choice(family, ("IPv4", "IPv6"), f"spec.ipFamilies[{index}]", errors)
         if family in families[:index]:
             errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
-    if len(families) > 2:
-        why = "may only hold up to 2 values"
-        errors.append(invalid_value("spec.ipFamilies", families, why))
+    _validate_at_most_two(families, "spec.ipFamilies", errors)
     policies = ("PreferDualStack", "RequireDualStack", "SingleStack")
     validate_optional_choice(spec.get("ipFamilyPolicy"), policies, "spec.ipFamilyPolicy", errors)
-    for index, address in enumerate(addresses or ([single] if single else [])):
-        path = f"spec.clusterIPs[{index}]"
+    _validate_cluster_ips(addresses or ([single] if single else []), families, errors)
+    _validate_at_most_two(addresses, "spec.clusterIPs", errors)
+
+
+def _validate_at_most_two(values: list[str], path: str, errors: Errors) -> None:
+    if len(values) > 2:
+        errors.append(invalid_value(path, values, "may only hold up to 2 values"))
+
+
+def _validate_cluster_ips(addresses: list[str], families: list[str], errors: Errors) -> None:
+    for index, address in enumerate(addresses):
         if address == "None" and index == 0:
             if len(addresses) > 1:
                 why = "'None' must be the first and only value"
                 errors.append(invalid_value("spec.clusterIPs", addresses, why))
             continue
+        path = f"spec.clusterIPs[{index}]"
         _validate_cluster_ip(address, families[index : index + 1], path, errors)
-    if len(addresses) > 2:
-        why = "may only hold up to 2 values"
-        errors.append(invalid_value("spec.clusterIPs", addresses, why))
 
 
 def _validate_cluster_ip(address: str, family: Sequence[str], path: str, errors: Errors) -> None:

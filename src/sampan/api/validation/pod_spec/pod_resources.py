@@ -27,12 +27,15 @@ def validate_pod_level(spec: Obj, path: str, errors: Errors) -> None:
             errors.append(invalid_value(f"{path}.requests[{name}]", str(asked), why))
     for index, container in enumerate(spec.get("containers") or ()):
         own = (container.get("resources") or {}).get("limits") or {}
-        for name, written in own.items():
-            limit, most = amount_of(written), amount_of(limits.get(name) or "")
-            if name in limits and limit is not None and most is not None and most < limit:
-                why = f"must be less than or equal to pod limits of {most}"
-                field = f"{path}.containers[{index}][{name}].limits"
-                errors.append(invalid_value(field, str(limit), why))
+        _validate_below_pod(own, limits, f"{path}.containers[{index}]", errors)
+
+
+def _validate_below_pod(own: Obj, limits: Obj, path: str, errors: Errors) -> None:
+    for name in [name for name in own if name in limits]:
+        limit, most = amount_of(own[name]), amount_of(limits[name] or "")
+        if limit is not None and most is not None and most < limit:
+            why = f"must be less than or equal to pod limits of {most}"
+            errors.append(invalid_value(f"{path}[{name}].limits", str(limit), why))
 
 
 def validate_resource_claims(claims: list[Obj], path: str, errors: Errors) -> frozenset[str]:

@@ -4,10 +4,10 @@ Job: refuse a node's writes to other nodes, to pods that are not its, to labels 
 """
 
 from sampan.api.errors import ApiError, forbidden
-from sampan.api.objects import Obj, labels_of, meta_of, name_of, status_of
+from sampan.api.objects import Obj, labels_of, meta_of, name_of, spec_of, status_of
 from sampan.api.resources import LEASES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, by_plural
 from sampan.api.rules import pods
-from sampan.apiserver.admission.chain import CREATE, DELETE, UPDATE, Attributes, Find, Steps
+from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Find, Steps
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.authz.node import node_of
 
@@ -73,26 +73,32 @@ def _node_name(pod: Obj | None) -> str:
 
 def _pod(attributes: Attributes, node: str, find: Find) -> None:
     sub, operation = attributes.subresource, attributes.operation
-    if sub == "" and operation == CREATE:
-        _mirror(attributes, node)
-    elif (sub == "" and operation == DELETE) or (sub == "status" and operation == UPDATE):
-        if _node_name(attributes.old) != node:
-            what = "delete pods" if operation == DELETE else "update pod status for pods"
-            raise _refused(
-                attributes, f'node "{node}" can only {what} with spec.nodeName set to itself'
-            )
-        if sub == "status" and labels_of(attributes.obj or {}) != labels_of(attributes.old or {}):
-            raise _refused(attributes, f'node "{node}" cannot update labels through pod status')
-        if sub == "status":
+    match sub, operation:
+        case "", "CREATE":
+            _mirror(attributes, node)
+        case "", "DELETE":
+            _is_own(attributes, node, "delete pods")
+        case "status", "UPDATE":
+            _is_own(attributes, node, "update pod status for pods")
+            if labels_of(attributes.obj or {}) != labels_of(attributes.old or {}):
+                raise _refused(attributes, f'node "{node}" cannot update labels through pod status')
             _keeps_claims(attributes, node)
-    elif sub == "eviction":
-        found = find(PODS, attributes.namespace, attributes.name)
-        if found is None or _node_name(found) != node:
-            raise _refused(
-                attributes, f"node {node} can only evict pods with spec.nodeName set to itself"
-            )
-    elif sub != "eviction":
-        raise _refused(attributes, f"unexpected operation {operation!r} on pods/{sub} by a node")
+        case "eviction", _:
+            found = find(PODS, attributes.namespace, attributes.name)
+            if found is None or _node_name(found) != node:
+                raise _refused(
+                    attributes, f"node {node} can only evict pods with spec.nodeName set to itself"
+                )
+        case _:
+            why = f"unexpected operation {operation!r} on pods/{sub} by a node"
+            raise _refused(attributes, why)
+
+
+def _is_own(attributes: Attributes, node: str, what: str) -> None:
+    if _node_name(attributes.old) != node:
+        raise _refused(
+            attributes, f'node "{node}" can only {what} with spec.nodeName set to itself'
+        )
 
 
 def _keeps_claims(attributes: Attributes, node: str) -> None:
@@ -149,25 +155,25 @@ def _node(attributes: Attributes, node: str) -> None:
     new, old = attributes.obj, attributes.old
     if new is None:
         return
-    spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
+    spec, before = spec_of(new), spec_of(old or {})
     if spec.get("configSource") and spec.get("configSource") != before.get("configSource"):
         raise _refused(attributes, f'node "{node}" cannot update configSource to a new value')
-    if old is not None and (spec.get("taints") or []) != (before.get("taints") or []):
-        raise _refused(attributes, f'node "{node}" is not allowed to modify taints')
-    if old is not None and meta_of(new).get("ownerReferences") != meta_of(old).get(
-        "ownerReferences"
-    ):
-        raise _refused(attributes, f'node "{node}" is not allowed to modify ownerReferences')
-    changed = sorted(
-        key
-        for key in {**labels_of(new), **labels_of(old or {})}
-        if labels_of(new).get(key) != labels_of(old or {}).get(key) and not _may_set(key)
-    )
-    if changed:
+    if old is not None:
+        _keeps_taints_and_owners(attributes, node, new, old)
+    labels, had = labels_of(new), labels_of(old or {})
+    changed = sorted(key for key in {**labels, **had} if labels.get(key) != had.get(key))
+    forbidden_keys = [key for key in changed if not _may_set(key)]
+    if forbidden_keys:
         word = "set" if old is None else "modify"
-        raise _refused(
-            attributes, f"is not allowed to {word} the following labels: {', '.join(changed)}"
-        )
+        shown = ", ".join(forbidden_keys)
+        raise _refused(attributes, f"is not allowed to {word} the following labels: {shown}")
+
+
+def _keeps_taints_and_owners(attributes: Attributes, node: str, new: Obj, old: Obj) -> None:
+    if (spec_of(new).get("taints") or []) != (spec_of(old).get("taints") or []):
+        raise _refused(attributes, f'node "{node}" is not allowed to modify taints')
+    if meta_of(new).get("ownerReferences") != meta_of(old).get("ownerReferences"):
+        raise _refused(attributes, f'node "{node}" is not allowed to modify ownerReferences')
 
 
 def _may_set(label: str) -> bool:

@@ -355,19 +355,17 @@ def _run_as_user(pod: Pod, version: Version) -> Found:
 def _seccomp_restricted(pod: Pod, version: Version) -> Found:
     if version >= (1, 25) and pod.is_windows:
         return None
-    allowed = ("RuntimeDefault", "Localhost")
-    whole = (pod.context.get("seccompProfile") or {}).get("type")
-    own = {one["name"]: (_own(one).get("seccompProfile") or {}).get("type")
-           for one in pod.containers()}  # fmt: skip
-    explicit = [name for name, kind in own.items() if kind is not None and kind not in allowed]
-    if explicit or (whole is not None and whole not in allowed):
-        who = ["pod"] if whole is not None and whole not in allowed else []
-        if explicit:
-            who.append(f"{_plural(explicit)} {_quoted(explicit)}")
-        kinds = {kind for kind in (whole, *own.values()) if kind and kind not in allowed}
+    whole = _profile_type(pod.context)
+    own = {one["name"]: _profile_type(_own(one)) for one in pod.containers()}
+    forbidden = [name for name, kind in own.items() if kind not in _SECCOMP_ALLOWED]
+    who = [] if whole in _SECCOMP_ALLOWED else ["pod"]
+    if forbidden:
+        who.append(f"{_plural(forbidden)} {_quoted(forbidden)}")
+    if who:
+        kinds = {kind for kind in (whole, *own.values()) if kind not in _SECCOMP_ALLOWED}
         return "seccompProfile", (
             f"{' and '.join(who)} must not set securityContext.seccompProfile.type to "
-            f"{_quoted(sorted(kinds))}"
+            f"{_quoted(sorted(str(kind) for kind in kinds))}"
         )
     missing = [name for name, kind in own.items() if kind is None]
     if whole or not missing:
@@ -376,6 +374,13 @@ def _seccomp_restricted(pod: Pod, version: Version) -> Found:
         f"pod or {_plural(missing)} {_quoted(missing)} must set "
         'securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
     )
+
+
+_SECCOMP_ALLOWED = (None, "RuntimeDefault", "Localhost")
+
+
+def _profile_type(context: Obj) -> str | None:
+    return (context.get("seccompProfile") or {}).get("type")
 
 
 _ALWAYS: Version = (9, 0)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Iterator, Sequence
 from functools import partial
 
 from sampan.api.errors import ApiError, forbidden
-from sampan.api.objects import Obj, copy_of, key_of, name_of, namespace_of, uid_of
+from sampan.api.objects import Obj, copy_of, key_of, name_of, namespace_of, spec_of, uid_of
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_QUOTAS, SERVICES, Resource
 from sampan.api.rules.pod_resources import Amounts as Usage
 from sampan.api.rules.quota import counts, usage_of
@@ -191,24 +191,34 @@ def _concerns(limited: Obj, resource: Resource) -> bool:
 
 def _refuse_uncovered(attributes: Attributes, limited: list[Obj], found: list[Obj]) -> None:
     """What is limited by default needs a quota that speaks of it."""
-    resource, obj, old = attributes.resource, attributes.obj or {}, attributes.old
-    takes = usage_of(resource, obj)
-    if old is not None:
-        takes = quotas.less(takes, usage_of(resource, old))
-    covering = [one for one in found if counts(one, resource, obj)]
-    hard = {name for one in covering for name in (one.get("spec") or {}).get("hard") or {}}
-    parts = [text for one in limited for text in one.get("matchContains") or ()]
-    names = {n for n, much in takes.items() if much.nanos > 0 and any(one in n for one in parts)}
-    if names - hard:
-        why = f"insufficient quota to consume: {','.join(sorted(names - hard))}"
-        raise refused(attributes, why)
-    scopes = {_scope(scope) for one in covering for scope in _scopes(one)}
-    for scope in (scope for one in limited for scope in one.get("matchScopes") or ()):
+    resource, obj = attributes.resource, attributes.obj or {}
+    covering = [quota for quota in found if counts(quota, resource, obj)]
+    hard = {name for quota in covering for name in spec_of(quota).get("hard") or ()}
+    names = _limited_names(attributes, limited) - hard
+    if names:
+        raise refused(attributes, f"insufficient quota to consume: {','.join(sorted(names))}")
+    scopes = {_scope(scope) for quota in covering for scope in _scopes(quota)}
+    for scope in _limited_scopes(limited):
         meant: Obj = {"spec": {"scopeSelector": {"matchExpressions": [scope]}}}
         if counts(meant, resource, obj) and scope.get("scopeName") not in scopes:
             values = " ".join(scope.get("values") or ())
             shown = f"[{{{scope.get('scopeName')} {scope.get('operator')} [{values}]}}]"
             raise refused(attributes, f"insufficient quota to match these scopes: {shown}")
+
+
+def _limited_names(attributes: Attributes, limited: list[Obj]) -> set[str]:
+    """What the write takes more of, of all that only a quota allows."""
+    takes = usage_of(attributes.resource, attributes.obj or {})
+    if attributes.old is not None:
+        takes = quotas.less(takes, usage_of(attributes.resource, attributes.old))
+    parts = [text for rule in limited for text in rule.get("matchContains") or ()]
+    more = [name for name, amount in takes.items() if amount.nanos > 0]
+    return {name for name in more if any(part in name for part in parts)}
+
+
+def _limited_scopes(limited: list[Obj]) -> Iterator[Obj]:
+    for rule in limited:
+        yield from rule.get("matchScopes") or ()
 
 
 def _scopes(quota: Obj) -> list[str | Obj]:

@@ -6,7 +6,7 @@ Job: amounts as dictionaries of quantities, on top of api/rules/quota.py, which 
 from collections.abc import Iterable, Mapping
 
 from sampan.api import quantity
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, spec_of
 from sampan.api.quantity import ZERO, Quantity
 from sampan.api.resources import (
     PERSISTENT_VOLUME_CLAIMS,
@@ -51,20 +51,22 @@ def all_used(quota: Obj, objects: Iterable[tuple[Resource, Obj]]) -> Amounts:
 
 def unstated(quota: Obj, pod: Obj) -> dict[str, list[str]]:
     """Compute resources that the quota limits and containers say nothing about: → their names."""
-    spec = pod.get("spec") or {}
-    own = spec.get("resources") or {}
+    spec = spec_of(pod)
+    containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
     missing: dict[str, list[str]] = {}
-    for name in sorted((quota.get("spec") or {}).get("hard") or {}):
-        if name not in _COMPUTE:
-            continue
+    for name in sorted(spec_of(quota).get("hard") or {}):
         kind, _, plain = name.rpartition(".")
-        kind = kind or "requests"
-        if plain in (own.get(kind) or {}):
+        if name not in _COMPUTE or _states(spec, kind, plain):
             continue
-        for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-            if plain not in ((container.get("resources") or {}).get(kind) or {}):
-                missing.setdefault(name, []).append(container.get("name") or "")
+        silent = [one.get("name") or "" for one in containers if not _states(one, kind, plain)]
+        if silent:
+            missing[name] = silent
     return missing
+
+
+def _states(holder: Obj, kind: str, plain: str) -> bool:
+    """Of a container, or of a whole pod: whether it says how much it wants."""
+    return plain in ((holder.get("resources") or {}).get(kind or "requests") or {})
 
 
 def added(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Amounts:

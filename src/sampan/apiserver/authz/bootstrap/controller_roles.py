@@ -22,7 +22,11 @@ _CLAIMS = "persistentvolumeclaims"
 
 def controller_roles() -> dict[str, Rules]:
     """By service account; fresh each time."""
-    upstreams = {**_workloads(), **_networking(), **_storage(), **_cluster(), **_cleaners()}
+    groups = (
+        _workloads(), _jobs_and_scaling(), _networking(), _storage(), _storage_protection(),
+        _cluster(), _cleaners(),
+    )  # fmt: skip
+    upstreams = {account: rules for group in groups for account, rules in group.items()}
     return {account: tuple(map(_patching, rules)) for account, rules in upstreams.items()}
 
 
@@ -36,14 +40,6 @@ def _patching(of: Obj) -> Obj:
 def _workloads() -> dict[str, Rules]:
     revisions = rule(f"{READ} create delete patch update", "apps", "controllerrevisions")
     return {
-        "cronjob-controller": (
-            rule(f"{READ} update", "batch", "cronjobs"),
-            rule(f"{READ} create delete patch update", "batch", "jobs"),
-            rule("update", "batch", "cronjobs/status"),
-            rule("update", "batch", "cronjobs/finalizers"),
-            rule("list watch delete", CORE, "pods"),
-            events(),
-        ),
         "daemon-set-controller": (
             rule(READ, _WORKLOADS, "daemonsets"),
             rule("update", _WORKLOADS, "daemonsets/status"),
@@ -60,34 +56,6 @@ def _workloads() -> dict[str, Rules]:
             rule("update", _WORKLOADS, "deployments/finalizers"),
             rule(f"{READ} create delete patch update", _WORKLOADS, "replicasets"),
             rule(f"{READ} update", CORE, "pods"),
-            events(),
-        ),
-        "disruption-controller": (
-            rule(READ, _WORKLOADS, "deployments"),
-            rule(READ, _WORKLOADS, "replicasets"),
-            rule(READ, CORE, "replicationcontrollers"),
-            rule(READ, "policy", "poddisruptionbudgets"),
-            rule(READ, "apps", "statefulsets"),
-            rule("update", "policy", "poddisruptionbudgets/status"),
-            rule("patch update", CORE, "pods/status"),
-            rule("get", "*", "*/scale"),
-            events(),
-        ),
-        "horizontal-pod-autoscaler": (
-            rule(READ, "autoscaling", "horizontalpodautoscalers"),
-            rule("update", "autoscaling", "horizontalpodautoscalers/status"),
-            rule("get update", "*", "*/scale"),
-            rule("list watch", CORE, "pods"),
-            rule("list watch", "metrics.k8s.io", "pods"),
-            rule(READ, "custom.metrics.k8s.io", "*"),
-            rule(READ, "external.metrics.k8s.io", "*"),
-            events(),
-        ),
-        "job-controller": (
-            rule(f"{READ} patch update", "batch", "jobs"),
-            rule("update", "batch", "jobs/status"),
-            rule("update", "batch", "jobs/finalizers"),
-            rule("create delete list patch watch", CORE, "pods"),
             events(),
         ),
         "replicaset-controller": (
@@ -114,6 +82,47 @@ def _workloads() -> dict[str, Rules]:
             rule(f"create {READ}", CORE, _CLAIMS),
             rule("delete update", CORE, _CLAIMS),
             rule("update", CORE, "pods/finalizers"),
+            events(),
+        ),
+    }
+
+
+def _jobs_and_scaling() -> dict[str, Rules]:
+    return {
+        "cronjob-controller": (
+            rule(f"{READ} update", "batch", "cronjobs"),
+            rule(f"{READ} create delete patch update", "batch", "jobs"),
+            rule("update", "batch", "cronjobs/status"),
+            rule("update", "batch", "cronjobs/finalizers"),
+            rule("list watch delete", CORE, "pods"),
+            events(),
+        ),
+        "horizontal-pod-autoscaler": (
+            rule(READ, "autoscaling", "horizontalpodautoscalers"),
+            rule("update", "autoscaling", "horizontalpodautoscalers/status"),
+            rule("get update", "*", "*/scale"),
+            rule("list watch", CORE, "pods"),
+            rule("list watch", "metrics.k8s.io", "pods"),
+            rule(READ, "custom.metrics.k8s.io", "*"),
+            rule(READ, "external.metrics.k8s.io", "*"),
+            events(),
+        ),
+        "job-controller": (
+            rule(f"{READ} patch update", "batch", "jobs"),
+            rule("update", "batch", "jobs/status"),
+            rule("update", "batch", "jobs/finalizers"),
+            rule("create delete list patch watch", CORE, "pods"),
+            events(),
+        ),
+        "disruption-controller": (
+            rule(READ, _WORKLOADS, "deployments"),
+            rule(READ, _WORKLOADS, "replicasets"),
+            rule(READ, CORE, "replicationcontrollers"),
+            rule(READ, "policy", "poddisruptionbudgets"),
+            rule(READ, "apps", "statefulsets"),
+            rule("update", "policy", "poddisruptionbudgets/status"),
+            rule("patch update", CORE, "pods/status"),
+            rule("get", "*", "*/scale"),
             events(),
         ),
     }
@@ -209,6 +218,11 @@ def _storage() -> dict[str, Rules]:
             rule(READ, CORE, "nodes namespaces"),
             events(),
         ),
+    }
+
+
+def _storage_protection() -> dict[str, Rules]:
+    return {
         "pvc-protection-controller": (
             rule(f"{READ} update", CORE, _CLAIMS),
             rule(READ, CORE, "pods"),

@@ -144,10 +144,15 @@ def _trouble(limit: Obj, asked: Amounts, most: Amounts) -> Iterator[str]:
             yield f"{start}, but request is {asked[name]}"
     for name, ratio in _amounts(limit.get("maxLimitRequestRatio")).items():
         start = f"{name} max limit to request ratio per {kind} is {ratio}"
-        if name not in asked or not asked[name].nanos:
-            yield f"{start}, but no request is specified or request is 0"
-        elif name not in most or not most[name].nanos:
-            yield f"{start}, but no limit is specified or limit is 0"
-        elif most[name].nanos * quantity.NANO > ratio.nanos * asked[name].nanos:
-            given = most[name].nanos / asked[name].nanos
-            yield f"{start}, but provided ratio is {given:f}"
+        yield from _ratio_trouble(start, ratio, asked.get(name), most.get(name))
+
+
+def _ratio_trouble(
+    start: str, ratio: Quantity, asked: Quantity | None, most: Quantity | None
+) -> Iterator[str]:
+    if asked is None or not asked.nanos:
+        yield f"{start}, but no request is specified or request is 0"
+    elif most is None or not most.nanos:
+        yield f"{start}, but no limit is specified or limit is 0"
+    elif most.nanos * quantity.NANO > ratio.nanos * asked.nanos:
+        yield f"{start}, but provided ratio is {most.nanos / asked.nanos:f}"

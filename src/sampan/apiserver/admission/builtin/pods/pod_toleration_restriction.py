@@ -81,18 +81,21 @@ def _merged(first: Sequence[Obj], second: Sequence[Obj]) -> list[Obj]:
 
 def _contains(wide: Obj, narrow: Obj) -> bool:
     """Whatever `narrow` tolerates, `wide` does as well."""
-    if (wide.get("key") or "") not in ("", narrow.get("key") or ""):
-        return False
-    if (wide.get("effect") or "") not in ("", narrow.get("effect") or ""):
-        return False
-    lasts = wide.get("tolerationSeconds")
-    if lasts is not None:
-        other = narrow.get("tolerationSeconds")
-        if wide.get("effect") != "NoExecute" or other is None or other > lasts:
+    for field in ("key", "effect"):
+        if (wide.get(field) or "") not in ("", narrow.get(field) or ""):
             return False
+    if not _lasts_as_long(wide, narrow):
+        return False
     if wide.get("operator") == "Exists":
         return True
     if not wide.get("key"):
         return False  # an empty key means every one only where it asks for existence
     alike = (wide.get("operator") or "Equal") == (narrow.get("operator") or "Equal")
     return alike and (wide.get("value") or "") == (narrow.get("value") or "")
+
+
+def _lasts_as_long(wide: Obj, narrow: Obj) -> bool:
+    seconds, other = wide.get("tolerationSeconds"), narrow.get("tolerationSeconds")
+    if seconds is None:
+        return True
+    return bool(wide.get("effect") == "NoExecute" and other is not None and other <= seconds)
