@@ -234,7 +234,7 @@ def test_reads_at_a_revision(schema):
         assert (await api.get(newer)).items == ["kube-root-ca.crt"]
         future = await api.get(f"{CONFIGS}?resourceVersion=9999")
         assert (future.status, future.obj["reason"]) == (504, "Timeout")
-        assert future.message.startswith("Too large resource version: 9999")
+        assert future.message.startswith("Timeout: Too large resource version: 9999")
         wrong = await api.get(f"{CONFIGS}?resourceVersionMatch=Exact")
         assert wrong.status == 422
 

@@ -17,11 +17,12 @@ from sampan.api.errors import (
     MethodNotAllowed,
     RequestEntityTooLarge,
     ServiceUnavailable,
+    Timeout,
     Unauthorized,
 )
 from sampan.api.objects import copy_of
 from sampan.api.protobuf.codec import ProtobufReader
-from sampan.api.resources import Resource
+from sampan.api.resources import CREATE, Resource
 from sampan.apiserver.audit.audit_log import Audit, Entry, audit_reply
 from sampan.apiserver.authn.chain import ALWAYS_ALLOWED_PATHS
 from sampan.apiserver.authn.user import User
@@ -31,11 +32,12 @@ from sampan.apiserver.chain import CONNECTED, Chain
 from sampan.apiserver.flow.in_flight import RequestLimit, SeatTaken
 from sampan.apiserver.http import bodies, impersonation, replies
 from sampan.apiserver.http.metrics import Measure
-from sampan.apiserver.http.negotiate import YAML, full_form, patch_type
+from sampan.apiserver.http.negotiate import YAML, Form, full_form, patch_type
 from sampan.apiserver.http.nonresource_paths import Documents
 from sampan.apiserver.http.request import (
     MOST_REMEMBERED,
     RequestInfo,
+    deadline_seconds,
     is_watch,
     options_of,
     request_info,
@@ -202,12 +204,27 @@ class HttpEdge:
     ) -> Reply:
         if info.subresource in CONNECTED:
             return await self._connect(request, info, user)
-        form = full_form(request.headers.get("accept", ""), request.query)
+        # What is asked and answered, and never stored, has no table.
+        has_table = info.resource is not None and info.resource.verbs != CREATE
+        form = full_form(request.headers.get("accept", ""), request.query, has_table)
         call = self._call(request, info)
-        now = self._clock.now()
         if call.verb == "watch":
             watching = await self._chain.watch(user, call)
             return replies.watch_reply(watching, call.resource, form, self._clock)
+        seconds = deadline_seconds(request.query) if "timeout=" in request.query else None
+        if seconds is None:
+            return await self._answered(request, call, user, form, entry)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._answered(request, call, user, form, entry)
+        except TimeoutError as error:
+            why = "request did not complete within requested timeout - context deadline exceeded"
+            raise Timeout(f"Timeout: {why}") from error
+
+    async def _answered(
+        self, request: Request, call: Call, user: User, form: Form, entry: Entry | None
+    ) -> Response:
+        now = self._clock.now()
         await authorize(self._chain.parts.authorization, user, call)
         if call.verb not in _NO_BODY:
             call = await self._with_body(request, call)

@@ -47,9 +47,9 @@ class Form:
 PLAIN = Form()
 
 
-def full_form(accept: str, query: str) -> Form:
+def full_form(accept: str, query: str, has_table: bool = True) -> Form:
     """Accept and the query's say in it. Raises NotAcceptable."""
-    form = form_of(accept)
+    form = form_of(accept, has_table)
     if "pretty=" not in query and "includeObject=" not in query:
         return form
     given = dict(parse_qsl(query, keep_blank_values=True))
@@ -57,13 +57,14 @@ def full_form(accept: str, query: str) -> Form:
     return replace(form, include=given.get("includeObject", ""), pretty=pretty)
 
 
-def form_of(accept: str) -> Form:
+def form_of(accept: str, has_table: bool = True) -> Form:
     """The first form of the Accept header that we can give. Raises NotAcceptable."""
-    return _form_of(accept) if len(accept) <= MOST_REMEMBERED else _form_of.__wrapped__(accept)
+    negotiate = _form_of if len(accept) <= MOST_REMEMBERED else _form_of.__wrapped__
+    return negotiate(accept, has_table)
 
 
 @lru_cache(maxsize=256)
-def _form_of(accept: str) -> Form:
+def _form_of(accept: str, has_table: bool) -> Form:
     if not accept:
         return PLAIN
     for clause in accept.split(","):
@@ -72,6 +73,8 @@ def _form_of(accept: str) -> Form:
         found = _media(media.lower())
         shape = given.get("as", "")
         if found is None or (shape and not _offered(shape, given)):
+            continue
+        if shape == "Table" and not has_table:
             continue
         return Form(found, shape, given.get("v", "") if shape else "")
     raise NotAcceptable(f"only the following media types are accepted: {JSON}, {YAML}")

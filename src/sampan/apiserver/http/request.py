@@ -25,8 +25,10 @@ from sampan.api.errors import (
     not_supported,
 )
 from sampan.api.resources import Resource
+from sampan.api.rules.durations import NANO, DurationError, parse_duration
 from sampan.core.fast_dataclass import dataclass
 
+MOST_SECONDS = 60.0  # that a request may take, whatever it asks for
 MOST_REMEMBERED = 1024  # characters of a query
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch",
           "DELETE": "delete"}  # fmt: skip
@@ -170,6 +172,18 @@ def options_of(query: str, verb: str) -> Options:
     if len(query) > MOST_REMEMBERED:
         return _options_of.__wrapped__(query, verb)
     return _options_of(query, verb)
+
+
+def deadline_seconds(query: str) -> float | None:
+    """Of the request itself, where it names one. Raises BadRequest."""
+    text = dict(parse_qsl(query)).get("timeout", "")
+    if not text:
+        return None
+    try:
+        seconds = parse_duration(text) / NANO
+    except DurationError as error:
+        raise BadRequest(f"invalid timeout specified in the request URL - {error}") from error
+    return min(seconds, MOST_SECONDS) if seconds > 0 else None
 
 
 @lru_cache(maxsize=512)

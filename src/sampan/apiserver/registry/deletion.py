@@ -70,7 +70,7 @@ def plan(strategy: Strategy, obj: Obj, options: Options, now: float) -> Plan:
     running_out = bool(meta.get("deletionTimestamp")) and old_grace > 0
     if granted is not None and running_out and granted >= old_grace:
         return Pending()
-    finalizers = _finalizers(list(meta.get("finalizers") or ()), options.propagation)
+    finalizers = _finalizers(list(meta.get("finalizers") or ()), options.propagation, strategy)
     if not finalizers and not granted:
         return Remove(None if granted is None else _marked(obj, finalizers, 0, now))
     marked = _marked(obj, finalizers, granted or 0, now)
@@ -92,8 +92,11 @@ def _granted(strategy: Strategy, obj: Obj, options: Options) -> int | None:
     return strategy.grace(obj, asked)
 
 
-def _finalizers(current: list[str], propagation: str) -> list[str]:
-    """As deletionFinalizersForGarbageCollection: the policy asked for replaces the other."""
+def _finalizers(current: list[str], propagation: str, strategy: Strategy) -> list[str]:
+    """As deletionFinalizersForGarbageCollection: the policy asked for replaces the other; where
+    none is asked for, the object's own finalizer decides, and then its kind."""
+    if not propagation and ORPHAN not in current and FOREGROUND not in current:
+        propagation = strategy.default_propagation
     if not propagation:
         return current
     kept = [one for one in current if one not in (ORPHAN, FOREGROUND)]

@@ -30,4 +30,5 @@ def prepare_create(job: Obj) -> None:
 STRATEGY = Strategy(
     prepare_create=prepare_create,
     fields={"status.successful": path_getter("status", "succeeded")},
+    default_propagation="Orphan",
 )

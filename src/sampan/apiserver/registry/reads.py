@@ -164,7 +164,7 @@ def _not_json(text: str) -> str:
 
 
 def _future(wanted: int, current: int) -> Timeout:
-    message = f"Too large resource version: {wanted}, current: {current}"
+    message = f"Timeout: Too large resource version: {wanted}, current: {current}"
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return Timeout(message, details={"causes": [cause]}, retry_after_seconds=1)
 

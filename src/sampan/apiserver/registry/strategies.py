@@ -136,7 +136,8 @@ _OWN = {
     ),
     "replicasets.apps": Strategy(fields={"status.replicas": path_getter("status", "replicas")}),
     "replicationcontrollers": Strategy(
-        fields={"status.replicas": path_getter("status", "replicas")}
+        fields={"status.replicas": path_getter("status", "replicas")},
+        default_propagation="Orphan",
     ),
     "jobs.batch": jobs.STRATEGY,
     "customresourcedefinitions.apiextensions.k8s.io": custom_resource_definitions.STRATEGY,

@@ -50,6 +50,8 @@ class Strategy:
     trigger_fields: tuple[str, ...] = ("metadata.name",)
     # Graceful deletion: (object, seconds asked for) → seconds granted. None: the kind has none.
     grace: Callable[[Obj, int | None], int] | None = None
+    # What becomes of dependents where a deletion does not say; empty: the collector takes them.
+    default_propagation: str = ""
     # The first step of a deletion that has steps: the object as it leaves it; None: it was taken.
     terminating: Callable[[Obj, float], Obj | None] | None = None
     vanishes: Callable[[Obj], bool] = _vanishes

@@ -6,7 +6,7 @@ Job: give a pod its node, once.
 from dataclasses import replace
 
 from sampan.api.calls import Answer, Call
-from sampan.api.errors import FieldError, InternalError
+from sampan.api.errors import Failure, FieldError
 from sampan.api.objects import Obj, name_of, uid_of
 from sampan.api.resources import PODS
 from sampan.api.validation.pod import validate_binding
@@ -28,7 +28,7 @@ async def bind(parts: Parts, user: User, call: Call) -> Answer:
     wrong = [str(one) for one in wrong_fields]
     if wrong:
         # As upstream, which takes them for a failure of its own.
-        raise InternalError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
+        raise Failure(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
     attributes = attributes_of(user, CREATE, call, binding, None)
     await parts.admission.mutate(attributes)
     await parts.admission.validate(attributes)

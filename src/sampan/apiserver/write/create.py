@@ -20,15 +20,26 @@ from sampan.apiserver.registry.metadata import new_uid, prepare_created
 from sampan.apiserver.registry.strategy import Contents
 from sampan.apiserver.write.decoding import decoded
 from sampan.apiserver.write.ensure import ensure
-from sampan.apiserver.write.object_rules import as_stored, check_namespace, clear_status, refuse
+from sampan.apiserver.write.object_rules import (
+    as_stored,
+    carried,
+    check_namespace,
+    clear_status,
+    refuse,
+)
 from sampan.apiserver.write.parts import Parts, weight_of
 from sampan.core.holding import Outcome
 from sampan.core.tasks import all_of
 
 
 async def create(parts: Parts, user: User, call: Call) -> Answer:
-    resource, strategy = call.resource, parts.strategies.of(call.resource)
     warnings: list[str] = []
+    with carried(warnings):
+        return await _created(parts, user, call, warnings)
+
+
+async def _created(parts: Parts, user: User, call: Call, warnings: list[str]) -> Answer:
+    resource, strategy = call.resource, parts.strategies.of(call.resource)
     if parts.registry.store.shared:
         # What admission looks up may have been written through another server just now.
         await parts.registry.cache.fresh()
@@ -42,6 +53,7 @@ async def create(parts: Parts, user: User, call: Call) -> Answer:
         return obj
 
     obj = await parts.beside(weight_of(call), read)
+    revision = obj["metadata"].get("resourceVersion") or "0"
     attributes = attributes_of(user, CREATE, call, obj, None)
     await parts.admission.mutate(attributes)
     check_namespace(call, obj["metadata"])  # a policy or webhook moves nothing elsewhere
@@ -54,6 +66,8 @@ async def create(parts: Parts, user: User, call: Call) -> Answer:
         if strategy.allocate is not None:
             await strategy.allocate(obj, None, dry_run, hold)
         await parts.admission.validate(attributes)
+        if revision.isdecimal() and int(revision):
+            raise Failure("resourceVersion should not be set on objects to be created")
         item = await _insert(parts, call, obj, Terms(strategy.ttl_seconds, dry_run, hold))
     await parts.conversions.prepare(resource, (item,))
     answer = answer_of(resource, item, 201)
@@ -73,8 +87,6 @@ def _check(parts: Parts, call: Call, obj: Obj, warnings: list[str]) -> None:
 
 def _name(parts: Parts, call: Call, obj: Obj) -> None:
     meta = obj.setdefault("metadata", {})
-    if meta.get("resourceVersion"):
-        raise Failure("resourceVersion should not be set on objects to be created")
     check_namespace(call, meta)
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = names.generated(meta["generateName"], parts.rng)

@@ -57,7 +57,7 @@ def checked(
     found = schema.check(api_version, kind, body)
     obj = found.obj
     obj["apiVersion"], obj["kind"] = api_version, kind
-    _judge(call, api_version, kind, [*call.problems, *found.unknown], warnings)
+    _judge(call, api_version, kind, [*found.unknown, *call.problems], warnings)
     return obj
 
 

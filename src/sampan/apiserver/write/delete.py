@@ -20,10 +20,21 @@ from sampan.apiserver.write.races import ATTEMPTS, lost_race
 from sampan.core.holding import Hold, Outcome
 from sampan.core.tasks import all_of
 
+PODS_STAY = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background"
+    " to remove them or set propagationPolicy=Orphan to suppress this warning"
+)
 AT_ONCE = 256  # deletions of one deletecollection under way
 
 
 async def delete(parts: Parts, user: User, call: Call) -> Answer:
+    answer = await _deleted(parts, user, call)
+    if call.resource.group_resource == "jobs.batch" and not call.options.propagation:
+        answer.warnings = [*answer.warnings, PODS_STAY]
+    return answer
+
+
+async def _deleted(parts: Parts, user: User, call: Call) -> Answer:
     resource = call.resource
     strategy = parts.strategies.of(resource)
     terms = Terms(strategy.ttl_seconds, call.options.dry_run)

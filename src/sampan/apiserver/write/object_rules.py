@@ -4,11 +4,12 @@ Job: names and namespace as the URL has them; what a write leaves as it was; the
     speaks; the Status that tells of a deletion.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from sampan.api import convert
 from sampan.api.calls import Call, Item
-from sampan.api.errors import BadRequest, FieldError, invalid
+from sampan.api.errors import ApiError, BadRequest, FieldError, invalid
 from sampan.api.objects import Obj, copy_of, name_of, uid_of
 from sampan.api.resources import Resource
 from sampan.api.schema.published import Schema
@@ -38,6 +39,16 @@ def refuse(
         error = invalid(resource.kind, group, name_of(obj), causes)
         error.warnings = list(warnings)
         raise error
+
+
+@contextmanager
+def carried(warnings: list[str]) -> Iterator[None]:
+    """What was found worth a warning is told with a refusal too."""
+    try:
+        yield
+    except ApiError as error:
+        error.warnings = [*dict.fromkeys(warnings), *error.warnings]
+        raise
 
 
 def check_namespace(call: Call, meta: Obj) -> None:

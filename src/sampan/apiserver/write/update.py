@@ -21,6 +21,7 @@ from sampan.apiserver.write.changes import Change, change_of
 from sampan.apiserver.write.delete import remove
 from sampan.apiserver.write.object_rules import (
     as_stored,
+    carried,
     keep_all_but_status,
     keep_custom_but_status,
     keep_status,
@@ -81,8 +82,11 @@ async def modify_by_body(
 ) -> Answer:
     """PUT and PATCH, by what the call sends."""
     warnings: list[str] = []
-    change = await parts.beside(weight_of(call), partial(change_of, parts, user, call, warnings))
-    answer = await modify(parts, user, call, Modification(change, prepare, validate))
+    with carried(warnings):
+        change = await parts.beside(
+            weight_of(call), partial(change_of, parts, user, call, warnings)
+        )
+        answer = await modify(parts, user, call, Modification(change, prepare, validate))
     answer.warnings = [*dict.fromkeys(warnings), *answer.warnings]
     return answer
 

@@ -1,0 +1,157 @@
+"""Small rules of a request, through the API's HTTP edge: deadlines, forms, words."""
+
+import pytest
+
+from sampan.api.schema.published import Schema
+from sampan.testing import virtual_time
+from sampan.testing.generators.api_requests import api_server, pod
+
+PODS = "/api/v1/namespaces/default/pods"
+MAPS = "/api/v1/namespaces/default/configmaps"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+REVIEW = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return Schema.load()
+
+
+def run(schema, story):
+    async def main():
+        async with api_server(schema) as api:
+            await story(api)
+
+    virtual_time.run(main())
+
+
+def test_a_question_has_no_table(schema):
+    """[A12]"""
+
+    async def story(api):
+        asked = await api.send("POST", REVIEWS, REVIEW, headers={"accept": TABLE})
+        assert asked.status == 406
+        either = f"{TABLE},application/json"
+        asked = await api.send("POST", REVIEWS, REVIEW, headers={"accept": either})
+        assert asked.obj["status"]["allowed"] is True
+        assert (await api.post(REVIEWS, REVIEW)).obj["status"]["allowed"] is True
+
+    run(schema, story)
+
+
+def test_a_timeout_must_be_a_duration(schema):
+    """[A7]"""
+
+    async def story(api):
+        bad = await api.get(f"{PODS}?timeout=soon")
+        assert (bad.status, bad.message) == (
+            400,
+            'invalid timeout specified in the request URL - time: invalid duration "soon"',
+        )
+        missing = await api.get(f"{PODS}?timeout=10")
+        assert missing.message.endswith('time: missing unit in duration "10"')
+        assert (await api.get(f"{PODS}?timeout=10s")).status == 200
+        assert (await api.get(f"{PODS}?timeout=0s")).status == 200
+
+    run(schema, story)
+
+
+def test_a_request_ends_at_its_own_deadline(schema):
+    """[A7] Here one that waits for a version which does not come."""
+
+    async def story(api):
+        late = await api.get(f"{PODS}?resourceVersion=999999&timeout=1s")
+        assert (late.status, late.obj["reason"]) == (504, "Timeout")
+        assert late.message == (
+            "Timeout: request did not complete within requested timeout - context deadline exceeded"
+        )
+        patient = await api.get(f"{PODS}?resourceVersion=999999&timeout=1h")
+        assert patient.message.startswith("Timeout: Too large resource version")
+
+    run(schema, story)
+
+
+def test_unknown_fields_are_named_before_doubled_ones(schema):
+    """[A4]"""
+
+    async def story(api):
+        body = b'{"metadata":{"name":"a"},"data":{"a":"1","a":"2"},"nosuch":1}'
+        refused = await api.send("POST", f"{MAPS}?fieldValidation=Strict", body)
+        assert refused.message == (
+            'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: '
+            'unknown field "nosuch", duplicate field "data.a"'
+        )
+
+    run(schema, story)
+
+
+def test_a_refusal_carries_its_warnings(schema):
+    """[A4]"""
+
+    async def story(api):
+        body = {"metadata": {"name": "a"}, "data": {"bad key": "1"}, "nosuch": 1}
+        refused = await api.post(f"{MAPS}?fieldValidation=Warn", body)
+        assert refused.status == 422
+        assert refused.headers["warning"] == '299 - "unknown field \\"nosuch\\""'
+
+    run(schema, story)
+
+
+def test_a_version_on_a_new_object_is_found_after_everything_else(schema):
+    """[A7]"""
+
+    async def story(api):
+        wrong = pod("a", containers=[])
+        wrong["metadata"]["resourceVersion"] = "7"
+        assert (await api.post(PODS, wrong)).status == 422
+        versioned = pod("a")
+        versioned["metadata"]["resourceVersion"] = "7"
+        refused = await api.post(PODS, versioned)
+        assert refused.status == 500
+        assert refused.message == "resourceVersion should not be set on objects to be created"
+        assert "reason" not in refused.obj
+        versioned["metadata"]["resourceVersion"] = "0"
+        assert (await api.post(PODS, versioned)).status == 201
+
+    run(schema, story)
+
+
+def made(name, kind):
+    labels = {"a": name}
+    template = {"metadata": {"labels": labels}, "spec": pod(name)["spec"]}
+    if kind == "jobs":
+        template["spec"] = {**template["spec"], "restartPolicy": "Never"}
+        return {"metadata": {"name": name}, "spec": {"template": template}}
+    selector = labels if kind == "replicationcontrollers" else {"matchLabels": labels}
+    return {"metadata": {"name": name}, "spec": {"selector": selector, "template": template}}
+
+
+@pytest.mark.parametrize(
+    ("path", "orphans"),
+    [
+        ("/api/v1/namespaces/default/replicationcontrollers", True),
+        ("/apis/batch/v1/namespaces/default/jobs", True),
+        ("/apis/apps/v1/namespaces/default/replicasets", False),
+        ("/apis/apps/v1/namespaces/default/deployments", False),
+    ],
+)
+def test_every_kind_has_its_own_way_with_dependents(schema, path, orphans):
+    """[A7] Where a deletion does not say what becomes of them."""
+
+    async def story(api):
+        kind = path.rpartition("/")[2]
+        for name in ("a", "b"):
+            assert (await api.post(path, made(name, kind))).status == 201
+        gone = await api.delete(f"{path}/a")
+        left = await api.get(f"{path}/a")
+        assert (left.status == 200) is orphans
+        if orphans:
+            assert left.obj["metadata"]["finalizers"] == ["orphan"]
+        warned = gone.headers.get("warning", "")
+        assert warned.startswith('299 - "child pods are preserved') is (kind == "jobs")
+        said = await api.delete(f"{path}/b", {"propagationPolicy": "Background"})
+        assert "warning" not in said.headers
+        assert (await api.get(f"{path}/b")).status == 404
+
+    run(schema, story)
