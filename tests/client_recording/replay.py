@@ -37,6 +37,9 @@ _MASKS = (
     (r"X509SHA256=[0-9a-f]+", "X509SHA256=HASH"),
     (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "JWT"),
     (r"(?<![\w.])10\.\d+\.\d+\.\d+(?![\w.])", "CLUSTERIP"),
+    (r"v1\.35\.\d+(\+sampan-[\w.]+)?", "v1.35.N"),
+    (r"\bkubernetes-admin\b", "admin"),
+    (r"(goVersion: )\S+", r"\1GOVERSION"),
     (r"debugger-[a-z0-9]{5}\b", "debugger-RAND"),
     (r"(Foo-Bar)-[a-z0-9]{5}\b", r"\1-RAND"),
 )
@@ -75,6 +78,7 @@ def without_help(text):
 class Replay:
     def __init__(self, kubeconfig, home):
         self.kubeconfig, self.home = str(kubeconfig), str(home)
+        self.carried = {}  # files that a group's next commands find again
 
     def run(self, args, stdin="", files=None, env=None):
         folder = tempfile.mkdtemp(prefix="replay-")
@@ -115,9 +119,14 @@ class Replay:
 
     def record(self, record):
         """None when equal, else what was different."""
-        code, out, err, _ = self.run(
-            record["args"], record.get("stdin") or "", record.get("files"), record.get("env")
+        files = {**self.carried.get(record["group"], {}), **(record.get("files") or {})}
+        code, out, err, after = self.run(
+            record["args"], record.get("stdin") or "", files, record.get("env")
         )
+        if record.get("files_after"):
+            self.carried[record["group"]] = {
+                name: after[name] for name in record["files_after"] if name in after
+            }
         if record.get("help_trimmed"):
             out, err = without_help(out), without_help(err)
         wrong = []
@@ -129,6 +138,9 @@ class Replay:
                 recorded = without_help(recorded)
             if not same(ours, recorded):
                 wrong.append(f"{name}:\n--- recorded\n{masked(recorded)}\n+++ ours\n{masked(ours)}")
+        for name, recorded in (record.get("files_after") or {}).items():
+            if masked(after.get(name, "")) != masked(recorded):
+                wrong.append(f"{name}:\n--- recorded\n{recorded}\n+++ ours\n{after.get(name)}")
         return "\n".join(wrong) or None
 
 

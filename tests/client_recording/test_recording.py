@@ -19,7 +19,7 @@ FLOOR = {
     "chg-apply-deploy": 7, "chg-label": 32, "chg-scale": 22, "chg-set-image": 24,
     "chg-set-env": 29, "chg-set-misc": 18, "chg-rollout": 49, "chg-expose": 33,
     "chg-autoscale": 20, "chg-taint": 26, "chg-edit": 20, "chg-diff": 10, "chg-replace": 21,
-    "chg-certs": 6,
+    "chg-certs": 6, "auth-misc": 145, "config": 67, "explain": 11, "chg-help": 60,
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
         ("set", "basic.set", "SET", "Set specific features on objects"),
     )),
     ("Basic Commands (Intermediate)", (
+        ("explain", "inspect.explain", "EXPLAIN", "Get documentation for a resource"),
         ("get", "inspect.get", "GET", "Display one or many resources"),
         ("edit", "change.edit", "EDIT", "Edit a resource on the server"),
         ("delete", "basic.delete", "DELETE", "Delete resources by file names, stdin, resources and names, or by resources and label selector"),
@@ -29,24 +30,49 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
     )),
     ("Cluster Management Commands", (
         ("certificate", "cluster.certificate", "CERTIFICATE", "Modify certificate resources"),
+        ("cluster-info", "cluster.cluster_info", "CLUSTER_INFO", "Display cluster information"),
+        ("top", "cluster.top", "TOP", "Display resource (CPU/memory) usage"),
+        ("cordon", "cluster.drain", "CORDON", "Mark node as unschedulable"),
+        ("uncordon", "cluster.drain", "UNCORDON", "Mark node as schedulable"),
+        ("drain", "cluster.drain", "DRAIN", "Drain node in preparation for maintenance"),
         ("taint", "cluster.taint", "TAINT", "Update the taints on one or more nodes"),
     )),
     ("Troubleshooting and Debugging Commands", (
         ("describe", "inspect.describe", "DESCRIBE", "Show details of a specific resource or group of resources"),
+        ("logs", "inspect.logs", "LOGS", "Print the logs for a container in a pod"),
+        ("attach", "inspect.attach", "ATTACH", "Attach to a running container"),
+        ("exec", "inspect.exec", "EXEC", "Execute a command in a container"),
+        ("port-forward", "inspect.port_forward", "PORT_FORWARD", "Forward one or more local ports to a pod"),
+        ("proxy", "cluster.proxy", "PROXY", "Run a proxy to the Kubernetes API server"),
+        ("cp", "inspect.cp", "CP", "Copy files and directories to and from containers"),
+        ("auth", "cluster.auth", "AUTH", "Inspect authorization"),
+        ("debug", "inspect.debug", "DEBUG", "Create debugging sessions for troubleshooting workloads and nodes"),
+        ("events", "inspect.events", "EVENTS", "List events"),
     )),
     ("Advanced Commands", (
         ("diff", "change.diff", "DIFF", "Diff the live version against a would-be applied version"),
         ("apply", "change.apply", "APPLY", "Apply a configuration to a resource by file name or stdin"),
         ("patch", "change.patch", "PATCH", "Update fields of a resource"),
         ("replace", "change.replace", "REPLACE", "Replace a resource by file name or stdin"),
+        ("wait", "inspect.wait", "WAIT", "Wait for a specific condition on one or many resources"),
         ("kustomize", "change.kustomize", "KUSTOMIZE", "Build a kustomization target from a directory or URL"),
     )),
     ("Settings Commands", (
         ("label", "change.label", "LABEL", "Update the labels on a resource"),
         ("annotate", "change.label", "ANNOTATE", "Update the annotations on a resource"),
+        ("completion", "cluster.completion", "COMPLETION", "Output shell completion code for the specified shell (bash, zsh, fish, or powershell)"),
+    )),
+    ("Other Commands", (
+        ("api-resources", "cluster.api_resources", "API_RESOURCES", "Print the supported API resources on the server"),
+        ("api-versions", "cluster.api_resources", "API_VERSIONS", 'Print the supported API versions on the server, in the form of "group/version"'),
+        ("config", "cluster.config", "CONFIG", "Modify kubeconfig files"),
+        ("plugin", "cluster.plugin", "PLUGIN", "Provides utilities for interacting with plugins"),
+        ("version", "cluster.version", "VERSION", "Print the client and server version information"),
     )),
 )  # fmt: skip
-EXTRA: tuple[tuple[str, str, str, str], ...] = ()
+EXTRA = (
+    ("options", "cluster.options", "OPTIONS", "Print the list of flags inherited by all commands"),
+)
 _BY_NAME = {row[0]: row for group in GROUPS for row in group[1]} | {row[0]: row for row in EXTRA}
 
 

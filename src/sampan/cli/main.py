@@ -151,7 +151,7 @@ def _help(session: Session, words: list[str]) -> int:
     if command is None:
         session.complain(f"Unknown help topic [{' '.join(f'`{name}`' for name in names)}]")
         session.io.stderr.write(overview(session.program))
-        return 1
+        return 0
     session.path = f"{session.program} {names[0]}"
     command, _ = _descend(session, command, names[1:], 0)
     session.write(help_text(command, session.program, session.path))
@@ -183,7 +183,7 @@ def _unknown(session: Session, name: str, words: list[str], position: int) -> in
     text = f'error: unknown command "{name}" for "{session.program}"'
     close = close_words(name, catalog.names())
     if close:
-        text += "\n\nDid you mean this?\n" + "".join(f"\t{word}\n" for word in close)
+        text += "\n\nDid you mean this?\n" + "\n".join(f"\t{word}" for word in close)
     session.complain(text)
     return 1
 

@@ -6,10 +6,11 @@ Invariant: an answer with Retry-After is waited for, at most RETRIES times.
 """
 
 import base64
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import orjson
@@ -19,6 +20,9 @@ from sampan.api.objects import Obj
 from sampan.client.kubeconfig import Connection, KubeconfigError
 from sampan.core import http_blocking, tls
 from sampan.core.http_blocking import Answer, HttpFailure, Stream
+
+if TYPE_CHECKING:
+    from sampan.client.channels import ChannelSocket
 
 RETRIES = 10
 Query = dict[str, str] | list[tuple[str, str]]
@@ -132,6 +136,24 @@ class BlockingClient:
             raise NoAnswer(self.server, str(error)) from error
         finally:
             stream.close()
+
+    def websocket(self, path: str, query: Query, protocol: str) -> "ChannelSocket":
+        """A WebSocket whose messages begin with a channel's number."""
+        from sampan.client.channels import ChannelSocket
+
+        headers = [
+            ("connection", "Upgrade"), ("upgrade", "websocket"), ("sec-websocket-version", "13"),
+            ("sec-websocket-key", base64.b64encode(os.urandom(16)).decode()),
+            ("sec-websocket-protocol", protocol), *self._headers("*/*", ""),
+        ]  # fmt: skip
+        target = f"{path}?{urlencode(query)}" if query else path
+        try:
+            link, answer, rest = self._http.upgrade(target, headers)
+        except HttpFailure as error:
+            raise NoAnswer(self.server, str(error), refused=error.refused) from error
+        if answer.status != 101:
+            raise failure_of(answer.status, answer.body)
+        return ChannelSocket(link, rest)
 
     def identity(self) -> list[tuple[str, str]]:
         """The headers that say who we are."""

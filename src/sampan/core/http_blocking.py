@@ -51,6 +51,19 @@ class Stream:
         while chunk := self._link.next_chunk():
             yield chunk
 
+    @property
+    def socket(self) -> socket.socket:
+        """To wait on, with others."""
+        return self._link.socket
+
+    def has_unread(self) -> bool:
+        """Whether something waits that a select on the socket would not see."""
+        return self._link.has_unread()
+
+    def next_chunk(self) -> bytes:
+        """What comes next; empty at the end."""
+        return self._link.next_chunk()
+
     def rest(self) -> bytes:
         return b"".join(self)
 
@@ -108,6 +121,34 @@ class BlockingHttp:
         link.ask(self._message(method, target, headers, body), self._timeout_seconds)
         link.socket.settimeout(None)
         return Stream(link)
+
+    def upgrade(self, target: str, headers: Headers) -> tuple[socket.socket, Answer, bytes]:
+        """The socket after a 101, or the answer that refused it; and what was read too far."""
+        link = self._connect()
+        link.socket.settimeout(self._timeout_seconds)
+        try:
+            link.socket.sendall(self._message("GET", target, headers, b""))
+            head = b""
+            while b"\r\n\r\n" not in head:
+                part = link.socket.recv(CHUNK_BYTES)
+                if not part:
+                    raise OSError("EOF")
+                head += part
+        except OSError as error:
+            link.close()
+            raise HttpFailure(_why(error)) from error
+        head, _, rest = head.partition(b"\r\n\r\n")
+        lines = head.decode("latin-1").split("\r\n")
+        fields = dict(line.lower().split(": ", 1) for line in lines[1:] if ": " in line)
+        status = int(lines[0].split(" ")[1])
+        if status != 101:
+            wanted = int(fields.get("content-length") or 0)
+            while len(rest) < wanted and (part := link.socket.recv(CHUNK_BYTES)):
+                rest += part
+            link.close()
+        else:
+            link.socket.settimeout(None)
+        return link.socket, Answer(status, fields, (), rest if status != 101 else b""), rest
 
     def close(self) -> None:
         if self._kept is not None:
@@ -193,6 +234,10 @@ class _Link:
 
     def close(self) -> None:
         self.socket.close()
+
+    def has_unread(self) -> bool:
+        is_waiting_in_tls = isinstance(self.socket, ssl.SSLSocket) and self.socket.pending() > 0
+        return bool(self._chunks) or self._is_done or is_waiting_in_tls
 
     def _read(self) -> None:
         try:

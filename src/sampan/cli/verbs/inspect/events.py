@@ -1,0 +1,108 @@
+"""`events`: what happened, oldest first.
+
+Job: list events, choose by object and type, show when and how often; watch where asked.
+"""
+
+from sampan.api.objects import Obj
+from sampan.cli.command import Command
+from sampan.cli.common_flags import ALL_NAMESPACES, switch
+from sampan.cli.describe.events import interval, last_seen
+from sampan.cli.errors import CliError
+from sampan.cli.flags import Flag, Values
+from sampan.cli.objects import selection
+from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
+from sampan.cli.printers.tabs import aligned
+from sampan.cli.session import Session
+
+TITLES = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
+
+
+def run(session: Session, values: Values) -> None:
+    printer = ObjectPrinter(values)
+    chosen = _object(session, values.text("for")) if values["for"] else None
+    for kind in values["types"]:
+        if kind.lower() not in ("normal", "warning"):
+            raise CliError("valid --types are Normal or Warning")
+    namespace = "" if values["all-namespaces"] else session.namespace
+    resource = session.discovery.find("events.")
+    items = selection.listed(session, resource, namespace, {})
+    items = sorted((one for one in items if _is_chosen(one, chosen, values)), key=last_seen)
+    if not items and not values["watch"]:
+        if values["all-namespaces"]:
+            session.complain("No events found.")
+        else:
+            session.complain(f"No events found in {namespace} namespace.")
+        return
+    if printer.format:
+        whole = {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {}}
+        session.write(printer.text(whole))
+        return
+    rows = [_row(one, session, bool(values["all-namespaces"])) for one in items]
+    titles = ["NAMESPACE", *TITLES] if values["all-namespaces"] else TITLES
+    table = rows if values["no-headers"] else [titles, *rows]
+    session.write(aligned(_without_breaks(table)))
+    if values["watch"]:
+        _watch(session, values, resource.path(namespace), chosen)
+
+
+def _without_breaks(rows: list[list[str]]) -> list[list[str]]:
+    """A message of several lines goes on at the start of the next."""
+    out = []
+    for row in rows:
+        parts = row[-1].split("\n")
+        out.append([*row[:-1], parts[0]])
+        for index, part in enumerate(parts[1:]):
+            is_last = index == len(parts) - 2
+            out.append(
+                [part, ""] if is_last and rows[0] is not row and len(rows[0]) > 1 else [part]
+            )
+    return out
+
+
+def _object(session: Session, text: str) -> tuple[str, str]:
+    kind, slash, name = text.partition("/")
+    if not slash or not name:
+        raise CliError("--for must be in resource/name form")
+    return session.discovery.find(kind).kind, name
+
+
+def _is_chosen(event: Obj, chosen: tuple[str, str] | None, values: Values) -> bool:
+    about = event.get("involvedObject") or {}
+    if chosen is not None and (about.get("kind"), about.get("name")) != chosen:
+        return False
+    types = [kind.lower() for kind in values["types"]]
+    return not types or str(event.get("type")).lower() in types
+
+
+def _row(event: Obj, session: Session, with_namespace: bool) -> list[str]:
+    about = event.get("involvedObject") or {}
+    row = [
+        interval(event, session.clock.now()), event.get("type") or "", event.get("reason") or "",
+        f"{about.get('kind')}/{about.get('name')}", (event.get("message") or "").strip(),
+    ]  # fmt: skip
+    return [event["metadata"]["namespace"], *row] if with_namespace else row
+
+
+def _watch(session: Session, values: Values, path: str, chosen: tuple[str, str] | None) -> None:
+    for kind, event in session.api.watch(path, {}):
+        if kind != "DELETED" and _is_chosen(event, chosen, values):
+            row = _row(event, session, bool(values["all-namespaces"]))
+            session.write(aligned([row]))
+            session.io.stdout.flush()
+
+
+EVENTS = Command(
+    "events",
+    "events [(-o|--output=)json|yaml|kyaml|name|go-template|go-template-file|template|templatefile|jsonpath|jsonpath-as-json|jsonpath-file] [--for TYPE/NAME] [--watch] [--types=Normal,Warning] [options]",
+    "Display events.",
+    run,
+    (
+        *PRINT_FLAGS,
+        ALL_NAMESPACES,
+        Flag("chunk-size", "int64", 500, "Return large lists in chunks of this size."),
+        Flag("for", usage="Only those about this object, TYPE/NAME."),
+        switch("no-headers", "Don't print headers."),
+        Flag("types", "slice", [], "Only events of these types: Normal, Warning."),
+        switch("watch", "After listing, watch for changes.", short="w"),
+    ),
+)

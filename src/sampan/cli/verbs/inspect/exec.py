@@ -1,0 +1,63 @@
+"""`exec`: a command in a container.
+
+Job: find pod and container, connect the streams, end with the command's exit code.
+"""
+
+from sampan.cli.command import Command
+from sampan.cli.common_flags import switch
+from sampan.cli.errors import CliError, UsageError
+from sampan.cli.flags import Flag, Values
+from sampan.cli.session import Session
+from sampan.cli.workloads import pods_of, streams
+
+
+def run(session: Session, values: Values) -> int:
+    before = values.arguments if values.dash < 0 else values.arguments[: values.dash]
+    command = [] if values.dash < 0 else values.arguments[values.dash :]
+    if not before and not values["filename"]:
+        raise CliError("pod, type/name or --filename must be specified")
+    if values.dash < 0 and len(before) > 1:
+        raise UsageError(
+            "exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead"
+        )
+    if values.dash < 0 and values.is_set("container") and str(values["container"]).startswith("-"):
+        raise UsageError(
+            "exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead"
+        )
+    if not command:
+        raise CliError("you must specify at least one command for the container")
+    pod = pods_of.attachable(session, before, values["pod-running-timeout"])
+    name = pods_of.container_of(session, pod, values.text("container"), quiet=values["quiet"])
+    pods_of.check_container(pod, name)
+    _check_phase(pod)
+    tty = bool(values["tty"])
+    if tty and not session.io.stdin_is_terminal():
+        session.complain("Unable to use a TTY - input is not a terminal or the right kind of file")
+        tty = False
+    query = [("command", word) for word in command] + [("container", name)]
+    path = pods_of.pod_path(pod["metadata"]["namespace"], pod["metadata"]["name"]) + "/exec"
+    wanted = streams.Wanted(bool(values["stdin"]), True, True, tty)
+    return streams.run(session, path, query, wanted)
+
+
+def _check_phase(pod: dict[str, object]) -> None:
+    status = pod.get("status")
+    phase = status.get("phase") if isinstance(status, dict) else ""
+    if phase in ("Succeeded", "Failed"):
+        raise CliError(f"cannot exec into a container in a completed pod; current phase is {phase}")
+
+
+EXEC = Command(
+    "exec",
+    "exec (POD | TYPE/NAME) [-c CONTAINER] [flags] -- COMMAND [args...] [options]",
+    "Execute a command in a container.",
+    run,
+    (
+        Flag("container", short="c", usage="Container name."),
+        Flag("filename", "slice", [], "To use to exec into the resource.", short="f"),
+        pods_of.POD_TIMEOUT,
+        switch("quiet", "Only print output from the remote session.", short="q"),
+        switch("stdin", "Pass stdin to the container.", short="i"),
+        switch("tty", "Stdin is a TTY.", short="t"),
+    ),
+)

@@ -1,0 +1,204 @@
+"""`port-forward`: local ports that lead into a pod.
+
+Job: find the pod and its ports, listen, and carry each connection over a connection of its own.
+"""
+
+import select
+import socket
+
+from sampan.api.objects import Obj
+from sampan.cli.command import Command
+from sampan.cli.errors import CliError, UsageError
+from sampan.cli.flags import Flag, Values
+from sampan.cli.session import Session
+from sampan.cli.workloads import pods_of
+from sampan.client.channels import ChannelSocket
+from sampan.core.fast_dataclass import dataclass
+
+PROTOCOL = "v4.channel.k8s.io"
+DATA, ERROR = 0, 1
+CHUNK_BYTES = 65536
+LOCALHOST = ("127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    local: int
+    remote: int
+
+
+def run(session: Session, values: Values) -> None:
+    if len(values.arguments) < 2:
+        raise UsageError("TYPE/NAME and list of ports are required for port-forward")
+    word, *texts = values.arguments
+    service = _service(session, word)
+    if service is not None:
+        texts = [_of_service(service, text) for text in texts]
+    pod = pods_of.attachable(session, [word], values["pod-running-timeout"])
+    if service is not None:
+        texts = [_target(pod, service, text) for text in texts]
+    pairs = [_pair(pod, text) for text in texts]
+    phase = (pod.get("status") or {}).get("phase")
+    if phase != "Running":
+        raise CliError(f"unable to forward port because pod is not running. Current status={phase}")
+    _serve(session, values["address"], pod, pairs)
+
+
+def _service(session: Session, word: str) -> Obj | None:
+    kind, slash, name = word.partition("/")
+    if not slash or session.discovery.find(kind).kind != "Service":
+        return None
+    return session.api.json("GET", f"/api/v1/namespaces/{session.namespace}/services/{name}")
+
+
+def _of_service(service: Obj, text: str) -> str:
+    """`LOCAL:PORT` where the port is one of the service's."""
+    local, colon, remote = text.partition(":")
+    wanted = remote if colon else local
+    for port in service["spec"].get("ports") or []:
+        if wanted in (str(port["port"]), port.get("name")):
+            return f"{local if colon and local else '' if colon else port['port']}:{port['port']}"
+    name = service["metadata"]["name"]
+    raise CliError(f"Service {name} does not have a service port {wanted}")
+
+
+def _target(pod: Obj, service: Obj, text: str) -> str:
+    local, _, remote = text.partition(":")
+    port = next(one for one in service["spec"]["ports"] if str(one["port"]) == remote)
+    target = port.get("targetPort", port["port"])
+    return f"{local}:{target}"
+
+
+def _pair(pod: Obj, text: str) -> Pair:
+    local, colon, remote = text.partition(":")
+    number = _number(pod, remote if colon else local)
+    if not colon:
+        return Pair(number, number)
+    if local and not local.isdigit():
+        raise CliError(f"error parsing local port '{local}': invalid port")
+    return Pair(int(local) if local else 0, number)
+
+
+def _number(pod: Obj, text: str) -> int:
+    if text.isdigit():
+        return int(text)
+    for container in pod["spec"].get("containers") or []:
+        for port in container.get("ports") or []:
+            if port.get("name") == text:
+                return int(port["containerPort"])
+    raise CliError(f"Pod '{pod['metadata']['name']}' does not have a named port '{text}'")
+
+
+def _listen(address: str, port: int) -> socket.socket | None:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((address, port))
+        listener.listen()
+    except OSError:
+        listener.close()
+        return None
+    return listener
+
+
+def _serve(session: Session, addresses: list[str], pod: Obj, pairs: list[Pair]) -> None:
+    listeners: dict[socket.socket, int] = {}
+    for pair in pairs:
+        local, bound = pair.local, 0
+        for name in addresses:
+            for address in LOCALHOST if name == "localhost" else (name,):
+                listener = _listen(address, local)
+                if listener is None:
+                    continue
+                local = listener.getsockname()[1]
+                bound += 1
+                listeners[listener] = pair.remote
+                shown = f"[{address}]" if ":" in address else address
+                session.print(f"Forwarding from {shown}:{local} -> {pair.remote}")
+        if not bound:
+            raise CliError(
+                f"unable to listen on port {pair.local}: Listeners failed to create with the "
+                "following errors: address already in use"
+            )
+    session.io.stdout.flush()
+    try:
+        _carry(session, pod, listeners)
+    finally:
+        for listener in listeners:
+            listener.close()
+
+
+def _carry(session: Session, pod: Obj, listeners: dict[socket.socket, int]) -> None:
+    """One loop for all connections: no thread, no task."""
+    by_local: dict[socket.socket, ChannelSocket] = {}
+    by_remote: dict[socket.socket, tuple[socket.socket, ChannelSocket]] = {}
+    path = pods_of.pod_path(pod["metadata"]["namespace"], pod["metadata"]["name"]) + "/portforward"
+    while True:
+        waiting = [one for one, (_, channels) in by_remote.items() if channels.has_unread()]
+        ready = waiting or select.select([*listeners, *by_local, *by_remote], [], [])[0]
+        for one in ready:
+            if one in listeners:
+                local, _ = one.accept()
+                port = listeners[one]
+                session.print(f"Handling connection for {one.getsockname()[1]}")
+                session.io.stdout.flush()
+                channels = session.api.websocket(path, {"ports": str(port)}, PROTOCOL)
+                by_local[local] = channels
+                by_remote[channels.link] = (local, channels)
+            elif one in by_local:
+                _outward(one, by_local, by_remote)
+            elif one in by_remote:
+                _inward(session, one, by_local, by_remote)
+
+
+Locals = dict[socket.socket, ChannelSocket]
+Remotes = dict[socket.socket, tuple[socket.socket, ChannelSocket]]
+
+
+def _outward(local: socket.socket, by_local: Locals, by_remote: Remotes) -> None:
+    try:
+        data = local.recv(CHUNK_BYTES)
+    except OSError:
+        data = b""
+    if data:
+        by_local[local].send(DATA, data)
+    else:
+        _end(local, by_local, by_remote)
+
+
+def _inward(session: Session, link: socket.socket, by_local: Locals, by_remote: Remotes) -> None:
+    local, channels = by_remote[link]
+    for channel, data in channels.messages(block=False):
+        if channel not in channels.greeted:
+            # Each channel begins with the port's number, two bytes, that are no data.
+            channels.greeted.add(channel)
+            data = data[2:]
+            if not data:
+                continue
+        if channel == ERROR and data:
+            session.complain(f"an error occurred forwarding: {data.decode(errors='replace')}")
+        elif channel == DATA:
+            try:
+                local.sendall(data)
+            except OSError:
+                break
+    if not channels.is_open:
+        _end(local, by_local, by_remote)
+
+
+def _end(local: socket.socket, by_local: Locals, by_remote: Remotes) -> None:
+    channels = by_local.pop(local, None)
+    if channels is not None:
+        by_remote.pop(channels.link, None)
+        channels.close()
+    local.close()
+
+
+PORT_FORWARD = Command(
+    "port-forward",
+    "port-forward TYPE/NAME [options] [LOCAL_PORT:]REMOTE_PORT [...[LOCAL_PORT_N:]REMOTE_PORT_N]",
+    "Forward one or more local ports to a pod.",
+    run,
+    (Flag("address", "slice", ["localhost"], "Addresses to listen on."), pods_of.POD_TIMEOUT),
+)
