@@ -51,7 +51,6 @@ from sampan.apiserver.http.nonresource_paths import Documents
 from sampan.apiserver.http.request import RequestInfo
 from sampan.apiserver.http_edge import EdgeParts, HttpEdge
 from sampan.apiserver.inprocess_edge import AsUser, AuditedUser
-from sampan.apiserver.openapi.endpoints import OpenApi
 from sampan.apiserver.outside.configured_callers import ConfiguredCallers
 from sampan.apiserver.outside.followed_files import Followed
 from sampan.apiserver.outside.service_reference import resolver
@@ -139,7 +138,7 @@ class ApiServer:
             self._health,
             metrics,
             kinds,
-            OpenApi(schema, RESOURCES),
+            schema,
             signer,
         )
         self._definitions = Definitions(parts)

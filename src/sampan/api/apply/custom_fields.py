@@ -8,7 +8,7 @@ Invariant: an object's own part of the schema decides; nothing here depends on t
 from collections.abc import Iterator
 from typing import Any
 
-from sampan.api.apply.field_sets import FieldSet
+from sampan.api.apply.field_sets import FieldSet, member
 from sampan.api.apply.field_types import LEAF, KeyedList, Map, Node, Sets, Struct
 from sampan.api.custom.structural import MISSING, Structural
 from sampan.api.objects import Obj
@@ -99,7 +99,11 @@ class OpenStruct(CustomStruct):
         return Struct.compare(self._known(old, new), old, new)
 
     def set_of(self, value: Obj) -> FieldSet | None:
-        return Struct.set_of(self._known(value), value)
+        found = Struct.set_of(self._known(value), value)
+        for key in value:
+            if found is not None and key not in self.fields and f"f:{key}" in found:
+                found[f"f:{key}"] = member(found[f"f:{key}"])
+        return found
 
     def merged(self, live: Obj, config: Obj) -> Obj:
         return Struct.merged(self._known(live, config), live, config)

@@ -330,6 +330,12 @@ class KeyedList:
     def problems(self, value: list[Any], path: str) -> Iterator[str]:
         seen: set[str] = set()
         for index, item in enumerate(value):
+            if not self._keys and isinstance(item, dict):
+                yield (
+                    f"{path}: element {index}: associative list without keys has an element "
+                    "that's a map type"
+                )
+                continue
             missing = [key for key in self._required if key not in item]
             if self._keys and (missing or not any(key in item for key in self._keys)):
                 yield (

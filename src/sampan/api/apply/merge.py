@@ -107,17 +107,21 @@ class _Attempt:
     def result(self) -> Applied:
         kept = [one for entry in self._others if (one := self._changes.left_of(entry)) is not None]
         mine = {**self._mine, "fieldsV1": stripped(self._mine["fieldsV1"])}
-        if self._last is not None and self._unchanged(mine):
-            mine = self._last
+        if self._changes_nothing():
+            # As upstream: then not even the time of the entry, which a new one does not have yet.
+            last = self._last or {}
+            mine = {key: value for key, value in mine.items() if key != "time"}
+            mine |= {"time": last["time"]} if last.get("time") else {}
+            mine = last if mine == last else mine
         if mine["fieldsV1"]:
             kept.append(mine)
         return Applied(self._new, capped(in_order(kept)))
 
-    def _unchanged(self, mine: Obj) -> bool:
-        """An apply that changes nothing does not even change its time."""
-        last = self._last or {}
+    def _changes_nothing(self) -> bool:
+        if not self._live:
+            return False
         changed, removed = self._changes.at(self._writer.api_version)
-        return not changed and not removed and {**mine, "time": ""} == {**last, "time": ""}
+        return not changed and not removed
 
 
 def _pruned(fields: FieldSchema, merged: Obj, last: Obj | None, managed: list[Obj]) -> Obj:

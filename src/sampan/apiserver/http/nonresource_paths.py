@@ -9,6 +9,7 @@ from collections.abc import Callable
 from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj
 from sampan.api.resources import MEASURED
+from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.tokens import TokenSigner
 from sampan.apiserver.http import replies
 from sampan.apiserver.http.discovery import Discovery
@@ -26,10 +27,11 @@ class Documents:
         health: Health,
         metrics: Metrics,
         kinds: Kinds,
-        openapi: OpenApi,
+        schema: Schema,
         signer: TokenSigner | None,
     ) -> None:
-        self._openapi = openapi
+        self._schema = schema
+        self._openapi, self._openapi_generation = OpenApi(schema, kinds.all()), kinds.generation
         self._health = health
         self._metrics = metrics
         self._kinds, self._generation = kinds, -1
@@ -48,7 +50,7 @@ class Documents:
         if path.startswith("/openapi/"):
             # Making a document takes a while the first time; others need not wait for it.
             packed = await asyncio.to_thread(self._described, request)
-            return None if packed is None else _unpacked(request, packed)
+            return Response(404) if packed is None else _unpacked(request, packed)
         if self._health.is_path(path):
             return self._health.reply(request)
         for prefix, found in self._more.items():
@@ -86,6 +88,9 @@ class Documents:
         return Response(200, headers, document.body)
 
     def _described(self, request: Request) -> Packed | None:
+        if self._openapi_generation != self._kinds.generation:
+            self._openapi_generation = self._kinds.generation
+            self._openapi = OpenApi(self._schema, self._kinds.all(), self._openapi)
         path, accept = request.path.rstrip("/"), request.headers.get("accept", "")
         if path == "/openapi/v2":
             return self._openapi.v2(accept)

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable
 
 import orjson
 
+from sampan.api.custom.custom_version import custom_of
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 from sampan.api.schema.published import Schema
+from sampan.apiserver.openapi.custom_kinds import ExtendedSchema, with_custom_v2, with_custom_v3
 from sampan.apiserver.openapi.documents import document_v2, document_v3
 from sampan.apiserver.openapi.protobuf import encoded
 from sampan.core.fast_dataclass import dataclass
@@ -39,9 +41,13 @@ class Packed:
 
 
 class OpenApi:
-    def __init__(self, schema: Schema, resources: Iterable[Resource]) -> None:
+    def __init__(
+        self, schema: Schema, resources: Iterable[Resource], before: "OpenApi | None" = None
+    ) -> None:
+        """`before`: of other resources; what is the same is not made again."""
         self._schema = schema
-        self._digest = schema.digest()
+        self._digest: str = schema.digest() if before is None else before._digest
+        self._before: dict[str, Packed] = {} if before is None else before._made
         self._versions: dict[str, list[Resource]] = {}  # "api/v1", "apis/apps/v1"
         for row in resources:
             self._versions.setdefault(row.path.strip("/"), []).append(row)
@@ -57,9 +63,7 @@ class OpenApi:
         rows = self._versions.get(name)
         if rows is None:
             return None
-        return self._kept(
-            name, lambda: document_v3(self._schema, rows, self._schema.explanations())
-        )
+        return self._kept(name, lambda: self._document_v3(rows))
 
     def v2(self, accept: str = "") -> Packed:
         """/openapi/v2, in JSON, or in protobuf for those that ask for it first."""
@@ -73,7 +77,9 @@ class OpenApi:
     def hash_of(self, name: str) -> str:
         """Of one group version; of everything, where the name is none."""
         rows = self._versions.get(name, self._versions)
-        made_of = f"{_FORM} {name} {self._digest} {rows}"
+        listed = rows if isinstance(rows, list) else [row for one in rows.values() for row in one]
+        custom = [custom.source for row in listed if (custom := custom_of(row)) is not None]
+        made_of = f"{_FORM} {name} {self._digest} {rows} {custom}"
         return hashlib.sha512(made_of.encode()).hexdigest().upper()
 
     def _index(self) -> Obj:
@@ -85,9 +91,17 @@ class OpenApi:
 
     def _document_v2(self) -> Obj:
         rows = [row for version in self._versions.values() for row in version]
-        return document_v2(self._schema, rows, self._schema.explanations())
+        schema = ExtendedSchema(self._schema, rows)
+        return with_custom_v2(document_v2(schema, rows, schema.explanations()), schema)
+
+    def _document_v3(self, rows: list[Resource]) -> Obj:
+        schema = ExtendedSchema(self._schema, rows)
+        return with_custom_v3(document_v3(schema, rows, schema.explanations()), schema)
 
     def _kept(self, name: str, make: Callable[[], Obj]) -> Packed:
+        old = self._before.pop(name, None)
+        if old is not None and old.etag == self._etag(name):
+            self._made.setdefault(name, old)
         if name not in self._made:
             self._made[name] = Packed(_gzipped(orjson.dumps(make())), self._etag(name))
         return self._made[name]

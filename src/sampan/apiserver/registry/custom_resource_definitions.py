@@ -59,7 +59,9 @@ def terminating(definition: Obj, now: float) -> Obj | None:
     """With a finalizer, so that its objects go before it; None where that has happened."""
     meta = meta_of(definition)
     if meta.get("deletionTimestamp"):
-        return None
+        if meta.get("deletionGracePeriodSeconds") is not None:
+            return None
+        return {**definition, "metadata": {**meta, "deletionGracePeriodSeconds": 0}}
     finalizers = list(meta.get("finalizers") or ())
     if CLEANUP not in finalizers:
         finalizers.append(CLEANUP)

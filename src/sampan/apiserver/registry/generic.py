@@ -12,6 +12,7 @@ from typing import Any
 from sampan.api import convert
 from sampan.api.calls import Answer, Item
 from sampan.api.errors import (
+    AlreadyExists,
     ApiError,
     InternalError,
     ObjectTooLarge,
@@ -21,7 +22,7 @@ from sampan.api.errors import (
     not_found,
 )
 from sampan.api.kinds import Kinds
-from sampan.api.objects import Obj
+from sampan.api.objects import Obj, is_deleted
 from sampan.api.resources import Resource
 from sampan.apiserver.registry.custom_resources import shown_item
 from sampan.apiserver.storage.stored_form import canonical, item_from, same_content, stored_bytes
@@ -131,7 +132,7 @@ class Registry:
         inner = key[len(resource.storage_prefix) :]
         if terms.dry_run:
             if inner in self.kind(resource).items:
-                raise already_exists(resource.plural, resource.group, name)
+                raise self._taken(resource, inner, name)
             return Item(inner, 0, ordered, value)
         with self.cache.hand_over(key, value, ordered):
             try:
@@ -139,10 +140,18 @@ class Registry:
                     self.store.create(key, value, ttl_seconds=terms.ttl_seconds)
                 )
             except KeyExists as error:
-                raise already_exists(resource.plural, resource.group, name) from error
+                raise self._taken(resource, inner, name) from error
             except StoreError as error:
                 raise translated(error) from error
             return await self._item_at(resource, inner, value, revision)
+
+    def _taken(self, resource: Resource, key: str, name: str) -> AlreadyExists:
+        error = already_exists(resource.plural, resource.group, name)
+        item = self.kind(resource).items.get(key)
+        if item is not None and is_deleted(item.obj):
+            told = f"object is being deleted: {error.message}"
+            return AlreadyExists(told, details=error.details)
+        return error
 
     async def replace(self, resource: Resource, item: Item, obj: Obj, terms: "Terms") -> Item:
         """Raises Stale."""

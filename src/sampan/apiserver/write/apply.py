@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from sampan.api.calls import Answer, Call
-from sampan.api.errors import AlreadyExists, NotFound
+from sampan.api.errors import AlreadyExists, NotFound, conflict
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.calls import authorize
 from sampan.apiserver.write.create import create
@@ -18,12 +18,24 @@ from sampan.apiserver.write.races import ATTEMPTS, lost_race
 from sampan.apiserver.write.update import update
 
 
+def _check_uid(call: Call) -> None:
+    """Who names a uid means an object that is there. Raises Conflict."""
+    given = (call.body.get("metadata") or {}).get("uid")
+    if given:
+        why = (
+            f"uid mismatch: the provided object specified uid {given}, and no existing object was "
+            "found"
+        )
+        raise conflict(call.resource.plural, call.resource.group, call.name, why)
+
+
 async def apply(parts: Parts, user: User, call: Call) -> Answer:
     check_options(call)
     for _ in range(ATTEMPTS):
         try:
             return await update(parts, user, call)
         except NotFound:
+            _check_uid(call)
             warnings: list[str] = []
             now = parts.clock.now()
             applied = partial(parts.ownership.applied, user, call, {}, warnings, now)

@@ -7,9 +7,10 @@ Invariant: nothing is stored before every step agreed.
 from functools import partial
 
 from sampan.api.calls import Answer, Call, Item
+from sampan.api.custom.custom_version import custom_of
 from sampan.api.defaults import apply_defaults
-from sampan.api.errors import AlreadyExists, Failure
-from sampan.api.objects import Obj
+from sampan.api.errors import AlreadyExists, Failure, forbidden
+from sampan.api.objects import Obj, name_of
 from sampan.api.validation import validate_create
 from sampan.api.warnings import warnings_of
 from sampan.apiserver.admission.chain import CREATE, attributes_of
@@ -47,6 +48,7 @@ async def _created(parts: Parts, user: User, call: Call, warnings: list[str]) ->
 
     def read() -> Obj:
         obj = decoded(parts.schema, call, warnings)
+        _check_definition(call, obj)
         _name(parts, call, obj)
         apply_defaults(resource, obj)
         parts.ownership.created(user, call, obj, now)
@@ -83,6 +85,14 @@ def _check(parts: Parts, call: Call, obj: Obj, warnings: list[str]) -> None:
     strategy.prepare_create(obj)
     refuse(resource, obj, validate_create(resource, obj, warnings), warnings)
     warnings += warnings_of(resource, obj, None)
+
+
+def _check_definition(call: Call, obj: Obj) -> None:
+    """A custom kind that is on its way out takes no new objects. Raises Forbidden."""
+    custom = custom_of(call.resource)
+    if custom is not None and custom.family.is_terminating:
+        why = "create not allowed while custom resource definition is terminating"
+        raise forbidden(call.resource.plural, call.resource.group, name_of(obj), why)
 
 
 def _name(parts: Parts, call: Call, obj: Obj) -> None:

@@ -164,6 +164,8 @@ class Ownership:
                 "Incorrect version specified in apply patch. Specified patch version: "
                 f"{given}, expected: {api_version}"
             )
+        if call.resource.custom is not None and not body.get("kind"):
+            raise BadRequest(f"invalid object type: {given}, Kind=")
         if body.get("kind") != kind:
             raise BadRequest(
                 f"Incorrect kind specified in apply patch: {body.get('kind')}, expected: {kind}"

@@ -181,6 +181,8 @@ def compared(code: int, body: Any, warnings: list[str]) -> Any:
             body["details"] = {**body["details"], "causes": ordered}
             if len(causes) > 1:
                 body["message"] = ""
+    if isinstance(body, dict) and body.get("kind") == "APIResourceList":
+        body = {**body, "resources": sorted(body["resources"], key=lambda one: str(one["name"]))}
     if isinstance(body, str) and body.startswith("apiVersion:"):
         body = masked(yaml.safe_load(body), keep_entries=True)
     return [code, body, sorted(warnings)]
@@ -234,8 +236,9 @@ def reduced(rule: str, body: Any) -> Any:
             found = [one for one in body.get("items") or () if one["metadata"].get("name") == name]
             return _named_group(found[0]) if found else None
         case "openapi3":
+            wanted = (name, f"{name}List")
             schemas = (body.get("components") or {}).get("schemas") or {}
-            return {key: one for key, one in schemas.items() if key.split(".")[-1] == name}
+            return {key: one for key, one in schemas.items() if key.split(".")[-1] in wanted}
         case "openapi3paths":
             paths = body.get("paths") or {}
             return {path: sorted(item) for path, item in paths.items()}

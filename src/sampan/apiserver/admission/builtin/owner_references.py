@@ -6,14 +6,13 @@ Job: ask for the right to delete, and for blockOwnerDeletion the right to finali
 from collections.abc import Awaitable
 
 from sampan.api.objects import Obj, meta_of
-from sampan.api.resources import by_kind
 from sampan.apiserver.admission.chain import Attributes, Steps, refused
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.authz.chain import Attributes as Asked
 
 
 def plugin(parts: PluginParts) -> Steps:
-    authorization = parts.authorization
+    authorization, kinds = parts.authorization, parts.registry.kinds
 
     async def check(attributes: Attributes, changed: list[Obj]) -> None:
         user, resource = attributes.user, attributes.resource
@@ -25,7 +24,7 @@ def plugin(parts: PluginParts) -> Steps:
             why = "cannot set an ownerRef on a resource you can't delete"
             raise refused(attributes, why)
         for one in changed:
-            owner = by_kind(one.get("apiVersion") or "", one.get("kind") or "")
+            owner = kinds.by_kind(one.get("apiVersion") or "", one.get("kind") or "")
             if not one.get("blockOwnerDeletion") or owner is None:
                 continue
             asked = Asked(

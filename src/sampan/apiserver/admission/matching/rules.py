@@ -5,8 +5,10 @@ Invariant: configurations of admission itself are never matched: nobody can lock
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from sampan.api import convert
+from sampan.api.custom.custom_version import custom_of
 from sampan.api.objects import Obj, labels_of
 from sampan.api.resources import NAMESPACES, RESOURCES, Resource
 from sampan.api.rules import selectors
@@ -35,7 +37,9 @@ def matched(rules: Iterable[Obj], attributes: Attributes, equivalent: bool) -> M
         return None
     for other in _equivalents(attributes.resource):
         if any(_rule_matches(rule, attributes, other) for rule in rules):
-            return Matched(other)
+            custom = custom_of(other)
+            by_webhook = custom is not None and custom.family.webhook is not None
+            return Matched(attributes.resource if by_webhook else other)
     return None
 
 
@@ -47,7 +51,17 @@ def as_matched(found: Matched, attributes: Attributes, obj: Obj | None) -> Obj |
     """The object in the version of the rule."""
     if obj is None or found.resource is attributes.resource:
         return obj
+    if found.resource.custom is not None:
+        return shown_object(found.resource, obj)
     return convert.from_stored(found.resource, convert.to_stored(attributes.resource, obj))
+
+
+def shown_object(resource: Resource, obj: Obj) -> Obj:
+    """A stored object in the version of a resource; as it is where only a webhook could tell."""
+    custom = custom_of(resource)
+    if custom is None:
+        return convert.from_stored(resource, obj)
+    return custom.shown(obj) or obj
 
 
 def namespace_matches(selector: Obj | None, attributes: Attributes, find: Find) -> bool:
@@ -73,6 +87,13 @@ def object_matches(selector: Obj | None, attributes: Attributes) -> bool:
 
 
 def _equivalents(resource: Resource) -> list[Resource]:
+    custom = custom_of(resource)
+    if custom is not None:
+        return [
+            replace(resource, version=one.version, custom=one)
+            for one in custom.family.versions.values()
+            if one.is_served and one.version != custom.version
+        ]
     prefix = resource.storage_prefix
     return [one for one in RESOURCES if one is not resource and one.storage_prefix == prefix]
 

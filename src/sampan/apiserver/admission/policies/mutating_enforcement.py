@@ -27,7 +27,6 @@ from sampan.apiserver.admission.policies.policies import (
     Misconfigured,
     Policies,
     Policy,
-    unknown_kind,
 )
 from sampan.apiserver.admission.policies.policy_metrics import MutationMetrics
 from sampan.apiserver.admission.policies.policy_patches import Unpatchable, applied, patched
@@ -90,7 +89,7 @@ class Enforcement:
         self, policy: Policy, matched: Matched, asked: PolicyRequest, refusals: list[str]
     ) -> bool:
         """Whether it changed the object."""
-        trouble = unknown_kind(policy.spec)
+        trouble = self._policies.unknown_kind(policy.spec)
         if trouble:
             _note(policy, None, f"failed to configure policy: {trouble}", refusals)
             return False

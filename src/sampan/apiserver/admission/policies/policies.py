@@ -8,10 +8,10 @@ Invariant: policies and their bindings are never judged by policies: nobody can 
 
 from collections.abc import Callable, Iterable, Iterator
 
-from sampan.api import convert
 from sampan.api.cel.policies import CompiledPolicy
+from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj, labels_of, name_of
-from sampan.api.resources import Resource, by_kind
+from sampan.api.resources import Resource
 from sampan.api.rules import selectors
 from sampan.apiserver.admission.chain import Attributes
 from sampan.apiserver.admission.matching import rules as matching
@@ -108,12 +108,16 @@ class Policies:
             return None
         return found
 
+    def unknown_kind(self, spec: Obj) -> str:
+        return unknown_kind(self._registry.kinds, spec)
+
     def parameters(self, policy: Policy, binding: Obj, namespace: str) -> list[Obj | None]:
         """One for each evaluation; None: without any. Raises Misconfigured."""
         kind, reference = policy.spec.get("paramKind"), (binding.get("spec") or {}).get("paramRef")
         if kind is None or reference is None:
             return [None]
-        resource = by_kind(kind.get("apiVersion") or "", kind.get("kind") or "")
+        kinds = self._registry.kinds
+        resource = kinds.by_kind(kind.get("apiVersion") or "", kind.get("kind") or "")
         assert resource is not None, "looked at before: unknown_kind"
         found: list[Obj | None] = list(self._found(resource, reference, namespace))
         if not found and reference.get("parameterNotFoundAction") == "Deny":
@@ -137,21 +141,23 @@ class Policies:
                 )
         if reference.get("name"):
             one = self._registry.find(resource, where, reference["name"])
-            return [] if one is None else [convert.from_stored(resource, one)]
+            return [] if one is None else [matching.shown_object(resource, one)]
         wanted = selectors.from_object(reference.get("selector") or {})
         kind = self._registry.kind(resource)
         keys = kind.keys(where) if where else list(kind.items)
         items = [kind.items[key].obj for key in sorted(keys)]
         return [
-            convert.from_stored(resource, one) for one in items if wanted.matches(labels_of(one))
+            matching.shown_object(resource, one) for one in items if wanted.matches(labels_of(one))
         ]
 
 
-def unknown_kind(spec: Obj) -> str:
+def unknown_kind(kinds: Kinds, spec: Obj) -> str:
     """What is wrong with a policy's paramKind; nothing where there is such a kind, or none is asked
     for."""
     kind = spec.get("paramKind")
-    if kind is None or by_kind(kind.get("apiVersion") or "", kind.get("kind") or "") is not None:
+    if kind is None:
+        return ""
+    if kinds.by_kind(kind.get("apiVersion") or "", kind.get("kind") or "") is not None:
         return ""
     group, _, version = (kind.get("apiVersion") or "").rpartition("/")
     shown = f"{group}/{version}, Kind={kind.get('kind')}"

@@ -21,7 +21,6 @@ from sampan.apiserver.admission.policies.policies import (
     Misconfigured,
     Policies,
     Policy,
-    unknown_kind,
 )
 from sampan.apiserver.admission.policies.policy_metrics import PolicyMetrics
 from sampan.apiserver.admission.policies.policy_steps import Judge
@@ -72,7 +71,7 @@ class Enforcement:
         asked = PolicyRequest(attributes, self._find, self._aid)
         refusals: list[tuple[Policy, Obj | None, Decision]] = []
         for policy, matched in concerned:
-            trouble = unknown_kind(policy.spec)
+            trouble = self._policies.unknown_kind(policy.spec)
             if trouble:
                 found = failed(policy, f"failed to configure policy: {trouble}")
                 refusals += [(policy, None, found)] if found.denies else []

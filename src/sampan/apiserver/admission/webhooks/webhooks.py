@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import orjson
 
+from sampan.api.custom.custom_version import custom_of
 from sampan.api.defaults import apply_defaults
 from sampan.api.errors import ApiError, BadRequest, InternalError, from_status
 from sampan.api.objects import Obj, name_of
@@ -222,18 +223,24 @@ def _patch(hook: Hook, matched: rules.Matched, attributes: Attributes, response:
     assert obj is not None
     if response.get("patchType") not in (None, "JSONPatch"):
         raise InternalError(f"unsupported patch type {response.get('patchType')!r}")
-    if matched.resource is not attributes.resource:
+    custom, other = custom_of(attributes.resource), matched.resource
+    if other is not attributes.resource and custom is None:
         raise InternalError(
             f'admission webhook "{hook.name}" patched another version of the object'
         )
     try:
         patch = orjson.loads(b64decode(response["patch"]))
-        new = json_patch(obj, patch)
+        new = json_patch({**obj, "apiVersion": other.api_version}, patch)
     except (NotBase64, ValueError, ApiError) as error:
         raise InternalError(
             f'admission webhook "{hook.name}" attempted an invalid patch: {error}'
         ) from error
-    if not isinstance(new, dict) or new == obj:
+    if not isinstance(new, dict):
+        return False
+    new["apiVersion"] = obj.get("apiVersion")
+    if custom is not None:
+        new = custom.defaulted(new)
+    if new == obj:
         return False
     obj.clear()
     obj.update(new)

@@ -3,6 +3,7 @@
 import pytest
 
 from sampan.api.cel.policies import compile_validating
+from sampan.api.kinds import Kinds
 from sampan.api.resources import VALIDATING_ADMISSION_POLICIES, VALIDATING_POLICY_BINDINGS
 from sampan.apiserver.admission.policies.policies import Policies, unknown_kind
 
@@ -66,4 +67,4 @@ def test_a_policy_is_compiled_once_and_again_only_when_it_is_another_one():
     ],
 )
 def test_parameters_of_no_known_kind_are_complained_about(kind, complaint):
-    assert unknown_kind({} if kind is None else {"paramKind": kind}) == complaint
+    assert unknown_kind(Kinds(), {} if kind is None else {"paramKind": kind}) == complaint
