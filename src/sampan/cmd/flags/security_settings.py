@@ -5,7 +5,7 @@ Invariant: a file that cannot be read or means nothing stops the start with one 
 """
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -131,38 +131,62 @@ def _webhook_target(path: str) -> Target:
 
 
 def _check(chosen: SecurityChoices) -> None:
-    flags = chosen.authorization_modes or chosen.authorization_webhook_file
-    if chosen.authorization_config and flags:
-        raise CannotStart(
+    for wrong, message in (*_wrong_access(chosen), *_wrong_rest(chosen)):
+        if wrong:
+            raise CannotStart(message)
+
+
+def _wrong_access(chosen: SecurityChoices) -> Iterator[tuple[object, str]]:
+    """(is it so, what is wrong then)"""
+    modes = chosen.authorization_modes
+    yield (
+        chosen.authorization_config and (modes or chosen.authorization_webhook_file),
+        (
             "--authorization-config can not be specified when --authorization-mode or "
             "--authorization-webhook-* flags are defined"
-        )
-    for mode in chosen.authorization_modes:
-        if mode not in MODES:
-            raise CannotStart(f"--authorization-mode: {mode!r} is none of {', '.join(MODES)}")
-    if "ABAC" in chosen.authorization_modes and not chosen.authorization_policy_file:
-        raise CannotStart("the mode ABAC needs --authorization-policy-file")
-    if "Webhook" in chosen.authorization_modes and not chosen.authorization_webhook_file:
-        raise CannotStart("the mode Webhook needs --authorization-webhook-config-file")
-    if chosen.anonymous and chosen.anonymous not in _PATHS:
-        raise CannotStart("--anonymous-auth is health, true or false")
-    if chosen.oidc_issuer and not (
-        chosen.oidc_client_id and chosen.oidc_issuer.startswith("https://")
-    ):
-        raise CannotStart("--oidc-issuer-url is an https URL, and needs --oidc-client-id")
-    if chosen.account_extend not in ("true", "false"):
-        raise CannotStart("--service-account-extend-token-expiration is true or false")
-    if chosen.fairness not in ("true", "false"):
-        raise CannotStart("--enable-priority-and-fairness is true or false")
-    if chosen.reads_in_flight < 1 or chosen.writes_in_flight < 1:
-        raise CannotStart("the limits of requests in flight are at least 1")
+        ),
+    )
+    for mode in modes:
+        known = ", ".join(MODES)
+        yield mode not in MODES, f"--authorization-mode: {mode!r} is none of {known}"
+    yield (
+        "ABAC" in modes and not chosen.authorization_policy_file,
+        ("the mode ABAC needs --authorization-policy-file"),
+    )
+    yield (
+        "Webhook" in modes and not chosen.authorization_webhook_file,
+        ("the mode Webhook needs --authorization-webhook-config-file"),
+    )
+    yield (
+        chosen.anonymous and chosen.anonymous not in _PATHS,
+        ("--anonymous-auth is health, true or false"),
+    )
+    is_https = chosen.oidc_issuer.startswith("https://")
+    yield (
+        chosen.oidc_issuer and not (chosen.oidc_client_id and is_https),
+        ("--oidc-issuer-url is an https URL, and needs --oidc-client-id"),
+    )
+
+
+def _wrong_rest(chosen: SecurityChoices) -> Iterator[tuple[object, str]]:
+    yield (
+        chosen.account_extend not in ("true", "false"),
+        ("--service-account-extend-token-expiration is true or false"),
+    )
+    yield (
+        chosen.fairness not in ("true", "false"),
+        ("--enable-priority-and-fairness is true or false"),
+    )
+    yield (
+        min(chosen.reads_in_flight, chosen.writes_in_flight) < 1,
+        ("the limits of requests in flight are at least 1"),
+    )
     noted = chosen.audit_log or chosen.audit_webhook_file
-    if noted and not chosen.audit_policy_file:
-        raise CannotStart("an audit log needs --audit-policy-file")
-    if chosen.audit_policy_file and not noted:
-        raise CannotStart(
-            "--audit-policy-file needs --audit-log-path or --audit-webhook-config-file"
-        )
+    yield noted and not chosen.audit_policy_file, "an audit log needs --audit-policy-file"
+    yield (
+        chosen.audit_policy_file and not noted,
+        ("--audit-policy-file needs --audit-log-path or --audit-webhook-config-file"),
+    )
 
 
 def _text(path: str) -> str:

@@ -101,13 +101,7 @@ def _provider(
         raise ProviderConfigError(
             f"{where}.tokenAttributes: tokens of service accounts are not given to plugins yet"
         )
-    images = tuple(one.get("matchImages") or ())
-    if not images:
-        raise ProviderConfigError(f"{where}.matchImages: Required value")
-    for image in images:
-        if "://" in image or not image.partition("/")[0]:
-            raise ProviderConfigError(f"{where}.matchImages: {image!r} must be a host, perhaps "
-                                      "with port and path, without a scheme")  # fmt: skip
+    images = _match_images(where, one)
     if one.get("defaultCacheDuration") is None:
         raise ProviderConfigError(f"{where}.defaultCacheDuration: Required value")
     own = {entry["name"]: entry.get("value") or "" for entry in one.get("env") or ()}
@@ -123,6 +117,17 @@ def _provider(
         arguments=tuple(one.get("args") or ()),
         environment={**environment, **own},
     )
+
+
+def _match_images(where: str, one: Obj) -> tuple[str, ...]:
+    images = tuple(one.get("matchImages") or ())
+    if not images:
+        raise ProviderConfigError(f"{where}.matchImages: Required value")
+    for image in images:
+        if "://" in image or not image.partition("/")[0]:
+            raise ProviderConfigError(f"{where}.matchImages: {image!r} must be a host, perhaps "
+                                      "with port and path, without a scheme")  # fmt: skip
+    return images
 
 
 def request_for(provider: CredentialProvider, image: str) -> bytes:

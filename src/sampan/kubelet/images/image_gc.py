@@ -15,7 +15,7 @@ from dataclasses import replace
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.kubelet.contracts.runtime import Image, Runtime, RuntimeFailure
+from sampan.kubelet.contracts.runtime import Image, ObservedPod, Runtime, RuntimeFailure
 
 log = get_logger(__name__)
 
@@ -116,20 +116,23 @@ class ImageGarbage:
 
     async def collect(self, *, all_unused: bool = False) -> int:
         """Removes what may go; how many bytes that were. `all_unused`: under disk pressure."""
-        images, pods = await self._runtime.images(), await self._runtime.pods()
-        names = {name: one.id for one in images for name in (one.id, *one.tags, *one.digests)}
-        told = {
-            word for pod in pods for one in pod.containers for word in (one.image, one.image_id)
-        }
-        in_use = frozenset(names[word] for word in told if word in names)
+        images = await self._runtime.images()
+        in_use = _used(images, await self._runtime.pods())
         now = self._clock.now()
         self._seen = updated(self._seen, images, in_use, now)
         disk = self._disk(self._directory)
         free = disk.capacity_bytes if all_unused else bytes_to_free(disk, self._settings)
         settings = replace(self._settings, min_age_seconds=0.0) if all_unused else self._settings
         chosen = doomed(images, self._seen, in_use, now=now, free_bytes=free, settings=settings)
+        freed = await self._remove(chosen)
+        if free and freed < free and not all_unused:
+            self._warn("FreeDiskSpaceFailed", _not_enough(free, freed, disk))
+        return freed
+
+    async def _remove(self, images: Sequence[Image]) -> int:
+        """How many bytes that freed."""
         freed = 0
-        for image in chosen:
+        for image in images:
             try:
                 await self._runtime.remove_image(image.id)
             except RuntimeFailure as error:
@@ -137,9 +140,14 @@ class ImageGarbage:
                 continue
             log.info("image removed", image=image.tags or image.id, bytes=image.size_bytes)
             freed += image.size_bytes
-        if free and freed < free and not all_unused:
-            self._warn("FreeDiskSpaceFailed", _not_enough(free, freed, disk))
         return freed
+
+
+def _used(images: Sequence[Image], pods: Sequence[ObservedPod]) -> frozenset[str]:
+    """The ids of the images that containers were made of."""
+    names = {name: one.id for one in images for name in (one.id, *one.tags, *one.digests)}
+    told = {word for pod in pods for one in pod.containers for word in (one.image, one.image_id)}
+    return frozenset(names[word] for word in told if word in names)
 
 
 def _not_enough(wanted: int, freed: int, disk: Disk) -> str:

@@ -28,8 +28,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 from zlib import crc32
 
+from sampan.api.objects import Obj
 from sampan.api.rules import selectors
-from sampan.api.rules.selectors import SelectorError
+from sampan.api.rules.selectors import LabelSelector, SelectorError
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.simulated.script import PREFIX, problem_of
 
@@ -135,11 +136,7 @@ def _rule(written: object, number: int) -> Rule:
     problems += [f".script: {found}" for name in texts if (found := problem_of(name, texts[name]))]
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         problems.append(f".share: {share!r} is not between 0 and 1")
-    selector = None
-    try:
-        selector = selectors.from_object(written["selector"]) if "selector" in written else None
-    except (SelectorError, TypeError, AttributeError, KeyError) as fault:
-        problems.append(f".selector: {fault}")
+    selector = _selector(written, problems)
     if problems:
         raise BadScenario(problems)
     return Rule(
@@ -150,6 +147,14 @@ def _rule(written: object, number: int) -> Rule:
         float(share),
         salt=f"{number}/",
     )
+
+
+def _selector(written: Obj, problems: list[str]) -> LabelSelector | None:
+    try:
+        return selectors.from_object(written["selector"]) if "selector" in written else None
+    except (SelectorError, TypeError, AttributeError, KeyError) as fault:
+        problems.append(f".selector: {fault}")
+        return None
 
 
 def _text(value: object) -> str:

@@ -86,15 +86,21 @@ def problem_of(name: str, text: str) -> str:
         return f"{name}: unknown"
     if container and word in _WHOLE_POD:
         return f"{name}: {word} is of the whole pod"
+    found = _value_problem(word, text)
+    return f"{name}: {found}" if found else ""
+
+
+def _value_problem(word: str, text: str) -> str:
+    listed = [one.strip() for one in text.split(",")]
     if word in _NUMBERS and not (word in _MAY_BE_NEVER and text == "never"):
-        return "" if _is_number(text) else f"{name}: {text!r} is no number"
-    if word == "exit-code" and not all(one.strip().isdigit() for one in text.split(",")):
-        return f"{name}: {text!r} is no list of exit codes"
-    if word in _PROBES and not {one.strip() for one in text.split(",")} <= {"ok", "fail", "error"}:
-        return f"{name}: {text!r} is no list of ok, fail and error"
+        return "" if _is_number(text) else f"{text!r} is no number"
+    if word == "exit-code" and not all(one.isdigit() for one in listed):
+        return f"{text!r} is no list of exit codes"
+    if word in _PROBES and not {*listed} <= {"ok", "fail", "error"}:
+        return f"{text!r} is no list of ok, fail and error"
     if word == "fail":
         unknown = [one for one in text.split(";") if one.strip().partition(":")[0] not in _STEPS]
-        return f"{name}: {unknown[0]!r} names no step ({', '.join(_STEPS)})" if unknown else ""
+        return f"{unknown[0]!r} names no step ({', '.join(_STEPS)})" if unknown else ""
     return ""
 
 

@@ -64,31 +64,42 @@ def _one(pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, tol
     state, last_state = _states(pod, container, role, observed, told)
     if told.ending and "terminated" not in state:
         state, last_state = _lost(state, last_state, old)
-    running = "running" in state and last is not None
-    started = (
-        running
-        and last is not None
-        and told.checks.started.get(last.id, "startupProbe" not in container)
-    )
+    started = "running" in state and _has_started(container, last, told)
     status: Obj = {
         "name": name,
         "state": state,
         "lastState": last_state,
-        "ready": _is_ready(container, role, last, state, bool(started), told),
-        "restartCount": max(last.attempt if last else 0, int(old.get("restartCount") or 0)),
-        "image": (last.image if last else "") or container.get("image", ""),
-        "imageID": last.image_id if last else "",
+        "ready": _is_ready(container, role, last, state, started, told),
+        "restartCount": int(old.get("restartCount") or 0),
+        "image": container.get("image", ""),
+        "imageID": "",
     }
-    if last is not None and last.state is not ContainerState.CREATED:
-        status["containerID"] = f"{told.runtime_name}://{last.id}"
+    if last is not None:
+        status |= _instance(container, last, status, told)
     signal = (container.get("lifecycle") or {}).get("stopSignal")
     if signal:
         status["stopSignal"] = signal
     if role is not Role.EPHEMERAL:
-        status["started"] = bool(started)
-    if last is not None:
-        status |= _resources(container, last, told.applied)
+        status["started"] = started
     return status
+
+
+def _has_started(container: Obj, last: ContainerStatus | None, told: Told) -> bool:
+    if last is None:
+        return False
+    return told.checks.started.get(last.id, "startupProbe" not in container)
+
+
+def _instance(container: Obj, last: ContainerStatus, status: Obj, told: Told) -> Obj:
+    """What the newest container of that name adds."""
+    found = {
+        "restartCount": max(last.attempt, status["restartCount"]),
+        "image": last.image or status["image"],
+        "imageID": last.image_id,
+    }
+    if last.state is not ContainerState.CREATED:
+        found["containerID"] = f"{told.runtime_name}://{last.id}"
+    return found | _resources(container, last, told.applied)
 
 
 def _resources(container: Obj, last: ContainerStatus, applied: Applied) -> Obj:
@@ -144,18 +155,22 @@ def _states(
     ended = [one for one in mine if one.state is ContainerState.EXITED]
     newest = mine[0] if mine else None
     if newest is None or newest.state is ContainerState.CREATED:
-        last_state = {"terminated": _terminated(ended[0], told)} if ended else {}
-        return {"waiting": _why(pod, container, told)}, last_state
+        return {"waiting": _why(pod, container, told)}, _end_of(ended, told)
     if newest.state is ContainerState.RUNNING:
         state: Obj = {"running": {"startedAt": time_text(newest.started_at)}}
-        return state, {"terminated": _terminated(ended[0], told)} if ended else {}
+        return state, _end_of(ended, told)
     if newest.state is ContainerState.UNKNOWN:
         return {"terminated": dict(UNKNOWN)}, {}
     state = {"terminated": _terminated(newest, told)}
     waits = told.waiting.get(container["name"])
     if waits is not None and not told.ending and _starts_again(pod, container, role, newest):
         return {"waiting": _waiting(waits)}, state
-    return state, {"terminated": _terminated(ended[1], told)} if len(ended) > 1 else {}
+    return state, _end_of(ended[1:], told)
+
+
+def _end_of(ended: list[ContainerStatus], told: Told) -> Obj:
+    """As a lastState: how the newest of them ended."""
+    return {"terminated": _terminated(ended[0], told)} if ended else {}
 
 
 def _starts_again(pod: Obj, container: Obj, role: Role, ended: ContainerStatus) -> bool:

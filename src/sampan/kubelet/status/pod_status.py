@@ -156,25 +156,30 @@ def _phase(pod: Obj, inits: list[Obj], normals: list[Obj], facts: Facts) -> str:
     pending, failed = _init_progress(pod, inits, normals)
     if failed:
         return "Failed"
-    sidecars = [
-        one
-        for container, one in zip(init_containers(pod), inits, strict=True)
-        if is_sidecar(container)
-    ]
-    if pending or any(_never_began(one) for one in (*sidecars, *normals)):
+    lasting = [*_sidecar_statuses(pod, inits), *normals]
+    if pending or not normals or any(_never_began(one) for one in lasting):
         return "Pending"
-    if any("running" in one["state"] for one in (*sidecars, *normals)):
+    if any("running" in one["state"] for one in lasting):
         return "Running"
-    codes = [one["state"].get("terminated", {}).get("exitCode") for one in normals]
-    if not codes:
-        return "Pending"
-    by_name = {container["name"]: container for container in containers(pod)}
-    if not facts.ending and any(
-        code is None or restarts_after_exit(pod, by_name[one["name"]], code)
-        for one, code in zip(normals, codes, strict=True)
-    ):
+    if not facts.ending and any(_comes_back(pod, one) for one in normals):
         return "Running"
-    return "Succeeded" if all(code == 0 for code in codes) else "Failed"
+    return "Succeeded" if all(_exit_code(one) == 0 for one in normals) else "Failed"
+
+
+def _sidecar_statuses(pod: Obj, inits: list[Obj]) -> list[Obj]:
+    paired = zip(init_containers(pod), inits, strict=True)
+    return [one for container, one in paired if is_sidecar(container)]
+
+
+def _exit_code(status: Obj) -> int | None:
+    code: int | None = status["state"].get("terminated", {}).get("exitCode")
+    return code
+
+
+def _comes_back(pod: Obj, status: Obj) -> bool:
+    container = next(one for one in containers(pod) if one["name"] == status["name"])
+    code = _exit_code(status)
+    return code is None or restarts_after_exit(pod, container, code)
 
 
 def _never_began(status: Obj) -> bool:

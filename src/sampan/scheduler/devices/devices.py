@@ -195,10 +195,7 @@ def claim_of(written: Obj) -> DeviceClaim:
         key_of(written),
         uid_of(written),
         tuple(_alternatives(one) for one in devices.get("requests") or ()),
-        tuple(
-            Constraint(frozenset(one.get("requests") or ()), one.get("matchAttribute") or "")
-            for one in devices.get("constraints") or ()
-        ),
+        _constraints(devices),
         tuple(devices.get("config") or ()),
         is_deleted(written),
         (owner or {}).get("uid") or "",
@@ -207,6 +204,13 @@ def claim_of(written: Obj) -> DeviceClaim:
         tuple(one.get("uid") or "" for one in status.get("reservedFor") or ()),
         _unsupported(devices),
         written,
+    )
+
+
+def _constraints(devices: Obj) -> tuple[Constraint, ...]:
+    return tuple(
+        Constraint(frozenset(one.get("requests") or ()), one.get("matchAttribute") or "")
+        for one in devices.get("constraints") or ()
     )
 
 

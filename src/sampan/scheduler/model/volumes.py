@@ -208,7 +208,6 @@ def claim_of(written: Obj) -> Claim:
 def volume_of(written: Obj) -> Volume:
     spec = written.get("spec") or {}
     reference = spec.get("claimRef") or {}
-    required = ((spec.get("nodeAffinity") or {}).get("required")) or None
     csi = spec.get("csi")
     return Volume(
         name=name_of(written),
@@ -217,15 +216,21 @@ def volume_of(written: Obj) -> Volume:
         volume_mode=spec.get("volumeMode") or "Filesystem",
         size=_size(spec.get("capacity")),
         labels=tuple(sorted(labels_of(written).items())),
-        terms=None
-        if required is None
-        else tuple(term_of(one) for one in required.get("nodeSelectorTerms") or ()),
+        terms=_node_terms(spec),
         claim=f"{reference.get('namespace')}/{reference.get('name')}" if reference else "",
         claim_uid=reference.get("uid") or "",
         available=(written.get("status") or {}).get("phase") in ("Available", None)
         and not is_deleted(written),
         csi=(csi.get("driver") or "", csi.get("volumeHandle") or "") if csi else None,
     )
+
+
+def _node_terms(spec: Obj) -> tuple[Term, ...] | None:
+    """None: it can be used from every node."""
+    required = (spec.get("nodeAffinity") or {}).get("required")
+    if not required:
+        return None
+    return tuple(term_of(one) for one in required.get("nodeSelectorTerms") or ())
 
 
 def class_of(written: Obj) -> StorageClass:

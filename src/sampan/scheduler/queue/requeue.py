@@ -53,13 +53,15 @@ def may_help(event: Event, pod: PodShape, rules: frozenset[str]) -> bool:
         return isinstance(event, NodeAdded)
     if rules - _KNOWN:  # nobody says what helps a plugin
         return True
+    return _helps(event, pod, rules)
+
+
+def _helps(event: Event, pod: PodShape, rules: frozenset[str]) -> bool:
     match event:
         case NodeAdded(node):
             return _moves_domains(rules) or could_take(node, pod)
         case NodeChanged(old, new):
-            if _moves_domains(rules) and (old.labels, old.taints) != (new.labels, new.taints):
-                return True
-            return could_take(new, pod) and _better(old, new)
+            return _moved(old, new, rules) or (could_take(new, pod) and _better(old, new))
         case NodeGone():
             return _moves_domains(rules)
         case PodGone(gone):
@@ -72,6 +74,10 @@ def may_help(event: Event, pod: PodShape, rules: frozenset[str]) -> bool:
             return bool(rules & _STORAGE)
         case DevicesChanged():
             return DYNAMIC_RESOURCES.name in rules
+
+
+def _moved(old: NodeRow, new: NodeRow, rules: frozenset[str]) -> bool:
+    return _moves_domains(rules) and (old.labels, old.taints) != (new.labels, new.taints)
 
 
 def could_take(node: NodeRow, pod: PodShape) -> bool:

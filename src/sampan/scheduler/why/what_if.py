@@ -5,7 +5,8 @@ Invariant: nothing is written to the cluster.
 """
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from sampan.api.errors import Forbidden, NotFound
 from sampan.api.objects import Obj, copy_of, key_of, labels_of, name_of, uid_of
@@ -81,43 +82,53 @@ async def fetched(client: Client) -> list[Obj]:
 def cache_of(objects: Iterable[Obj], *, without: str = "") -> CacheState:
     """`without`: the uid of a pod that is not to count."""
     cache = CacheState()
+    put = _takers(cache, without)
+    for one in objects:
+        take = put.get(one.get("kind") or "")
+        if take is not None:
+            take(one)
+    return cache
+
+
+def _takers(cache: CacheState, without: str) -> dict[str, Callable[[Obj], object]]:
+    """Kind → what takes an object of it."""
     volumes, workloads = cache.columns.volumes, cache.columns.workloads
     allocation = cache.columns.devices
-    for one in objects:
-        match one.get("kind"):
-            case "Namespace":
-                cache.put_namespace(name_of(one), labels_of(one))
-            case "Node":
-                cache.put_node(node_row(one))
-            case "Pod" if node_name(one) and not is_terminal(one):
-                uid = uid_of(one) or key_of(one)
-                if uid != without:
-                    cache.put_pod(uid, node_name(one), resident_of(one))
-            case "PersistentVolume":
-                volumes.put_volume(name_of(one), one)
-            case "PersistentVolumeClaim":
-                volumes.put_claim(key_of(one), one)
-            case "StorageClass":
-                volumes.put_class(name_of(one), one)
-            case "CSINode":
-                volumes.put_limits(name_of(one), one)
-            case "CSIDriver":
-                volumes.put_driver(name_of(one), one)
-            case "CSIStorageCapacity":
-                volumes.put_capacity(key_of(one), one)
-            case "DeviceClass":
-                allocation.devices.put_class(name_of(one), one)
-            case "ResourceClaim":
-                allocation.devices.put_claim(key_of(one), one)
-            case "ResourceSlice":
-                allocation.put_slice(name_of(one), one)
-            case "Service":
-                workloads.put_service(key_of(one), one)
-            case "ReplicationController" | "ReplicaSet" | "StatefulSet" as kind:
-                workloads.put_controller(kind, key_of(one), one)
-            case _:
-                pass
-    return cache
+
+    def put_pod(pod: Obj) -> None:
+        uid = uid_of(pod) or key_of(pod)
+        if node_name(pod) and not is_terminal(pod) and uid != without:
+            cache.put_pod(uid, node_name(pod), resident_of(pod))
+
+    def put_controller(one: Obj) -> None:
+        workloads.put_controller(one["kind"], key_of(one), one)
+
+    by_name: dict[str, Callable[[str, Obj], object]] = {
+        "PersistentVolume": volumes.put_volume,
+        "StorageClass": volumes.put_class,
+        "CSINode": volumes.put_limits,
+        "CSIDriver": volumes.put_driver,
+        "DeviceClass": allocation.devices.put_class,
+        "ResourceSlice": allocation.put_slice,
+    }
+    by_key: dict[str, Callable[[str, Obj], object]] = {
+        "PersistentVolumeClaim": volumes.put_claim,
+        "CSIStorageCapacity": volumes.put_capacity,
+        "ResourceClaim": allocation.devices.put_claim,
+        "Service": workloads.put_service,
+    }
+    return {
+        "Namespace": lambda one: cache.put_namespace(name_of(one), labels_of(one)),
+        "Node": lambda one: cache.put_node(node_row(one)),
+        "Pod": put_pod,
+        **{kind: partial(_named, put, name_of) for kind, put in by_name.items()},
+        **{kind: partial(_named, put, key_of) for kind, put in by_key.items()},
+        **dict.fromkeys(("ReplicationController", "ReplicaSet", "StatefulSet"), put_controller),
+    }
+
+
+def _named(put: Callable[[str, Obj], object], name: Callable[[Obj], str], one: Obj) -> None:
+    put(name(one), one)
 
 
 def explained(pod: Obj, objects: Iterable[Obj], profile: Profile = DEFAULT_PROFILE) -> Explained:
