@@ -71,7 +71,6 @@ class LocalVolumes:
     async def run(self) -> None:
         """Until cancelled."""
         await asyncio.to_thread(os.makedirs, self._root, 0o711, True)
-        await self._say_where()
         queue: WorkQueue[str] = WorkQueue(RETRY)
         informer = Informer(self._client, Selection(PERSISTENT_VOLUMES), clock=self._clock)
 
@@ -82,6 +81,17 @@ class LocalVolumes:
         informer.on_change(heard)
         tasks = Tasks("local volumes")
         tasks.supervise("volumes", informer.run)
+        own = Selection(NODES, field_selector=f"metadata.name={self._node_name}")
+        node = Informer(self._node_client, own, clock=self._clock)
+        unsaid = asyncio.Event()
+
+        def seen(_old: Obj | None, new: Obj | None) -> None:
+            if new is not None and annotations_of(new).get(LOCAL_ROOT) != self._root:
+                unsaid.set()
+
+        node.on_change(seen)
+        tasks.supervise("node", node.run)
+        tasks.supervise("where", lambda: self._keep_saying_where(unsaid))
         try:
             while True:
                 name = await queue.get()
@@ -97,6 +107,13 @@ class LocalVolumes:
                     queue.done(name)
         finally:
             await tasks.stop()
+
+    async def _keep_saying_where(self, unsaid: asyncio.Event) -> None:
+        """Again, where somebody deleted the Node and it registered anew."""
+        while True:
+            await unsaid.wait()
+            unsaid.clear()
+            await self._say_where()
 
     async def _say_where(self) -> None:
         """Where it is, provisioners learn from the node. The node registers itself first."""

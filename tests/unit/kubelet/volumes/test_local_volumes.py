@@ -88,8 +88,16 @@ def test_directories_are_made_and_removed_with_all_that_is_in_them(tmp_path):
                 return not (await plane.client.list(PERSISTENT_VOLUMES)).items
 
             await until(is_made)
-            found = await plane.client.get(NODES, "", "n")
-            assert found["metadata"]["annotations"]["sampan.io/local-volumes"] == root
+
+            async def is_told():
+                found = await plane.client.get(NODES, "", "n")
+                notes = found["metadata"].get("annotations") or {}
+                return notes.get("sampan.io/local-volumes") == root
+
+            await until(is_told)
+            await plane.client.delete(NODES, "", "n")
+            await plane.client.create(NODES, node)  # registered anew: it has to be told again
+            await until(is_told)
             os.symlink(outside, f"{root}/pvc-1/way-out")
             await plane.client.delete(PERSISTENT_VOLUMES, "", "pvc-1")
             await until(is_gone)

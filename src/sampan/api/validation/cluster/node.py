@@ -32,11 +32,12 @@ def validate_node(node: Obj, errors: Errors) -> None:
     if networks:
         _validate_networks(networks, "spec.podCIDRs", errors)
     _validate_amounts(node, errors)
+    _validate_swap(node, errors)
 
 
 def validate_node_update(new: Obj, old: Obj, errors: Errors) -> None:
     validate_node(new, errors)
-    validate_node_addresses(new, old, errors)
+    _validate_addresses(new, errors)
     spec, was = spec_of(new), spec_of(old)
     for key, shown in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
         if was.get(key) and spec.get(key) != was[key]:
@@ -44,13 +45,25 @@ def validate_node_update(new: Obj, old: Obj, errors: Errors) -> None:
             errors.append(field_forbidden(f"spec.{key}", why))
 
 
-def validate_node_addresses(new: Obj, old: Obj, errors: Errors) -> None:
+def validate_node_status(new: Obj, old: Obj, errors: Errors) -> None:
     _validate_amounts(new, errors)
+    _validate_swap(new, errors)
+    _validate_addresses(new, errors)
+
+
+def _validate_addresses(new: Obj, errors: Errors) -> None:
     seen: list[Obj] = []
     for index, address in enumerate(status_of(new).get("addresses") or ()):
         if address in seen:
             errors.append(duplicate(f"status.addresses[{index}]", address))
         seen.append(address)
+
+
+def _validate_swap(node: Obj, errors: Errors) -> None:
+    swap = (status_of(node).get("nodeInfo") or {}).get("swap") or {}
+    if swap.get("capacity") is not None and swap["capacity"] <= 0:
+        where, why = "metadata.nodeSwapStatus.capacity", "must be greater than zero"
+        errors.append(invalid_value(where, swap["capacity"], why))
 
 
 def _validate_taints(taints: list[Obj], path: str, errors: Errors) -> None:
@@ -90,4 +103,4 @@ def _validate_amounts(node: Obj, errors: Errors) -> None:
             validate_amount(name, amount, f"status.{kind}.{name}", errors)
 
 
-RULES = Rules(names.dns_subdomain, validate_node, validate_node_update, validate_node_addresses)
+RULES = Rules(names.dns_subdomain, validate_node, validate_node_update, validate_node_status)

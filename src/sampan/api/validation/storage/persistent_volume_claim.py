@@ -9,7 +9,7 @@ from sampan.api.objects import Obj, copy_of, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.difference import difference
 from sampan.api.validation.fields import validate_optional_choice, validate_with
-from sampan.api.validation.pod_spec.resources import amount_of
+from sampan.api.validation.pod_spec.resources import amount_of, validate_amount
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_label_selector
 from sampan.api.validation.storage.persistent_volume import validate_access_modes, validate_size
@@ -86,4 +86,10 @@ def _validate_data_source(source: Obj, path: str, errors: Errors) -> None:
             errors.append(required(f"{path}.{key}"))
 
 
-RULES = Rules(names.dns_subdomain, validate_claim, validate_claim_update)
+def validate_claim_status(new: Obj, old: Obj, errors: Errors) -> None:
+    for kind in ("capacity", "allocatedResources"):
+        for name, amount in (status_of(new).get(kind) or {}).items():
+            validate_amount(name, amount, f"status.{kind}.{name}", errors)
+
+
+RULES = Rules(names.dns_subdomain, validate_claim, validate_claim_update, validate_claim_status)

@@ -5,10 +5,11 @@ Invariant: the least number of replicas is not above the most.
 """
 
 from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_supported, required
-from sampan.api.objects import Obj, spec_of
+from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice, validate_with
 from sampan.api.validation.rules import Rules, same_rules
+from sampan.api.validation.workloads.workloads import validate_counts
 
 Errors = list[FieldError]
 _SOURCES = {
@@ -138,4 +139,14 @@ def _validate_behaviour(rules: Obj, path: str, errors: Errors) -> None:
                 errors.append(invalid_value(f"{here}.{key}", number, why))
 
 
-RULES = Rules(names.dns_subdomain, validate_autoscaler, same_rules(validate_autoscaler))
+def validate_autoscaler_status(new: Obj, old: Obj, errors: Errors) -> None:
+    keys = ("currentReplicas", "desiredReplicas")
+    validate_counts(status_of(new), "status", keys, errors)
+
+
+RULES = Rules(
+    names.dns_subdomain,
+    validate_autoscaler,
+    same_rules(validate_autoscaler),
+    validate_autoscaler_status,
+)
