@@ -5,12 +5,20 @@ Invariant: equal templates have equal data; a revision that is used again gets t
 """
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
-from sampan.api.objects import Obj, copy_of, is_deleted, labels_of, name_of, namespace_of
-from sampan.api.resources import CONTROLLER_REVISIONS, Resource
+from sampan.api.objects import (
+    Obj,
+    annotations_of,
+    is_deleted,
+    labels_of,
+    name_of,
+    namespace_of,
+)
+from sampan.api.resources import CONTROLLER_REVISIONS, STATEFUL_SETS, Resource
 from sampan.controllers.actions import Action, Create, deletion, merge_patch
 from sampan.controllers.workloads.pod_control import controller_reference
-from sampan.controllers.workloads.template_hash import template_hash
+from sampan.controllers.workloads.template_hash import data_hash, template_hash
 from sampan.core.fast_dataclass import dataclass
 
 HASH = "controller-revision-hash"
@@ -25,8 +33,17 @@ class Revision:
 
 
 def data_of(owner: Obj) -> Obj:
-    template = {**copy_of(owner["spec"].get("template") or {}), "$patch": "replace"}
-    return {"spec": {"template": template}}
+    """In upstream's order too: others compare the bytes."""
+    template = {**(owner["spec"].get("template") or {}), "$patch": "replace"}
+    found: Obj = _sorted({"spec": {"template": template}})
+    return found
+
+
+def _sorted(value: Any) -> Any:
+    """A copy with its keys in order, at every level."""
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def hash_of(revision: Obj) -> str:
@@ -62,8 +79,12 @@ def surplus_revisions(
 
 def _new(resource: Resource, owner: Obj, data: Obj, number: int) -> Obj:
     collisions = (owner.get("status") or {}).get("collisionCount")
-    word = template_hash(data, collisions)
-    template_labels = labels_of(owner["spec"].get("template") or {})
+    template = owner["spec"].get("template") or {}
+    if resource is STATEFUL_SETS:
+        word = data_hash(data, collisions or 0)
+    else:
+        word = template_hash(template, collisions)
+    template_labels = labels_of(template)
     return {
         "apiVersion": CONTROLLER_REVISIONS.api_version,
         "kind": CONTROLLER_REVISIONS.kind,
@@ -71,6 +92,7 @@ def _new(resource: Resource, owner: Obj, data: Obj, number: int) -> Obj:
             "name": f"{name_of(owner)}-{word}",
             "namespace": namespace_of(owner),
             "labels": {**template_labels, HASH: word},
+            "annotations": dict(annotations_of(owner)),
             "ownerReferences": [controller_reference(resource, owner)],
         },
         "data": data,

@@ -193,11 +193,15 @@ class _Rollout:
             return [
                 deletion(PODS, pod, propagation=None) for pod in condemned if not is_deleted(pod)
             ]
-        for pod in condemned:
-            if is_deleted(pod):
-                return None
-            return [deletion(PODS, pod, propagation=None)]
-        return []
+        if not condemned:
+            return []
+        highest, unhealthy = condemned[0], [one for one in condemned if not self._is_healthy(one)]
+        if is_deleted(highest):
+            return None
+        # One that is broken goes only when no other below it is: it may still heal before.
+        if not self._is_available(highest) and highest is not unhealthy[-1]:
+            return None
+        return [deletion(PODS, highest, propagation=None)]
 
     def _updated(self) -> list[Action] | None:
         """Outdated pods, the highest first, as many as may be down at a time."""

@@ -1,14 +1,23 @@
-"""The hash of a pod template, as it appears in names and in the label pod-template-hash.
+"""The hashes of pod templates: in pod-template-hash, and in the names of ControllerRevisions.
 
-Job: a short, stable, speakable word for a template. Pure.
-Why it is not upstream's number: upstream hashes the dump of a Go structure. Form and alphabet are
-    the same; the words differ, and nothing may rely on them.
+Job: a short, stable, speakable word for a template or for a revision's data. Pure.
+Why a template's word is not upstream's: upstream hashes a dump of Go's structures with every field,
+    set or not, by the names and types of its sources, and of quantities with what they remember of
+    their parsing. Form and alphabet are the same; the words differ, and nothing may rely on them.
+Invariant: the word of a StatefulSet's revision is upstream's: it hashes the bytes of its data.
 """
 
 import orjson
 
 from sampan.api.objects import Obj
 
+_ESCAPED = {
+    b"<": b"\\u003c",
+    b">": b"\\u003e",
+    b"&": b"\\u0026",
+    "\u2028".encode(): b"\\u2028",
+    "\u2029".encode(): b"\\u2029",
+}
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no bad words
 
 
@@ -17,6 +26,29 @@ def template_hash(template: Obj, collision_count: int | None) -> str:
     if collision_count is not None:
         data += collision_count.to_bytes(8, "little")
     return speakable(str(fnv32a(data)))
+
+
+def data_hash(data: Obj, collision_count: int | None) -> str:
+    """As HashControllerRevision."""
+    text = go_json(data)
+    if collision_count is not None:
+        text += str(collision_count).encode()
+    return speakable(str(fnv32(text)))
+
+
+def go_json(value: object) -> bytes:
+    """As Go's json.Marshal writes a map: sorted, and safe inside of HTML."""
+    text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    for character, escaped in _ESCAPED.items():
+        text = text.replace(character, escaped)
+    return text
+
+
+def fnv32(data: bytes) -> int:
+    value = 0x811C9DC5
+    for byte in data:
+        value = ((value * 0x01000193) & 0xFFFFFFFF) ^ byte
+    return value
 
 
 def fnv32a(data: bytes) -> int:

@@ -1,6 +1,13 @@
+import orjson
+
 from sampan.api.resources import DAEMON_SETS
 from sampan.controllers.actions import Create, Patch
-from sampan.controllers.workloads.revisions import HASH, current_revision, surplus_revisions
+from sampan.controllers.workloads.revisions import (
+    HASH,
+    current_revision,
+    data_of,
+    surplus_revisions,
+)
 
 
 def owner(image):
@@ -42,3 +49,13 @@ def test_the_oldest_unused_ones_go():
     gone = surplus_revisions(history, {"r0"}, 2)
     assert [action.name for action in gone] == ["r1", "r2"]
     assert surplus_revisions(history, set(), None) == []
+
+
+def test_data_has_its_keys_in_order():
+    """[W3] Other programs compare the bytes."""
+    template = {"spec": {"containers": [{"name": "c", "image": "i"}]}, "metadata": {"labels": {}}}
+    text = orjson.dumps(data_of({"spec": {"template": template, "replicas": 1}}))
+    assert text == (
+        b'{"spec":{"template":{"$patch":"replace","metadata":{"labels":{}},'
+        b'"spec":{"containers":[{"image":"i","name":"c"}]}}}}'
+    )

@@ -132,3 +132,33 @@ def test_a_set_that_goes_makes_nothing():
     owner = stateful_set(3)
     owner["metadata"]["deletionTimestamp"] = time_text(NOW)
     assert list(planned(owner).actions) == []
+
+
+# What each pod is, by ordinal: + healthy, - not ready, x terminating, . missing.
+ORDER = [
+    # (wanted, policy, pods, made, removed)
+    (3, "OrderedReady", "...", ["web-0"], []),
+    (3, "OrderedReady", "+-.", [], []),  # the next waits for the one before
+    (3, "OrderedReady", "+x.", [], []),  # also while it goes
+    (2, "OrderedReady", "++++", [], ["web-3"]),  # the highest first, one at a time
+    (2, "OrderedReady", "+-++", [], []),  # nothing goes while one that stays is not healthy
+    (2, "OrderedReady", "+++x", [], []),  # nor while another goes
+    (2, "OrderedReady", "+++-", [], ["web-3"]),  # the broken one, if it is the first broken
+    (2, "OrderedReady", "++--", [], []),  # not if another below it is broken
+    (2, "OrderedReady", "++-+", [], ["web-3"]),  # a healthy one goes whatever is below
+    (2, "Parallel", "+---", [], ["web-3", "web-2"]),
+    (3, "Parallel", "-..", ["web-1", "web-2"], []),
+]
+
+
+@pytest.mark.parametrize(("wanted", "policy", "pods", "new", "gone"), ORDER)
+def test_the_order_of_scaling(wanted, policy, pods, new, gone):
+    """[W3] As the rules of ordered pod management."""
+    owner = stateful_set(wanted, policy=policy)
+    have = [
+        pod(owner, ordinal, ready=mark == "+", deleted=mark == "x")
+        for ordinal, mark in enumerate(pods)
+        if mark != "."
+    ]
+    found = planned(owner, *have)
+    assert (names(made(found)), removed(found)) == (new, gone)

@@ -249,12 +249,13 @@ def _validate_names(given: Obj, errors: Errors) -> None:
         for wrong in names.dns_1035_label(value.lower() if mixed else value):
             start = "may have mixed case, but should otherwise match: " if mixed else ""
             errors.append(invalid_value(path, value, f"{start}{wrong}"))
+    for at, name in enumerate(given.get("shortNames") or ()):
+        validate_with(names.dns_1035_label, name, f"spec.names.shortNames[{at}]", errors)
     if given.get("kind") and given.get("kind") == given.get("listKind"):
         why = "kind and listKind may not be the same"
         errors.append(invalid_value("spec.names.listKind", given["listKind"], why))
-    for key in ("shortNames", "categories"):
-        for at, name in enumerate(given.get(key) or ()):
-            validate_with(names.dns_1035_label, name, f"spec.names.{key}[{at}]", errors)
+    for at, name in enumerate(given.get("categories") or ()):
+        validate_with(names.dns_1035_label, name, f"spec.names.categories[{at}]", errors)
 
 
 def _validate_conversion(spec: Obj, errors: Errors) -> None:
