@@ -9,7 +9,8 @@ import sys
 from collections.abc import Sequence
 
 CLUSTER_VERBS = (
-    "up", "kubelet", "controllers", "down", "reset", "image", "why", "schedule", "version",
+    "up", "kubelet", "token", "join", "controllers", "down", "reset", "image", "why", "schedule",
+    "version",
 )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ examples:
   sampan up --runtime simulated --nodes 100    no containers: 100 simulated nodes
   sampan up --runtime simulated --simulated-scenario scenario.yaml    pods that fail as you say
   sampan kubelet --join ./sampan-data --data-dir ./node2 --node-name two    another node
+  sampan token create                          print the line that another machine joins with
   sampan kubelet --manifests ./manifests       a node by itself: no API server
   sampan up --controllers '*,-job'             without one of the controllers: yours takes its place
   sampan controllers --kubeconfig kubeconfig   the controllers as a process of their own
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _dispatch(given: argparse.Namespace) -> int:
     # Each verb imports what it needs when it runs: `sampan version` must not pay for a cluster.
-    if given.verb in ("up", "kubelet", "controllers"):
+    if given.verb in ("up", "kubelet", "join", "controllers"):
         # What a start imports and builds stays: looking through it for garbage, again and again,
         # costs a tenth of the start. process.settle_memory enables it.
         gc.disable()
@@ -63,6 +64,15 @@ def _dispatch(given: argparse.Namespace) -> int:
             from sampan.cmd.verbs import kubelet
 
             return kubelet.run(_node_settings(given))
+        case "join":
+            from sampan.cmd.verbs import join
+
+            settings = _node_settings(given)
+            return join.run(given.server, given.token, given.ca_hash, settings)
+        case "token":
+            from sampan.cmd.verbs import token
+
+            return token.run(given.data_dir)
         case "controllers":
             from sampan.cmd.verbs import controllers
 
@@ -116,6 +126,7 @@ def _up_settings(given: argparse.Namespace) -> UpSettings:
         ready_file=given.ready_file,
         log_level=given.log_level,
         keep_pods=given.keep_pods,
+        network=given.network,
         node=NodeChoices(
             config=given.kubelet_config, manifests=given.manifests, **node_flags.choices(given)
         ),
@@ -164,6 +175,7 @@ def _node_settings(given: argparse.Namespace) -> NodeProcessSettings:
             ready_file=given.ready_file,
             log_level=given.log_level,
             keep_pods=not given.stop_pods,
+            network=given.network,
             node=choices,
         ),
         kubeconfig=given.kubeconfig,
@@ -275,7 +287,21 @@ def _add_kubelet(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     add("--join", metavar="DIR", default="", help="the data dir of a cluster on this machine")
     add("--bootstrap-kubeconfig", metavar="FILE", default="",
         help="the API server to join, and a token to ask for a certificate with")  # fmt: skip
-    _add_node(kubelet)
+    _add_node_process(kubelet)
+    join = _verb(verbs, "join", "make this machine a node of a cluster elsewhere")
+    join.add_argument("server", metavar="https://ADDRESS:PORT", help="its API server")
+    join.add_argument("--token", required=True, help="as `sampan token create` printed it")
+    join.add_argument("--ca-hash", required=True, metavar="sha256:HEX",
+                      help="the fingerprint of the cluster's authority, likewise")  # fmt: skip
+    join.set_defaults(kubeconfig="", join="", bootstrap_kubeconfig="joining")
+    _add_node_process(join)
+    token = _verb(verbs, "token", "print the line that another machine joins with")
+    token.add_argument("action", choices=("create",))
+
+
+def _add_node_process(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    _add_node(parser)
     add("--runtime", choices=("cri", "simulated"), default="cri", help="default: %(default)s")
     add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")
     add("--port", type=_port, default=10250, help="of the node's own HTTP server")
@@ -292,7 +318,7 @@ def _add_kubelet(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     add("--client-ca-file", metavar="FILE", default="", help="who may call the node's HTTP server")
     add("--stop-pods", action="store_true", help="stop containers when the node stops")
     add("--ready-file", metavar="FILE", default="", help="written when the node is started")
-    _log_level(kubelet)
+    _log_level(parser)
 
 
 def _add_controllers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -336,6 +362,9 @@ def _add_node(parser: argparse.ArgumentParser) -> None:
     add("--manifests", metavar="DIR", default="", help="static pods: a directory, or one file")
     add("--kubelet-config", metavar="FILE", default="",
         help="a KubeletConfiguration: eviction, image garbage, logs, reports")  # fmt: skip
+    add("--network", choices=("auto", "host-gw", "vxlan"), default="auto",
+        help="to other nodes' pods: routes (host-gw), a tunnel (vxlan), or routes where nodes are "
+        "on one network and tunnels elsewhere (default: auto)")  # fmt: skip
     node_flags.add_flags(parser)
 
 

@@ -10,10 +10,12 @@ from typing import Literal
 from sampan.cmd.flags.security import SecurityChoices
 from sampan.core.fast_dataclass import dataclass
 
+NetworkMode = Literal["auto", "host-gw", "vxlan"]
 RuntimeChoice = Literal["auto", "cri", "simulated", "none"]
 DEFAULT_DATA_DIR = "./sampan-data"
 DEFAULT_PORT = 6443
 SERVICE_CIDR = "10.96.0.0/12"
+CLUSTER_CIDR = "10.244.0.0/16"  # of pods
 CLUSTER_DOMAIN = "cluster.local"
 
 
@@ -53,6 +55,7 @@ class UpSettings:
     ready_file: str = ""
     log_level: str = "warning"
     keep_pods: bool = False
+    network: NetworkMode = "auto"  # how pods reach those of other nodes
     node: NodeChoices = NodeChoices()
     controllers: tuple[str, ...] = ("*",)  # `*` is all, `-job` all but that one
     scheduler_config: str = ""  # a KubeSchedulerConfiguration file

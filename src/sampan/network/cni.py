@@ -26,6 +26,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.network.netlink import add_route, alias_of, set_alias
 from sampan.network.nftables import nft
+from sampan.network.overlay import overlay
 from sampan.network.services import ruleset
 from sampan.network.services.ruleset import ProxyPlace
 
@@ -131,17 +132,28 @@ def nft_table(network: PodNetwork) -> str:
     return f"{network.bridge}-pods"
 
 
-def proxy_place(network: PodNetwork, service_cidrs: Sequence[str]) -> ProxyPlace:
+def proxy_place(
+    network: PodNetwork, service_cidrs: Sequence[str], cluster_cidrs: Sequence[str] = ()
+) -> ProxyPlace:
     """Where this network's rules are: one table for pods, Services and all else of the cluster."""
     return ProxyPlace(
         table=nft_table(network),
         bridge=network.bridge,
-        cluster_cidrs=(network.subnet,),
+        cluster_cidrs=_all_pods(network, cluster_cidrs),
         service_cidrs=tuple(service_cidrs),
         other_bridges=f"{_NAME}*",
         pod_cidrs=(network.subnet,),
         gateways=(network.gateway,),
     )
+
+
+def _all_pods(network: PodNetwork, cluster_cidrs: Sequence[str]) -> tuple[str, ...]:
+    """The cluster's ranges, and this node's own where it is in none of them."""
+    own = ipaddress.IPv4Network(network.subnet)
+    ranges = [each for each in cluster_cidrs if ":" not in each]
+    if any(own.subnet_of(ipaddress.IPv4Network(each)) for each in ranges):
+        return tuple(ranges)
+    return (*ranges, network.subnet)
 
 
 def iptables_rules(network: PodNetwork, *, masquerade: bool, forward: bool) -> list[list[str]]:
@@ -209,16 +221,22 @@ def conf_directory(data_dir: Path) -> Path:
     return data_dir / "cni"
 
 
-def set_up(data_dir: Path, service_cidrs: Sequence[str] = ()) -> PodNetwork:
+def set_up(
+    data_dir: Path,
+    service_cidrs: Sequence[str] = (),
+    cluster_cidrs: Sequence[str] = (),
+    subnet: str = "",
+) -> PodNetwork:
     """The network of this data directory: as recorded, or chosen now. Takes some milliseconds.
 
-    What is addressed to `service_cidrs` does not leave the machine from now on.
+    What is addressed to `service_cidrs` does not leave the machine from now on. `subnet` is what
+    the cluster gave this node, if it gave any.
     """
-    network = reserve(data_dir)
+    network = reserve(data_dir, subnet)
     for cidr in service_cidrs:
         if ":" not in cidr:
             _route_to_bridge(network, cidr)
-    by_plugin = not _masquerade(network, service_cidrs)
+    by_plugin = not _masquerade(network, proxy_place(network, service_cidrs, cluster_cidrs))
     conf_dir = conf_directory(data_dir)
     conf_dir.mkdir(parents=True, exist_ok=True)
     for directory, host_ports in ((conf_dir, False), (conf_dir / HOST_PORTS, True)):
@@ -239,30 +257,34 @@ def set_up(data_dir: Path, service_cidrs: Sequence[str] = ()) -> PodNetwork:
 
 def tear_down(data_dir: Path) -> None:
     """Remove bridge, rules, addresses and files; what is already gone is no error."""
-    network = _recorded(data_dir)
+    network = recorded(data_dir)
     if network is not None and alias_of(network.bridge) == owner_mark(data_dir):
         if shutil.which("iptables"):
             _remove_iptables_rules(network)
         if shutil.which("nft"):
             _run(["nft", "delete", "table", "ip", nft_table(network)])
+        overlay.tear_down(data_dir, network.bridge)
         _delete_bridge(network.bridge)
     shutil.rmtree(conf_directory(data_dir), ignore_errors=True)
     shutil.rmtree(ipam_directory(data_dir), ignore_errors=True)
     _record_file(data_dir).unlink(missing_ok=True)
 
 
-def reserve(data_dir: Path) -> PodNetwork:
+def reserve(data_dir: Path, subnet: str = "") -> PodNetwork:
     """The bridge with its address; asked again, the same one."""
     mark = owner_mark(data_dir)
-    recorded = _recorded(data_dir)
-    if recorded is not None and alias_of(recorded.bridge) == mark:
-        return recorded
+    known = recorded(data_dir)
+    if known is not None and alias_of(known.bridge) == mark:
+        return known
     routes = parse_routes(Path("/proc/net/route").read_text())
-    for network in [recorded] if recorded is not None else []:
+    for network in [known] if known is not None else []:
         if is_free(network, routes) and _create_bridge(network, mark):
             return network
-    for network in candidates():
+    given = [PodNetwork(each.bridge, subnet) for each in candidates()] if subnet else []
+    for network in (*given, *candidates()):
         if is_free(network, routes) and _create_bridge(network, mark):
+            if subnet and network.subnet != subnet:
+                log.warning("the node's range is taken on this machine", cidr=subnet)
             data_dir.mkdir(parents=True, exist_ok=True)
             # Addresses of another subnet mean nothing any more.
             shutil.rmtree(ipam_directory(data_dir), ignore_errors=True)
@@ -271,7 +293,8 @@ def reserve(data_dir: Path) -> PodNetwork:
     raise NetworkError("no free pod subnet: every one that could be used overlaps with a route")
 
 
-def _recorded(data_dir: Path) -> PodNetwork | None:
+def recorded(data_dir: Path) -> PodNetwork | None:
+    """What was chosen at an earlier start."""
     try:
         return PodNetwork(**json.loads(_record_file(data_dir).read_text()))
     except (FileNotFoundError, ValueError, TypeError):
@@ -351,8 +374,7 @@ def _route_to_bridge(network: PodNetwork, cidr: str) -> None:
         log.warning("no route for the service range", cidr=cidr, error=error)
 
 
-def _load_rules(network: PodNetwork, service_cidrs: Sequence[str]) -> bool:
-    place = proxy_place(network, service_cidrs)
+def _load_rules(place: ProxyPlace) -> bool:
     try:
         nft.load("ip", place.table, ruleset.skeleton("ip", place))
     except nft.NftError as error:
@@ -361,9 +383,9 @@ def _load_rules(network: PodNetwork, service_cidrs: Sequence[str]) -> bool:
     return True
 
 
-def _masquerade(network: PodNetwork, service_cidrs: Sequence[str]) -> bool:
+def _masquerade(network: PodNetwork, place: ProxyPlace) -> bool:
     """True when one rule for all pods is in place."""
-    by_nft = _load_rules(network, service_cidrs)
+    by_nft = _load_rules(place)
     if not shutil.which("iptables"):
         return by_nft
     # Docker sets this policy: without a rule, nothing leaves the pods' bridge.

@@ -1,7 +1,7 @@
 """What only netlink can say and set about interfaces and routes from any network namespace.
 
-Job: read and write an interface's alias; add a route. (/sys shows the interfaces of the namespace
-    in which it was mounted, which need not be ours.)
+Job: read and write an interface's alias; routes, addresses, neighbours, a VXLAN tunnel. (/sys shows
+    the interfaces of the namespace in which it was mounted, which need not be ours.)
 Invariant: every request is answered or raises OSError; none waits for longer than a second.
 """
 
@@ -9,11 +9,13 @@ import ipaddress
 import os
 import socket
 import struct
+from pathlib import Path
 
 _RTM_GETLINK, _RTM_SETLINK = 18, 19
-_RTM_NEWROUTE = 24
+_RTM_NEWLINK, _RTM_DELLINK, _RTM_NEWADDR = 16, 17, 20
+_RTM_NEWROUTE, _RTM_DELROUTE, _RTM_NEWNEIGH = 24, 25, 28
 _NLM_F_REQUEST, _NLM_F_ACK = 0x1, 0x4
-_NLM_F_EXCLUSIVE, _NLM_F_CREATE = 0x200, 0x400
+_NLM_F_REPLACE, _NLM_F_EXCLUSIVE, _NLM_F_CREATE = 0x100, 0x200, 0x400
 _NLMSG_ERROR = 2
 _IFLA_IFNAME, _IFLA_IFALIAS = 3, 20
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
@@ -21,7 +23,20 @@ _LINK = struct.Struct("=BxHiII")  # family, type, index, flags, changed flags
 # family, bits of target and source, type of service, table, protocol, scope, type, flags
 _ROUTE = struct.Struct("=BBBBBBBBI")
 _MAIN_TABLE, _STATIC, _LINK_SCOPE, _UNICAST = 254, 4, 253, 1
-_RTA_DST, _RTA_OIF = 1, 4
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY = 1, 4, 5
+_UNIVERSE_SCOPE, _ONLINK = 0, 4
+_ADDRESS = struct.Struct("=BBBBI")  # family, bits, flags, scope, interface
+_IFA_ADDRESS, _IFA_LOCAL = 1, 2
+_NEIGHBOUR = struct.Struct("=BxxxiHBB")  # family, interface, state, flags, type
+_NDA_DST, _NDA_LLADDR = 1, 2
+_PERMANENT, _SELF, _AF_BRIDGE = 0x80, 0x02, 7
+_IFLA_ADDRESS, _IFLA_MTU, _IFLA_LINKINFO = 1, 4, 18
+_INFO_KIND, _INFO_DATA = 1, 2
+_VXLAN_ID, _VXLAN_LOCAL, _VXLAN_LEARNING, _VXLAN_PORT = 1, 4, 7, 15
+VXLAN_NUMBER, VXLAN_PORT = 1, 8472  # as flannel's
+VXLAN_MTU = 1450  # what is left of Ethernet's 1500
+_IFF_UP = 1
+_RTF_GATEWAY = 2
 _ATTRIBUTE = struct.Struct("=HH")  # length, type
 _ANSWER_SECONDS = 1.0
 _ANSWER_BYTES = 65536
@@ -51,6 +66,92 @@ def add_route(cidr: str, interface: str) -> None:
     route += _data(_RTA_DST, network.network_address.packed)
     route += _data(_RTA_OIF, struct.pack("=I", socket.if_nametoindex(interface)))
     _request(_RTM_NEWROUTE, _NLM_F_ACK | _NLM_F_CREATE | _NLM_F_EXCLUSIVE, route)
+
+
+def set_route(cidr: str, gateway: str, interface: str = "") -> None:
+    """By way of `gateway`, which may be on the other side of `interface` without a network of its
+    own there."""
+    network = ipaddress.ip_network(cidr)
+    flags = _ONLINK if interface else 0
+    bits, scope = network.prefixlen, _UNIVERSE_SCOPE
+    route = _ROUTE.pack(socket.AF_INET, bits, 0, 0, _MAIN_TABLE, _STATIC, scope, _UNICAST, flags)
+    route += _data(_RTA_DST, network.network_address.packed)
+    route += _data(_RTA_GATEWAY, socket.inet_aton(gateway))
+    if interface:
+        route += _data(_RTA_OIF, struct.pack("=I", socket.if_nametoindex(interface)))
+    _request(_RTM_NEWROUTE, _NLM_F_ACK | _NLM_F_CREATE | _NLM_F_REPLACE, route)
+
+
+def delete_route(cidr: str) -> None:
+    """What is already gone is no error."""
+    network = ipaddress.ip_network(cidr)
+    bits, scope = network.prefixlen, 255  # nowhere: of any scope
+    route = _ROUTE.pack(socket.AF_INET, bits, 0, 0, _MAIN_TABLE, 0, scope, 0, 0)
+    route += _data(_RTA_DST, network.network_address.packed)
+    try:
+        _request(_RTM_DELROUTE, _NLM_F_ACK, route)
+    except ProcessLookupError:
+        return
+
+
+def own_networks() -> list[str]:
+    """Those that this machine reaches without a gateway, pods' bridges and tunnels excepted."""
+    found = []
+    for line in Path("/proc/net/route").read_text().splitlines()[1:]:
+        interface, target, _, flags, _, _, _, mask, *_ = line.split()
+        if int(flags, 16) & _RTF_GATEWAY or interface.startswith("sampan"):
+            continue
+        address = socket.inet_ntoa(struct.pack("=I", int(target, 16)))
+        bits = int(mask, 16).bit_count()
+        if bits:
+            found.append(f"{address}/{bits}")
+    return found
+
+
+def ensure_vxlan(name: str, local: str, hardware: bytes) -> None:
+    """A tunnel that learns nothing by itself: `set_tunnel_end` says where who is."""
+    details = _data(_VXLAN_ID, struct.pack("=I", VXLAN_NUMBER))
+    details += _data(_VXLAN_LOCAL, socket.inet_aton(local))
+    details += _data(_VXLAN_LEARNING, b"\0") + _data(_VXLAN_PORT, struct.pack(">H", VXLAN_PORT))
+    info = _attribute(_INFO_KIND, "vxlan") + _data(_INFO_DATA, details)
+    body = _LINK.pack(socket.AF_UNSPEC, 0, 0, _IFF_UP, _IFF_UP)
+    body += _attribute(_IFLA_IFNAME, name) + _data(_IFLA_ADDRESS, hardware)
+    body += _data(_IFLA_LINKINFO, info) + _data(_IFLA_MTU, struct.pack("=I", VXLAN_MTU))
+    try:
+        _request(_RTM_NEWLINK, _NLM_F_ACK | _NLM_F_CREATE | _NLM_F_EXCLUSIVE, body)
+    except FileExistsError:
+        return
+
+
+def delete_link(name: str) -> None:
+    """What is already gone is no error."""
+    try:
+        _asked(_RTM_DELLINK, _NLM_F_ACK, _attribute(_IFLA_IFNAME, name))
+    except OSError:
+        return
+
+
+def set_address(interface: str, address: str, bits: int) -> None:
+    index = socket.if_nametoindex(interface)
+    packed = socket.inet_aton(address)
+    body = _ADDRESS.pack(socket.AF_INET, bits, 0, 0, index)
+    body += _data(_IFA_LOCAL, packed) + _data(_IFA_ADDRESS, packed)
+    _request(_RTM_NEWADDR, _NLM_F_ACK | _NLM_F_CREATE | _NLM_F_REPLACE, body)
+
+
+def set_neighbour(interface: str, address: str, hardware: bytes) -> None:
+    index = socket.if_nametoindex(interface)
+    body = _NEIGHBOUR.pack(socket.AF_INET, index, _PERMANENT, 0, 0)
+    body += _data(_NDA_DST, socket.inet_aton(address)) + _data(_NDA_LLADDR, hardware)
+    _request(_RTM_NEWNEIGH, _NLM_F_ACK | _NLM_F_CREATE | _NLM_F_REPLACE, body)
+
+
+def set_tunnel_end(interface: str, hardware: bytes, node: str) -> None:
+    """Frames for `hardware` go to `node`."""
+    index = socket.if_nametoindex(interface)
+    body = _NEIGHBOUR.pack(_AF_BRIDGE, index, _PERMANENT, _SELF, 0)
+    body += _data(_NDA_LLADDR, hardware) + _data(_NDA_DST, socket.inet_aton(node))
+    _request(_RTM_NEWNEIGH, _NLM_F_ACK | _NLM_F_CREATE | _NLM_F_REPLACE, body)
 
 
 def _asked(kind: int, flags: int, attributes: bytes) -> bytes:

@@ -32,7 +32,7 @@ from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, Nodes
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.security_settings import server_settings
-from sampan.cmd.settings import SERVICE_CIDR, UpSettings
+from sampan.cmd.settings import CLUSTER_CIDR, SERVICE_CIDR, UpSettings
 from sampan.core.clock import Clock
 from sampan.core.http_server import Server, bound_socket
 from sampan.core.loop_watch import LoopWatch
@@ -266,7 +266,7 @@ class AllInOne:
         informers = Informers(client, clock=self._clock)
         ca = Ca(self._pki.ca.read_bytes(), self._pki.ca_key.read_bytes())
         root_ca, sign = self._pki.ca.read_text(), server.sign_account_token
-        offered = ControllerSettings(root_ca, ca, sign)
+        offered = ControllerSettings(root_ca, ca, sign, self._cluster_cidrs)
         controllers = chosen_controllers(offered, self._settings.controllers)
         runner = ControllerRunner(
             client, informers, self._clock, self._metrics, controllers,
@@ -276,6 +276,11 @@ class AllInOne:
             await runner.run()
         finally:
             await informers.stop()
+
+    @property
+    def _cluster_cidrs(self) -> tuple[str, ...]:
+        """Nodes get ranges where the pods' network is ours."""
+        return (CLUSTER_CIDR,) if self._gateway else ()
 
     @functools.cached_property
     def _identity(self) -> str:

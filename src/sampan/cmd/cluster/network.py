@@ -7,9 +7,12 @@ Invariant: nothing that only Linux has is imported before a real node is wanted.
 import random
 from typing import TYPE_CHECKING
 
-from sampan.api.objects import Obj
+from sampan.api.errors import ApiError, NotFound
+from sampan.api.objects import Obj, name_of
+from sampan.api.resources import NODES
 from sampan.client.contract import Client
 from sampan.client.informer import Informers
+from sampan.cmd.settings import NodeChoices
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
@@ -18,9 +21,12 @@ from sampan.core.tasks import Tasks
 
 if TYPE_CHECKING:
     from sampan.network.dns.server import ClusterDns
+    from sampan.network.overlay.overlay import OverlaySettings
     from sampan.network.policies.enforcer import PolicyEnforcer
     from sampan.network.services.ruleset import ProxyPlace
 
+POD_CIDR_SECONDS = 10.0
+POD_CIDR_LOOK_SECONDS = 0.1
 log = get_logger(__name__)
 
 
@@ -33,6 +39,7 @@ class NodeNetworkSettings:
     dns_address: str  # of the Service kube-dns; empty: no name server of ours
     name_servers: tuple[str, ...] = ()  # the machine's own
     families: tuple[str, ...] = ("ip",)
+    overlay: "OverlaySettings | None" = None
 
 
 class NodeNetwork:
@@ -70,6 +77,12 @@ class NodeNetwork:
             metrics,
         )
         self._tasks.supervise("service proxy", proxy.run)
+        if settings.overlay is not None:
+            from sampan.network.overlay.overlay import Overlay
+
+            self._tasks.supervise(
+                "pod routes", Overlay(settings.overlay, informers, self._clock).run
+            )
         await proxy.ready.wait()
         # After the proxy: the chains of policies ask a set of its table.
         self._tasks.supervise("network policies", enforcer.run)
@@ -117,3 +130,35 @@ class NodeNetwork:
                 lambda: publish.publish(publisher, settings.dns_address, piece, self._clock),
             )
         return {f"{publish.NAMESPACE}/{publish.NAME}": piece}
+
+
+async def claimed_pod_cidr(client: Client, node: Obj, clock: Clock) -> str:
+    """The range of the node's pods, as its Node says; the Node is made where it is missing, so that
+    the cluster can give it one. Empty where it gives none in time."""
+    deadline = clock.monotonic() + POD_CIDR_SECONDS
+    while True:
+        try:
+            found = await client.get(NODES, "", name_of(node))
+        except NotFound:
+            try:
+                found = await client.create(NODES, node)
+            except ApiError as error:
+                log.warning("the node cannot be made known yet", error=error)
+                found = {}
+        except ApiError as error:
+            log.warning("the node's range of addresses cannot be asked for yet", error=error)
+            found = {}
+        cidr = str((found.get("spec") or {}).get("podCIDR") or "")
+        if cidr or clock.monotonic() > deadline:
+            return cidr
+        await clock.sleep(POD_CIDR_LOOK_SECONDS)
+
+
+def bare_node(name: str, choices: NodeChoices, pod_cidr: str = "") -> Obj:
+    """A Node before its agent has said anything: with what holds for new ones only."""
+    labels = {"kubernetes.io/hostname": name, **choices.labels}
+    spec: Obj = {"podCIDR": pod_cidr, "podCIDRs": [pod_cidr]} if pod_cidr else {}
+    if choices.taints:
+        spec["taints"] = [dict(taint) for taint in choices.taints]
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
+            "spec": spec}  # fmt: skip

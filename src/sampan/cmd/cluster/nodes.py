@@ -16,12 +16,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sampan.client.contract import Client
 from sampan.cmd.cluster import machine
 from sampan.cmd.cluster.data_dir import DataDir
-from sampan.cmd.cluster.network import NodeNetwork, NodeNetworkSettings
+from sampan.cmd.cluster.network import (
+    NodeNetwork,
+    NodeNetworkSettings,
+    bare_node,
+    claimed_pod_cidr,
+)
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.kubelet_config import with_config
 from sampan.cmd.flags.node_flags import cgroup_driver, image_credentials, shutdown_steps
-from sampan.cmd.settings import CLUSTER_DOMAIN, SERVICE_CIDR, NodeChoices, UpSettings
+from sampan.cmd.settings import CLUSTER_CIDR, CLUSTER_DOMAIN, SERVICE_CIDR, NodeChoices, UpSettings
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http_client import Origin
@@ -137,6 +142,7 @@ class RealNode:
         self._server: KubeletServer | None = None
         self._kubelet: Kubelet | None = None
         self._network: NodeNetwork | None = None  # where the pods' network is ours
+        self.pod_cidr = ""  # to be set before `prepare` where the cluster gave one
         self._grace_seconds = STOP_GRACE_SECONDS
         self._stopping: list[asyncio.Timeout] = []  # one for all that takes its time to end
 
@@ -179,6 +185,9 @@ class RealNode:
         with self._progress.step("node") as step:
             kubelet: Kubelet | None = None
             client = clients(f"system:node:{self._identity.name}")
+            if self._in_cluster and self._network is not None and self._settings.node.register:
+                node = bare_node(self._identity.name, self._settings.node, self.pod_cidr)
+                await claimed_pod_cidr(client, node, self._clock)
             lookup = RuntimeLookup(
                 lambda: kubelet.pods() if kubelet else [],
                 self._runtime,
@@ -295,7 +304,10 @@ class RealNode:
         assert plugins is not None, "checked when the node was chosen"
         try:
             # Found or made in a thread: it runs nft, and the API server starts meanwhile.
-            network = await asyncio.to_thread(cni.set_up, self._data.root, SERVICE_CIDRS)
+            network = await asyncio.to_thread(
+                cni.set_up, self._data.root, SERVICE_CIDRS, (CLUSTER_CIDR,), self.pod_cidr
+            )
+            self.pod_cidr = network.subnet
             self._network = NodeNetwork(self._network_settings(network), self._clock)
             self._containerd = PrivateContainerd(
                 self._data.root,
@@ -313,15 +325,20 @@ class RealNode:
 
     def _network_settings(self, network: "PodNetwork") -> NodeNetworkSettings:
         from sampan.network import cni
+        from sampan.network.overlay.overlay import OverlaySettings
 
         return NodeNetworkSettings(
             self._identity.name,
-            cni.proxy_place(network, SERVICE_CIDRS),
+            cni.proxy_place(network, SERVICE_CIDRS, (CLUSTER_CIDR,)),
             network.gateway,
             CLUSTER_DOMAIN,
             CLUSTER_DNS,
             machine.host_dns().servers,
-        )
+            overlay=OverlaySettings(
+                self._identity.name, self._identity.address, network.subnet, network.bridge,
+                str(self._data.root), self._settings.network,
+            ),
+        )  # fmt: skip
 
     async def _connect(self, socket_path: str) -> str:
         from sampan.kubelet.containerd.pause_image import ensure_pause_image

@@ -20,6 +20,7 @@ from sampan.client.no_api_client import AbsentClient
 from sampan.client.rest import RestClient, connect, context_of
 from sampan.cmd.cluster import choose_nodes, machine, nodes, pki
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir, open_data_dir
+from sampan.cmd.cluster.network import bare_node, claimed_pod_cidr
 from sampan.cmd.cluster.nodes import NodeIdentity, RealNode
 from sampan.cmd.cluster.process import loop_factory, run_until_signal
 from sampan.cmd.cluster.progress import Progress
@@ -109,8 +110,10 @@ class NodeProcess:
         connection = await self._connection()
         tls = self._server_tls(connection)
         self._node = node = self._chosen_node()
+        self._client = client = self._made_client(connection)
+        if isinstance(node, RealNode) and isinstance(client, RestClient):
+            await self._ask_for_pod_cidr(node, client)
         await node.prepare()
-        self._client = self._made_client(connection)
         if connection is not None and self._settings.join:
             self._provisioner = self._made_provisioner(connection)
         await node.start(self._client_of, Metrics(), tls)
@@ -129,6 +132,17 @@ class NodeProcess:
             key=own.key("local-provisioner").read_bytes(),
         )
         return connect(who, clock=self._clock, user_agent="sampan-local-provisioner")
+
+    async def _ask_for_pod_cidr(self, node: RealNode, client: RestClient) -> None:
+        """Where the pods' network is ours, it has the range that the cluster gives this node."""
+        from sampan.network import cni
+
+        settings = self._settings.up
+        known = cni.recorded(self._data.root) is not None
+        if settings.cri_socket or not settings.node.register or known:
+            return
+        bare = bare_node(self._identity.name, settings.node)
+        node.pod_cidr = await claimed_pod_cidr(client, bare, self._clock)
 
     async def stop(self) -> None:
         await self._tasks.stop()

@@ -337,7 +337,9 @@ def _guard(family: str, place: ProxyPlace) -> list[str]:
     gateways = _in_family(family, place.gateways)
     if not gateways:
         return []
-    return [f'iifname != {{ "lo", "{place.bridge}" }} {family} daddr {_set(gateways)} drop']
+    # The node's own connections to pods elsewhere start there, too: their answers come back.
+    strangers = f'iifname != {{ "lo", "{place.bridge}" }} {family} daddr {_set(gateways)}'
+    return [f"{strangers} ct state != {{ established, related }} drop"]
 
 
 def _postrouting(family: str, place: ProxyPlace) -> list[str]:

@@ -1,0 +1,147 @@
+"""Three machines on one network, real containerd on each [W5, W6]."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from sampan.testing.parts.machines import machines
+from sampan.testing.parts.network_pods import (
+    apply,
+    ask_by_udp_from_pod,
+    ask_from,
+    ask_from_pod,
+    cluster_ip,
+    server,
+    service,
+)
+from sampan.testing.parts.processes import Program, eventually
+from sampan.testing.parts.sampan_process import SampanProcess, environment, sampan_command
+
+pytestmark = [
+    pytest.mark.containerd,
+    pytest.mark.kubectl,
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+]
+
+
+class Joined:
+    """A node that came by `sampan join`."""
+
+    def __init__(self, root, machine, name, line, mode):
+        self.machine, self.name = machine, name
+        self.data_dir, self._ready = root / name, root / f"{name}.ready"
+        _, *join = line.split()
+        self._command = [
+            *machine.where, *sampan_command(*join), "--data-dir", str(self.data_dir),
+            "--node-name", name, "--ready-file", str(self._ready), "--network", mode,
+        ]  # fmt: skip
+        self._output = root / f"{name}.out"
+        self.start()
+
+    def start(self):
+        self._ready.unlink(missing_ok=True)
+        self.program = Program(self._command, self._output, environment())
+        self.program.wait_until(self._ready.exists, 60)
+
+    def run(self, verb, *arguments):
+        command = [*self.machine.where, *sampan_command(verb), *arguments]
+        subprocess.run([*command, "--data-dir", str(self.data_dir)], check=True, timeout=60,
+                       capture_output=True, env=environment())  # fmt: skip
+
+    def end(self):
+        self.program.stop(60)
+        self.run("reset", "--yes")
+        assert "10.244" not in self.machine.run("ip", "route")
+        assert "sampan" not in self.machine.run("nft", "list", "tables")
+        assert "sampan" not in self.machine.run("ip", "link")
+
+
+@pytest.fixture(params=["auto", "vxlan"])
+def world(request, archive):
+    """A cluster on the first machine, and two that joined it."""
+    root = Path(tempfile.mkdtemp(prefix="sampan-3m-"))
+    with machines(3) as [first, *others]:
+        flags = ("--runtime", "cri", "--bind-address", "0.0.0.0", "--node-name", "one",
+                 "--network", request.param)  # fmt: skip
+        cluster = SampanProcess(root, *flags, where=first.where).up()
+        joined = []
+        try:
+            cluster.run("image", "import", str(archive))
+            line = cluster.run("token", "create")
+            for machine, name in zip(others, ("two", "three"), strict=True):
+                joined.append(Joined(root, machine, name, line, request.param))
+                joined[-1].run("image", "import", str(archive))
+            yield cluster, first, joined
+            cluster.kubectl("delete", "pods", "--all", "--now")
+        finally:
+            for node in joined:
+                node.end()
+            cluster.stop()
+            cluster.reset()
+            assert "10.244" not in first.run("ip", "route")
+            shutil.rmtree(root)
+
+
+def ready(kubectl, name):
+    conditions = kubectl.get("node", name)["status"]["conditions"]
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def test_pods_on_three_machines_are_one_network(world):
+    cluster, first, joined = world
+    kubectl = cluster.kubectl
+    for name in ("two", "three"):
+        eventually(lambda name=name: ready(kubectl, name), 60)
+    ranges = [node["spec"]["podCIDR"] for node in kubectl.get("nodes")["items"]]
+    assert len(set(ranges)) == 3
+    labels = {"app": "spread"}
+    pods = [server(f"on-{name}", labels, nodeName=name) for name in ("one", "two", "three")]
+    ports = [
+        {"name": "tcp", "port": 80, "targetPort": 8080, "nodePort": 30090},
+        {"name": "udp", "port": 80, "targetPort": 8080, "protocol": "UDP"},
+    ]
+    apply(kubectl, *pods, service("spread", ports, labels, type="NodePort"))
+    everywhere = {"on-one", "on-two", "on-three"}
+    addresses = {name: kubectl.get("pod", name)["status"]["podIP"] for name in sorted(everywhere)}
+    # The API server reaches kubelets by their own certificates only, so: from the machines.
+    for machine in (first, *(node.machine for node in joined)):
+        for name, address in addresses.items():
+            eventually(lambda m=machine, a=address, n=name: ask_from(m, a, 8080) == n, 15)
+    cluster_address = cluster_ip(kubectl, "spread")
+    for machine in (first, *(node.machine for node in joined)):
+        for address, port in ((cluster_address, 80), (machine.address, 30090)):
+            seen = set()
+            eventually(
+                lambda m=machine, a=address, p=port, s=seen: (
+                    s.add(ask_from(m, a, p)) or everywhere <= s
+                ),
+                30,
+            )
+    # A pod sees another pod's own address, not its node's.
+    assert ask_from_pod(kubectl, "on-one", addresses["on-two"], 8080) == "on-two"
+    said = kubectl(
+        "exec", "on-one", "--", "sh", "-c", f"nc {addresses['on-three']} 8080 </dev/null"
+    )
+    assert said.split() == ["on-three", addresses["on-one"]]
+    assert ask_by_udp_from_pod(kubectl, "on-one", cluster_address, 80) in everywhere
+    _node_leaves_and_comes_back(kubectl, first, joined[0], addresses["on-two"])
+
+
+def _node_leaves_and_comes_back(kubectl, first, node, address):
+    """Its process is killed: its pods stay reachable; with its Node go the routes."""
+    node.program.kill()
+    assert ask_from(first, address, 8080) == "on-two"
+    node.start()
+    assert ask_from(first, address, 8080) == "on-two"
+    range_ = kubectl.get("node", "two")["spec"]["podCIDR"]
+    assert range_ in first.run("ip", "route")
+    node.program.stop(60)
+    kubectl("delete", "node", "two")
+    eventually(lambda: range_ not in first.run("ip", "route"))
+    node.start()
+    eventually(lambda: range_ in first.run("ip", "route"), 60)

@@ -1,0 +1,72 @@
+import pytest
+
+from sampan.network.overlay.routes import (
+    Neighbourhood,
+    PodRoute,
+    changes,
+    hardware_address,
+    pod_routes,
+    tunnel_address,
+)
+
+NEAR = Neighbourhood(("192.0.2.0/24",))
+
+
+def node(name, address, cidr, **meta):
+    return {
+        "metadata": {"name": name, **meta},
+        "spec": {"podCIDR": cidr, "podCIDRs": [cidr]} if cidr else {},
+        "status": {"addresses": [{"type": "InternalIP", "address": address}] if address else []},
+    }
+
+
+ME = node("a", "192.0.2.1", "10.244.0.0/24")
+
+
+def routes(*others, mode="auto"):
+    return pod_routes([ME, *others], ("a", "192.0.2.1"), NEAR, mode)
+
+
+@pytest.mark.parametrize(
+    ("mode", "address", "tunnel"),
+    [
+        ("auto", "192.0.2.2", False),
+        ("auto", "198.51.100.2", True),
+        ("host-gw", "198.51.100.2", False),
+        ("vxlan", "192.0.2.2", True),
+    ],
+)
+def test_neighbours_get_a_route_and_others_a_tunnel(mode, address, tunnel):
+    found = routes(node("b", address, "10.244.1.0/24"), mode=mode)
+    assert found == {"10.244.1.0/24": PodRoute("10.244.1.0/24", address, tunnel)}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        node("b", "", "10.244.1.0/24"),
+        node("b", "192.0.2.2", ""),
+        node("b", "192.0.2.1", "10.244.1.0/24"),
+        node("b", "192.0.2.2", "10.244.0.0/24"),
+        node("b", "192.0.2.2", "10.244.1.0/24", deletionTimestamp="2026-01-01T00:00:00Z"),
+    ],
+    ids=["no address", "no range", "same machine", "our own range", "on its way out"],
+)
+def test_no_route_leads_to_what_is_not_elsewhere(other):
+    assert routes(other) == {}
+
+
+def test_a_range_that_two_nodes_claim_is_routed_once():
+    found = routes(node("c", "192.0.2.3", "10.244.1.0/24"), node("b", "192.0.2.2", "10.244.1.0/24"))
+    assert found["10.244.1.0/24"].node == "192.0.2.2"
+
+
+def test_only_what_differs_is_done():
+    old, new = PodRoute("r1", "x", False), PodRoute("r1", "y", False)
+    kept, gone = PodRoute("r2", "x", False), PodRoute("r3", "x", True)
+    assert changes({"r1": old, "r2": kept, "r3": gone}, {"r1": new, "r2": kept}) == ([gone], [new])
+
+
+def test_the_ends_of_a_tunnel_are_known_without_being_told():
+    assert hardware_address("192.0.2.1").hex(":") == "0a:58:c0:00:02:01"
+    assert tunnel_address("10.244.3.0/24") == "10.244.3.0"
