@@ -72,9 +72,12 @@ async def many_raw(
         pod = pause_pod(number)
         sandbox = generate.sandbox_spec(pod, attempt=0, node=node)
         container = generate.container_spec(
-            pod, pod["spec"]["containers"][0], attempt=0, image_id=image.id, image=image,
-            objects={}, pod_ips=(), node=node,
-        )  # fmt: skip
+            pod,
+            pod["spec"]["containers"][0],
+            generate.ContainerContext(
+                attempt=0, image_id=image.id, image=image, objects={}, pod_ips=(), node=node
+            ),
+        )
         sandbox_id = await runtime.run_sandbox(sandbox)
         container_id = await runtime.create_container(sandbox_id, container, sandbox)
         await runtime.start_container(container_id)

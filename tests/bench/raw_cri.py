@@ -97,12 +97,14 @@ async def _one(runtime: CriRuntime, directory: Path, clock: Clock, number: int) 
     container = generate.container_spec(
         pod,
         pod["spec"]["containers"][0],
-        attempt=0,
-        image_id=image.id,
-        image=image,
-        objects={},
-        pod_ips=(),
-        node=node,
+        generate.ContainerContext(
+            attempt=0,
+            image_id=image.id,
+            image=image,
+            objects={},
+            pod_ips=(),
+            node=node,
+        ),
     )
     marks = [clock.monotonic()]
     sandbox_id = await runtime.run_sandbox(sandbox)

@@ -69,12 +69,14 @@ class World:
         spec = generate.container_spec(
             pod,
             pod["spec"]["containers"][0],
-            attempt=0,
-            image_id=image.id,
-            image=image,
-            objects={},
-            pod_ips=(),
-            node=self.node,
+            generate.ContainerContext(
+                attempt=0,
+                image_id=image.id,
+                image=image,
+                objects={},
+                pod_ips=(),
+                node=self.node,
+            ),
         )
         sandbox = generate.sandbox_spec(pod, attempt=0, node=self.node)
         return pod, sandbox_id, await self.runtime.create_container(sandbox_id, spec, sandbox)

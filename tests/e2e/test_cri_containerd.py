@@ -60,12 +60,14 @@ async def start_pod(node, pod):
     spec = generate.container_spec(
         pod,
         pod["spec"]["containers"][0],
-        attempt=0,
-        image_id=image.id,
-        image=image,
-        objects={},
-        pod_ips=(),
-        node=place,
+        generate.ContainerContext(
+            attempt=0,
+            image_id=image.id,
+            image=image,
+            objects={},
+            pod_ips=(),
+            node=place,
+        ),
     )
     container_id = await node.runtime.create_container(sandbox_id, spec, sandbox)
     await node.runtime.start_container(container_id)

@@ -114,12 +114,14 @@ async def run_to_its_end(node, command):
     spec = generate.container_spec(
         pod,
         container,
-        attempt=0,
-        image_id=image.id,
-        image=image,
-        objects={},
-        pod_ips=(),
-        node=place,
+        generate.ContainerContext(
+            attempt=0,
+            image_id=image.id,
+            image=image,
+            objects={},
+            pod_ips=(),
+            node=place,
+        ),
     )
     container_id = await node.runtime.create_container(sandbox_id, spec, sandbox)
     await node.runtime.start_container(container_id)

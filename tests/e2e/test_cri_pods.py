@@ -74,12 +74,14 @@ async def start_pod(node, pod, objects=None):
         spec = generate.container_spec(
             pod,
             container,
-            attempt=0,
-            image_id=image.id,
-            image=image,
-            objects=objects or {},
-            pod_ips=seen.sandboxes[0].ips,
-            node=facts(node),
+            generate.ContainerContext(
+                attempt=0,
+                image_id=image.id,
+                image=image,
+                objects=objects or {},
+                pod_ips=seen.sandboxes[0].ips,
+                node=facts(node),
+            ),
         )
         ids.append(await runtime.create_container(sandbox_id, spec, sandbox))
         await runtime.start_container(ids[-1])

@@ -46,6 +46,7 @@ from sampan.scheduler.binding.api_call_limiter import Calls
 from sampan.scheduler.binding.bind import GATED, GATED_MESSAGE, UNSCHEDULABLE
 from sampan.scheduler.binding.bind_devices import elsewhere
 from sampan.scheduler.binding.binding_cycle import Bindings
+from sampan.scheduler.binding.cycle_parts import CycleParts
 from sampan.scheduler.binding.permits import Permits
 from sampan.scheduler.binding.reports import Reports
 from sampan.scheduler.cache.cache_state import CacheState
@@ -133,14 +134,12 @@ class Scheduler:
             client, first.scheduler_name, clock=clock, rng=self._rng, bound=MOST_EVENTS
         )
         self._reports = Reports(client, clock, self._events, self._calls)
-        self._preemption = Preemption(
-            client, clock, self._rng, self._cache, self._pending, self._reports, self._measures,
-            self._calls, self._outside,
-        )  # fmt: skip
-        self._bindings = Bindings(
+        parts = CycleParts(
             client, clock, self._cache, self._pending, self._reports, self._measures, self._calls,
-            self._outside, self._profiles, self._plugins, self._permits,
+            self._outside,
         )  # fmt: skip
+        self._preemption = Preemption(parts, self._rng)
+        self._bindings = Bindings(parts, self._profiles, self._plugins, self._permits)
 
     async def run(self) -> None:
         """Until cancelled; may be run again after a failure."""

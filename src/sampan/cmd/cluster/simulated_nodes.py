@@ -33,9 +33,11 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
 
 if TYPE_CHECKING:
-    from sampan.kubelet.kubelet import Kubelet
+    from sampan.kubelet.context import NodeContext
+    from sampan.kubelet.contracts.runtime import Runtime
+    from sampan.kubelet.kubelet import Kubelet, SharedSources
     from sampan.kubelet.server.http_server import KubeletServer
-    from sampan.kubelet.simulated.runtime import SimulatedRuntime
+    from sampan.kubelet.simulated.scenario import Scenario
     from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
 # A simulated runtime loses no events and a process is not partitioned from itself: a thousand nodes
@@ -72,66 +74,71 @@ class SimulatedNodes:
         """Nothing to do."""
 
     async def start(self, clients: ClientMaker, metrics: Metrics, tls: ssl.SSLContext) -> None:
-        from sampan.kubelet.context import NodeContext
-        from sampan.kubelet.kubelet import Kubelet, SharedSources
-        from sampan.kubelet.settings import KubeletSettings
-        from sampan.kubelet.simulated.runtime import SimulatedRuntime
+        self._tls = tls
+        with self._progress.step("nodes") as step:
+            shared = self._shared(clients)
+            scenario = scenario_in(self._settings.node.scenario)
+            for number, name in enumerate(self._names()):
+                client = clients(f"system:node:{name}")
+                node = self._context(number, name, client, metrics, scenario)
+                kubelet = self._kubelet(node, shared)
+                self._tasks.supervise(name, kubelet.run)
+                self._kubelets.append(kubelet)
+                self._stand_ins[_made_up_address(number)] = partial(
+                    self._server_of, name, kubelet, node.runtime, node.client, metrics
+                )
+            await all_ready([kubelet.node_ready for kubelet in self._kubelets])
+            step.detail = f"{len(self._kubelets)} simulated, Ready"
+
+    def _kubelet(self, node: "NodeContext", shared: "SharedSources") -> "Kubelet":
+        from sampan.kubelet.kubelet import Kubelet
+
+        return Kubelet(node, shared)
+
+    def _shared(self, clients: ClientMaker) -> "SharedSources":
+        """What they share they read as one who may read it all; a node may not."""
+        from sampan.kubelet.kubelet import SharedSources
         from sampan.kubelet.sources.apiserver import ApiserverSource
         from sampan.kubelet.sources.own_node import NodeSource
         from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
-        self._tls = tls
-        with self._progress.step("nodes") as step:
-            # What they share they read as one who may read it all; a node may not.
-            client = clients("system:kube-controller-manager")
-            informer = Informer(client, Selection(PODS), clock=self._clock)
-            source = ApiserverSource(informer)
-            objects = TrackedObjects(client, clock=self._clock, rng=random.Random())
-            self._objects = objects
-            node_informer = Informer(client, Selection(NODES), clock=self._clock)
-            own_nodes = NodeSource(node_informer)
-            self._tasks.supervise("pods", informer.run)
-            self._tasks.supervise("own nodes", node_informer.run)
-            self._tasks.supervise("source", source.run)
-            kubelets, words = self._kubelets, chosen(self._settings.node)
-            scenario = scenario_in(self._settings.node.scenario)
-            for number, name in enumerate(self._names()):
-                runtime = SimulatedRuntime(
-                    clock=self._clock,
-                    node_name=name,
-                    pod_subnet=_made_up_subnet(number),
-                    scenario=scenario,
-                )
-                node_client, address = clients(f"system:node:{name}"), _made_up_address(number)
-                kubelet = Kubelet(
-                    NodeContext(
-                        settings=KubeletSettings(
-                            name,
-                            node_ips=(address,),
-                            root_dir=f"{self._settings.data_dir}/kubelet",
-                            log_dir=f"{self._settings.data_dir}/logs/pods",
-                            simulated=True,
-                            heartbeat_seconds=MANY_HEARTBEAT_SECONDS,
-                            relist_seconds=MANY_RELIST_SECONDS,
-                            routine_events=self._settings.nodes <= MANY_NODES,
-                            scenario=scenario,
-                            **(words if number == 0 else {"shutdown": words["shutdown"]}),
-                        ),
-                        client=node_client,
-                        runtime=runtime,
-                        clock=self._clock,
-                        metrics=metrics,
-                        rng=random.Random(),
-                    ),
-                    SharedSources(pods=source, nodes=own_nodes, objects=objects),
-                )
-                self._tasks.supervise(name, kubelet.run)
-                kubelets.append(kubelet)
-                self._stand_ins[address] = partial(
-                    self._server_of, name, kubelet, runtime, node_client, metrics
-                )
-            await all_ready([kubelet.node_ready for kubelet in kubelets])
-            step.detail = f"{len(kubelets)} simulated, Ready"
+        client = clients("system:kube-controller-manager")
+        pods = Informer(client, Selection(PODS), clock=self._clock)
+        nodes = Informer(client, Selection(NODES), clock=self._clock)
+        source, own_nodes = ApiserverSource(pods), NodeSource(nodes)
+        self._objects = TrackedObjects(client, clock=self._clock, rng=random.Random())
+        self._tasks.supervise("pods", pods.run)
+        self._tasks.supervise("own nodes", nodes.run)
+        self._tasks.supervise("source", source.run)
+        return SharedSources(pods=source, nodes=own_nodes, objects=self._objects)
+
+    def _context(
+        self, number: int, name: str, client: Client, metrics: Metrics, scenario: "Scenario"
+    ) -> "NodeContext":
+        from sampan.kubelet.context import NodeContext
+        from sampan.kubelet.settings import KubeletSettings
+        from sampan.kubelet.simulated.runtime import SimulatedRuntime
+
+        words = chosen(self._settings.node)
+        settings = KubeletSettings(
+            name,
+            node_ips=(_made_up_address(number),),
+            root_dir=f"{self._settings.data_dir}/kubelet",
+            log_dir=f"{self._settings.data_dir}/logs/pods",
+            simulated=True,
+            heartbeat_seconds=MANY_HEARTBEAT_SECONDS,
+            relist_seconds=MANY_RELIST_SECONDS,
+            routine_events=self._settings.nodes <= MANY_NODES,
+            scenario=scenario,
+            **(words if number == 0 else {"shutdown": words["shutdown"]}),
+        )
+        runtime = SimulatedRuntime(
+            clock=self._clock,
+            node_name=name,
+            pod_subnet=_made_up_subnet(number),
+            scenario=scenario,
+        )
+        return NodeContext(settings, client, runtime, self._clock, metrics, random.Random())
 
     async def place_of(self, kubelet: Origin) -> Origin:
         """A made-up address is never dialled: the node answers from this process, behind a server
@@ -151,7 +158,7 @@ class SimulatedNodes:
         self,
         name: str,
         kubelet: "Kubelet",
-        runtime: "SimulatedRuntime",
+        runtime: "Runtime",
         client: Client,
         metrics: Metrics,
     ) -> "KubeletServer":

@@ -34,6 +34,7 @@ from sampan.kubelet.container_spec.environment import (
 from sampan.kubelet.container_spec.name_resolution import Dns, dns, hosts_file, kernel_hostname
 from sampan.kubelet.container_spec.oom_score import oom_score
 from sampan.kubelet.container_spec.security_context import (
+    SeccompProfiles,
     check_user_namespaces,
     container_security,
     is_recursive_read_only,
@@ -156,43 +157,46 @@ def references(pod: Obj) -> tuple[Reference, ...]:
     return tuple(found)
 
 
-def container_spec(
-    pod: Obj,
-    container: Obj,
-    *,
-    attempt: int,
-    image_id: str,
-    image: Image,
-    objects: Objects,
-    pod_ips: Sequence[str],
-    node: NodeFacts,
-    mounts: Mapping[str, MountedVolume] | None = None,
-    service_variables: Mapping[str, str] | None = None,
-    features: RuntimeFeatures = _NO_FEATURES,
-    runtime_handler: str = "",
-    users: IdRange | None = None,
-) -> ContainerSpec:
-    """`mounts` has the place of each volume, by the volume's name. Raises ConfigError."""
+@dataclass(frozen=True, slots=True)
+class ContainerContext:
+    """What a container is made with, beside what its pod says."""
+
+    attempt: int
+    image_id: str
+    image: Image
+    objects: Objects
+    pod_ips: Sequence[str]
+    node: NodeFacts
+    mounts: Mapping[str, MountedVolume] = field(default_factory=dict)  # by the volume's name
+    service_variables: Mapping[str, str] = field(default_factory=dict)
+    features: RuntimeFeatures = _NO_FEATURES
+    runtime_handler: str = ""
+    users: IdRange | None = None
+
+
+def container_spec(pod: Obj, container: Obj, given: ContainerContext) -> ContainerSpec:
+    """Raises ConfigError."""
+    node, attempt, features = given.node, given.attempt, given.features
     around = Surroundings(
         node_name=node.node_name,
         node_ips=node.node_ips,
-        pod_ips=node.node_ips if is_host_network(pod) else tuple(pod_ips),
+        pod_ips=node.node_ips if is_host_network(pod) else tuple(given.pod_ips),
         allocatable=node.allocatable,
-        service_variables=service_variables or {},
+        service_variables=given.service_variables,
     )
-    variables = environment(pod, container, objects, around)
+    variables = environment(pod, container, given.objects, around)
     files, file_mounts = _managed_files(pod, container, attempt, around.pod_ips, node)
     return ContainerSpec(
         name=container["name"],
         attempt=attempt,
-        image=image_id,
+        image=given.image_id,
         user_image=container.get("image", ""),
         command=tuple(expand(one, variables) for one in container.get("command") or ()),
         args=tuple(expand(one, variables) for one in container.get("args") or ()),
         working_dir=container.get("workingDir") or "",
         env=tuple(variables.items()),
         mounts=(
-            *_volume_mounts(container, mounts or {}, variables, features.of(runtime_handler)),
+            *_volume_mounts(container, given.mounts, variables, features.of(given.runtime_handler)),
             *file_mounts,
         ),
         log_path=f"{container['name']}/{attempt}.log",
@@ -205,11 +209,10 @@ def container_spec(
         security=container_security(
             pod,
             container,
-            image,
-            default_seccomp=node.default_seccomp,
-            profile_dir=f"{node.root_dir}/seccomp",
+            given.image,
+            seccomp=SeccompProfiles(node.default_seccomp, f"{node.root_dir}/seccomp"),
             features=features,
-            users=users,
+            users=given.users,
         ),
         host_files=files,
     )

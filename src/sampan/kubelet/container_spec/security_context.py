@@ -8,6 +8,7 @@ import os.path
 from typing import Any
 
 from sampan.api.objects import Obj, name_of, namespace_of, spec_of, uid_of
+from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.container_spec.environment import ConfigError
 from sampan.kubelet.contracts.runtime import (
     HandlerFeatures,
@@ -65,13 +66,20 @@ def check_user_namespaces(pod: Obj, features: RuntimeFeatures, handler: str) -> 
         )
 
 
+@dataclass(frozen=True, slots=True)
+class SeccompProfiles:
+    """The node's: which one is used where none is named, and where its own are."""
+
+    default: str
+    directory: str
+
+
 def container_security(
     pod: Obj,
     container: Obj,
     image: Image,
     *,
-    default_seccomp: str,
-    profile_dir: str,
+    seccomp: SeccompProfiles,
     features: RuntimeFeatures,
     users: IdRange | None = None,
 ) -> SecurityContext:
@@ -98,7 +106,7 @@ def container_security(
         add_capabilities=tuple(capabilities.get("add") or ()),
         drop_capabilities=tuple(capabilities.get("drop") or ()),
         no_new_privileges=context.get("allowPrivilegeEscalation") is False,
-        seccomp=_seccomp(context.get("seccompProfile"), default_seccomp, profile_dir),
+        seccomp=_seccomp(context.get("seccompProfile"), seccomp.default, seccomp.directory),
         apparmor=_apparmor(context.get("appArmorProfile")),
         selinux=_selinux(context),
         unmasked_proc=context.get("procMount") == "Unmasked",

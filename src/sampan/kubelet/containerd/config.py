@@ -8,7 +8,7 @@ Invariant: nothing that the file names is shared with another containerd, Docker
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sampan.core.fast_dataclass import dataclass
@@ -132,9 +132,7 @@ def config_toml(
     cgroup_driver: str = CGROUPFS,
 ) -> str:
     """Version 2 of the format: 1.6 and 1.7 read it, and 2.x migrates it when it starts."""
-    slices = f"        SystemdCgroup = {_flag(cgroup_driver == SYSTEMD)}"
     cri = 'plugins."io.containerd.grpc.v1.cri"'
-    runc = f"{cri}.containerd.runtimes.runc"
     lines = [
         "version = 2",
         f"root = {_text(paths.root)}",
@@ -169,32 +167,39 @@ def config_toml(
         f"  [{cri}.containerd]",
         '    snapshotter = "overlayfs"',
         '    default_runtime_name = "runc"',
-        f"    [{runc}]",
-        '      runtime_type = "io.containerd.runc.v2"',
-        f"      [{runc}.options]",
-        slices,
-        f"        Root = {_text(paths.runtime_root)}",
     ]
-    lines += [
-        # For pods with host ports: the same runtime, with a network configuration of its own.
-        f"    [{cri}.containerd.runtimes.{HOST_PORTS_HANDLER}]",
-        '      runtime_type = "io.containerd.runc.v2"',
-        f"      cni_conf_dir = {_text(cni_conf_dir / 'host-ports')}",
-        f"      [{cri}.containerd.runtimes.{HOST_PORTS_HANDLER}.options]",
-        slices,
-        f"        Root = {_text(paths.runtime_root)}",
-    ]
+    return "\n".join([*lines, *_runtimes(paths, facts, cni_conf_dir, cgroup_driver)]) + "\n"
+
+
+def _runtimes(
+    paths: Layout, facts: HostFacts, cni_conf_dir: Path, cgroup_driver: str
+) -> Iterator[str]:
+    root, crun_root = _text(paths.runtime_root), _text(paths.state / "crun")
+    yield from _runtime("runc", cgroup_driver, root)
+    # For pods with host ports: the same runtime, with a network configuration of its own.
+    network = (f"      cni_conf_dir = {_text(cni_conf_dir / 'host-ports')}",)
+    yield from _runtime(HOST_PORTS_HANDLER, cgroup_driver, root, own=network)
     if facts.crun:
-        crun = f"{cri}.containerd.runtimes.crun"
-        lines += [
-            f"    [{crun}]",
-            '      runtime_type = "io.containerd.runc.v2"',
-            f"      [{crun}.options]",
-            slices,
-            f"        BinaryName = {_text(facts.crun)}",
-            f"        Root = {_text(paths.state / 'crun')}",
-        ]
-    return "\n".join(lines) + "\n"
+        binary = (f"        BinaryName = {_text(facts.crun)}",)
+        yield from _runtime("crun", cgroup_driver, crun_root, options=binary)
+
+
+def _runtime(
+    name: str,
+    cgroup_driver: str,
+    root: str,
+    *,
+    own: Sequence[str] = (),
+    options: Sequence[str] = (),
+) -> Iterator[str]:
+    table = f'plugins."io.containerd.grpc.v1.cri".containerd.runtimes.{name}'
+    yield f"    [{table}]"
+    yield '      runtime_type = "io.containerd.runc.v2"'
+    yield from own
+    yield f"      [{table}.options]"
+    yield f"        SystemdCgroup = {_flag(cgroup_driver == SYSTEMD)}"
+    yield from options
+    yield f"        Root = {root}"
 
 
 def _unneeded() -> list[str]:

@@ -11,26 +11,21 @@ from collections.abc import Mapping, Sequence
 
 from sampan.api.errors import ApiError, Conflict, NotFound
 from sampan.api.objects import Obj, key_of, uid_of
-from sampan.client.contract import Client
-from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
-from sampan.scheduler.binding.api_call_limiter import CALL_SECONDS, Calls
+from sampan.scheduler.binding.api_call_limiter import CALL_SECONDS
 from sampan.scheduler.binding.bind import UNSCHEDULABLE, bind
 from sampan.scheduler.binding.bind_devices import DeviceBinder, DevicePromise, DevicesNotBound
 from sampan.scheduler.binding.bind_volumes import Promise, VolumeBinder, VolumesNotBound
+from sampan.scheduler.binding.cycle_parts import CycleParts
 from sampan.scheduler.binding.permits import NotPermitted, Permits
-from sampan.scheduler.binding.reports import Reports
-from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.devices.devices import DeviceClaim
-from sampan.scheduler.extenders.extender_chain import Extenders
-from sampan.scheduler.metrics import ERROR, SCHEDULED, UNSCHEDULED, Measures
+from sampan.scheduler.metrics import ERROR, SCHEDULED, UNSCHEDULED
 from sampan.scheduler.model.cluster_events import DevicesChanged
 from sampan.scheduler.model.pod_and_node_info import scheduler_of
 from sampan.scheduler.model.pod_info import resident
 from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.profile import Profile
-from sampan.scheduler.queue.pending import Pending
 from sampan.scheduler.queue.queue_state import Waiting
 
 CONFIRM_SECONDS = 900.0  # how long after its binding a pod may stay unseen
@@ -53,21 +48,15 @@ class Placing:
 class Bindings:
     def __init__(
         self,
-        client: Client,
-        clock: Clock,
-        cache: CacheState,
-        pending: Pending,
-        reports: Reports,
-        measures: Measures,
-        calls: Calls,
-        outside: Extenders,
+        parts: CycleParts,
         profiles: Mapping[str, Profile],
         plugins: Mapping[str, Sequence[tuple[Plugin, int]]],
         permits: Permits,
     ) -> None:
-        self._client, self._clock, self._cache = client, clock, cache
-        self._pending, self._reports, self._measures = pending, reports, measures
-        self._calls, self._outside, self._permits = calls, outside, permits
+        client, cache = parts.client, parts.cache
+        self._client, self._clock, self._cache = client, parts.clock, cache
+        self._pending, self._reports, self._measures = parts.pending, parts.reports, parts.measures
+        self._calls, self._outside, self._permits = parts.calls, parts.outside, permits
         self._profiles = profiles
         self._plugins = {name: [one for one, _ in those] for name, those in plugins.items()}
         self.volumes = VolumeBinder(client, cache.columns.volumes)

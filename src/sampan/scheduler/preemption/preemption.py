@@ -11,17 +11,12 @@ import random
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, key_of
-from sampan.client.contract import Client
-from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.tasks import all_of
-from sampan.scheduler.binding.api_call_limiter import CALL_SECONDS, Calls
-from sampan.scheduler.binding.reports import Reports
-from sampan.scheduler.cache.cache_state import CacheState
+from sampan.scheduler.binding.api_call_limiter import CALL_SECONDS
+from sampan.scheduler.binding.cycle_parts import CycleParts
 from sampan.scheduler.decision.decide import Refused
 from sampan.scheduler.decision.plugin_verdicts import ExtenderFailed
-from sampan.scheduler.extenders.extender_chain import Extenders
-from sampan.scheduler.metrics import Measures
 from sampan.scheduler.model.pod_and_node_info import PodRow
 from sampan.scheduler.model.pod_info import Resident, resident
 from sampan.scheduler.preemption.budgets import Budget, budget_of
@@ -38,28 +33,16 @@ from sampan.scheduler.preemption.victims import (
     preempt,
 )
 from sampan.scheduler.profile import Profile
-from sampan.scheduler.queue.pending import Pending
 from sampan.scheduler.why.explain import nobody_to_preempt, not_preempted
 
 log = get_logger(__name__)
 
 
 class Preemption:
-    def __init__(
-        self,
-        client: Client,
-        clock: Clock,
-        rng: random.Random,
-        cache: CacheState,
-        pending: Pending,
-        reports: Reports,
-        measures: Measures,
-        calls: Calls,
-        outside: Extenders,
-    ) -> None:
-        self._client, self._clock, self._rng = client, clock, rng
-        self._cache, self._pending, self._reports = cache, pending, reports
-        self._measures, self._calls, self._outside = measures, calls, outside
+    def __init__(self, parts: CycleParts, rng: random.Random) -> None:
+        self._client, self._clock, self._rng = parts.client, parts.clock, rng
+        self._cache, self._pending, self._reports = parts.cache, parts.pending, parts.reports
+        self._measures, self._calls, self._outside = parts.measures, parts.calls, parts.outside
         self._budgets: dict[str, Budget] = {}  # by namespace/name
         self._evicting: set[str] = set()  # pods whose victims are being told
 

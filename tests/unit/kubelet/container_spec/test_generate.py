@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from sampan.kubelet.container_spec.environment import ConfigError
 from sampan.kubelet.container_spec.generate import (
+    ContainerContext,
     NodeFacts,
     Reference,
     container_spec,
@@ -52,7 +53,7 @@ def contained(pod, **more):
         "node": NODE,
         **more,
     }
-    return container_spec(pod, pod["spec"]["containers"][0], **given_to_it)
+    return container_spec(pod, pod["spec"]["containers"][0], ContainerContext(**given_to_it))
 
 
 def test_a_sandbox_is_found_again_by_its_labels():

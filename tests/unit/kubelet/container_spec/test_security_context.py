@@ -2,6 +2,7 @@ import pytest
 
 from sampan.kubelet.container_spec.environment import ConfigError
 from sampan.kubelet.container_spec.security_context import (
+    SeccompProfiles,
     check_user_namespaces,
     container_security,
     effective,
@@ -25,8 +26,7 @@ def secured(own=None, whole=None, image=ROOT_IMAGE, default="Unconfined", **spec
         the_pod,
         container,
         image,
-        default_seccomp=default,
-        profile_dir="/node/seccomp",
+        seccomp=SeccompProfiles(default, "/node/seccomp"),
         features=RuntimeFeatures(),
     )
 
@@ -150,8 +150,7 @@ def test_what_the_runtime_would_ignore_is_refused(spec, whole, container):
             pod(container, securityContext=whole, **spec),
             container,
             ROOT_IMAGE,
-            default_seccomp="Unconfined",
-            profile_dir="/p",
+            seccomp=SeccompProfiles("Unconfined", "/p"),
             features=RuntimeFeatures(),
         )
 
@@ -201,7 +200,7 @@ def test_a_runtime_that_can_gets_the_strict_policy_and_the_ids():
     container = {"name": "c"}
     strict = pod(container, securityContext={"supplementalGroupsPolicy": "Strict"})
     found = container_security(
-        strict, container, ROOT_IMAGE, default_seccomp="Unconfined", profile_dir="/p",
+        strict, container, ROOT_IMAGE, seccomp=SeccompProfiles("Unconfined", "/p"),
         features=ABLE, users=IdRange(65536),
     )  # fmt: skip
     assert found.only_given_groups

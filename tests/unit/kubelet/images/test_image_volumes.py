@@ -2,7 +2,7 @@
 
 import pytest
 
-from sampan.kubelet.container_spec.generate import NodeFacts, container_spec
+from sampan.kubelet.container_spec.generate import ContainerContext, NodeFacts, container_spec
 from sampan.kubelet.contracts.runtime import Image, RuntimeFeatures
 from sampan.kubelet.contracts.volumes_hook import MountedVolume, VolumeFailure
 from sampan.kubelet.images.image_volumes import check_image_volumes, image_volumes, mounted_by
@@ -44,13 +44,15 @@ def test_the_runtime_gets_the_image_and_the_path_in_it():
     spec = container_spec(
         POD,
         CONTAINER,
-        attempt=0,
-        image_id="sha256:app",
-        image=Image("sha256:app", (), (), 1, uid=0),
-        objects={},
-        pod_ips=(),
-        node=NodeFacts("n", "/root", "/logs"),
-        mounts={"data": MountedVolume("", read_only=True, image="sha256:data")},
+        ContainerContext(
+            attempt=0,
+            image_id="sha256:app",
+            image=Image("sha256:app", (), (), 1, uid=0),
+            objects={},
+            pod_ips=(),
+            node=NodeFacts("n", "/root", "/logs"),
+            mounts={"data": MountedVolume("", read_only=True, image="sha256:data")},
+        ),
     )
     [mount] = [one for one in spec.mounts if one.volume]
     assert (mount.image, mount.image_sub_path) == ("sha256:data", "etc")
