@@ -133,7 +133,9 @@ class ApiServer:
         measured = MetricsApi(registry.find_all, self._to_nodes, clock)
         self._chain = Chain(parts, {**handlers(signer), **measured.handlers()})
         self._masters = Masters(registry, settings, partial(overwrite, parts), clock)
-        self._health = Health({"etcd": self._cache_trouble, "informer-sync": self._cache_trouble})
+        self._health = Health(
+            dict.fromkeys(("etcd", "etcd-readiness", "informer-sync"), self._cache_trouble)
+        )
         self._documents = Documents(
             self._health,
             metrics,

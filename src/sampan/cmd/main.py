@@ -7,6 +7,7 @@ import argparse
 import gc
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from sampan.cmd.flags import node_flags, security
 from sampan.cmd.settings import (
@@ -40,13 +41,24 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = _parser().parse_args(arguments)
+    given = _parser().parse_args(_joined(sys.argv[1:] if arguments is None else arguments))
     try:
         return _dispatch(given)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         return 141
+
+
+def _joined(arguments: Sequence[str]) -> list[str]:
+    """`--controllers -job` as `--controllers=-job`: a value that looks like a flag."""
+    joined: list[str] = []
+    for one in arguments:
+        if joined and joined[-1] == "--controllers":
+            joined[-1] = f"--controllers={one}"
+        else:
+            joined.append(one)
+    return joined
 
 
 def _dispatch(given: argparse.Namespace) -> int:
@@ -131,6 +143,7 @@ def _up_settings(given: argparse.Namespace) -> UpSettings:
             config=given.kubelet_config, manifests=given.manifests, **node_flags.choices(given)
         ),
         controllers=given.controllers,
+        scheduler=given.scheduler,
         scheduler_config=given.scheduler_config,
         security=security.choices(given),
     )
@@ -259,6 +272,8 @@ def _add_up(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> Non
     )
     add("--nodes", metavar="N", type=_count, default=1, help="how many simulated nodes")
     add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")
+    add("--scheduler", type=_truth, default=True, metavar="BOOL",
+        help="false: yours takes its place (default: true)")  # fmt: skip
     add(
         "--scheduler-config",
         metavar="FILE",
@@ -345,13 +360,28 @@ def _add_controllers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]
     _log_level(controllers)
 
 
+class _Names(argparse.Action):
+    """A list that may be given in pieces: the first one takes the place of the default."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        before = getattr(namespace, self.dest)
+        kept = () if before is self.default else before
+        setattr(namespace, self.dest, (*kept, *_names(values)))
+
+
 def _controllers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--controllers",
         metavar="NAMES",
-        type=_names,
+        action=_Names,
         default=("*",),
-        help="which ones: * is all, foo that one, -foo all but that one (default: *)",
+        help="which ones: * is all, foo that one, -foo not that one, -* none (default: *)",
     )
 
 

@@ -58,6 +58,7 @@ class UpSettings:
     network: NetworkMode = "auto"  # how pods reach those of other nodes
     node: NodeChoices = NodeChoices()
     controllers: tuple[str, ...] = ("*",)  # `*` is all, `-job` all but that one
+    scheduler: bool = True  # False: somebody else's takes its place
     scheduler_config: str = ""  # a KubeSchedulerConfiguration file
     security: SecurityChoices = field(default_factory=SecurityChoices)
 

@@ -56,12 +56,12 @@ class UnknownController(ValueError):
 def selected(
     controllers: Iterable[Controller], names: Iterable[str], unoffered: Iterable[str] = ()
 ) -> list[Controller]:
-    """As upstream: `*` is all, `foo` one of them, `-foo` all but that one. `unoffered`: names that
-    are known, though they cannot be had here."""
+    """As upstream: `*` is all, `foo` one of them, `-foo` not that one, `-*` none but those that are
+    named. `unoffered`: names that are known, though they cannot be had here."""
     offered, wanted = list(controllers), list(names)
     known = {name for one in offered for name in (one.name, *one.aliases)} | set(unoffered)
     for name in wanted:
-        if name != "*" and name.removeprefix("-") not in known:
+        if name not in ("*", "-*") and name.removeprefix("-") not in known:
             raise UnknownController(f'"{name}" is not in the list of known controllers')
     return [one for one in offered if _is_wanted(one, wanted)]
 
@@ -73,7 +73,7 @@ def _is_wanted(controller: Controller, wanted: list[str]) -> bool:
             return True
         if name.removeprefix("-") in own:
             return False
-    return "*" in wanted
+    return "*" in wanted and "-*" not in wanted
 
 
 def own_key(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:

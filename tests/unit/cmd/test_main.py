@@ -85,3 +85,23 @@ def test_a_wrong_flag_of_a_node_is_named(flags, capsys):
         main.main(["kubelet", *flags])
     assert ended.value.code == 2
     assert flags[0] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "wanted"),
+    [
+        ([], ("*",)),
+        (["--controllers=*,-job"], ("*", "-job")),
+        (["--controllers", "-job,*"], ("-job", "*")),
+        (["--controllers", "-*"], ("-*",)),
+        (["--controllers", "*", "--controllers=-job"], ("*", "-job")),
+    ],
+)
+def test_controllers_are_named_in_every_spelling(flags, wanted):
+    given = main._parser().parse_args(main._joined(["up", *flags]))
+    assert main._up_settings(given).controllers == wanted
+
+
+def test_the_scheduler_may_be_left_out():
+    assert settings_of().scheduler
+    assert not settings_of("--scheduler=false").scheduler

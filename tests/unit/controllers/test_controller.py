@@ -26,3 +26,10 @@ def test_one_can_be_asked_for_alone():
 def test_a_name_that_does_not_exist_is_refused():
     with pytest.raises(UnknownController, match="-jobb"):
         names(["*", "-jobb"])
+
+
+def test_all_can_be_left_out():
+    """Somebody else's take their place."""
+    assert names(["-*"]) == set()
+    assert names(["-*", "job"]) == {"job-controller"}
+    assert names(["*", "-*"]) == set()

@@ -62,6 +62,8 @@ class Documents:
                 return replies.object_reply(version())
             case "/metrics":
                 return Response(200, _METRICS, self._metrics.render().encode())
+            case "/metrics/slis":
+                return Response(200, _METRICS, self._health.slis().encode())
             case "/":
                 return replies.object_reply({"paths": self._paths()})
             case "/.well-known/openid-configuration" if self._signer is not None:
@@ -100,7 +102,16 @@ class Documents:
         return self._openapi.v3(path[len(start) :]) if path.startswith(start) else None
 
     def _paths(self) -> list[str]:
-        fixed = ["/api", "/apis", "/healthz", "/livez", "/metrics", "/readyz", "/version"]
+        fixed = [
+            "/api",
+            "/apis",
+            "/healthz",
+            "/livez",
+            "/metrics",
+            "/metrics/slis",
+            "/readyz",
+            "/version",
+        ]
         return sorted([*fixed, "/openapi/v2", "/openapi/v3"])
 
 

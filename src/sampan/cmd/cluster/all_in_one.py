@@ -110,7 +110,8 @@ class AllInOne:
     async def _start_control_plane(self, identity: NodeIdentity) -> None:
         self._ensure_certificates(identity)
         self._server = await self._start_api_server(identity)
-        self._start_scheduler(self._server)
+        if self._settings.scheduler:
+            self._start_scheduler(self._server)
         self._start_controllers(self._server)
 
     def _ensure_certificates(self, identity: NodeIdentity) -> None:
