@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 REQUESTS = int(os.environ.get("SAMPAN_REQUESTS", "1500"))
 SEED = int(os.environ.get("SAMPAN_SEED", "1"))
-AT_ONCE, WAIT_SECONDS = 100, 0.3
+AT_ONCE, WAIT_SECONDS = 25, 0.2
 MOST_HOLD_SECONDS, MOST_GROWN_BYTES = 0.1, 24 * 1024 * 1024
 # What everybody may see who has a name: who they are, and what there is (system:basic-user,
 # system:discovery, system:public-info-viewer).

@@ -14,12 +14,13 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from sampan.apiserver.authn.tokens import Claims, TokenSigner
+from sampan.apiserver.authn.user import MASTERS
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import SystemClock
 from sampan.core.http import Limits
 from sampan.core.http_server import Server
 from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server, pod
+from sampan.testing.generators.api_requests import api_server, pod, request
 from sampan.testing.virtual_time import LoopClock
 from sampan.testing.worlds.control_plane import published_schema
 
@@ -256,6 +257,24 @@ def test_a_body_is_not_read_for_somebody_without_rights(method, media):
             method, path, body, user="eve", group="nobodies", headers={"content-type": media}
         )
         assert got.status == 403
+
+    run(test)
+
+
+def test_a_large_body_is_read_for_those_who_may_send_it():
+    """It is asked on the head: strangers and people without rights fill no memory."""
+
+    async def test(api):
+        async def wanted(user, group, method="POST", path=PODS, **headers):
+            return await api.server.wants_body(request(method, path, b"", user, group, headers))
+
+        assert await wanted("admin", MASTERS)
+        assert await wanted("admin", MASTERS, "PUT", f"{PODS}/a:80/proxy/x?limit=abc")
+        assert not await wanted("", "")
+        assert not await wanted("eve", "nobodies")
+        assert not await wanted("eve", "nobodies", **{"impersonate-user": "admin"})
+        assert not await wanted("admin", MASTERS, **{"impersonate-user": "eve"})
+        assert not await wanted("admin", MASTERS, "POST", "/nothing/here")
 
     run(test)
 

@@ -175,6 +175,22 @@ class HttpEdge:
             return await self._document(request, info, user)
         return await self._resource(request, info, user, served.entry)
 
+    async def wants_body(self, request: Request) -> bool:
+        """Whether it would be read at all: asked on the head of a request with a large body."""
+        may = self._chain.parts.authorization
+        try:
+            user = await self._chain.parts.authentication.user(request)
+            if impersonation.is_asked(request.headers):
+                user = await self._impersonated(request, user)
+            info = request_info(request.method, request.path, False, self._by_plural)
+            if info.resource is None:
+                return False
+            where = (info.namespace, info.name, info.subresource)
+            await authorize(may, user, Call(info.verb, info.resource, *where))
+        except (ApiError, UnicodeDecodeError):
+            return False  # and the answer will say why
+        return True
+
     async def _impersonated(self, request: Request, user: User) -> User:
         """Raises Forbidden, BadRequest."""
         spoken_for = impersonation.impersonated(request)
@@ -254,6 +270,8 @@ class HttpEdge:
         assert resource is not None
         call = Call(info.verb, resource, info.namespace, info.name, info.subresource)
         await authorize(self._chain.parts.authorization, user, call)
+        if request.body_too_large:
+            raise RequestEntityTooLarge(f"Request entity too large: limit is {bodies.LIMIT}")
         if info.subresource in _SESSIONS and info.verb != "create":
             # A WebSocket begins with a GET, and is no reading all the same (as v1.35).
             await authorize(self._chain.parts.authorization, user, replace(call, verb="create"))

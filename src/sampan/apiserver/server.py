@@ -233,6 +233,9 @@ class ApiServer:
         """Serve other parts' answers below a path, to who is allowed to get it."""
         self._documents.add(prefix, found)
 
+    async def wants_body(self, request: Request) -> bool:
+        return await self._edge.wants_body(request)
+
     async def handle_http(self, request: Request) -> Reply:
         return await self._edge.reply(request)
 

@@ -105,6 +105,8 @@ class Upgrade:
 
 Reply = Response | Stream | Upgrade
 Handler = Callable[[Request], Awaitable[Reply]]
+# The head of a request that has a large body → whether to read that.
+WantsBody = Callable[[Request], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +117,8 @@ class Limits:
     body_seconds: float = 60.0
     idle_seconds: float = 90.0  # keep-alive without a request
     pending_bytes: int = 1024 * 1024  # unsent bytes at which a stream's writer waits
+    asked_bytes: int = 64 * 1024  # of a body; for more of it, its sender is looked at first
+    connections: int = 16_384
+    connections_per_client: int = 8_192  # a client is an address: it may be many behind one
+    bodies_bytes: int = 512 * 1024 * 1024  # of requests that are still arriving
+    bodies_bytes_per_client: int = 256 * 1024 * 1024

@@ -11,12 +11,21 @@ import asyncio
 import math
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from email.utils import formatdate
 from typing import cast
 
 from sampan.core.clock import Clock, SystemClock
-from sampan.core.http import STEP_BYTES, Handler, Limits, Response, Stream, Upgrade
+from sampan.core.http import (
+    STEP_BYTES,
+    Handler,
+    Limits,
+    Response,
+    Stream,
+    Upgrade,
+    WantsBody,
+)
 from sampan.core.http_wire import (
     CONTINUE,
     LAST_CHUNK,
@@ -47,8 +56,11 @@ class Server:
         limits: Limits | None = None,
         clock: Clock | None = None,
         name: str = "http",
+        wants_body: WantsBody | None = None,
     ) -> None:
-        self.handler = handler
+        """`wants_body`: asked before a large body is read; without it everybody's is."""
+        self.handler, self.wants_body = handler, wants_body
+        self.clients = Clients(limits or Limits())
         self.limits = limits or Limits()
         self.tasks = Tasks(f"{name} server")
         self.stopping = False
@@ -124,11 +136,50 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
+class Clients:
+    """How many connections and bytes of bodies there are, by client and in all."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._connections: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
+        self._all_connections = self._all_bytes = 0
+
+    def came(self, remote: str) -> bool:
+        """False: there are too many of them."""
+        self._connections[remote] += 1
+        self._all_connections += 1
+        limits = self._limits
+        return (
+            self._all_connections <= limits.connections
+            and self._connections[remote] <= limits.connections_per_client
+        )
+
+    def holds(self, remote: str, change: int) -> bool:
+        """False: it holds too much."""
+        self._all_bytes += change
+        self._bytes[remote] += change
+        limits = self._limits
+        return change <= 0 or (
+            self._all_bytes <= limits.bodies_bytes
+            and self._bytes[remote] <= limits.bodies_bytes_per_client
+        )
+
+    def left(self, remote: str, buffered: int) -> None:
+        self.holds(remote, -buffered)
+        self._all_connections -= 1
+        self._connections[remote] -= 1
+        if not self._connections[remote]:
+            del self._connections[remote], self._bytes[remote]
+
+
 class _Connection(asyncio.Protocol):
     """One client. Its task waits for requests and answers them one after the other."""
 
     __slots__ = (
         "_answering",
+        "_asking",
+        "_buffered",
         "_busy",
         "_ending_stream",
         "_idle_deadline",
@@ -159,6 +210,8 @@ class _Connection(asyncio.Protocol):
         self._answering: Arrived | None = None  # a request whose answer's head was not written yet
         self._busy = self._streaming = self._ending_stream = False
         self._reading_paused = self._lingering = self._part_in_body = False
+        self._asking: asyncio.Task[None] | None = None
+        self._buffered = 0  # bytes that are accounted for
         self._idle_deadline = self._part_deadline = math.inf
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
@@ -175,6 +228,9 @@ class _Connection(asyncio.Protocol):
         remote = str(peer[0]) if peer else ""
         self._reader = RequestReader(self._limits, remote, certificate)
         self._server.connections.add(self)
+        if not self._server.clients.came(remote):
+            self._transport.abort()
+            return
         self._idle_deadline = self._loop.time() + self._limits.idle_seconds
         self._arm(self._idle_deadline)
         if self._server.stopping:
@@ -185,6 +241,10 @@ class _Connection(asyncio.Protocol):
             return
         reader = self._reader
         reader.feed(data)
+        if reader.buffered != self._buffered:
+            self._account(reader.buffered)
+        if self._server.wants_body is not None and reader.asks(self._limits.asked_bytes):
+            self._ask_for_body()
         if reader.arrived:
             waiter = self._waiter
             if waiter is not None:
@@ -201,6 +261,28 @@ class _Connection(asyncio.Protocol):
             if len(reader.leftover) > self._limits.header_bytes:
                 self._pause_reading()
 
+    def _account(self, buffered: int) -> None:
+        """Bodies that are still arriving are bounded for each client, and for all together."""
+        change, self._buffered = buffered - self._buffered, buffered
+        if not self._server.clients.holds(self._reader.remote, change):
+            self._reader.refuse(429, "too many bytes of bodies are arriving")
+
+    def _ask_for_body(self) -> None:
+        """Reading stops until somebody has looked at who sends it."""
+        self._pause_reading()
+        self._asking = self._server.tasks.start("body", self._asked_for_body())
+
+    async def _asked_for_body(self) -> None:
+        assert self._server.wants_body is not None
+        wanted = await self._server.wants_body(self._reader.head())
+        self._asking = None
+        if not wanted:
+            self._reader.refuse_body()
+            self.data_received(b"")
+        elif self._reading_paused and not self._transport.is_closing():
+            self._reading_paused = False
+            self._transport.resume_reading()
+
     def eof_received(self) -> bool:
         return False  # as net/http: who sends no more is taken to be gone
 
@@ -215,8 +297,10 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._disarm()
         self._server.left(self)
-        if self._task is not None:
-            self._task.cancel()
+        self._server.clients.left(self._reader.remote, self._buffered)
+        for task in (self._task, self._asking):
+            if task is not None:
+                task.cancel()
 
     # What the server calls.
 
@@ -295,7 +379,7 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
         if self._reader.continue_due:
             self._send_continue()
-        if self._reading_paused:
+        if self._reading_paused and self._asking is None:
             self._reading_paused = False
             self._transport.resume_reading()
         waiter = self._waiter = self._loop.create_future()

@@ -85,6 +85,7 @@ class RequestReader:
     """One connection's requests, in order, in `arrived`."""
 
     __slots__ = (
+        "_asked",
         "_begun_at",
         "_body",
         "_body_size",
@@ -123,7 +124,7 @@ class RequestReader:
         self._target = b""
         self._body: list[bytes] = []
         self._body_size = 0
-        self._head_done = self._too_large = False
+        self._head_done = self._too_large = self._asked = False
         self._progress = self._fed_without_progress = 0
         self._seen = self._feeding = self._begun_at = 0  # bytes: in all, in this feed, at the start
         self._parser = httptools.HttpRequestParser(self)
@@ -152,6 +153,36 @@ class RequestReader:
             self._refuse(400, str(error) or "malformed request")
         if self.in_message and not self.ended:
             self._bound_what_is_kept(len(data), before)
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of the body that is arriving."""
+        return self._body_size
+
+    def asks(self, limit: int) -> bool:
+        """Whether more than `limit` of a body is to come, or has come, of a request whose head is
+        here. Once for each."""
+        if self._asked or not self.in_body or self.ended:
+            return False
+        length = int(self._headers.get("content-length") or 0)
+        self._asked = max(length, self._body_size) > limit
+        return self._asked
+
+    def head(self) -> Request:
+        """The request that is arriving, without its body."""
+        path, query = _split_target(self._target)
+        return Request(
+            self._parser.get_method().decode(), path, query, self._headers, b"", False,
+            self.peer_certificate, self.remote, self._repeated or NOT_REPEATED,
+        )  # fmt: skip
+
+    def refuse_body(self) -> None:
+        """Nobody wants to read it: the handler words the answer, as to one that is too large."""
+        if self.in_body:
+            self._body_refused()
+
+    def refuse(self, status: int, why: str) -> None:
+        self._refuse(status, why)
 
     def decline_upgrade(self) -> None:
         """The answer was an ordinary one: what follows is HTTP again."""
@@ -187,7 +218,7 @@ class RequestReader:
         self._headers = {}
         self._repeated = None
         self._target = b""
-        self._head_done = self._too_large = False
+        self._head_done = self._too_large = self._asked = False
 
     def on_url(self, part: bytes) -> None:
         self._target += part

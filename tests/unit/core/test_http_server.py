@@ -10,7 +10,7 @@ import uvloop
 
 from sampan.core import tls
 from sampan.core.http import Connection, Handler, Limits, Request, Response, Stream, Upgrade
-from sampan.core.http_server import Server
+from sampan.core.http_server import Clients, Server
 from sampan.testing.parts.certificates import Authority
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -622,3 +622,94 @@ def test_the_verified_client_certificate_reaches_the_handler(run, tmp_path):
         await server.stop(1.0)
 
     run(story())
+
+
+async def sent(port: int, *parts: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        for part in parts:
+            writer.write(part)
+            await asyncio.sleep(0.02)
+        async with asyncio.timeout(5):
+            return await reader.read(4096)
+    except (ConnectionError, TimeoutError):
+        return b""
+    finally:
+        writer.transport.abort()
+
+
+def test_the_body_of_a_stranger_is_not_read():
+    """A large one: who sends it is looked at on the head, and nothing of it is kept."""
+    bodies = []
+
+    async def handler(request: Request) -> Response:
+        bodies.append((len(request.body), request.body_too_large))
+        return Response(401 if request.body_too_large else 200)
+
+    async def wants(request: Request) -> bool:
+        assert request.body == b""
+        return request.headers.get("authorization") == "good" and request.path == "/x"
+
+    async def story():
+        server = Server(handler, wants_body=wants, limits=Limits(asked_bytes=1000))
+        port = await server.start("127.0.0.1", 0)
+        head = b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n"
+        stranger = await sent(port, head + b"\r\n", b"x" * 50_000)
+        assert stranger.startswith(b"HTTP/1.1 401")
+        good = head + b"authorization: good\r\n\r\n"
+        known = await sent(port, good, b"x" * 60_000, b"x" * 40_000)
+        assert known.startswith(b"HTTP/1.1 200")
+        chunk = b"800\r\n" + b"x" * 2048 + b"\r\n"
+        chunked = b"POST /x HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+        assert (await sent(port, chunked, chunk, chunk)).startswith(b"HTTP/1.1 401")
+        small = b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\n"
+        assert (await sent(port, small, b"abc")).startswith(b"HTTP/1.1 200")
+        await server.stop(1.0)
+
+    asyncio.run(story())
+    assert bodies == [(0, True), (100_000, False), (0, True), (3, False)]
+
+
+def test_connections_and_bodies_are_bounded_for_each_client():
+    async def handler(request: Request) -> Response:
+        return Response(200)
+
+    async def story():
+        limits = Limits(connections_per_client=3, bodies_bytes_per_client=10_000)
+        server = Server(handler, limits=limits)
+        port = await server.start("127.0.0.1", 0)
+        ask = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
+        kept = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        for reader, writer in kept:
+            writer.write(ask)
+            assert (await reader.read(100)).startswith(b"HTTP/1.1 200")
+        assert await sent(port, ask) == b""
+        kept.pop()[1].transport.abort()
+        await asyncio.sleep(0.05)
+        assert (await sent(port, ask)).startswith(b"HTTP/1.1 200")
+        head = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9000\r\n\r\n"
+        kept[0][1].write(head + b"x" * 8000)
+        await asyncio.sleep(0.05)
+        assert (await sent(port, head + b"x" * 8000)).startswith(b"HTTP/1.1 429")
+        kept[0][1].write(b"x" * 1000)
+        assert (await kept[0][0].read(100)).startswith(b"HTTP/1.1 200")
+        assert (await sent(port, head + b"x" * 9000)).startswith(b"HTTP/1.1 200")
+        for _, writer in kept:
+            writer.transport.abort()
+        await server.stop(1.0)
+
+    asyncio.run(story())
+
+
+def test_what_clients_hold_is_forgotten_when_they_leave():
+    clients = Clients(Limits(connections=2, bodies_bytes=10))
+    assert clients.came("a")
+    assert clients.came("b")
+    assert not clients.came("c")
+    clients.left("c", 0)
+    assert clients.holds("a", 8)
+    assert not clients.holds("b", 8)
+    clients.left("b", 8)
+    clients.left("a", 8)
+    assert clients.came("c")
+    assert clients.holds("c", 10)

@@ -165,7 +165,7 @@ class AllInOne:
     async def _listen(self, server: ApiServer, sockets: Sequence[socket.socket]) -> None:
         tls = self._server_tls()
         for listening in sockets:
-            http = Server(server.handle_http, ssl_context=tls)
+            http = Server(server.handle_http, ssl_context=tls, wants_body=server.wants_body)
             await http.start_on(listening)
             self._undo.push_async_callback(http.stop, HTTP_GRACE_SECONDS)
 

@@ -49,7 +49,9 @@ def served_api(
         pair = authority.issue("kube-apiserver")
         tls = server_context(pair.cert_path, pair.key_path, authority.ca_path)
         async with api_server(schema, settings=settings, clock=SystemClock()) as api:
-            server = Server(api.server.handle_http, ssl_context=tls)
+            server = Server(
+                api.server.handle_http, ssl_context=tls, wants_body=api.server.wants_body
+            )
             ports.append(await server.start("127.0.0.1", 0))
             loops.append(asyncio.get_running_loop())
             ready.set()
