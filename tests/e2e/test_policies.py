@@ -10,7 +10,7 @@ import pytest
 from sampan.testing.parts.machines import machines
 from sampan.testing.parts.network_pods import apply, ask_from_pod, pod, python_pod, server
 from sampan.testing.parts.processes import eventually
-from sampan.testing.parts.sampan_process import environment
+from sampan.testing.parts.sampan_process import environment, sampan_command
 
 pytestmark = [
     pytest.mark.slow,
@@ -80,3 +80,17 @@ def test_a_policy_holds_from_a_pod_s_first_packet_and_follows_labels(lone_cluste
     kubectl("delete", "networkpolicy", "friends", "locked")
     kubectl("label", "pod", "stranger", "friend-")
     eventually(lambda: ask_from_pod(kubectl, "stranger", address, 8080) == "guarded")
+
+
+def test_why_names_the_policy_that_refuses(lone_cluster):
+    kubectl = lone_cluster.kubectl
+    apply(kubectl, pod("from", "sleep 1000"), pod("there", "sleep 1000", {"app": "there"}))
+    deny = policy("deny-all")
+    deny["spec"]["podSelector"] = {"matchLabels": {"app": "there"}}
+    apply(kubectl, deny)
+    command = [*lone_cluster.where, *sampan_command("why", "pod/from", "--to", "there:80"),
+               "--kubeconfig", str(lone_cluster.kubeconfig)]  # fmt: skip
+    said = subprocess.run(command, capture_output=True, text=True, env=environment(), check=True)
+    assert "refused by NetworkPolicies" in said.stdout
+    assert "ingress: default/deny-all select(s) the pod" in said.stdout
+    kubectl("delete", "networkpolicy", "deny-all")

@@ -34,6 +34,7 @@ examples:
   sampan controllers --kubeconfig kubeconfig   the controllers as a process of their own
   sampan image import app.tar                  give the node an image without a registry
   sampan why pod/web                           why it is Pending, and what would let it fit
+  sampan why service/web                       why it leads nowhere
   sampan schedule --dry-run -f pods.yaml       where pods would go
   sampan down                                  stop it
   sampan reset --yes                           remove everything, containers and network included
@@ -104,7 +105,7 @@ def _dispatch(given: argparse.Namespace) -> int:
         case "why":
             from sampan.cmd.verbs import why
 
-            return why.run(given.what, given.namespace, given.kubeconfig)
+            return why.run(given.what, given.namespace, given.kubeconfig, given.to)
         case "schedule":
             from sampan.cmd.verbs import schedule
 
@@ -229,8 +230,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_questions(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    why = verbs.add_parser("why", help="why a pod is Pending or not Ready; what would let it fit")
-    why.add_argument("what", metavar="pod/NAME")
+    why = verbs.add_parser(
+        "why",
+        help="why a pod is Pending or not Ready, a Service leads nowhere, a name does not resolve, "
+        "a policy refuses a connection",
+    )
+    why.add_argument("what", metavar="pod/NAME | service/NAME | name/HOST")
+    why.add_argument("--to", metavar="[NAMESPACE/]POD:PORT[/UDP]", default="",
+                     help="with pod/NAME: do NetworkPolicies let it connect there?")  # fmt: skip
     schedule = verbs.add_parser("schedule", help="where pods would go, without creating them")
     schedule.add_argument("--dry-run", action="store_true", help="only ask (there is no other way)")
     schedule.add_argument(

@@ -16,24 +16,53 @@ from sampan.api.rules import conditions, pods
 from sampan.api.rules.pods import node_name
 from sampan.client import kubeconfig, rest
 from sampan.cmd.diagnosis.pod_diagnosis import Finding, diagnosis
+from sampan.cmd.errors import CannotStart
 from sampan.core.clock import SystemClock
 from sampan.scheduler.decision.decide import Chosen
 from sampan.scheduler.model.pod_and_node_info import DEFAULT_SCHEDULER, scheduler_of
 from sampan.scheduler.why.what_if import Explained, explained, fetched
 
 MOST_NAMES = 5
+KINDS = {
+    "pod": "pod", "pods": "pod", "po": "pod",
+    "service": "service", "services": "service", "svc": "service", "name": "name",
+}  # fmt: skip
 
 
-def run(what: str, namespace: str, kubeconfig_path: str) -> int:
-    kind, _, name = what.rpartition("/")
-    if kind not in ("", "pod", "pods", "po") or not name:
-        print(f"sampan: {what!r} is no pod: write pod/NAME", file=sys.stderr)
+def run(what: str, namespace: str, kubeconfig_path: str, to: str = "") -> int:
+    kind, _, name = what.partition("/") if "/" in what else ("pod", "", what)
+    if kind not in KINDS or not name or (to and KINDS[kind] != "pod"):
+        print(
+            f"sampan: {what!r} cannot be asked about: write pod/NAME, service/NAME, name/HOST, or "
+            "pod/NAME --to POD:PORT",
+            file=sys.stderr,
+        )
         return 2
     try:
-        return asyncio.run(_why(name, namespace, kubeconfig_path))
-    except (ApiError, kubeconfig.KubeconfigError, OSError) as error:
+        if KINDS[kind] == "pod" and not to:
+            return asyncio.run(_why(name, namespace, kubeconfig_path))
+        return asyncio.run(_why_network(KINDS[kind], name, namespace, kubeconfig_path, to))
+    except (ApiError, CannotStart, kubeconfig.KubeconfigError, OSError) as error:
         print(f"sampan: {error}", file=sys.stderr)
         return 1
+
+
+async def _why_network(kind: str, name: str, namespace: str, path: str, to: str) -> int:
+    from sampan.cmd.verbs import why_network
+
+    loaded = kubeconfig.load(path, os.environ, str(Path.home()))
+    client = rest.connect(loaded.connection(), clock=SystemClock())
+    try:
+        if kind == "service":
+            lines = await why_network.service(client, namespace, name)
+        elif kind == "name":
+            lines = await why_network.host_name(client, namespace, name)
+        else:
+            lines = await why_network.connection(client, namespace, name, to)
+        print("\n".join(lines))
+    finally:
+        await client.close()
+    return 0
 
 
 async def _why(name: str, namespace: str, kubeconfig_path: str) -> int:

@@ -43,20 +43,24 @@ def plan(service: Obj, nodes: Sequence[Obj], slices: Sequence[Obj]) -> Plan:
     present = (status.get("loadBalancer") or {}).get("ingress") or []
     if spec.get("loadBalancerClass") or is_deleted(service):
         return NOTHING
-    wanted: list[Obj] = []
-    if spec.get("type") == "LoadBalancer":
-        families = spec.get("ipFamilies") or ["IPv4"]
-        here = _nodes_with_endpoints(slices) if _is_local(spec) else None
-        for node in sorted(nodes, key=name_of):
-            if _is_usable(node) and (here is None or name_of(node) in here):
-                wanted += [{"ip": ip, "ipMode": "VIP"} for ip in _addresses(node, families)]
-    elif not present:
-        return NOTHING
+    balances = spec.get("type") == "LoadBalancer"
+    wanted = _ingress(spec, nodes, slices) if balances else []
     if wanted == present:
         return NOTHING
     balancer = {"ingress": wanted} if wanted else {}
     patch = status_patch(SERVICES, service, {**status, "loadBalancer": balancer})
     return NOTHING if patch is None else Plan([patch])
+
+
+def _ingress(spec: Obj, nodes: Sequence[Obj], slices: Sequence[Obj]) -> list[Obj]:
+    families = spec.get("ipFamilies") or ["IPv4"]
+    here = _nodes_with_endpoints(slices) if _is_local(spec) else None
+    return [
+        {"ip": ip, "ipMode": "VIP"}
+        for node in sorted(nodes, key=name_of)
+        if _is_usable(node) and (here is None or name_of(node) in here)
+        for ip in _addresses(node, families)
+    ]
 
 
 def _is_local(spec: Obj) -> bool:

@@ -38,20 +38,26 @@ def pod_view(pod: Obj, node_name: str, addresses: Sequence[str] = ()) -> PodView
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     if spec.get("hostNetwork") or status.get("phase") in ("Succeeded", "Failed"):
         return None
-    known = list(addresses) or [entry["ip"] for entry in status.get("podIPs") or ()]
-    if not known and status.get("podIP"):
-        known = [status["podIP"]]
+    known = tuple(addresses) or _addresses(status)
     if not known:
         return None
+    local = spec.get("nodeName") == node_name or bool(addresses)
+    return PodView(namespace_of(pod), labels_of(pod), known, local, _named_ports(spec))
+
+
+def _addresses(status: Obj) -> tuple[str, ...]:
+    found = tuple(entry["ip"] for entry in status.get("podIPs") or ())
+    return found or ((status["podIP"],) if status.get("podIP") else ())
+
+
+def _named_ports(spec: Obj) -> tuple[tuple[str, str, int], ...]:
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
-    ports = tuple(
+    return tuple(
         (port["name"], port.get("protocol") or "TCP", int(port["containerPort"]))
         for container in containers
         for port in container.get("ports") or ()
         if port.get("name")
     )
-    local = spec.get("nodeName") == node_name or bool(addresses)
-    return PodView(namespace_of(pod), labels_of(pod), tuple(known), local, ports)
 
 
 def selecting(
@@ -94,17 +100,17 @@ def _add_peers(
 ) -> None:
     for direction in (INGRESS, EGRESS):
         for number, rule in enumerate(policy.rules(direction) or ()):
-            peer = any(_is_peer(pod, each, policy, namespaces) for each in rule.pods)
+            peer = any(is_peer(pod, each, policy, namespaces) for each in rule.pods)
             if peer:
                 elements[ruleset.peers_name(policy, direction, number), (address,)] = None
             if rule.named and _receives(pod, policy, direction, rule, peer):
                 name = ruleset.named_name(policy, direction, number)
                 for port in rule.named:
-                    for protocol, value in _numbers(pod, port):
+                    for protocol, value in named_numbers(pod, port):
                         elements[name, (address, protocol, value)] = None
 
 
-def _is_peer(
+def is_peer(
     pod: PodView, peer: PodPeer, policy: CompiledPolicy, namespaces: Mapping[str, Labels]
 ) -> bool:
     if peer.namespaces is None:
@@ -122,7 +128,7 @@ def _receives(pod: PodView, policy: CompiledPolicy, direction: str, rule: Rule, 
     return rule.any_peer or peer
 
 
-def _numbers(pod: PodView, wanted: NamedPort) -> list[tuple[str, int]]:
+def named_numbers(pod: PodView, wanted: NamedPort) -> list[tuple[str, int]]:
     return [
         (protocol, number)
         for name, protocol, number in pod.ports

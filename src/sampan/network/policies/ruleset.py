@@ -165,6 +165,14 @@ def _block(peer: str, block: Block) -> str:
     return f"{match} {peer} != {{ {', '.join(str(each) for each in outside)} }}"
 
 
+def block_holds(block: Block, address: str) -> bool:
+    """Is the address one that an ipBlock is about?"""
+    found = ipaddress.ip_address(address)
+    return found in ipaddress.ip_network(block.cidr, strict=False) and not any(
+        found in ipaddress.ip_network(each, strict=False) for each in block.excepts
+    )
+
+
 def _fits(family: str, block: Block) -> bool:
     return (":" in block.cidr) == (family == "ip6")
 

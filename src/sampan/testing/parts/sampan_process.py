@@ -18,7 +18,7 @@ from sampan.testing.parts.processes import Program
 class SampanProcess:
     def __init__(self, root: Path, *flags: str, where: Sequence[str] = ()) -> None:
         """`where` starts it somewhere else: `nsenter --net=...`."""
-        self.root, self.flags, self._where = root, flags, where
+        self.root, self.flags, self.where = root, flags, where
         self.data_dir = root / "data"
         self.kubeconfig = root / "kubeconfig"
         self.output = root / "sampan.out"
@@ -28,7 +28,7 @@ class SampanProcess:
 
     @property
     def kubectl(self) -> Kubectl:
-        return Kubectl(self.kubeconfig, self.root / "home", where=self._where)
+        return Kubectl(self.kubeconfig, self.root / "home", where=self.where)
 
     @property
     def pid(self) -> int:
@@ -40,7 +40,7 @@ class SampanProcess:
         ready.unlink(missing_ok=True)
         self.program = Program(
             [
-                *self._where, *sampan_command("up"), "--data-dir", str(self.data_dir),
+                *self.where, *sampan_command("up"), "--data-dir", str(self.data_dir),
                 "--kubeconfig", str(self.kubeconfig), "--port", "0",
                 "--ready-file", str(ready), *self.flags, *more,
             ],
@@ -73,7 +73,7 @@ class SampanProcess:
 
     def run(self, verb: str, *arguments: str) -> str:
         """Another verb on the same data directory."""
-        command = [*self._where, *sampan_command(verb), *arguments]
+        command = [*self.where, *sampan_command(verb), *arguments]
         command += ["--data-dir", str(self.data_dir)]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=120, env=environment(),

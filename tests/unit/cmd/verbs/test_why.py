@@ -86,9 +86,9 @@ def test_a_remembered_decision_is_shown():
     ]
 
 
-def test_only_pods_can_be_asked_about(capsys):
+def test_only_some_things_can_be_asked_about(capsys):
     assert run("node/x", "default", "") == 2
-    assert "is no pod" in capsys.readouterr().err
+    assert "cannot be asked about" in capsys.readouterr().err
 
 
 def test_a_dry_run_against_a_saved_cluster(tmp_path, capsys):
