@@ -46,9 +46,9 @@ SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if not GENERATED & set(p
 # one after it; a module that is named by itself stands where it is named, not with its folder.
 LAYERS = {
     "api": (
-        "objects errors quantity versions resources kinds calls schema.field_kinds decode schema "
-        "log_options strict_json rules cel custom defaults validation warnings convert patch "
-        "protobuf apply"
+        "objects configuration errors quantity versions resources kinds calls schema.field_kinds "
+        "decode schema log_options strict_json rules cel custom defaults validation warnings "
+        "convert patch protobuf apply"
     ),
     "api/cel": (
         "field_names language libraries literals catalog program schema_objects admission "

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from sampan.api.configuration import BadConfiguration, ConfigReader
 from sampan.api.objects import Obj
 from sampan.api.quantity import QuantityError, value_of
 from sampan.api.rules.durations import parse_seconds
@@ -19,19 +20,10 @@ from sampan.kubelet.settings import KubeletSettings, Reserved
 API_VERSION, KIND = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
 
 
-class BadConfiguration(Exception):
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("; ".join(problems))
-        self.problems = problems
-
-
 def configured(settings: KubeletSettings, written: object) -> KubeletSettings:
     """Raises BadConfiguration with everything that is wrong."""
-    if not isinstance(written, dict):
-        raise BadConfiguration(["it is no object"])
-    if (written.get("apiVersion"), written.get("kind")) != (API_VERSION, KIND):
-        raise BadConfiguration([f"it must be a {KIND} of {API_VERSION}"])
-    fields = {name: value for name, value in written.items() if name not in ("apiVersion", "kind")}
+    document = ConfigReader().document(written, KIND, (API_VERSION,))
+    fields = {name: value for name, value in document.items() if name not in ("apiVersion", "kind")}
     known = heeded()
     problems = [f"{name}: this node has no such setting" for name in fields if name not in known]
     try:

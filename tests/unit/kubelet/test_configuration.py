@@ -4,13 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sampan.kubelet.configuration import (
-    API_VERSION,
-    KIND,
-    BadConfiguration,
-    configured,
-    heeded,
-)
+from sampan.api.configuration import BadConfiguration
+from sampan.kubelet.configuration import API_VERSION, KIND, configured, heeded
 from sampan.kubelet.eviction.eviction_rules import MEMORY, NODEFS, Threshold
 from sampan.kubelet.settings import KubeletSettings, Reserved
 
@@ -81,9 +76,9 @@ def test_what_has_no_effect_is_refused_by_name():
     assert refused(imageMinimumGCAge="2 hours") == [
         'imageMinimumGCAge: time: unknown unit " hours" in duration "2 hours"'
     ]
-    with pytest.raises(BadConfiguration, match="must be a KubeletConfiguration"):
+    with pytest.raises(BadConfiguration, match="is no KubeletConfiguration"):
         configured(BEFORE, {"kind": "Pod"})
-    with pytest.raises(BadConfiguration, match="no object"):
+    with pytest.raises(BadConfiguration, match="expected an object"):
         configured(BEFORE, [])
 
 

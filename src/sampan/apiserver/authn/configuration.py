@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 
 from sampan.api.cel.language.errors import CompileError
 from sampan.api.cel.program import Program
+from sampan.api.configuration import ConfigReader
 from sampan.api.objects import Obj
 from sampan.apiserver.authn import expressions
 from sampan.apiserver.authn.settings import EVERY_ALGORITHM, Checked, OidcSettings
-from sampan.apiserver.outside.config_document import Complaints
+from sampan.apiserver.outside.config_document import VERSIONS
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.tls import client_context
 
@@ -53,13 +54,13 @@ def rules_of(document: Obj, own_issuers: Sequence[str] = ()) -> AuthenticationRu
 
 class _Reader:
     def __init__(self, own_issuers: Sequence[str]) -> None:
-        self.wrong = Complaints()
-        self._say, self._only = self.wrong.say, self.wrong.only
+        self.wrong = ConfigReader()
+        self._say, self._only = self.wrong.wrong, self.wrong.known
         self._own = own_issuers
         self._seen: set[str] = set()
 
     def rules(self, document: Obj) -> AuthenticationRules:
-        self.wrong.kind(document, "AuthenticationConfiguration")
+        self.wrong.document(document, "AuthenticationConfiguration", VERSIONS)
         self._only(document, {"apiVersion", "kind", "jwt", "anonymous"}, "")
         issuers = tuple(
             self._issuer(one, f"jwt[{index}]")

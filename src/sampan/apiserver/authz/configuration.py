@@ -8,6 +8,7 @@ Invariant: a document with one wrong field is refused whole.
 from collections.abc import Callable
 from typing import Any
 
+from sampan.api.configuration import ConfigReader
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.rules.durations import NANO, DurationError, parse_duration
@@ -17,7 +18,7 @@ from sampan.apiserver.authz.settings import (
     AuthorizerSettings,
     WebhookAuthorizerSettings,
 )
-from sampan.apiserver.outside.config_document import Complaints
+from sampan.apiserver.outside.config_document import VERSIONS
 from sampan.apiserver.outside.webhook_client import Target
 
 _FIELDS = {
@@ -40,12 +41,12 @@ def authorizers_of(
 
 class _Reader:
     def __init__(self, target_of: Callable[[str], Target]) -> None:
-        self.wrong = Complaints()
-        self._say, self._only = self.wrong.say, self.wrong.only
+        self.wrong = ConfigReader()
+        self._say, self._only = self.wrong.wrong, self.wrong.known
         self._target_of = target_of
 
     def authorizers(self, document: Obj) -> tuple[AuthorizerSettings, ...]:
-        self.wrong.kind(document, "AuthorizationConfiguration")
+        self.wrong.document(document, "AuthorizationConfiguration", VERSIONS)
         self._only(document, {"apiVersion", "kind", "authorizers"}, "")
         given = document.get("authorizers") or ()
         if not given:

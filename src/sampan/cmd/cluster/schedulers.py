@@ -33,8 +33,8 @@ def configuration_in(path: str) -> Configuration:
     # Most schedulers have no file: its reader is not loaded for them.
     import yaml
 
+    from sampan.api.configuration import BadConfiguration
     from sampan.scheduler.config.configuration import read
-    from sampan.scheduler.config.reading import BadConfiguration
 
     try:
         written = yaml.safe_load(Path(path).read_text())

@@ -21,7 +21,8 @@ def with_config(settings: "KubeletSettings", path: str) -> "KubeletSettings":
     # Most nodes have no file: its reader is not loaded for them.
     import yaml
 
-    from sampan.kubelet.configuration import BadConfiguration, configured
+    from sampan.api.configuration import BadConfiguration
+    from sampan.kubelet.configuration import configured
 
     try:
         return configured(settings, yaml.safe_load(Path(path).read_text()))

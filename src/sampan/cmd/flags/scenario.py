@@ -23,12 +23,8 @@ HELP = (
 def scenario_in(path: str) -> "Scenario":
     """Raises CannotStart; no path: nothing but the end of Jobs is scripted."""
     # Only for simulated nodes, and YAML takes its time.
-    from sampan.kubelet.simulated.scenario import (
-        NOTHING,
-        BadScenario,
-        scenario_of,
-        with_ends_of_jobs,
-    )
+    from sampan.api.configuration import BadConfiguration
+    from sampan.kubelet.simulated.scenario import NOTHING, scenario_of, with_ends_of_jobs
 
     if not path:
         return with_ends_of_jobs(NOTHING)
@@ -38,6 +34,6 @@ def scenario_in(path: str) -> "Scenario":
         return with_ends_of_jobs(scenario_of(yaml.safe_load(Path(path).read_text())))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CannotStart(f"{FLAG} {path}: {error}") from error
-    except BadScenario as error:
+    except BadConfiguration as error:
         problems = "".join(f"\n  {one}" for one in error.problems)
         raise CannotStart(f"{FLAG} {path}:{problems}") from error

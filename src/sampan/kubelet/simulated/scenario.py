@@ -28,6 +28,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 from zlib import crc32
 
+from sampan.api.configuration import ConfigReader
 from sampan.api.objects import Obj
 from sampan.api.rules import selectors
 from sampan.api.rules.selectors import LabelSelector, SelectorError
@@ -37,12 +38,6 @@ from sampan.kubelet.simulated.script import PREFIX, problem_of
 API_VERSION, KIND = "simulated.sampan.dev/v1", "Scenario"
 _RULE = ("selector", "namespace", "name", "share", "script")
 _SHARES = 1 << 32  # as many different checksums as there are
-
-
-class BadScenario(Exception):
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("; ".join(problems))
-        self.problems = list(problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,58 +97,50 @@ def with_ends_of_jobs(scenario: Scenario) -> Scenario:
 
 
 def scenario_of(written: object) -> Scenario:
-    """Raises BadScenario with everything that is wrong."""
-    if not isinstance(written, dict):
-        raise BadScenario(["it is no object"])
-    if (written.get("apiVersion"), written.get("kind")) != (API_VERSION, KIND):
-        raise BadScenario([f"it must be a {KIND} of {API_VERSION}"])
-    problems = [
-        f"{name}: unknown field" for name in written.keys() - {"apiVersion", "kind", "rules"}
+    """Raises BadConfiguration with everything that is wrong."""
+    reader = ConfigReader()
+    document = reader.document(written, KIND, (API_VERSION,))
+    reader.known(document, {"apiVersion", "kind", "rules"}, "")
+    if document.get("rules") is None:
+        reader.wrong("rules", "expected a list")
+    rules = [
+        _rule(reader, one, number)
+        for number, one in enumerate(reader.items(document.get("rules"), "rules"))
     ]
-    listed = written.get("rules")
-    if not isinstance(listed, list):
-        raise BadScenario([*sorted(problems), "rules: a list is needed"])
-    rules = []
-    for number, one in enumerate(listed):
-        try:
-            rules.append(_rule(one, number))
-        except BadScenario as fault:
-            problems += [f"rules[{number}]{problem}" for problem in fault.problems]
-    if problems:
-        raise BadScenario(sorted(problems))
+    reader.settle()
     return Scenario(tuple(rules))
 
 
-def _rule(written: object, number: int) -> Rule:
-    if not isinstance(written, dict):
-        raise BadScenario([": it is no object"])
-    problems = [f".{name}: unknown field" for name in written if name not in _RULE]
-    script, share = written.get("script"), written.get("share", 1)
-    if not isinstance(script, dict) or not script:
-        problems.append(".script: what such a pod does is missing")
+def _rule(reader: ConfigReader, written: object, number: int) -> Rule:
+    path = f"rules[{number}]"
+    given = reader.mapping(written, path)
+    reader.known(given, _RULE, path)
+    script, share = given.get("script"), given.get("share", 1)
+    if isinstance(written, dict) and (not isinstance(script, dict) or not script):
+        reader.wrong(f"{path}.script", "what such a pod does is missing")
         script = {}
-    texts = {str(name): _text(value) for name, value in script.items()}
-    problems += [f".script: {found}" for name in texts if (found := problem_of(name, texts[name]))]
+    texts = {str(name): _text(value) for name, value in (script or {}).items()}
+    for name, text in texts.items():
+        if found := problem_of(name, text):
+            reader.wrong(f"{path}.script", found)
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-        problems.append(f".share: {share!r} is not between 0 and 1")
-    selector = _selector(written, problems)
-    if problems:
-        raise BadScenario(problems)
+        reader.wrong(f"{path}.share", f"{share!r} is not between 0 and 1")
+        share = 0
     return Rule(
         {PREFIX + name: text for name, text in texts.items()},
-        selector,
-        str(written.get("namespace") or ""),
-        str(written.get("name") or ""),
+        _selector(reader, given, path),
+        str(given.get("namespace") or ""),
+        str(given.get("name") or ""),
         float(share),
         salt=f"{number}/",
     )
 
 
-def _selector(written: Obj, problems: list[str]) -> LabelSelector | None:
+def _selector(reader: ConfigReader, given: Obj, path: str) -> LabelSelector | None:
     try:
-        return selectors.from_object(written["selector"]) if "selector" in written else None
+        return selectors.from_object(given["selector"]) if "selector" in given else None
     except (SelectorError, TypeError, AttributeError, KeyError) as fault:
-        problems.append(f".selector: {fault}")
+        reader.wrong(f"{path}.selector", str(fault))
         return None
 
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from sampan.api.configuration import ConfigReader, name_in
 from sampan.api.objects import Obj
 from sampan.api.rules.durations import DurationError, parse_seconds
 from sampan.core.backoff import Backoff
 from sampan.scheduler.config.plugin_args import is_known, with_args
-from sampan.scheduler.config.reading import BadConfiguration, Reader, name_in
 from sampan.scheduler.filters.rule import Filter
 from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.profile import ALL_FILTERS, DEFAULT_PROFILE, Profile
@@ -61,12 +61,11 @@ def read(written: object) -> Configuration:
     """Raises BadConfiguration with everything that is wrong."""
     reader = _Reader()
     made = reader.configuration(written)
-    if reader.problems:
-        raise BadConfiguration(reader.problems)
+    reader.settle()
     return made
 
 
-class _Reader(Reader):
+class _Reader(ConfigReader):
     def configuration(self, written: object) -> Configuration:
         top = self.mapping(written, "the file")
         if top.get("apiVersion") != API_VERSION or top.get("kind") != KIND:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
+from sampan.api.configuration import ConfigReader, name_in
 from sampan.api.objects import Obj
 from sampan.api.rules.node_selectors import Term, term_of
 from sampan.scheduler.cache.default_spread import SYSTEM_DEFAULTS, Default, Defaults
-from sampan.scheduler.config.reading import Reader, name_in
 from sampan.scheduler.filters.node_affinity import with_added
 from sampan.scheduler.filters.pod_topology_spread import evenness
 from sampan.scheduler.filters.rule import Filter
@@ -33,7 +33,9 @@ def is_known(name: str) -> bool:
     return name in rules or any(name == one.name for one, _ in DEFAULT_PROFILE.scores)
 
 
-def with_args(reader: Reader, profile: Profile, args: Mapping[str, Obj], path: str) -> Profile:
+def with_args(
+    reader: ConfigReader, profile: Profile, args: Mapping[str, Obj], path: str
+) -> Profile:
     for name, written in args.items():
         given = {key: value for key, value in written.items() if key not in ("apiVersion", "kind")}
         where = f"{path}.{name}"
@@ -44,7 +46,7 @@ def with_args(reader: Reader, profile: Profile, args: Mapping[str, Obj], path: s
     return profile
 
 
-def _volume_binding(reader: Reader, profile: Profile, given: Obj, where: str) -> Profile:
+def _volume_binding(reader: ConfigReader, profile: Profile, given: Obj, where: str) -> Profile:
     reader.known(given, {"bindTimeoutSeconds"}, where)
     seconds = reader.number(given, "bindTimeoutSeconds", 600)
     if seconds < 0:
@@ -52,13 +54,13 @@ def _volume_binding(reader: Reader, profile: Profile, given: Obj, where: str) ->
     return replace(profile, volume_seconds=float(seconds))
 
 
-def _preemption(reader: Reader, profile: Profile, given: Obj, where: str) -> Profile:
+def _preemption(reader: ConfigReader, profile: Profile, given: Obj, where: str) -> Profile:
     reader.known(given, {"minCandidateNodesPercentage", "minCandidateNodesAbsolute"}, where)
     reader.notes.append(f"{where}: all nodes are candidates")
     return profile
 
 
-def _fit(reader: Reader, profile: Profile, given: Obj, where: str) -> Profile:
+def _fit(reader: ConfigReader, profile: Profile, given: Obj, where: str) -> Profile:
     reader.known(given, {"scoringStrategy", "ignoredResources", "ignoredResourceGroups"}, where)
     profile = replace(
         profile,
@@ -81,7 +83,7 @@ def _fit(reader: Reader, profile: Profile, given: Obj, where: str) -> Profile:
     return _with_score(profile, allocation(kind, resources or {"cpu": 1, "memory": 1}, shape))
 
 
-def _balanced(reader: Reader, profile: Profile, given: Obj, where: str) -> Profile:
+def _balanced(reader: ConfigReader, profile: Profile, given: Obj, where: str) -> Profile:
     reader.known(given, {"resources"}, where)
     resources = _weights(reader, given, where)
     for name, weight in resources.items():
@@ -90,7 +92,7 @@ def _balanced(reader: Reader, profile: Profile, given: Obj, where: str) -> Profi
     return _with_score(profile, balancing(tuple(resources))) if resources else profile
 
 
-def _inter_pod_affinity(reader: Reader, profile: Profile, given: Obj, where: str) -> Profile:
+def _inter_pod_affinity(reader: ConfigReader, profile: Profile, given: Obj, where: str) -> Profile:
     reader.known(given, {"hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"}, where)
     weight = int(reader.number(given, "hardPodAffinityWeight", 1))
     if not 0 <= weight <= _MOST_HARD_WEIGHT:
@@ -99,7 +101,7 @@ def _inter_pod_affinity(reader: Reader, profile: Profile, given: Obj, where: str
     return _with_score(profile, nearness(weight, ignores_others_wishes=ignores))
 
 
-def _node_affinity(reader: Reader, profile: Profile, given: Obj, where: str) -> Profile:
+def _node_affinity(reader: ConfigReader, profile: Profile, given: Obj, where: str) -> Profile:
     reader.known(given, {"addedAffinity"}, where)
     where = f"{where}.addedAffinity"
     added = reader.mapping(given.get("addedAffinity") or {}, where)
@@ -120,7 +122,7 @@ def _node_affinity(reader: Reader, profile: Profile, given: Obj, where: str) -> 
     return _with_score(profile, liking(tuple(liked))) if liked else profile
 
 
-def _spread(reader: Reader, profile: Profile, given: Obj, where: str) -> Profile:
+def _spread(reader: ConfigReader, profile: Profile, given: Obj, where: str) -> Profile:
     reader.known(given, {"defaultConstraints", "defaultingType"}, where)
     kind = given.get("defaultingType") or "System"
     written = reader.items(given.get("defaultConstraints"), f"{where}.defaultConstraints")
@@ -139,7 +141,7 @@ def _spread(reader: Reader, profile: Profile, given: Obj, where: str) -> Profile
     return _with_score(_with_filter(profile, evenness(defaults)), levelling(defaults))
 
 
-def _constraint(reader: Reader, written: Obj, where: str) -> Default:
+def _constraint(reader: ConfigReader, written: Obj, where: str) -> Default:
     one = reader.mapping(written, where)
     reader.known(one, {"maxSkew", "topologyKey", "whenUnsatisfiable"}, where)
     skew = reader.number(one, "maxSkew", 0)
@@ -153,7 +155,7 @@ def _constraint(reader: Reader, written: Obj, where: str) -> Default:
     return Default(str(one.get("topologyKey")), int(skew), what == "DoNotSchedule")
 
 
-def _term(reader: Reader, written: object, where: str) -> Term:
+def _term(reader: ConfigReader, written: object, where: str) -> Term:
     one = reader.mapping(written, where)
     reader.known(one, {"matchExpressions", "matchFields"}, where)
     for kind in ("matchExpressions", "matchFields"):
@@ -165,7 +167,7 @@ def _term(reader: Reader, written: object, where: str) -> Term:
     return term_of(one)
 
 
-def _weights(reader: Reader, given: Obj, where: str) -> dict[str, int]:
+def _weights(reader: ConfigReader, given: Obj, where: str) -> dict[str, int]:
     found = {}
     for at, one in enumerate(reader.items(given.get("resources"), f"{where}.resources")):
         entry = reader.mapping(one, f"{where}.resources[{at}]")
@@ -176,7 +178,7 @@ def _weights(reader: Reader, given: Obj, where: str) -> dict[str, int]:
     return found
 
 
-def _shape(reader: Reader, ratio: Obj, where: str) -> list[tuple[int, int]]:
+def _shape(reader: ConfigReader, ratio: Obj, where: str) -> list[tuple[int, int]]:
     points = []
     for one in reader.items(ratio.get("shape"), where):
         entry = reader.mapping(one, where)
@@ -191,7 +193,7 @@ def _shape(reader: Reader, ratio: Obj, where: str) -> list[tuple[int, int]]:
     return points
 
 
-def _names(reader: Reader, given: Obj, field: str, where: str) -> frozenset[str]:
+def _names(reader: ConfigReader, given: Obj, field: str, where: str) -> frozenset[str]:
     return frozenset(str(one) for one in reader.items(given.get(field), f"{where}.{field}"))
 
 
@@ -207,7 +209,7 @@ def _with_score(profile: Profile, rule: Score) -> Profile:
     return replace(profile, scores=scores)
 
 
-_READERS: Mapping[str, Callable[[Reader, Profile, Obj, str], Profile]] = {
+_READERS: Mapping[str, Callable[[ConfigReader, Profile, Obj, str], Profile]] = {
     "NodeResourcesFit": _fit,
     "NodeResourcesBalancedAllocation": _balanced,
     "InterPodAffinity": _inter_pod_affinity,

@@ -11,7 +11,7 @@ def test_no_file_is_the_default():
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [("a: [", "while parsing"), ("kind: Pod", "apiVersion: "), ("", "an object is wanted")],
+    [("a: [", "while parsing"), ("kind: Pod", "apiVersion: "), ("", "expected an object")],
 )
 def test_a_broken_file_says_what_is_wrong(tmp_path, content, problem):
     path = tmp_path / "scheduler.yaml"

@@ -7,14 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.kubelet.simulated.scenario import (
-    API_VERSION,
-    KIND,
-    NOTHING,
-    BadScenario,
-    Scenario,
-    scenario_of,
-)
+from sampan.api.configuration import BadConfiguration
+from sampan.kubelet.simulated.scenario import API_VERSION, KIND, NOTHING, Scenario, scenario_of
 from sampan.kubelet.simulated.script import PREFIX
 
 
@@ -85,7 +79,7 @@ def test_two_rules_of_one_share_take_different_pods():
 @pytest.mark.parametrize(
     ("rule", "problem"),
     [
-        ([], "rules[0]: it is no object"),
+        ([], "rules[0]: expected an object"),
         ({}, "rules[0].script: what such a pod does is missing"),
         ({"script": {"exit-code": 1}, "labels": {}}, "rules[0].labels: unknown field"),
         ({"script": {"exit-cod": 1}}, "rules[0].script: exit-cod: unknown"),
@@ -98,14 +92,14 @@ def test_two_rules_of_one_share_take_different_pods():
     ],
 )
 def test_what_means_nothing_is_refused_with_its_place(rule, problem):
-    with pytest.raises(BadScenario) as caught:
+    with pytest.raises(BadConfiguration) as caught:
         scenario(rule)
     assert caught.value.problems == [problem]
 
 
 def test_a_file_of_another_kind_is_refused():
     for written in (None, [], {"kind": KIND}, {"apiVersion": API_VERSION, "kind": KIND}):
-        with pytest.raises(BadScenario):
+        with pytest.raises(BadConfiguration):
             scenario_of(written)
 
 

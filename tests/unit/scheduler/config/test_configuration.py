@@ -5,8 +5,8 @@ from base64 import b64encode
 import numpy as np
 import pytest
 
+from sampan.api.configuration import BadConfiguration
 from sampan.scheduler.config.configuration import API_VERSION, KIND, read
-from sampan.scheduler.config.reading import BadConfiguration
 from sampan.scheduler.model.pod_and_node_info import pod_row
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.scores.node_resources_fit import allocation
@@ -80,10 +80,10 @@ def test_multi_point_switches_everything_of_a_plugin():
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ([], "the file: an object is wanted"),
+        ([], "the file: expected an object"),
         ({"apiVersion": "v2"}, "apiVersion: "),
         (config(profilez=[]), "profilez: unknown field"),
-        (config(profiles={}), "profiles: a list is wanted"),
+        (config(profiles={}), "profiles: expected a list"),
         (config(profiles=[{}, {}]), "profiles: two profiles have the schedulerName"),
         (
             config(profiles=[{"plugins": {"filter": {"enabled": [{"name": "Nope"}]}}}]),

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampan.api.configuration import BadConfiguration
 from sampan.scheduler.config.configuration import API_VERSION, KIND, read
-from sampan.scheduler.config.reading import BadConfiguration
 from sampan.scheduler.decision.decide import filtered
 from sampan.scheduler.model.pod_and_node_info import node_row, pod_row
 from sampan.scheduler.queue.requeue import could_take
