@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 from functools import lru_cache
 
-from sampan.api.calls import Answer, Call, Options
+from sampan.api.calls import Answer, Call, ListAnswer, Options
 from sampan.api.custom.custom_version import custom_of
 from sampan.api.errors import (
     ApiError,
@@ -19,9 +19,11 @@ from sampan.api.errors import (
     ServiceUnavailable,
     Timeout,
     Unauthorized,
+    UnknownPath,
 )
 from sampan.api.objects import copy_of
 from sampan.api.protobuf.codec import ProtobufReader
+from sampan.api.protobuf.writer import ProtobufWriter
 from sampan.api.resources import CREATE, Resource
 from sampan.apiserver.audit.audit_log import Audit, Entry, audit_reply
 from sampan.apiserver.authn.chain import ALWAYS_ALLOWED_PATHS
@@ -32,8 +34,9 @@ from sampan.apiserver.chain import CONNECTED, Chain
 from sampan.apiserver.flow.in_flight import RequestLimit, SeatTaken
 from sampan.apiserver.http import bodies, impersonation, replies
 from sampan.apiserver.http.metrics import Measure
-from sampan.apiserver.http.negotiate import YAML, Form, full_form, patch_type
+from sampan.apiserver.http.negotiate import PROTOBUF, YAML, Form, full_form, patch_type
 from sampan.apiserver.http.nonresource_paths import Documents
+from sampan.apiserver.http.protobuf_replies import ProtobufReplies
 from sampan.apiserver.http.request import (
     MOST_REMEMBERED,
     RequestInfo,
@@ -93,8 +96,15 @@ class HttpEdge:
         self._audit, self._limit = parts.audit, parts.limit
         self._nodes, self._documents, self._measure = parts.nodes, parts.documents, parts.measure
         self._protobuf = ProtobufReader(chain.parts.schema)
+        self._in_protobuf = ProtobufReplies(ProtobufWriter(chain.parts.schema))
         self._by_plural = chain.parts.registry.kinds.by_plural
         self._side, self._yaml_side = SideThread("bodies"), SideThread("yaml")
+
+    def _error_reply(self, request: Request, error: ApiError) -> Response:
+        accept = request.headers.get("accept", "")
+        if accept.startswith(PROTOBUF) and "," not in accept and not isinstance(error, UnknownPath):
+            return self._in_protobuf.error(error)
+        return replies.error_reply(error)
 
     def close(self) -> None:
         self._side.close()
@@ -109,7 +119,7 @@ class HttpEdge:
         except ApiError as error:
             if served.entry is None and self._audit is not None and isinstance(error, Unauthorized):
                 served.entry = self._audit.begin(request, None, _NOBODY)
-            reply = replies.error_reply(error)
+            reply = self._error_reply(request, error)
         except RecursionError:
             reply = replies.error_reply(BadRequest("the body is nested too deeply"))
         finally:
@@ -226,6 +236,8 @@ class HttpEdge:
         call = self._call(request, info)
         if call.verb == "watch":
             watching = await self._chain.watch(user, call)
+            if form.media == PROTOBUF:
+                return self._in_protobuf.watch(watching, call.resource)
             return replies.watch_reply(watching, call.resource, form, self._clock)
         seconds = deadline_seconds(request.query) if "timeout=" in request.query else None
         if seconds is None:
@@ -256,12 +268,16 @@ class HttpEdge:
             answer.warnings = [*answer.warnings, old]
 
         def shape() -> Response:
+            if form.media == PROTOBUF:
+                return self._in_protobuf.answer(answer)
             if isinstance(answer, Answer):
                 return replies.answer_reply(answer, call.resource, form, now)
             return replies.list_reply(answer, form, now)
 
-        # YAML takes a hundred times as long as JSON, and is for people, who can wait for it.
-        shaped = await self._yaml_side.run(shape) if form.media == YAML else shape()
+        # YAML takes a hundred times as long as JSON, and is for people, who can wait for it; of
+        # protobuf lists may be long.
+        beside = form.media == YAML or (form.media == PROTOBUF and isinstance(answer, ListAnswer))
+        shaped = await self._yaml_side.run(shape) if beside else shape()
         return await replies.packed(shaped, request.headers.get("accept-encoding", ""))
 
     async def _connect(self, request: Request, info: RequestInfo, user: User) -> Reply:

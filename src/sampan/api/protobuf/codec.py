@@ -1,7 +1,7 @@
 """Objects in protobuf, as typed Go clients send them: bytes in, the JSON form out.
 
 Job: read `k8s\\0` + runtime.Unknown and the message inside, led by the schema and a table of field
-    numbers. Only reading: answers are JSON, which these clients take as well. Pure.
+    numbers. Only reading: writer.py writes. Pure.
 Invariant: what comes out is what the same client would have sent as JSON.
 Invariant: a field whose number is not known is reported unless it is empty, never dropped in
     silence (Go writes empty fields too, and newer clients have fields that we do not).

@@ -67,7 +67,8 @@ def form_of(accept: str, has_table: bool = True) -> Form:
 def _form_of(accept: str, has_table: bool) -> Form:
     if not accept:
         return PLAIN
-    for clause in accept.split(","):
+    clauses = accept.split(",")
+    for clause in clauses:
         media, *parameters = (part.strip() for part in clause.split(";"))
         given = dict(part.partition("=")[::2] for part in parameters)
         found = _media(media.lower())
@@ -77,7 +78,9 @@ def _form_of(accept: str, has_table: bool) -> Form:
         if shape == "Table" and not has_table:
             continue
         return Form(found, shape, given.get("v", "") if shape else "")
-    raise NotAcceptable(f"only the following media types are accepted: {JSON}, {YAML}")
+    if any(one.strip().lower().startswith(PROTOBUF) and "as=" not in one for one in clauses):
+        return Form(PROTOBUF)  # last: JSON is there already, this has to be made
+    raise NotAcceptable(f"only the following media types are accepted: {JSON}, {YAML}, {PROTOBUF}")
 
 
 def _media(media: str) -> str | None:

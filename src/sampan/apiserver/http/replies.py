@@ -45,15 +45,15 @@ _NOT_FOUND = (
 def answer_reply(answer: Answer, resource: Resource, form: Form, now: float) -> Response:
     if form.shape and answer.obj.get("kind") != "Status":
         shaped = _shaped(answer.obj, resource, form, now)
-        return Response(answer.code, _headers(JSON, answer.warnings), orjson.dumps(shaped))
+        return Response(answer.code, headers_of(JSON, answer.warnings), orjson.dumps(shaped))
     if form.media == YAML:
-        return Response(answer.code, _headers(YAML, answer.warnings), yaml_bytes(answer.obj))
+        return Response(answer.code, headers_of(YAML, answer.warnings), yaml_bytes(answer.obj))
     data = answer.data
     if form.pretty:
         data = orjson.dumps(answer.obj, option=orjson.OPT_INDENT_2)
     elif data is None:
         data = orjson.dumps(answer.obj)
-    headers = _PLAIN if not answer.warnings else _headers(JSON, answer.warnings)
+    headers = _PLAIN if not answer.warnings else headers_of(JSON, answer.warnings)
     return Response(answer.code, headers, data)
 
 
@@ -96,19 +96,19 @@ def list_reply(answer: ListAnswer, form: Form, now: float) -> Response:
         shown = (item.obj for item in items)
         how = TableForm(form.include, form.version)
         table = table_of(resource, shown, now, how, head["metadata"])
-        return Response(200, _headers(JSON, answer.warnings), orjson.dumps(table))
+        return Response(200, headers_of(JSON, answer.warnings), orjson.dumps(table))
     if form.media == YAML:
         body = yaml_bytes({**head, "items": [item.obj for item in items]})
-        return Response(200, _headers(YAML, answer.warnings), body)
+        return Response(200, headers_of(YAML, answer.warnings), body)
     if form.pretty:
         whole = {**head, "items": [item.obj for item in items]}
         body = orjson.dumps(whole, option=orjson.OPT_INDENT_2)
     else:
         pieces = ListPieces(head, items)
         if len(pieces) > STEP_BYTES:
-            return Response(200, _headers(JSON, answer.warnings), pieces=pieces)
+            return Response(200, headers_of(JSON, answer.warnings), pieces=pieces)
         body = b"".join(pieces)
-    return Response(200, _headers(JSON, answer.warnings), body)
+    return Response(200, headers_of(JSON, answer.warnings), body)
 
 
 def object_reply(obj: Obj, code: int = 200) -> Response:
@@ -118,7 +118,7 @@ def object_reply(obj: Obj, code: int = 200) -> Response:
 def error_reply(error: ApiError) -> Response:
     if isinstance(error, UnknownPath):
         return Response(404, _NOT_FOUND, b"404 page not found\n")
-    headers = _headers(JSON, error.warnings)
+    headers = headers_of(JSON, error.warnings)
     if error.retry_after_seconds is not None:
         headers.append(("retry-after", str(error.retry_after_seconds)))
     return Response(error.code, headers, orjson.dumps(error.status()))
@@ -211,7 +211,7 @@ def _item(obj: Obj) -> Item:
     return Item("", 0, obj, orjson.dumps(obj))
 
 
-def _headers(media: str, warnings: Sequence[str]) -> list[tuple[str, str]]:
+def headers_of(media: str, warnings: Sequence[str]) -> list[tuple[str, str]]:
     headers = [_CACHE, ("content-type", media)]
     for text in bounded_warnings(warnings):
         plain = "".join(one if one.isprintable() else " " for one in text)

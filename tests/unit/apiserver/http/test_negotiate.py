@@ -45,7 +45,12 @@ def test_the_first_form_that_we_have_is_taken(accept, form):
     assert form_of(accept) == form
 
 
-@pytest.mark.parametrize("accept", [PROTOBUF, "text/html", "application/json;as=Other"])
+def test_protobuf_comes_last():
+    assert form_of(PROTOBUF) == Form(PROTOBUF)
+    assert form_of(f"{PROTOBUF},application/json") == Form()
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/json;as=Other"])
 def test_nothing_acceptable_is_said_so(accept):
     with pytest.raises(NotAcceptable, match="only the following media types are accepted"):
         form_of(accept)

@@ -1,0 +1,97 @@
+"""Answers in protobuf, for clients that take nothing else.
+
+Job: an answer, a list, an error or a watch → the bytes of its messages. Custom resources have no
+    such form, and are refused with 406 as upstream.
+"""
+
+from sampan.api import convert
+from sampan.api.calls import Answer, Event, ListAnswer
+from sampan.api.errors import ApiError, NotAcceptable
+from sampan.api.objects import Obj
+from sampan.api.protobuf.writer import NotWritable, ProtobufWriter
+from sampan.api.resources import Resource
+from sampan.apiserver.http.negotiate import JSON, PROTOBUF, YAML, list_head
+from sampan.apiserver.http.replies import error_reply, headers_of
+from sampan.apiserver.watch.watch_stream import WatchStream
+from sampan.core.http import Response, Stream
+
+
+class ProtobufReplies:
+    def __init__(self, writer: ProtobufWriter) -> None:
+        self._writer = writer
+
+    def answer(self, answer: Answer | ListAnswer) -> Response:
+        """Raises NotAcceptable."""
+        code, obj = (
+            (answer.code, answer.obj) if isinstance(answer, Answer) else (200, _list(answer))
+        )
+        try:
+            body = self._writer.object_bytes(obj)
+        except NotWritable as error:
+            raise _not_offered() from error
+        return Response(code, headers_of(PROTOBUF, answer.warnings), body)
+
+    def error(self, error: ApiError) -> Response:
+        reply = error_reply(error)
+        headers = [
+            (name, PROTOBUF if name == "content-type" else text) for name, text in reply.headers
+        ]
+        return Response(reply.status, headers, self._writer.object_bytes(error.status()))
+
+    def watch(self, watching: WatchStream, resource: Resource) -> Stream:
+        """Raises NotAcceptable."""
+        if resource.custom is not None:
+            watching.close()
+            raise _not_offered()
+        headers = headers_of(f"{PROTOBUF};stream=watch", ())
+        return Stream(200, headers, _Frames(self._writer, watching, resource))
+
+
+class _Frames:
+    """The events of a watch, each with its length before it."""
+
+    def __init__(self, writer: ProtobufWriter, watching: WatchStream, resource: Resource) -> None:
+        self._writer, self._watching, self._resource = writer, watching, resource
+        self._ended = False
+
+    def __aiter__(self) -> "_Frames":
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._ended:
+            raise StopAsyncIteration
+        try:
+            events = await self._watching.next()
+        except ApiError as error:
+            self._ended = True
+            return self._writer.event_frame("ERROR", error.status())
+        if not events:
+            self._ended = True
+            raise StopAsyncIteration
+        return b"".join(self._frame(event) for event in events)
+
+    async def aclose(self) -> None:
+        self._ended = True
+        self._watching.close()
+
+    def _frame(self, event: Event) -> bytes:
+        obj = event.item.obj
+        if self._resource.stored_in != ("", "") and event.type != "BOOKMARK":
+            obj = convert.from_stored(self._resource, obj)
+        return self._writer.event_frame(event.type, obj)
+
+
+def _list(answer: ListAnswer) -> Obj:
+    resource = answer.resource
+    head = list_head(
+        resource.list_kind, resource.api_version, answer.revision, answer.continue_token,
+        answer.remaining,
+    )  # fmt: skip
+    items = [item.obj for item in answer.items]
+    if resource.stored_in != ("", ""):
+        items = [convert.from_stored(resource, obj) for obj in items]
+    return {**head, "items": items}
+
+
+def _not_offered() -> NotAcceptable:
+    return NotAcceptable(f"only the following media types are accepted: {JSON}, {YAML}")
