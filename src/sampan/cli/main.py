@@ -16,11 +16,18 @@ from sampan.cli.session import GLOBAL_FLAGS, Io, Session
 _VALUELESS = {flag.name for flag in GLOBAL_FLAGS if flag.bare is not None}
 
 
-def main(words: Sequence[str], *, program: str = "kubectl", io: Io | None = None) -> int:
-    """Runs one command of the client; returns its exit code."""
+def main(
+    words: Sequence[str],
+    *,
+    program: str = "kubectl",
+    io: Io | None = None,
+    more_verbs: Sequence[str] = (),
+) -> int:
+    """Runs one command of the client; returns its exit code. `more_verbs` are the program's other
+    ones, for somebody who mistyped them."""
     io = io or Io()
     session = Session(program, program, io)
-    session.words = list(words)
+    session.words, session.more_verbs = list(words), tuple(more_verbs)
     try:
         code = _run(session, list(words))
     except BrokenPipeError:
@@ -181,7 +188,7 @@ def _unknown(session: Session, name: str, words: list[str], position: int) -> in
     if ran is not None:
         return ran
     text = f'error: unknown command "{name}" for "{session.program}"'
-    close = close_words(name, catalog.names())
+    close = close_words(name, [*catalog.names(), *session.more_verbs])
     if close:
         text += "\n\nDid you mean this?\n" + "\n".join(f"\t{word}" for word in close)
     session.complain(text)

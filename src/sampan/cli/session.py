@@ -127,6 +127,7 @@ class Session:
         self.clock: Clock = clock or SystemClock()
         self.values: Values = Values(())
         self.words: list[str] = []  # the command line as it was given
+        self.more_verbs: tuple[str, ...] = ()
         self.warnings: list[str] = []
         self.pending_warning = ""  # said with the first object that it is about
         self._kubeconfig: Kubeconfig | None = None

@@ -10,16 +10,19 @@ from collections.abc import Sequence
 
 CLUSTER_VERBS = (
     "up", "kubelet", "token", "join", "controllers", "down", "reset", "image", "why", "schedule",
-    "version",
+    "version", "status", "doctor", "log", "kubeconfig",
 )  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     program = os.path.basename(sys.argv[0]) if arguments is None else "sampan"
-    if program.removesuffix(".exe") == "kubectl":
-        return _client(words, "kubectl")
     verb = words[0] if words else ""
+    is_kubectl = program.removesuffix(".exe") == "kubectl"
+    if verb == "__complete":
+        return _complete(words[1:], "kubectl" if is_kubectl else "sampan")
+    if is_kubectl:
+        return _client(words, "kubectl")
     if verb in CLUSTER_VERBS or verb in ("", "-h", "--help"):
         from sampan.cmd import main as cluster
 
@@ -27,10 +30,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _client(words, "sampan")
 
 
+def _complete(words: list[str], program: str) -> int:
+    """For the shells: one candidate per line."""
+    from sampan.cli.completing import candidates
+    from sampan.cli.flags import parsed
+    from sampan.cli.session import GLOBAL_FLAGS, Io, Session
+
+    session = Session(program, program, Io())
+    session.values = parsed(GLOBAL_FLAGS, [])
+    try:
+        for word in candidates(session, words, () if program == "kubectl" else CLUSTER_VERBS):
+            print(word)
+    finally:
+        session.close()
+    return 0
+
+
 def _client(words: list[str], program: str) -> int:
     from sampan.cli.main import main as client
 
-    return client(words, program=program)
+    more = () if program == "kubectl" else CLUSTER_VERBS
+    return client(words, program=program, more_verbs=more)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ Job: parse, call the verb, print a failure as one clear line, and choose the exi
 """
 
 import argparse
+import difflib
 import gc
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from sampan.cmd.flags import node_flags, security
 from sampan.cmd.settings import (
@@ -36,6 +37,8 @@ examples:
   sampan why pod/web                           why it is Pending, and what would let it fit
   sampan why service/web                       why it leads nowhere
   sampan schedule --dry-run -f pods.yaml       where pods would go
+  sampan status                                what runs, and what is wrong with it
+  sampan doctor                                is this machine fit for real containers
   sampan down                                  stop it
   sampan reset --yes                           remove everything, containers and network included
 """
@@ -49,6 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 141
+    except OSError as error:
+        # What the machine can cause, and no verb has said better.
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"sampan: {where}{(error.strerror or str(error)).lower()}", file=sys.stderr)
+        return 1
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:
@@ -102,6 +110,8 @@ def _dispatch(given: argparse.Namespace) -> int:
             from sampan.cmd.verbs import image
 
             return image.run(given.action, given.data_dir, getattr(given, "file", ""))
+        case "status" | "doctor" | "log" | "kubeconfig":
+            return _look(given)
         case "why":
             from sampan.cmd.verbs import why
 
@@ -122,6 +132,26 @@ def _dispatch(given: argparse.Namespace) -> int:
         case _:
             _parser().print_help(sys.stderr)
             return 2
+
+
+def _look(given: argparse.Namespace) -> int:
+    match given.verb:
+        case "status":
+            from sampan.cmd.verbs import status
+
+            return status.run(given.data_dir, as_json=given.output == "json")
+        case "doctor":
+            from sampan.cmd.verbs import doctor
+
+            return doctor.run(given.data_dir, given.port)
+        case "log":
+            from sampan.cmd.verbs import log
+
+            return log.run(given.data_dir, follow=given.follow, lines=given.tail)
+        case _:
+            from sampan.cmd.verbs import kubeconfig
+
+            return kubeconfig.run(given.action, given.data_dir, given.file, given.name)
 
 
 def _up_settings(given: argparse.Namespace) -> UpSettings:
@@ -201,8 +231,29 @@ def _node_settings(given: argparse.Namespace) -> NodeProcessSettings:
     )
 
 
+class _Parser(argparse.ArgumentParser):
+    """Wrong words: one sentence, what was perhaps meant, and where the help is."""
+
+    def error(self, message: str) -> NoReturn:
+        hint = ""
+        unknown = message.partition("unrecognized arguments: ")[2].split()
+        if unknown and unknown[0].startswith("--"):
+            known = [name for action in self._every_action() for name in action.option_strings]
+            close = difflib.get_close_matches(unknown[0].partition("=")[0], known, n=2)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        self.exit(2, f"{self.prog}: {message}{hint}\nsee {self.prog} --help\n")
+
+    def _every_action(self) -> list[argparse.Action]:
+        found = list(self._actions)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for parser in action.choices.values():
+                    found += parser._actions
+        return found
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="sampan",
         description=f"A Kubernetes ({KUBERNETES_VERSION}) you can pip install.",
         epilog=EXAMPLES,
@@ -225,8 +276,25 @@ def _parser() -> argparse.ArgumentParser:
     removing.add_argument("file", metavar="IMAGE", help="a name or an id, as `list` shows it")
     _data_dir(removing)
     _add_questions(verbs)
+    _add_looks(verbs)
     verbs.add_parser("version", help="which sampan, which Kubernetes")
     return parser
+
+
+def _add_looks(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    status = _verb(verbs, "status", "what runs: address, nodes, pods, memory, certificates")
+    status.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    doctor = _verb(verbs, "doctor", "is this machine fit for real containers")
+    doctor.add_argument("--port", type=_port, default=DEFAULT_PORT, help="default: %(default)s")
+    log = _verb(verbs, "log", "what a cluster in the background wrote")
+    log.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
+    log.add_argument("--tail", metavar="N", type=int, default=-1, help="only the last N lines")
+    kubeconfig = _verb(verbs, "kubeconfig", "the cluster's access: show, merge or remove")
+    kubeconfig.add_argument(
+        "action", choices=("show", "merge", "remove"), nargs="?", default="show"
+    )
+    kubeconfig.add_argument("--file", metavar="FILE", default="", help="default: as kubectl")
+    kubeconfig.add_argument("--name", metavar="NAME", default="", help="of the context")
 
 
 def _add_questions(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -394,7 +462,7 @@ def _controllers(parser: argparse.ArgumentParser) -> None:
 
 def _add_node(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--node-name", metavar="NAME", default="", help="default: the host's name")
+    add("--node-name", metavar="NAME", type=_node_name, default="", help="default: the host's name")
     add("--node-ip", metavar="IP", default="", help="default: found by itself")
     add("--manifests", metavar="DIR", default="", help="static pods: a directory, or one file")
     add("--kubelet-config", metavar="FILE", default="",
@@ -426,6 +494,15 @@ def _data_dir(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data-dir", metavar="DIR", default=DEFAULT_DATA_DIR, help="default: %(default)s"
     )
+
+
+def _node_name(text: str) -> str:
+    from sampan.api.rules.names import dns_subdomain
+
+    complaints = dns_subdomain(text) if text else ()
+    if complaints:
+        raise argparse.ArgumentTypeError(f"{text!r} is no node's name: {complaints[0]}")
+    return text
 
 
 def _names(text: str) -> tuple[str, ...]:

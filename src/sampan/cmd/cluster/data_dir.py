@@ -130,9 +130,27 @@ def open_data_dir(path: str) -> DataDir:
 def find_data_dir(path: str) -> DataDir:
     """The directory of a cluster that exists; for the commands that only look for one."""
     data = DataDir(Path(path).absolute())
-    if not data.format_file.exists():
-        raise DataDirError(f"there is no sampan cluster in {data.root}")
+    try:
+        is_there = data.format_file.exists()
+    except PermissionError:
+        raise DataDirError(
+            f"the cluster in {data.root} belongs to {_owner(data.root)}: do this as that user"
+        ) from None
+    if not is_there:
+        raise DataDirError(
+            f"there is no sampan cluster in {data.root}: start one with `sampan up`, or say where "
+            "it is with --data-dir"
+        )
     return data
+
+
+def _owner(path: Path) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(path.stat().st_uid).pw_name
+    except (KeyError, OSError):
+        return "another user"
 
 
 def write_private(path: Path, content: bytes) -> None:

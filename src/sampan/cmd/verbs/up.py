@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+from sampan.apiserver.admission.plugins import UnknownPlugin
+from sampan.client.kubeconfig import KubeconfigError
 from sampan.cmd.cluster.all_in_one import AllInOne
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, open_data_dir
 from sampan.cmd.cluster.process import loop_factory, run_until_signal
@@ -44,8 +46,13 @@ def _in_foreground(settings: UpSettings, data: DataDir, ready_fd: int) -> int:
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(settings, data, progress, ready_fd))
-    except (CannotStart, DataDirError) as error:
-        return _failed(str(error), ready_fd)
+    except (CannotStart, DataDirError, KubeconfigError, UnknownPlugin) as error:
+        return _failed(" ".join(str(error).split()), ready_fd)
+    except FileNotFoundError as error:
+        missing = error.filename or "a helper program"
+        return _failed(f"{missing} was not found: `sampan doctor` says what to install", ready_fd)
+    except OSError as error:
+        return _failed((error.strerror or str(error)).lower(), ready_fd)
     return 0
 
 

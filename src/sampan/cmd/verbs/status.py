@@ -1,0 +1,136 @@
+"""`sampan status`: what runs, where, and what is wrong with it.
+
+Job: collect facts from the data directory, the process and the API; print them as lines or JSON.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from sampan.client.blocking import BlockingClient, NoAnswer
+from sampan.client.kubeconfig import KubeconfigError, load
+from sampan.cmd.cluster.data_dir import DataDir, DataDirError, find_data_dir, holder
+from sampan.version import GIT_VERSION, VERSION
+
+ASK_SECONDS = 5.0
+SOON_SECONDS = 30 * 86400.0
+
+
+def run(data_dir: str, *, as_json: bool) -> int:
+    try:
+        data = find_data_dir(data_dir)
+    except DataDirError as error:
+        print(f"sampan: {error}", file=sys.stderr)
+        return 1
+    found = facts(data)
+    if as_json:
+        print(json.dumps(found, indent=2))
+    else:
+        for name, value in found.items():
+            for text in value if isinstance(value, list) else [value]:
+                print(f"{name + ':':<14}{text}")
+    return 0 if found["state"] == "running" else 3
+
+
+def facts(data: DataDir) -> dict[str, Any]:
+    pid = holder(data)
+    found: dict[str, Any] = {
+        "state": "running" if pid else "stopped",
+        "version": f"{VERSION} ({GIT_VERSION})",
+        "data": str(data.root),
+        "store": _size(data.store),
+    }
+    warnings: list[str] = []
+    if pid:
+        found |= _process(pid)
+        found |= _cluster(data, warnings)
+    found["certificates"] = _certificates(data, warnings)
+    if warnings:
+        found["warnings"] = warnings
+    return found
+
+
+def _size(path: Path) -> str:
+    sizes = [one.stat().st_size for one in path.parent.glob(f"{path.name}*") if one.is_file()]
+    return f"{sum(sizes) / 2**20:.1f} MiB" if sizes else "not on disk here"
+
+
+def _process(pid: int) -> dict[str, Any]:
+    """From /proc: since when, how much memory and CPU."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks = os.sysconf("SC_CLK_TCK")
+        uptime = float(Path("/proc/uptime").read_text().split()[0])
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return {"process": str(pid)}
+    seconds = uptime - int(fields[19]) / ticks
+    used = (int(fields[11]) + int(fields[12])) / ticks
+    memory = pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return {
+        "process": f"{pid}, up {_span(seconds)}",
+        "memory": f"{memory:.0f} MiB",
+        "cpu": f"{used:.1f} s ({100 * used / max(seconds, 1):.0f}% of a core since the start)",
+    }
+
+
+def _span(seconds: float) -> str:
+    from sampan.api.rules.durations import human_duration
+
+    return human_duration(seconds)
+
+
+def _cluster(data: DataDir, warnings: list[str]) -> dict[str, Any]:
+    try:
+        connection = load(str(data.kubeconfig), {}, "/").connection()
+        api = BlockingClient(connection, timeout_seconds=ASK_SECONDS)
+        nodes = api.json("GET", "/api/v1/nodes").get("items") or []
+        pods = api.json("GET", "/api/v1/pods").get("items") or []
+    except (KubeconfigError, NoAnswer) as error:
+        warnings.append(f"the API does not answer: {error}")
+        return {}
+    phases: dict[str, int] = {}
+    for pod in pods:
+        phase = (pod.get("status") or {}).get("phase") or "Unknown"
+        phases[phase] = phases.get(phase, 0) + 1
+    ready = [node for node in nodes if _is_ready(node)]
+    for node in nodes:
+        if node not in ready:
+            warnings.append(f"node {node['metadata']['name']} is not ready")
+    counted = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()))
+    return {
+        "address": connection.server,
+        "kubeconfig": str(data.kubeconfig),
+        "nodes": f"{len(ready)} of {len(nodes)} ready",
+        "pods": counted or "none",
+    }
+
+
+def _is_ready(node: dict[str, Any]) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or []
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _certificates(data: DataDir, warnings: list[str]) -> str:
+    import ssl
+
+    ends: dict[str, float] = {}
+    for path in sorted(data.pki.glob("*.crt")):
+        try:
+            # The standard library reads certificates of files only by this door.
+            text = ssl._ssl._test_decode_cert(str(path))["notAfter"]  # type: ignore[attr-defined]
+            ends[path.stem] = ssl.cert_time_to_seconds(text)
+        except (OSError, ValueError, KeyError):
+            warnings.append(f"{path} is no certificate")
+    if not ends:
+        return "none"
+    name, first = min(ends.items(), key=lambda pair: pair[1])
+    left = first - time.time_ns() / 1e9
+    if left < SOON_SECONDS:
+        warnings.append(
+            f"certificate {name} ends in {_span(max(left, 0))}: restart sampan to renew it"
+        )
+    return f"{len(ends)}, the first ({name}) ends in {_span(max(left, 0))}"

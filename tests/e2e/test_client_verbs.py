@@ -1,0 +1,138 @@
+"""The same script twice: with the real kubectl, and with sampan in its place.
+
+Exit codes are the same, and so is what is printed, after ages, addresses and random names are
+masked. What only runs on a real node is checked for sampan alone below.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MANIFESTS = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, labels: {app: twin}}
+data: {a: "1"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: twin, labels: {app: twin}}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: twin}}
+  template:
+    metadata: {labels: {app: twin}}
+    spec:
+      containers: [{name: c, image: "localhost/test/busybox:1", command: [sleep, "3600"]}]
+"""
+SCRIPT = (
+    ("create", "namespace", "{ns}"),
+    ("apply", "-n", "{ns}", "-f", "{file}"),
+    ("apply", "-n", "{ns}", "-f", "{file}"),
+    ("get", "deploy,cm", "-n", "{ns}", "-l", "app=twin"),
+    ("get", "deploy", "twin", "-n", "{ns}", "-o", "jsonpath={{.spec.replicas}}"),
+    ("scale", "deploy/twin", "-n", "{ns}", "--replicas=1"),
+    ("rollout", "status", "deploy/twin", "-n", "{ns}", "--timeout=60s"),
+    ("set", "env", "deploy/twin", "-n", "{ns}", "A=1"),
+    ("rollout", "status", "deploy/twin", "-n", "{ns}", "--timeout=60s", "--watch=true"),
+    ("label", "cm", "settings", "-n", "{ns}", "x=y"),
+    ("annotate", "cm", "settings", "-n", "{ns}", "note=hi"),
+    ("patch", "cm", "settings", "-n", "{ns}", "--type=merge", "-p", '{{"data":{{"b":"2"}}}}'),
+    ("get", "cm", "settings", "-n", "{ns}", "-o", "yaml"),
+    ("expose", "deploy", "twin", "-n", "{ns}", "--port=80"),
+    (
+        "get",
+        "svc",
+        "twin",
+        "-n",
+        "{ns}",
+        "-o",
+        "custom-columns=N:.metadata.name,P:.spec.ports[0].port",
+    ),
+    ("exec", "deploy/twin", "-n", "{ns}", "--", "sh", "-c", "echo $A; exit 5"),
+    ("logs", "deploy/twin", "-n", "{ns}"),
+    ("get", "pods", "nope", "-n", "{ns}"),
+    ("get", "nope"),
+    ("auth", "can-i", "get", "pods"),
+    ("delete", "-n", "{ns}", "-f", "{file}"),
+    ("get", "cm", "settings", "-n", "{ns}"),
+    ("delete", "namespace", "{ns}"),
+)
+MASKS = (
+    (r"twin-(a|b)\b", "NS"),
+    (r"\btwin-[0-9a-z]{5,10}(-[0-9a-z]{5})?\b", "POD"),
+    (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
+    (r"[0-9a-f]{8}-[0-9a-f-]{27}", "UID"),
+    (r'resourceVersion: "\d+"', "resourceVersion: N"),
+    (r"\b\d+(s|m|m\d+s)\b", "AGE"),
+    (r" from NS namespace", ""),  # kubectl says so since 1.33
+    (r" +", " "),
+)  # fmt: skip
+
+
+def ran(program, arguments, env):
+    done = subprocess.run(
+        [*program, *arguments], env=env, capture_output=True, text=True, timeout=120
+    )
+    text = done.stdout + "|" + done.stderr
+    for pattern, by in MASKS:
+        text = re.sub(pattern, by, text)
+    return done.returncode, text
+
+
+@pytest.fixture
+def env(cluster):
+    return {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "HOME": str(cluster.root / "home")}
+
+
+def test_a_script_ends_the_same_with_kubectl_and_with_sampan(env, tmp_path):
+    """[C6]"""
+    file = tmp_path / "twin.yaml"
+    file.write_text(MANIFESTS)
+    programs = {"twin-a": ["kubectl"], "twin-b": [sys.executable, "-m", "sampan"]}
+    told = {}
+    for namespace, program in programs.items():
+        told[namespace] = [
+            ran(program, [word.format(ns=namespace, file=file) for word in words], env)
+            for words in SCRIPT
+        ]
+    for words, theirs, ours in zip(SCRIPT, told["twin-a"], told["twin-b"], strict=True):
+        assert ours[0] == theirs[0], (words, theirs, ours)
+        if words[0] not in (
+            "rollout",
+            "exec",
+            "auth",
+        ):  # progress, and texts that changed since 1.32
+            assert ours[1] == theirs[1], words
+
+
+def test_streams_of_a_real_container(env, tmp_path):
+    """run, wait, logs, exec with input and exit code, cp both ways, run --rm."""
+    sampan = [sys.executable, "-m", "sampan"]
+    image = "--image=localhost/test/busybox:1"
+
+    def do(*words, code=0, stdin=None):
+        done = subprocess.run(
+            [*sampan, *words], env=env, capture_output=True, text=True, input=stdin, timeout=120
+        )
+        assert done.returncode == code, (words, done.stdout, done.stderr)
+        return done.stdout
+
+    do("run", "streams", image, "--command", "--", "sh", "-c", "mkdir /tmp; echo hi; sleep 3600")
+    try:
+        do("wait", "pod/streams", "--for=condition=Ready", "--timeout=60s")
+        assert do("logs", "streams") == "hi\n"
+        assert do("exec", "-i", "streams", "--", "cat", stdin="in\n") == "in\n"
+        do("exec", "streams", "--", "sh", "-c", "exit 7", code=7)
+        (tmp_path / "there").write_text("copied\n")
+        do("cp", str(tmp_path / "there"), "streams:/tmp/there")
+        do("cp", "streams:/tmp/there", str(tmp_path / "back"))
+        assert Path(tmp_path / "back").read_text() == "copied\n"
+        once = ("--restart=Never", "--rm", "-i", "--command", "--", "sh", "-c", "echo once; exit 4")
+        assert "once\n" in do("run", "once", image, *once, code=4)
+    finally:
+        do("delete", "pod", "streams", "--now")

@@ -1,0 +1,71 @@
+"""cmd/entry.py: whose verb is it, and what does that cost."""
+
+import subprocess
+import sys
+
+import pytest
+
+from sampan.cmd import entry, main
+
+HEAVY = (
+    "asyncio",
+    "argparse",
+    "numpy",
+    "grpc",
+    "sampan.apiserver",
+    "sampan.kubelet",
+    "sampan.store",
+)
+
+
+def test_a_verb_of_the_cluster_goes_to_the_cluster(capsys):
+    assert entry.main(["version"]) == 0
+    assert capsys.readouterr().out.startswith("sampan ")
+
+
+def test_any_other_verb_goes_to_the_client(capsys):
+    assert entry.main(["run", "--image=x"]) == 1
+    assert "sampan run -h" in capsys.readouterr().err
+
+
+def test_every_verb_of_the_cluster_is_known_to_the_entry():
+    [action] = [one for one in main._parser()._actions if getattr(one, "choices", None)]
+    assert set(action.choices) == set(entry.CLUSTER_VERBS)
+
+
+@pytest.mark.parametrize(("word", "meant"), [("sttaus", "status"), ("creat", "create")])
+def test_a_mistyped_verb_is_guessed(capsys, word, meant):
+    assert entry.main([word]) == 1
+    assert f"\t{meant}" in capsys.readouterr().err
+
+
+def test_completion_knows_the_verbs_of_both(capsys):
+    assert entry.main(["__complete", "d"]) == 0
+    assert {"delete", "describe", "down", "doctor"} <= set(capsys.readouterr().out.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["get", "run", "apply", "logs"])
+def test_a_client_verb_imports_nothing_of_the_cluster(verb):
+    code = (
+        f"import sys; from sampan.cmd.entry import main; main([{verb!r}, '--help']); "
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    imported = done.stderr.split()
+    assert not [name for name in imported if name.startswith(HEAVY)]
+
+
+def test_a_usage_error_is_one_sentence(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main.main(["up", "--detatch"])
+    told = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert "did you mean --detach?" in told
+    assert len(told.splitlines()) == 2
+
+
+def test_a_node_name_that_is_none_is_refused_before_anything_starts(capsys):
+    with pytest.raises(SystemExit):
+        main.main(["up", "--node-name", "Bad_Name!"])
+    assert "is no node's name" in capsys.readouterr().err
