@@ -267,8 +267,7 @@ CLUSTER_ROLE_BINDING = generator(
 SERVICE_ACCOUNT = generator(
     "serviceaccount", "serviceaccount NAME [--dry-run=server|client|none] [options]",
     "Create a service account with the specified name", service_account,
-    Kind("serviceaccounts", "serviceaccount"), aliases=("sa",),
-)  # fmt: skip
+    Kind("serviceaccounts", "serviceaccount", aliases=("sa",)))  # fmt: skip
 TOKEN = Command(
     "token", "create token SERVICE_ACCOUNT_NAME [options]", "Request a service account token", token,
     (*PRINT_FLAGS,

@@ -136,9 +136,8 @@ CONFIG_MAP = generator(
     "configmap NAME [--from-file=[key=]source] [--from-literal=key1=value1] [--dry-run=server|client|none] [options]",
     "Create a config map from a local file, directory or literal value",
     config_map,
-    Kind("configmaps", "configmap"),
+    Kind("configmaps", "configmap", aliases=("cm",)),
     (*SOURCES, APPEND_HASH),
-    aliases=("cm",),
 )
 SECRET = Command(
     "secret",

@@ -35,6 +35,7 @@ class Kind:
     group: str = ""
     version: str = "v1"
     namespaced: bool = True
+    aliases: tuple[str, ...] = ()  # of the command
 
 
 def generator(
@@ -44,12 +45,11 @@ def generator(
     generate: Generate,
     kind: Kind,
     flags: tuple[Flag, ...] = (),
-    aliases: tuple[str, ...] = (),
 ) -> Command:
     def run(session: Session, values: Values) -> None:
         create(session, values, generate, kind)
 
-    return Command(name, f"create {use}", short, run, (*FLAGS, *flags), aliases=aliases)
+    return Command(name, f"create {use}", short, run, (*FLAGS, *flags), aliases=kind.aliases)
 
 
 def create(session: Session, values: Values, generate: Generate, kind: Kind) -> None:

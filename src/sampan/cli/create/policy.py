@@ -136,31 +136,24 @@ def priority_class(session: Session, values: Values) -> Obj:
 NAMESPACE = generator(
     "namespace", "namespace NAME [--dry-run=server|client|none] [options]",
     "Create a namespace with the specified name", namespace,
-    Kind("namespaces", namespaced=False), aliases=("ns",),
-)  # fmt: skip
+    Kind("namespaces", namespaced=False, aliases=("ns",)))  # fmt: skip
 QUOTA = generator(
     "quota", "quota NAME [--hard=key1=value1,key2=value2] [--scopes=Scope1,Scope2] [--dry-run=server|client|none] [options]",
-    "Create a quota with the specified name", quota, Kind("resourcequotas", "quota"),
+    "Create a quota with the specified name", quota, Kind("resourcequotas", "quota", aliases=("resourcequota",)),
     (Flag("hard", usage="Comma-delimited resource=quantity pairs that define a hard limit."),
-     Flag("scopes", usage="Comma-delimited quota scopes that must all match.")),
-    aliases=("resourcequota",),
-)  # fmt: skip
+     Flag("scopes", usage="Comma-delimited quota scopes that must all match.")))  # fmt: skip
 DISRUPTION_BUDGET = generator(
     "poddisruptionbudget", "poddisruptionbudget NAME --selector=SELECTOR --min-available=N [--dry-run=server|client|none] [options]",
     "Create a pod disruption budget with the specified name", disruption_budget,
-    Kind("poddisruptionbudgets", "poddisruptionbudgets", "policy"),
+    Kind("poddisruptionbudgets", "poddisruptionbudgets", "policy", aliases=("pdb",)),
     (Flag("max-unavailable", usage="The maximum number or percentage of unavailable pods."),
      Flag("min-available", usage="The minimum number or percentage of available pods."),
-     Flag("selector", usage="A label selector to use for this budget.")),
-    aliases=("pdb",),
-)  # fmt: skip
+     Flag("selector", usage="A label selector to use for this budget.")))  # fmt: skip
 PRIORITY_CLASS = generator(
     "priorityclass", "priorityclass NAME --value=VALUE --global-default=BOOL [--dry-run=server|client|none] [options]",
     "Create a priority class with the specified name", priority_class,
-    Kind("priorityclasses", "priorityclass", "scheduling.k8s.io", namespaced=False),
+    Kind("priorityclasses", "priorityclass", "scheduling.k8s.io", namespaced=False, aliases=("pc",)),
     (Flag("description", usage="When this priority class should be used."),
      switch("global-default", "Whether this is the priority of pods that name no class."),
      Flag("preemption-policy", default="PreemptLowerPriority", usage="Never or PreemptLowerPriority."),
-     Flag("value", "int32", 0, "The value of this priority class.")),
-    aliases=("pc",),
-)  # fmt: skip
+     Flag("value", "int32", 0, "The value of this priority class.")))  # fmt: skip

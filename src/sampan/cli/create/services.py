@@ -241,12 +241,11 @@ INGRESS = generator(
     "ingress NAME --rule=host/path=service:port[,tls[=secret]]  [options]",
     "Create an ingress with the specified name",
     ingress,
-    Kind("ingresses", "ingress", "networking.k8s.io"),
+    Kind("ingresses", "ingress", "networking.k8s.io", aliases=("ing",)),
     (
         Flag("annotation", "array", [], "Annotation to insert in the ingress object (key=value)."),
         Flag("class", usage="Ingress class to be used."),
         Flag("default-backend", usage="Default service for backend, in format of svcname:port."),
         Flag("rule", "array", [], "Rule in format host/path=service:port[,tls=secretname]."),
     ),
-    aliases=("ing",),
 )

@@ -142,15 +142,13 @@ DEPLOYMENT = generator(
     "deployment NAME --image=image -- [COMMAND] [args...] [options]",
     "Create a deployment with the specified name",
     deployment,
-    Kind("deployments", "deployment", "apps"),
+    Kind("deployments", "deployment", "apps", aliases=("deploy",)),
     (
         Flag("image", "slice", [], "Image names to run; several make several containers.",
              required=True),
         Flag("port", "int32", -1, "The container port that this deployment exposes."),
         Flag("replicas", "int32", 1, "Number of replicas to create.", short="r"),
-    ),
-    aliases=("deploy",),
-)  # fmt: skip
+    ))  # fmt: skip
 JOB = generator(
     "job",
     "job NAME --image=image [--from=cronjob/name] -- [COMMAND] [args...] [options]",
@@ -167,12 +165,10 @@ CRON_JOB = generator(
     "cronjob NAME --image=image --schedule='0/5 * * * ?' -- [COMMAND] [args...] [flags] [options]",
     "Create a cron job with the specified name",
     cron_job,
-    Kind("cronjobs", "cronjob", "batch"),
+    Kind("cronjobs", "cronjob", "batch", aliases=("cj",)),
     (
         Flag("image", usage="Image name to run.", required=True),
         Flag("restart", usage="The job's restart policy: OnFailure, Never."),
         Flag("schedule", usage="A schedule in the Cron format the job should be run with.",
              required=True),
-    ),
-    aliases=("cj",),
-)  # fmt: skip
+    ))  # fmt: skip

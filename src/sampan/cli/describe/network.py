@@ -182,8 +182,8 @@ def network_policy(writer: Writer, obj: Obj, now: float) -> None:
     everything = "<none> (Allowing the specific traffic to all pods in this namespace)"
     writer.line(1, f"PodSelector:     {everything if selector == '<none>' else selector}")
     types = spec.get("policyTypes") or []
-    _direction(writer, "ingress", "To", "From", "from", spec.get("ingress"), "Ingress" in types)
-    _direction(writer, "egress", "To", "To", "to", spec.get("egress"), "Egress" in types)
+    _direction(writer, spec, "ingress", "from")
+    _direction(writer, spec, "egress", "to")
     writer.line(1, f"Policy Types: {', '.join(types)}")
 
 
@@ -192,10 +192,10 @@ def _created(meta: Obj) -> str:
     return text.replace("T", " ").replace("Z", " +0000 UTC")
 
 
-def _direction(
-    writer: Writer, word: str, ports: str, peers: str, field: str, rules: list[Obj] | None, on: bool
-) -> None:
-    if not on:
+def _direction(writer: Writer, spec: Obj, word: str, field: str) -> None:
+    rules: list[Obj] = spec.get(word) or []
+    peers, ports = field.title(), "To"
+    if word.title() not in (spec.get("policyTypes") or []):
         writer.line(1, f"Not affecting {word} traffic")
         return
     writer.line(1, f"Allowing {word} traffic:")

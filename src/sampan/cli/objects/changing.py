@@ -16,6 +16,7 @@ from sampan.cli.objects import selection, three_way, writing
 from sampan.cli.objects.selection import Found, Info
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
+from sampan.core.fast_dataclass import dataclass
 
 CHANGE_FLAGS = (
     *PRINT_FLAGS,
@@ -70,6 +71,15 @@ def pod_spec(obj: Obj) -> Obj | None:
     return inner
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a change is made and told."""
+
+    printer: ObjectPrinter
+    strategy: Any  # of the dry run
+    done: str = ""  # the word for it
+
+
 def show(
     session: Session, printer: ObjectPrinter, info: Info, obj: Obj, done: str, strategy: Any
 ) -> None:
@@ -88,7 +98,7 @@ def change_pod_specs(
 ) -> None:
     """`change` edits a copy of the object and its pod spec; what differs is sent."""
     strategy = common_flags.dry_run(session, values)
-    printer = ObjectPrinter(values, typed=True)
+    outcome = Outcome(ObjectPrinter(values, typed=True), strategy, done)
     if values.get("all") and values.get("selector"):
         raise CliError("cannot set --all and --selector at the same time")
     failures: list[Exception] = []
@@ -105,9 +115,9 @@ def change_pod_specs(
                     f"have a pod template: {go_type(found)}"
                 )
             change(found, after, inner)
-            apply_change(session, values, found, after, done, strategy, printer)
+            apply_change(session, values, found, after, outcome)
         except Partly as error:
-            apply_change(session, values, found, error.obj, done, strategy, printer)
+            apply_change(session, values, found, error.obj, outcome)
             failures.append(CliError(str(error)))
         except CliError as error:
             failures.append(error)
@@ -128,10 +138,9 @@ def apply_change(
     values: Values,
     info: Info,
     after: Obj,
-    done: str,
-    strategy: str,
-    printer: ObjectPrinter,
+    outcome: Outcome,
 ) -> None:
+    printer, strategy, done = outcome.printer, outcome.strategy, outcome.done
     if values.get("local") or strategy == "client":
         if after != info.obj or values.get("local"):
             show(session, printer, info, _typed(after), done, strategy)

@@ -11,26 +11,23 @@ Rows = Sequence[Sequence[str]]
 
 
 def aligned(rows: Rows, *, minimum: int = 6, padding: int = 3) -> str:
-    lines: list[str] = []
-    _lay_out(rows, 0, len(rows), [], lines, minimum, padding)
-    return "".join(line + "\n" for line in lines)
+    return "".join(line + "\n" for line in _laid_out(rows, [], minimum, padding))
 
 
-def _lay_out(
-    rows: Rows, start: int, end: int, widths: list[int], out: list[str], minimum: int, padding: int
-) -> None:
-    column, at = len(widths), start
-    while at < end:
+def _laid_out(rows: Rows, widths: list[int], minimum: int, padding: int) -> list[str]:
+    """The lines of rows whose first columns are as wide as `widths` says."""
+    column, at, lines = len(widths), 0, list[str]()
+    while at < len(rows):
         if column >= len(rows[at]) - 1:
-            out.append(_line(rows[at], widths))
+            lines.append(_line(rows[at], widths))
             at += 1
             continue
-        block = at
-        width = minimum
-        while at < end and column < len(rows[at]) - 1:
+        block, width = at, minimum
+        while at < len(rows) and column < len(rows[at]) - 1:
             width = max(width, _width(rows[at][column]) + padding)
             at += 1
-        _lay_out(rows, block, at, [*widths, width], out, minimum, padding)
+        lines += _laid_out(rows[block:at], [*widths, width], minimum, padding)
+    return lines
 
 
 def _line(cells: Sequence[str], widths: list[int]) -> str:

@@ -63,7 +63,10 @@ def attachable(session: Session, words: list[str], seconds: float, doing: str = 
     path = target.resource.path(session.namespace, target.name)
     if not waiting.until(session, path, is_there, seconds):
         raise CliError("timed out waiting for the condition")
-    return min(found, key=_rank)
+    chosen = min(found, key=_rank)
+    if len(found) > 1 and doing.startswith("get the logs"):
+        session.complain(f"Found {len(found)} pods, using pod/{chosen['metadata']['name']}")
+    return chosen
 
 
 def _rank(pod: Obj) -> tuple[Any, ...]:

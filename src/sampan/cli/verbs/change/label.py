@@ -27,6 +27,15 @@ class Kind:
     done: str
 
 
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """What was asked for."""
+
+    kind: Kind
+    wanted: dict[str, str]
+    gone: tuple[str, ...]
+
+
 LABELS = Kind("labels", "label", "labeled")
 ANNOTATIONS = Kind("annotations", "annotation", "annotated")
 
@@ -74,6 +83,7 @@ def _run(session: Session, values: Values, kind: Kind) -> None:
         raise CliError("--resource-version may only be used with a single resource")
     if values["list"] and values["output"]:
         raise CliError("--list and --output may not be specified together")
+    outcome = changing.Outcome(printer, strategy)
     failures: list[Exception] = []
     if values["all"] and len(resources) > 1:
         values._values["all"] = False
@@ -82,7 +92,7 @@ def _run(session: Session, values: Values, kind: Kind) -> None:
             failures.append(found)
             continue
         try:
-            _change(session, values, kind, found, wanted, gone, strategy, printer)
+            _change(session, values, found, Pairs(kind, wanted, tuple(gone)), outcome)
         except (CliError, ApiError) as error:
             failures.append(error)
     if failures:
@@ -92,13 +102,11 @@ def _run(session: Session, values: Values, kind: Kind) -> None:
 def _change(
     session: Session,
     values: Values,
-    kind: Kind,
     info: Info,
-    wanted: dict[str, str],
-    gone: list[str],
-    strategy: str,
-    printer: ObjectPrinter,
+    pairs: Pairs,
+    outcome: changing.Outcome,
 ) -> None:
+    kind, wanted, gone, strategy = pairs.kind, pairs.wanted, pairs.gone, outcome.strategy
     before = (info.obj.get("metadata") or {}).get(kind.field) or {}
     for key, value in wanted.items():
         if not values["overwrite"] and key in before and before[key] != value:
@@ -121,7 +129,7 @@ def _change(
         for key, value in after.items():
             session.print(f"{key}={value}")
         return
-    changing.show(session, printer, info, obj, done, strategy)
+    changing.show(session, outcome.printer, info, obj, done, strategy)
 
 
 def _word(kind: Kind, before: dict[str, str], after: dict[str, str]) -> str:

@@ -30,13 +30,14 @@ def run(session: Session, values: Values) -> None:
         raise UsageError(f'--type must be one of [json merge strategic], not "{values["type"]}"')
     text = values.text("patch") or read_template(values.text("patch-file"))
     change = _parsed(text)
+    outcome = changing.Outcome(printer, strategy)
     failures: list[Exception] = []
     for found in changing.selected(session, values, values.arguments):
         if isinstance(found, Exception):
             failures.append(found)
             continue
         try:
-            _patch(session, values, found, change, kind, strategy, printer)
+            _patch(session, values, found, change, outcome)
         except (CliError, ApiError) as error:
             failures.append(error)
     if failures:
@@ -61,10 +62,9 @@ def _patch(
     values: Values,
     info: Info,
     change: Any,
-    kind: str,
-    strategy: str,
-    printer: ObjectPrinter,
+    outcome: changing.Outcome,
 ) -> None:
+    printer, strategy, kind = outcome.printer, outcome.strategy, values.text("type").lower()
     if values["local"] or strategy == "client":
         after = _applied(info.obj, change, kind)
     else:

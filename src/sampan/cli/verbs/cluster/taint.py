@@ -40,13 +40,14 @@ def run(session: Session, values: Values) -> None:
     wanted, gone = _parsed(words)
     if values["all"] and values["selector"]:
         raise CliError("setting 'all' parameter with a non empty selector is prohibited")
+    outcome = changing.Outcome(printer, strategy)
     failures: list[Exception] = []
     for found in changing.selected(session, values, resources):
         if isinstance(found, Exception):
             failures.append(found)
             continue
         try:
-            _taint(session, values, found, wanted, gone, strategy, printer)
+            _taint(session, values, found, (wanted, gone), outcome)
         except (CliError, ApiError) as error:
             failures.append(error)
     if failures:
@@ -104,11 +105,10 @@ def _taint(
     session: Session,
     values: Values,
     info: Info,
-    wanted: list[Obj],
-    gone: list[Obj],
-    strategy: str,
-    printer: ObjectPrinter,
+    change: tuple[list[Obj], list[Obj]],
+    outcome: changing.Outcome,
 ) -> None:
+    wanted, gone = change
     before: list[Obj] = (info.obj.get("spec") or {}).get("taints") or []
     same = [
         taint for taint in before for one in wanted
@@ -118,7 +118,19 @@ def _taint(
         raise CliError(
             f"node {info.name} already has a taint(s) with same effect(s) and --overwrite is false"
         )
-    kept = [taint for taint in before if taint not in same]
+    kept = _without(gone, [taint for taint in before if taint not in same])
+    after = [*wanted, *kept]
+    done = "modified" if same or (wanted and gone) else "tainted" if wanted else "untainted"
+    obj = {**info.obj, "spec": {**(info.obj.get("spec") or {}), "taints": after}}
+    if outcome.strategy != "client":
+        query = writing.options(dry_run=outcome.strategy, manager=values.text("field-manager"))
+        patch = {"spec": {"taints": after or None}}
+        obj = writing.patch(session, info.path, patch, "merge", query)
+    # kubectl says nothing of a dry run here.
+    changing.show(session, outcome.printer, info, obj, done, "none")
+
+
+def _without(gone: list[Obj], kept: list[Obj]) -> list[Obj]:
     for one in gone:
         removed = [
             taint
@@ -129,15 +141,7 @@ def _taint(
             name = f"{one['key']}:{one['effect']}" if one.get("effect") else one["key"]
             raise CliError(f'taint "{name}" not found')
         kept = [taint for taint in kept if taint not in removed]
-    after = [*wanted, *kept]
-    done = "modified" if same or (wanted and gone) else "tainted" if wanted else "untainted"
-    obj = {**info.obj, "spec": {**(info.obj.get("spec") or {}), "taints": after}}
-    if strategy != "client":
-        query = writing.options(dry_run=strategy, manager=values.text("field-manager"))
-        patch = {"spec": {"taints": after or None}}
-        obj = writing.patch(session, info.path, patch, "merge", query)
-    # kubectl says nothing of a dry run here.
-    changing.show(session, printer, info, obj, done, "none")
+    return kept
 
 
 TAINT = Command(
