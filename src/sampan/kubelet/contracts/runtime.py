@@ -369,7 +369,8 @@ class Runtime(Protocol):
         ago); 0 where that is not known yet."""
 
     def events(self) -> AsyncIterator[RuntimeEvent]:
-        """Wake-ups, for as long as the connection lasts; after a reconnect look at everything."""
+        """Wake-ups, for as long as the connection lasts; after a reconnect look at everything. A
+        container whose end was told of here is never shown as running afterwards."""
 
     async def close(self) -> None: ...
 

@@ -1,24 +1,20 @@
-"""What the runtime has, with what its events already told us laid over it.
+"""What the runtime had when somebody last looked.
 
-Job: hold the exits that events announced until the runtime itself admits them. Small and bounded.
-Invariant: an exit that an event announced is never taken back by a slower answer.
-Owner: Relist writes it, PodSync reads through it.
+Job: remember what was seen of each pod: what has changed since, and which event is news.
+Owner: Relist and PodSync look through it.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.contracts.runtime import (
     ContainerState,
-    ContainerStatus,
     ObservedPod,
     Runtime,
     RuntimeEvent,
 )
 
-REMEMBERED_EXITS = 1024
 # What a container goes through, in this order.
 _ORDER = (ContainerState.CREATED, ContainerState.RUNNING, ContainerState.EXITED)
 
@@ -29,16 +25,9 @@ class Count:
     containers: Mapping[str, int]  # by state
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
-    code: int
-    at: float
-
-
 class Observations:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._exits: dict[str, Exit] = {}
         self._fingerprints: dict[str, tuple[object, ...]] = {}
         self._listed = False
         self._latest: dict[str, ObservedPod] = {}  # what was seen last, for those who only look
@@ -51,8 +40,8 @@ class Observations:
             return None
         # What a step has seen need not wake the pod once more at the next look.
         self._fingerprints[uid] = _fingerprint(found)
-        seen = self._latest[uid] = self._laid_over(found)
-        return seen
+        self._latest[uid] = found
+        return found
 
     def never_had(self, uid: str) -> bool:
         """Sure that the runtime had nothing of this pod when we last looked at everything."""
@@ -60,13 +49,6 @@ class Observations:
 
     def last_seen(self, uid: str) -> ObservedPod | None:
         return self._latest.get(uid)
-
-    def note(self, event: RuntimeEvent) -> None:
-        if event.exit_code is None or not event.container_id:
-            return
-        self._exits[event.container_id] = Exit(event.exit_code, event.exited_at)
-        while len(self._exits) > REMEMBERED_EXITS:
-            del self._exits[next(iter(self._exits))]
 
     def is_news(self, event: RuntimeEvent) -> bool:
         """Does it tell what no step has seen yet? A step that starts a container sees it run:
@@ -99,28 +81,6 @@ class Observations:
     def forget(self, uid: str) -> None:
         self._latest.pop(uid, None)
         self._fingerprints.pop(uid, None)
-
-    def _laid_over(self, pod: ObservedPod) -> ObservedPod:
-        if not any(one.id in self._exits for one in pod.containers):
-            return pod
-        return replace(pod, containers=tuple(self._with_exit(one) for one in pod.containers))
-
-    def _with_exit(self, container: ContainerStatus) -> ContainerStatus:
-        ended = self._exits.get(container.id)
-        if ended is None:
-            return container
-        if container.state is ContainerState.EXITED:
-            del self._exits[container.id]  # the runtime has caught up
-            return container
-        reason = container.reason or ("Completed" if ended.code == 0 else "Error")
-        return replace(
-            container,
-            state=ContainerState.EXITED,
-            exit_code=ended.code,
-            finished_at=ended.at,
-            reason=reason,
-            settled=False,
-        )
 
 
 def _is_at_least(state: ContainerState, than: ContainerState) -> bool:

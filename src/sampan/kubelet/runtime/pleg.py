@@ -106,7 +106,6 @@ class Relist:
         self._streaming, self._sure = True, False
         self._poked.set()
         async for event in self._runtime.events():
-            self._observations.note(event)
             if not event.uid:
                 self._poked.set()
             elif self._observations.is_news(event):
