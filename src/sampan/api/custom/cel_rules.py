@@ -193,6 +193,12 @@ def _keys_of(item: Any, keys: tuple[str, ...]) -> bytes:
     return orjson.dumps([item.get(key) for key in keys]) if type(item) is dict else b""
 
 
+def _old_variables(rule: Rule, known: bool, old_value: Any) -> dict[str, Any]:
+    if rule.is_optional:
+        return {"oldSelf": OptionalValue(old_value) if known else ABSENT}
+    return {"oldSelf": old_value} if known else {}
+
+
 def _run(
     rules: list[Rule], convert: Convert | None, value: Any, path: str, old: Any, found: Found
 ) -> None:
@@ -206,11 +212,7 @@ def _run(
     for rule in rules:
         if rule.is_transition and not known and not rule.is_optional:
             continue
-        variables: dict[str, Any] = {"self": new_value}
-        if rule.is_optional:
-            variables["oldSelf"] = OptionalValue(old_value) if known else ABSENT
-        elif known:
-            variables["oldSelf"] = old_value
+        variables = {"self": new_value, **_old_variables(rule, known, old_value)}
         broken = _verdict(rule, variables, value, path, found)
         if broken is None:
             continue

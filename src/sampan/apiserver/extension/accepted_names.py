@@ -46,6 +46,13 @@ def _taken(definition: Obj, others: Iterable[Obj]) -> tuple[set[str], set[str]]:
     return resources - {""}, kinds - {""}
 
 
+def _clash(value: str | list[str] | None, held: set[str]) -> str:
+    """What to say of names that another definition has; empty: none of them."""
+    listed = value if isinstance(value, list) else [value] if value else []
+    clashes = [f'"{name}" is already in use' for name in listed if name in held]
+    return f"[{', '.join(clashes)}]" if len(clashes) > 1 else "".join(clashes)
+
+
 def _accepted(asked: Obj, status: Obj, taken: tuple[set[str], set[str]]) -> tuple[Obj, Obj]:
     """The names, and the condition about them: of several conflicts it tells the last."""
     resources, kinds = taken
@@ -61,11 +68,9 @@ def _accepted(asked: Obj, status: Obj, taken: tuple[set[str], set[str]]) -> tupl
         ("listKind", "ListKindConflict", kinds),
     ):
         value = asked.get(key)
-        listed = value if isinstance(value, list) else [value] if value else []
-        clashes = [one for one in listed if one in held]
-        if clashes:
-            clash = ", ".join(f'"{one}" is already in use' for one in clashes)
-            trouble = (reason, clash if len(clashes) == 1 else f"[{clash}]")
+        clash = _clash(value, held)
+        if clash:
+            trouble = (reason, clash)
         elif value:
             names[key] = value
         else:

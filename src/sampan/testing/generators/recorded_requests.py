@@ -8,6 +8,7 @@ import asyncio
 import gzip
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -229,27 +230,42 @@ def reduced(rule: str, body: Any) -> Any:
     kind, _, name = rule.partition(":")
     if not isinstance(body, dict):
         return body
-    match kind:
-        case "groups":
-            return [one for one in body.get("groups") or () if one["name"] == name]
-        case "aggregated" | "aggregatedany":
-            found = [one for one in body.get("items") or () if one["metadata"].get("name") == name]
-            return _named_group(found[0]) if found else None
-        case "openapi3":
-            wanted = (name, f"{name}List")
-            schemas = (body.get("components") or {}).get("schemas") or {}
-            return {key: one for key, one in schemas.items() if key.split(".")[-1] in wanted}
-        case "openapi3paths":
-            paths = body.get("paths") or {}
-            return {path: sorted(item) for path, item in paths.items()}
-        case "openapi2":
-            defined = body.get("definitions") or {}
-            return {key: one for key, one in defined.items() if key.startswith(name)}
-        case "group":
-            return [one for one in body.get("items") or () if one["spec"].get("group") == name]
-        case "keys":
-            return sorted(body.get("data") or {})
-    raise AssertionError(rule)
+    return _REDUCTIONS[kind](body, name)
+
+
+def _one_group(body: Obj, name: str) -> Any:
+    found = [item for item in body.get("items") or () if item["metadata"].get("name") == name]
+    return _named_group(found[0]) if found else None
+
+
+def _schemas_called(body: Obj, name: str) -> Any:
+    schemas = (body.get("components") or {}).get("schemas") or {}
+    wanted = (name, f"{name}List")
+    return {key: schema for key, schema in schemas.items() if key.split(".")[-1] in wanted}
+
+
+def _items_of_group(body: Obj, name: str) -> Any:
+    return [item for item in body.get("items") or () if item["spec"].get("group") == name]
+
+
+def _starting_with(schemas: Obj, name: str) -> Any:
+    return {key: schema for key, schema in schemas.items() if key.startswith(name)}
+
+
+_REDUCTIONS: dict[str, Callable[[Obj, str], Any]] = {
+    "groups": lambda body, name: [
+        group for group in body.get("groups") or () if group["name"] == name
+    ],
+    "aggregated": _one_group,
+    "aggregatedany": _one_group,
+    "openapi3": _schemas_called,
+    "openapi3paths": lambda body, _: {
+        path: sorted(item) for path, item in (body.get("paths") or {}).items()
+    },
+    "openapi2": lambda body, name: _starting_with(body.get("definitions") or {}, name),
+    "group": _items_of_group,
+    "keys": lambda body, _: sorted(body.get("data") or {}),
+}
 
 
 def _named_group(group: Obj) -> Obj:

@@ -300,17 +300,17 @@ def _validate_reviews(versions: list[str], path: str, errors: Errors) -> None:
 
 def _validate_stored(definition: Obj, errors: Errors) -> None:
     versions = spec_of(definition).get("versions") or []
-    stored = status_of(definition).get("storedVersions")
-    if not stored:  # not yet: it begins with the version that is stored
-        first = next((one.get("name") for one in versions if one.get("storage")), None)
-        stored = [first] if first else None
+    storing = [version.get("name") for version in versions if version.get("storage")]
+    # Not yet: it begins with the version that is stored.
+    begins = storing[:1] if storing and storing[0] else None
+    stored = status_of(definition).get("storedVersions") or begins
     path = "status.storedVersions"
-    if not stored and not any(one.get("storage") and not one.get("name") for one in versions):
-        errors.append(invalid_value(path, stored, "must have at least one stored version"))
     if not stored:
+        if all(storing):
+            errors.append(invalid_value(path, stored, "must have at least one stored version"))
         return
-    storage = next((one.get("name") for one in reversed(versions) if one.get("storage")), None)
-    known = {one.get("name") for one in versions}
+    storage = storing[-1] if storing else None
+    known = {version.get("name") for version in versions}
     for at, version in enumerate(stored):
         if version not in known:
             why = (
