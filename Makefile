@@ -8,7 +8,7 @@ PODS ?= 2000
 REQUESTS ?= 20000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix flow e2e robust attack fuzz-api bench bench-controllers bench-api bench-store bench-nodes proto setup-run setup-test clean
+.PHONY: help run test check fix flow e2e robust attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes proto setup-run setup-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -62,6 +62,9 @@ bench: setup-test ## figures against a floor measured in the same run; appends t
 
 bench-api: setup-test ## the API server over TLS, beside a bare HTTP server and the bare store
 	$(VENV)/bin/python -m tests.bench.api
+
+bench-crd: setup-test ## custom resources beside config maps of the same size: rates, memory, first object
+	PYTHONPATH=src $(VENV)/bin/python -m tests.bench.custom_resources
 
 bench-scheduler: setup-test ## pods per second, decisions alone and end to end; appends to docs/bench.csv
 	$(VENV)/bin/python -m tests.bench.scheduler

@@ -33,8 +33,6 @@ KEPT = {
         "table": SCALE_APPLY,
     },
     "reads": {
-        "table-wrong-version": JSON_ONLY,
-        "accept-none-good": JSON_ONLY,
         "post-to-name": "a POST to an object is 405 here, as for every built-in kind",
         "put-to-collection": "a PUT to a collection is 405 here, as for every built-in kind",
     },

@@ -29,6 +29,9 @@ class Kinds:
         """The row that is served under the names of `resource`, which somebody else has made."""
         return self.by_plural(resource.group, resource.version, resource.plural)
 
+    def of_definition(self, definition: str) -> tuple[Resource, ...]:
+        return self._rows.get(definition, ())
+
     def custom(self) -> list[Resource]:
         return [row for rows in self._rows.values() for row in rows]
 

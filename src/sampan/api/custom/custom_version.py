@@ -78,6 +78,7 @@ class CustomVersion:
         self.warning = _deprecation(spec, version)
         self._published = published
         self.field_root: Any = None  # how its fields are owned; api/apply makes it
+        self.strategy: Any = None  # what is peculiar about it; the API server's registry makes it
 
     def same_as(self, other: "CustomVersion") -> bool:
         """Whether objects are treated the same in both."""
@@ -113,6 +114,11 @@ class CustomVersion:
     @cached_property
     def checks(self) -> value_validation.Check:
         return value_validation.compile_checks(self.schema)
+
+    @cached_property
+    def status_checks(self) -> value_validation.Check | None:
+        schema = (self.schema.get("properties") or {}).get("status")
+        return None if schema is None else value_validation.compile_checks(schema)
 
     @cached_property
     def rules(self) -> "Rules | None":

@@ -111,9 +111,9 @@ class _Compiled:
             list: _list_test(schema), dict: _object_test(schema),
         }  # fmt: skip
         self._always = [*_enum_tests(schema), *_combined_tests(schema)]
-        # Python types whose values are good without a look.
-        self.plain = frozenset(
-            kind for kind in self._sure if not self._always and self._of_kind[kind] is None
+        # By a value's Python type, where that says which test is enough; None: it is good.
+        self.direct: dict[type, Check | None] = (
+            {} if self._always else {kind: self._of_kind[kind] for kind in self._sure}
         )
 
     def check(self, value: Any, path: Path, old: Any, problems: list[Problem]) -> None:
@@ -269,11 +269,12 @@ def _list_test(schema: Obj) -> Check | None:
     def check_list(value: list[Any], path: Path, old: Any, problems: list[Problem]) -> None:
         if each is not None:
             before = _by_keys(old, correlated) if correlated and type(old) is list else {}
-            plain = each.plain
+            direct, check = each.direct, each.check
             for at, item in enumerate(value):
-                if type(item) not in plain:
+                test = direct.get(type(item), check)
+                if test is not None:
                     was = before.get(_keys_of(item, correlated), MISSING) if before else MISSING
-                    _check_part(each.check, item, (path, at), was, problems)
+                    _check_part(test, item, (path, at), was, problems)
         if least is not None and len(value) < least:
             why = f"should have at least {least} items"
             problems.append(Problem("invalid", path, len(value), why))
@@ -310,19 +311,30 @@ def _object_test(schema: Obj) -> Check | None:
     others = _Compiled(additional) if isinstance(additional, dict) else None
     correlates = schema.get("x-kubernetes-map-type") != "atomic"
     closed = additional is False
+    sized = least is not None or most is not None
     if not (fields or needed or others or closed) and least is None and most is None:
         return None
 
+    known = {key: (one.direct, one.check) for key, one in fields.items()}
+    other = None if others is None else (others.direct, others.check)
+
     def check_object(value: Obj, path: Path, old: Any, problems: list[Problem]) -> None:
-        before = old if correlates and type(old) is dict else {}
+        before = old if correlates and type(old) is dict else None
         for key, item in value.items():
-            found = fields.get(key, others)
+            found = known.get(key, other)
             if found is None:
                 if closed:
                     problems.append(Problem("invalid", (path, key), "", _FORBIDDEN))
-            elif type(item) not in found.plain:
-                _check_part(found.check, item, (path, key), before.get(key, MISSING), problems)
-        _check_size(len(value), least, most, path, problems)
+                continue
+            test = found[0].get(type(item), found[1])
+            if test is None:
+                continue
+            if before is None:
+                test(item, (path, key), MISSING, problems)
+            else:
+                _check_part(test, item, (path, key), before.get(key, MISSING), problems)
+        if sized:
+            _check_size(len(value), least, most, path, problems)
         for key in needed:
             if key not in value:
                 problems.append(Problem("required", (path, key), None, None))

@@ -17,6 +17,7 @@ from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import Obj, is_deleted, meta_of, name_of
 from sampan.api.resources import CUSTOM_RESOURCE_DEFINITIONS as DEFINITIONS
 from sampan.api.resources import Resource
+from sampan.api.rules.conditions import is_true
 from sampan.apiserver.authn.user import MASTERS, User, authenticated
 from sampan.apiserver.extension.accepted_names import told, wanted_status
 from sampan.apiserver.extension.definition_rows import rows_of
@@ -72,14 +73,14 @@ class Definitions:
             self._mark_group(before.obj)
             return
         name = name_of(now.obj)
-        known = [one for one in self._kinds.custom() if one.group_resource == name]
+        known = self._kinds.of_definition(name)
         self._serve(name, rows_of(now.obj, self._published, known))
         self._mark(name)
         if before is None or _names(before.obj) != _names(now.obj):
             self._mark_group(now.obj)
 
     def _serve(self, name: str, rows: tuple[Resource, ...]) -> None:
-        before = {one.version: one for one in self._kinds.custom() if one.group_resource == name}
+        before = {one.version: one for one in self._kinds.of_definition(name)}
         changed = self._kinds.replace(name, rows)
         if any(
             _token(rows, version) is not _token((old,), version) for version, old in before.items()
@@ -96,9 +97,7 @@ class Definitions:
         for name in {one.group_resource for one in self._kinds.custom()} - set(map(name_of, found)):
             self._serve(name, ())
         for definition in found:
-            known = [
-                one for one in self._kinds.custom() if one.group_resource == name_of(definition)
-            ]
+            known = self._kinds.of_definition(name_of(definition))
             self._serve(name_of(definition), rows_of(definition, self._published, known))
             self._mark(name_of(definition))
 
@@ -106,7 +105,7 @@ class Definitions:
         """Those that wait for a name of this one."""
         group = definition["spec"]["group"]
         for one in self._registry.find_all(DEFINITIONS):
-            if one["spec"]["group"] == group:
+            if one["spec"]["group"] == group and not is_true(one, "NamesAccepted"):
                 self._mark(name_of(one))
 
     def _mark(self, name: str) -> None:
@@ -151,7 +150,7 @@ class Definitions:
         finalizers = list(meta.get("finalizers") or ())
         if CLEANUP not in finalizers:
             return
-        rows = [one for one in self._kinds.custom() if one.group_resource == name_of(item.obj)]
+        rows = self._kinds.of_definition(name_of(item.obj))
         if rows:
             if _reason(item.obj) != _DELETING[2]:
                 deleting = told(item.obj, _DELETING, self._clock.now())

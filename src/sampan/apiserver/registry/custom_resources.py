@@ -14,6 +14,13 @@ from sampan.apiserver.registry.strategy import Strategy, path_getter
 
 
 def strategy_of(custom: CustomVersion) -> Strategy:
+    if custom.strategy is None:
+        custom.strategy = _strategy(custom)
+    found: Strategy = custom.strategy
+    return found
+
+
+def _strategy(custom: CustomVersion) -> Strategy:
     return Strategy(
         has_generation=True,
         unconditional_update=False,

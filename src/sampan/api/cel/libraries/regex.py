@@ -47,8 +47,9 @@ class Regex:
         self.steps: int = pattern.programsize
 
     def matches(self, text: str) -> bool:
-        """Whether it fits anywhere in the text."""
-        return self._pattern.search(text) is not None
+        """Whether it fits anywhere in the text. In bytes: where is not asked, and counting
+        characters takes longer than all the rest."""
+        return self._pattern.search(text.encode(errors="surrogatepass")) is not None
 
     def find(self, text: str) -> tuple[int, int] | None:
         """The first place where it fits, and how much of it by its own preferences."""

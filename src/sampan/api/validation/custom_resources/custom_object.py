@@ -39,11 +39,9 @@ def object_errors(custom: CustomVersion, new: Obj, old: Obj | None, warnings: li
 def status_errors(custom: CustomVersion, new: Obj, old: Obj, warnings: list[str]) -> Errors:
     """Of a write of the status: its own part of the schema, and the rules of the whole."""
     errors: Errors = []
-    schema = (custom.schema.get("properties") or {}).get("status")
-    if schema is not None and "status" in new:
-        check = value_validation.compile_checks(schema)
+    if custom.status_checks is not None and "status" in new:
         before = old.get("status", MISSING)
-        problems = value_validation.check_value(check, new["status"], before)
+        problems = value_validation.check_value(custom.status_checks, new["status"], before)
         errors = value_validation.field_errors(problems, "status")
     return _further(custom, errors, new, old, warnings)
 

@@ -1,0 +1,174 @@
+"""Custom resources: what they cost beside config maps of the same size.
+
+Job: print validation time, rates of create, get and list, how long 300 definitions take and how
+    much memory each needs, and when the first object of a new kind is accepted.
+    CPU time of this process, so that others on the machine do not count.
+Run: make bench-crd
+"""
+
+import asyncio
+import gc
+import time
+import tracemalloc
+
+import orjson
+
+from sampan.api.custom.custom_version import CustomKind
+from sampan.api.schema.published import Schema
+from sampan.api.validation.custom_resources.custom_object import object_errors
+from sampan.core.clock import SystemClock
+from sampan.core.http import Request
+from sampan.testing.generators.api_requests import api_server, client_certificate
+
+ITEMS = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {
+        "name": {"type": "string", "maxLength": 60},
+        "image": {"type": "string", "pattern": "^[a-z/.:0-9-]+$"},
+        "port": {"type": "integer", "minimum": 1, "maximum": 65535},
+        "mode": {"type": "string", "enum": ["a", "b"], "default": "a"},
+        "env": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+}
+FIELDS = {
+    "replicas": {"type": "integer", "default": 1},
+    "parts": {
+        "type": "array", "items": ITEMS, "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+    },
+}  # fmt: skip
+SCHEMA = {"type": "object", "properties": {"spec": {"type": "object", "properties": FIELDS}}}
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+COUNT = 1000
+
+
+def definition(plural, kind):
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.bench.example"},
+        "spec": {
+            "group": "bench.example", "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [{
+                "name": "v1", "served": True, "storage": True,
+                "schema": {"openAPIV3Schema": SCHEMA},
+            }],
+        },
+    }  # fmt: skip
+
+
+def part(at):
+    return {
+        "name": f"part-{at}", "image": f"registry/app-{at}:1", "port": 8000 + at, "mode": "b",
+        "env": {"A": "x" * 20, "B": "y" * 20},
+    }  # fmt: skip
+
+
+def widget(name):
+    spec = {"replicas": 2, "parts": [part(at) for at in range(13)]}
+    head = {"apiVersion": "bench.example/v1", "kind": "Widget"}
+    return {**head, "metadata": {"name": name}, "spec": spec}
+
+
+def config_map(name):
+    data = {f"key-{at}": orjson.dumps(part(at)).decode() for at in range(12)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def validation_microseconds():
+    version = CustomKind(definition("widgets", "Widget"), Schema.load()).versions["v1"]
+    obj = {**widget("w"), "metadata": {"name": "w"}}
+    size = len(orjson.dumps(obj))
+    assert object_errors(version, obj, None, []) == []
+    rounds = 500
+    start = time.process_time()
+    for _ in range(rounds):
+        object_errors(version, obj, None, [])
+    checked = (time.process_time() - start) / rounds * 1e6
+    start = time.process_time()
+    for _ in range(rounds):
+        version.decoded(obj)
+    return size, checked, (time.process_time() - start) / rounds * 1e6
+
+
+async def rates(api, path, make):
+    certificate = client_certificate("admin", "system:masters")
+
+    async def send(method, where, body=b""):
+        headers = {"content-type": "application/json", "user-agent": "bench/1"}
+        reply = await api.server.handle_http(
+            Request(method, where, "", headers, body, peer_certificate=certificate)
+        )
+        assert reply.status < 300, reply.whole()
+        return reply
+
+    bodies = [orjson.dumps(make(f"x{at}")) for at in range(COUNT)]
+    start = time.process_time()
+    for body in bodies:
+        await send("POST", path, body)
+    created = COUNT / (time.process_time() - start)
+    start = time.process_time()
+    for at in range(COUNT):
+        await send("GET", f"{path}/x{at}")
+    got = COUNT / (time.process_time() - start)
+    start = time.process_time()
+    for _ in range(20):
+        (await send("GET", path)).whole()
+    return created, got, 20 / (time.process_time() - start)
+
+
+async def first_accepted(api):
+    start = time.process_time()
+    reply = await api.post(DEFINITIONS, definition("firsts", "First"))
+    assert reply.status == 201, reply.body
+    returned = time.process_time()
+    first = {**widget("a"), "kind": "First"}
+    while True:
+        reply = await api.post("/apis/bench.example/v1/namespaces/default/firsts", first)
+        if reply.status == 201:
+            return (returned - start) * 1000, (time.process_time() - returned) * 1000
+        await asyncio.sleep(0)
+
+
+async def many(api):
+    start = time.process_time()
+    for at in range(600):
+        if at == 300:
+            took = time.process_time() - start
+            gc.collect()
+            tracemalloc.start()
+            before = tracemalloc.get_traced_memory()[0]
+        body = definition(f"kinds{at}", f"Kind{at}")
+        reply = await api.post(DEFINITIONS, body)
+        assert reply.status == 201, reply.body
+    path = "/apis/bench.example/v1/namespaces/default/kinds599"
+    while (await api.get(path)).status != 200:
+        await asyncio.sleep(0)
+    gc.collect()
+    used = (tracemalloc.get_traced_memory()[0] - before) / 300 / 1024
+    tracemalloc.stop()
+    return took, used
+
+
+async def main():
+    async with api_server(Schema.load(), clock=SystemClock()) as api:
+        await api.post(DEFINITIONS, definition("widgets", "Widget"))
+        while (await api.get("/apis/bench.example/v1/widgets")).status != 200:
+            await asyncio.sleep(0)
+        size, checked, shaped = validation_microseconds()
+        print(f"object of {size} bytes: validated in {checked:.0f} µs, pruned in {shaped:.0f} µs")
+        maps = await rates(api, "/api/v1/namespaces/default/configmaps", config_map)
+        custom = await rates(api, "/apis/bench.example/v1/namespaces/default/widgets", widget)
+        for name, plain, own in zip(("create", "get", "list"), maps, custom, strict=True):
+            print(f"{name}: config maps {plain:.0f}/s, custom {own:.0f}/s ({own / plain:.0%})")
+        crd, first = await first_accepted(api)
+        print(
+            f"first object accepted {first:.1f} ms after its definition (created in {crd:.1f} ms)"
+        )
+        took, used = await many(api)
+        print(f"300 definitions in {took:.2f} s, {used:.0f} KiB each")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

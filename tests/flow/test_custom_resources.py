@@ -1,0 +1,187 @@
+"""Custom resources when somebody misbehaves: webhooks that hang or lie, definitions that go."""
+
+import asyncio
+from base64 import b64encode
+
+import orjson
+import pytest
+
+from sampan.api.schema.published import Schema
+from sampan.apiserver.extension.conversion_webhook import BadAnswer, converted_of, review_of
+from sampan.core.clock import SystemClock
+from sampan.core.http import Request, Response, Stream
+from sampan.core.http_server import Server
+from sampan.core.tls import server_context
+from sampan.testing import virtual_time
+from sampan.testing.generators.api_requests import api_server, client_certificate
+from sampan.testing.parts.certificates import Authority
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+SCHEMA = {
+    "type": "object",
+    "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+}
+
+
+def definition(*versions, **more):
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "boats.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "boats", "kind": "Boat"},
+            "versions": [
+                {
+                    "name": one, "served": True, "storage": at == 0,
+                    "schema": {"openAPIV3Schema": SCHEMA},
+                }
+                for at, one in enumerate(versions)
+            ],
+            **more,
+        },
+    }  # fmt: skip
+
+
+def boat(name, version="v1", **spec):
+    head = {"apiVersion": f"example.com/{version}", "kind": "Boat"}
+    return {**head, "metadata": {"name": name}, "spec": spec}
+
+
+def path(version="v1", name=""):
+    where = f"/apis/example.com/{version}/namespaces/default/boats"
+    return f"{where}/{name}" if name else where
+
+
+async def served(api, *versions, **more):
+    reply = await api.post(DEFINITIONS, definition(*versions, **more))
+    assert reply.status == 201, reply.body
+    while (await api.get(path(versions[0]))).status != 200:
+        await asyncio.sleep(0.01)
+
+
+OBJECTS = [
+    {"apiVersion": "example.com/v1", "kind": "Boat", "metadata": {"name": "a", "uid": "1"}},
+    {"apiVersion": "example.com/v1", "kind": "Boat", "metadata": {"name": "b", "uid": "2"}},
+]
+GOOD = [{**one, "apiVersion": "example.com/v2", "spec": {"x": 1}} for one in OBJECTS]
+
+
+def answer(converted, **more):
+    response = {"uid": "u", "result": {"status": "Success"}, "convertedObjects": converted, **more}
+    head = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1"}
+    return {**head, "response": response}
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (answer(GOOD[:1]), "returned 1 objects, expected 2"),
+        (answer(GOOD, uid="other"), "expected response.uid"),
+        (answer(GOOD, result={"status": "Failure", "message": "no way"}), "no way"),
+        (answer(GOOD, result={}), "response.result.status was '', expected 'Success'"),
+        (answer(OBJECTS), "invalid apiVersion"),
+        (answer([{**GOOD[0], "kind": "Ship"}, GOOD[1]]), "must have the same kind"),
+        (answer([{**GOOD[0], "metadata": {"name": "c", "uid": "1"}}, GOOD[1]]), "same name"),
+        (answer([{**GOOD[0], "metadata": {"name": "a", "uid": "9"}}, GOOD[1]]), "same UID"),
+        (answer([1, 2]), "missing metadata"),
+        ({"kind": "ConversionReview"}, "expected webhook response of"),
+        ({**answer(GOOD), "response": None}, "no response provided"),
+    ],
+)
+def test_a_webhook_that_lies_is_not_believed(said, why):
+    assert review_of(OBJECTS, "example.com/v2", "u")["request"]["uid"] == "u"
+    with pytest.raises(BadAnswer, match=why.replace("(", ".")):
+        converted_of(said, OBJECTS, "example.com/v2", "u")
+
+
+def test_of_metadata_only_labels_and_annotations_are_the_webhooks():
+    changed = {"name": "a", "uid": "1", "labels": {"x": "y"}, "finalizers": ["f"], "generation": 9}
+    found = converted_of(
+        answer([{**GOOD[0], "metadata": changed}, GOOD[1]]), OBJECTS, "example.com/v2", "u"
+    )
+    assert found[0]["metadata"] == {"name": "a", "uid": "1", "labels": {"x": "y"}}
+    assert found[0]["spec"] == {"x": 1}
+
+
+@pytest.mark.slow
+def test_objects_are_read_and_written_through_a_conversion_webhook(tmp_path):
+    asked = []
+
+    async def webhook(request: Request) -> Response:
+        review = orjson.loads(request.body)["request"]
+        asked.append(len(review["objects"]))
+        wanted = review["desiredAPIVersion"]
+        out = []
+        for one in review["objects"]:
+            size = one["spec"].get("size", one["spec"].get("length"))
+            key = "length" if wanted.endswith("v2") else "size"
+            out.append({**one, "apiVersion": wanted, "spec": {key: size}})
+        said = answer(out, uid=review["uid"])
+        return Response(200, (("content-type", "application/json"),), orjson.dumps(said))
+
+    authority = Authority(tmp_path)
+    pair = authority.issue("webhook")
+
+    async def story():
+        server = Server(webhook, ssl_context=server_context(pair.cert_path, pair.key_path))
+        port = await server.start("127.0.0.1", 0)
+        bundle = b64encode(authority.ca_path.read_bytes()).decode()
+        client = {"url": f"https://127.0.0.1:{port}/convert", "caBundle": bundle}
+        hook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
+        async with api_server(Schema.load(), clock=SystemClock()) as api:
+            await served(api, "v1", "v2", conversion={"strategy": "Webhook", "webhook": hook})
+            for name in ("a", "b"):
+                assert (await api.post(path("v1"), boat(name, size=3))).status == 201
+            found = (await api.get(path("v2"))).obj["items"]
+            assert [one["spec"] for one in found] == [{"length": 3}, {"length": 3}]
+            assert asked == [2], "one question for a whole list"
+            await api.get(path("v2", "a"))
+            assert asked == [2], "what was converted is kept"
+            made = await api.post(path("v2"), boat("c", "v2", length=5))
+            assert made.obj["spec"] == {"length": 5}
+            assert (await api.get(path("v1", "c"))).obj["spec"] == {"size": 5}
+        await server.stop(0.1)
+
+    asyncio.run(story())
+
+
+@pytest.mark.slow
+def test_a_definition_goes_while_watches_and_writers_use_it():
+    async def story():
+        certificate = client_certificate("admin", "system:masters")
+        async with api_server(Schema.load()) as api:
+            await served(api, "v1")
+            watches = []
+            for _ in range(1000):
+                request = Request("GET", path(), "watch=true", {}, peer_certificate=certificate)
+                reply = await api.server.handle_http(request)
+                assert isinstance(reply, Stream)
+                watches.append(reply)
+            codes = set()
+
+            async def write(worker):
+                for at in range(40):
+                    codes.add((await api.post(path(), boat(f"b{worker}-{at}"))).status)
+                    await asyncio.sleep(0.01)
+
+            async def end():
+                await asyncio.sleep(0.1)
+                name = f"{DEFINITIONS}/boats.example.com"
+                assert (await api.send("DELETE", name)).status == 200
+
+            async with asyncio.TaskGroup() as group:
+                for worker in range(5):
+                    group.create_task(write(worker))
+                group.create_task(end())
+            while (await api.get(f"{DEFINITIONS}/boats.example.com")).status != 404:
+                await asyncio.sleep(0.1)
+            assert codes <= {201, 403, 404}
+            assert (await api.get(path())).status == 404
+            for one in watches:
+                lines = b"".join([chunk async for chunk in one.chunks]).splitlines()
+                assert lines[-1].startswith((b'{"type":"DELETED"', b'{"type":"ADDED"'))
+            assert (await api.post("/api/v1/namespaces/default/configmaps", {
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "still"},
+            })).status == 201  # fmt: skip
+
+    virtual_time.run(story())
