@@ -6,6 +6,7 @@ Invariant: every reply to a failed request is a Status; nothing below knows of H
 
 import asyncio
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -60,6 +61,7 @@ _DEPRECATED = {
 }
 LARGE_BYTES = 64 * 1024  # of an answer, from which on writing it counts
 MOST_SECONDS = 10.0  # that it keeps its seats
+MANY_ROWS = 1000  # of a table, or of metadata alone: each is made anew, within some 20 µs
 _SESSIONS = frozenset({"attach", "exec", "portforward"})
 _NO_BODY = frozenset({"get", "list", "watch"})
 
@@ -274,11 +276,20 @@ class HttpEdge:
                 return replies.answer_reply(answer, call.resource, form, now)
             return replies.list_reply(answer, form, now)
 
-        # YAML takes a hundred times as long as JSON, and is for people, who can wait for it; of
-        # protobuf lists may be long.
-        beside = form.media == YAML or (form.media == PROTOBUF and isinstance(answer, ListAnswer))
-        shaped = await self._yaml_side.run(shape) if beside else shape()
+        shaped = await self._shaped(shape, answer, form)
         return await replies.packed(shaped, request.headers.get("accept-encoding", ""))
+
+    async def _shaped(
+        self, shape: Callable[[], Response], answer: Answer | ListAnswer, form: Form
+    ) -> Response:
+        """Beside the loop where it takes long."""
+        if form.media == YAML:
+            # A hundred times as long as JSON, and for people, who can wait for it.
+            return await self._yaml_side.run(shape)
+        is_list = isinstance(answer, ListAnswer) and len(answer.items) > MANY_ROWS
+        if is_list and (form.shape or form.media == PROTOBUF):
+            return await self._side.run(shape)
+        return shape()
 
     async def _connect(self, request: Request, info: RequestInfo, user: User) -> Reply:
         """What a node answers: logs, exec, attach, port-forward, proxying."""

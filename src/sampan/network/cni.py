@@ -159,7 +159,7 @@ def _all_pods(network: PodNetwork, cluster_cidrs: Sequence[str]) -> tuple[str, .
 def iptables_rules(network: PodNetwork, *, masquerade: bool, forward: bool) -> list[list[str]]:
     """Each as table, chain and rule; `forward` where the machine drops what it forwards."""
     mark = ["-m", "comment", "--comment", f"sampan {network.bridge}"]
-    rules: list[list[str]] = []
+    rules: list[list[str]] = [_loopback_guard(network.bridge, mark)]
     if masquerade:
         outside = ["!", "-d", network.subnet, *mark, "-j", "MASQUERADE"]
         rules.append(["nat", "POSTROUTING", "-s", network.subnet, *outside])
@@ -167,6 +167,14 @@ def iptables_rules(network: PodNetwork, *, masquerade: bool, forward: bool) -> l
         rules.append(["filter", "FORWARD", "-i", network.bridge, *mark, "-j", "ACCEPT"])
         rules.append(["filter", "FORWARD", "-o", network.bridge, *mark, "-j", "ACCEPT"])
     return rules
+
+
+def _loopback_guard(bridge: str, mark: list[str]) -> list[str]:
+    """Host ports make the kernel route 127/8 on the bridge (route_localnet), so that a pod which
+    writes its own packets would reach what listens on the machine's loopback only. As kube-proxy:
+    what belongs to a host port's own connection goes on."""
+    known = ["-m", "conntrack", "!", "--ctstate", "RELATED,ESTABLISHED,DNAT"]
+    return ["filter", "INPUT", "-i", bridge, "-d", "127.0.0.0/8", *known, *mark, "-j", "DROP"]
 
 
 def portmap_leftovers(saved: str, subnet: str) -> list[list[str]]:

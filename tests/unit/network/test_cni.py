@@ -63,13 +63,24 @@ def test_the_rules_of_a_network_are_in_a_table_of_its_own_and_know_its_pods():
 
 
 def test_iptables_gets_only_the_rules_that_are_needed():
-    assert cni.iptables_rules(NETWORK, masquerade=False, forward=False) == []
+    [guard] = cni.iptables_rules(NETWORK, masquerade=False, forward=False)
+    assert guard[:2] == ["filter", "INPUT"]
     rules = cni.iptables_rules(NETWORK, masquerade=True, forward=True)
     assert [rule[:2] for rule in rules] == [
+        ["filter", "INPUT"],
         ["nat", "POSTROUTING"],
         ["filter", "FORWARD"],
         ["filter", "FORWARD"],
     ]
+
+
+def test_pods_do_not_reach_the_loopback_of_their_machine():
+    """An attack: host ports switch on route_localnet, and a pod writes packets to 127.0.0.1."""
+    [guard] = cni.iptables_rules(NETWORK, masquerade=False, forward=False)
+    text = " ".join(guard)
+    assert f"-i {NETWORK.bridge} -d 127.0.0.0/8" in text
+    assert "! --ctstate RELATED,ESTABLISHED,DNAT" in text
+    assert text.endswith("-j DROP")
 
 
 def test_the_mark_of_a_bridge_tells_data_directories_apart():

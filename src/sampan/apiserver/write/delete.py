@@ -24,7 +24,7 @@ PODS_STAY = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background"
     " to remove them or set propagationPolicy=Orphan to suppress this warning"
 )
-AT_ONCE = 256  # deletions of one deletecollection under way
+AT_ONCE = 32  # deletions of one deletecollection under way: the loop runs them in one go
 
 
 async def delete(parts: Parts, user: User, call: Call) -> Answer:
