@@ -84,6 +84,21 @@ def intersection(one: FieldSet, two: FieldSet) -> FieldSet:
     return shared
 
 
+def in_canonical_order(fields: FieldSet) -> FieldSet:
+    """As upstream writes a set: itself first, then names, keys, values and numbers, each sorted. The
+    same set is then the same text, whoever wrote it and in what order."""
+    return {
+        element: in_canonical_order(below) if below else below
+        for element, below in sorted(fields.items(), key=_rank)
+    }
+
+
+def _rank(element: tuple[str, FieldSet]) -> tuple[int, int, str]:
+    name = element[0]
+    kind = _ORDER.find(name[0])  # of `.` there is none: it comes first
+    return kind, int(name[2:]) if name.startswith("i:") else 0, name
+
+
 def is_member(node: FieldSet) -> bool:
     return not node or "." in node
 

@@ -12,6 +12,7 @@ from sampan.api.apply.field_sets import (
     FieldSet,
     Patterns,
     difference,
+    in_canonical_order,
     normalised,
     recursive_difference,
     union,
@@ -177,6 +178,7 @@ def with_entry(entries: list[Obj], entry: Obj) -> list[Obj]:
             entry = {**entry, "fieldsV1": union(one.get("fieldsV1") or {}, entry["fieldsV1"])}
         else:
             others.append(one)
+    entry = {**entry, "fieldsV1": in_canonical_order(entry["fieldsV1"])}
     return in_order([*others, entry])
 
 

@@ -15,6 +15,7 @@ from sampan.api.apply.field_sets import (
     FieldSet,
     Path,
     difference,
+    in_canonical_order,
     intersection,
     path_text,
     paths,
@@ -106,7 +107,8 @@ class _Attempt:
 
     def result(self) -> Applied:
         kept = [one for entry in self._others if (one := self._changes.left_of(entry)) is not None]
-        mine = {**self._mine, "fieldsV1": stripped(self._mine["fieldsV1"])}
+        own = in_canonical_order(stripped(self._mine["fieldsV1"]))
+        mine = {**self._mine, "fieldsV1": own}
         if self._changes_nothing():
             # As upstream: then not even the time of the entry, which a new one does not have yet.
             last = self._last or {}

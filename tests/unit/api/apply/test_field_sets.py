@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from sampan.api.apply.field_sets import (
     difference,
+    in_canonical_order,
     intersection,
     is_member,
     normalised,
@@ -116,3 +117,18 @@ def test_within_patterns_are_what_they_lead_to_and_the_items_above():
     assert within(fields, resized) == {"f:spec": {"f:containers": {'k:{"name":"c"}': kept}}}
     assert within({"f:spec": {"f:nodeName": {}}}, resized) == {}
     assert within(fields, {"f:metadata": None}) == {"f:metadata": {"f:labels": {"f:a": {}}}}
+
+
+def test_a_set_is_one_text_however_it_came_about():
+    """As upstream writes it: itself, names, keys, values, numbers."""
+    mixed = {
+        "i:10": {}, "i:9": {}, 'v:"b"': {}, 'k:{"name":"b"}': {"f:x": {}, ".": {}},
+        "f:z": {}, 'k:{"name":"a"}': {}, "f:a": {"f:c": {}, "f:b": {}}, ".": {},
+    }  # fmt: skip
+    ordered = in_canonical_order(mixed)
+    assert ordered == mixed
+    assert list(ordered) == [
+        ".", "f:a", "f:z", 'k:{"name":"a"}', 'k:{"name":"b"}', 'v:"b"', "i:9", "i:10",
+    ]  # fmt: skip
+    assert list(ordered["f:a"]) == ["f:b", "f:c"]
+    assert list(ordered['k:{"name":"b"}']) == [".", "f:x"]
