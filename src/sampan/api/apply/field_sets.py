@@ -85,8 +85,8 @@ def intersection(one: FieldSet, two: FieldSet) -> FieldSet:
 
 
 def in_canonical_order(fields: FieldSet) -> FieldSet:
-    """As upstream writes a set: itself first, then names, keys, values and numbers, each sorted. The
-    same set is then the same text, whoever wrote it and in what order."""
+    """As upstream writes a set: itself first, then names, keys, values and numbers, each sorted.
+    The same set is then the same text, whoever wrote it and in what order."""
     return {
         element: in_canonical_order(below) if below else below
         for element, below in sorted(fields.items(), key=_rank)
