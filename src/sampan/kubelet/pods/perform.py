@@ -7,6 +7,7 @@ Invariant: containers start in the order of the plan; pulling images goes on bes
 Owner: PodSync, one call at a time per pod.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -68,6 +69,10 @@ from sampan.kubelet.pods.plan import (
 )
 
 POST_START_SECONDS = 3600.0
+# How long the first list of the services is waited for: an API that does not give it holds nobody
+# up in silence.
+SERVICES_SECONDS = 10.0
+NO_SERVICES = "services have not yet been read at least once, cannot construct envvars"
 # The container_type of upstream's metrics.
 TYPES = {
     Role.INIT: "init_container",
@@ -101,7 +106,7 @@ class _Site:
     images: dict[str, Image | ImageFailure] = field(default_factory=dict)
     volume_images: dict[str, Image | ImageFailure] = field(default_factory=dict)
     objects: Objects = field(default_factory=dict)
-    services: Mapping[str, str] = field(default_factory=dict)  # their variables
+    services: Mapping[str, str] | None = field(default_factory=dict)  # their variables
     volumes: Mapping[str, MountedVolume] = field(default_factory=dict)
     broken: bool = False  # no sandbox or no volumes: nothing is started
 
@@ -285,9 +290,13 @@ class Performer:
 
     async def _find_services(self, site: _Site) -> None:
         linked = spec_of(site.pod).get("enableServiceLinks") is not False
-        site.services = service_variables(
-            await self._services(), namespace_of(site.pod), service_links=linked
-        )
+        try:
+            async with asyncio.timeout(SERVICES_SECONDS):
+                found = await self._services()
+        except TimeoutError:
+            site.services = None  # as upstream: said of each container that would need them
+            return
+        site.services = service_variables(found, namespace_of(site.pod), service_links=linked)
 
     async def _fetch_image(self, site: _Site, name: str) -> None:
         found = find_container(site.pod, name)
@@ -369,6 +378,8 @@ class Performer:
             handler = await self._runtime_handler(site.pod)
         except ApiError as error:
             raise generate.ConfigError(str(error)) from error
+        if site.services is None:
+            raise generate.ConfigError(NO_SERVICES)
         sandbox = self._sandbox_spec(site.pod, site.attempt, handler)
         spec = generate.container_spec(
             site.pod,
