@@ -96,7 +96,7 @@ class _Bench:
         row |= await self._measured(f"{name} updated", replicas, lambda: self._available(replicas))
         _say("and its end")
         await self._client.delete(DEPLOYMENTS, "default", "web", propagation="Foreground")
-        row |= await self._measured(f"{name} deleted", replicas, lambda: self._gone())
+        row |= await self._measured(f"{name} deleted", replicas, lambda: self._give_up())
         return row
 
     async def jobs(self, count: int) -> dict[str, float]:
@@ -172,7 +172,7 @@ class _Bench:
 
         await self._until(DEPLOYMENTS, done)
 
-    async def _gone(self) -> None:
+    async def _give_up(self) -> None:
         await self._until(DEPLOYMENTS, lambda found: "web" not in found)
 
     async def _revision(self) -> int:

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from sampan.api.objects import seconds_of
-from sampan.apiserver.authn.jwt import parsed
+from sampan.apiserver.authn.jwt import parse
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.testing import virtual_time
 from sampan.testing.generators.api_requests import api_server, pod
@@ -41,7 +41,7 @@ async def asked(api, reference, seconds=DEFAULT, **more):
     """(the token, how long it lasts, how long it says that it lasts, when it warns)."""
     spec = {"expirationSeconds": seconds, "boundObjectRef": reference, **more}
     status = (await api.made(TOKEN, {"spec": spec}))["status"]
-    body = parsed(status["token"]).body
+    body = parse(status["token"]).body
     told = seconds_of(status["expirationTimestamp"]) - body["iat"]
     return status["token"], body["exp"] - body["iat"], told, body["kubernetes.io"].get("warnafter")
 
@@ -50,7 +50,7 @@ def test_a_pods_default_token_lasts_a_year_and_says_an_hour():
     async def test(api, reference):
         token, lasts, told, warns = await asked(api, reference)
         assert (lasts, told) == (YEAR, DEFAULT)
-        assert warns == parsed(token).body["iat"] + DEFAULT
+        assert warns == parse(token).body["iat"] + DEFAULT
         await asyncio.sleep(2 * DEFAULT)
         headers = {"authorization": f"Bearer {token}"}
         assert (await api.send("POST", WHO, {}, user="", headers=headers)).status == 201

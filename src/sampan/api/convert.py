@@ -42,14 +42,14 @@ def from_stored(resource: Resource, obj: Obj) -> Obj:
 
 
 def _event_to_core(event: Obj) -> Obj:
-    return _renamed(event, {new: old for old, new in _EVENT_NAMES}, "v1")
+    return _rename(event, {new: old for old, new in _EVENT_NAMES}, "v1")
 
 
 def _event_from_core(event: Obj) -> Obj:
-    return _renamed(event, dict(_EVENT_NAMES), "events.k8s.io/v1")
+    return _rename(event, dict(_EVENT_NAMES), "events.k8s.io/v1")
 
 
-def _renamed(obj: Obj, names: dict[str, str], api_version: str) -> Obj:
+def _rename(obj: Obj, names: dict[str, str], api_version: str) -> Obj:
     renamed = {names.get(key, key): value for key, value in obj.items()}
     renamed["apiVersion"] = api_version
     return renamed

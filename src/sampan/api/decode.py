@@ -62,7 +62,7 @@ class Decoder:
     def struct(self, name: str) -> Checker:
         checker = self._structs.get(name)
         if checker is None:
-            checker = self._structs[name] = self._compiled(name)
+            checker = self._structs[name] = self._compile(name)
         return checker
 
     def mismatch_text(self, root: str, problem: Mismatch) -> str:
@@ -81,7 +81,7 @@ class Decoder:
         into = "value" if not words else f"struct field {short_name(holder)}.{'.'.join(words)}"
         return f"json: cannot unmarshal {problem.value} into Go {into} of type {problem.wanted}"
 
-    def _compiled(self, name: str) -> Checker:
+    def _compile(self, name: str) -> Checker:
         types = self._fields_of(name)
         fields = {key: self._checker(one) for key, one in types.items()}
         form = self._go_form_of(name)

@@ -85,14 +85,14 @@ def copy_of(value: Any) -> Any:
     try:
         return orjson.loads(orjson.dumps(value))
     except (TypeError, ValueError):
-        return _copied(value)  # numbers and texts that only some writers can print
+        return _copy(value)  # numbers and texts that only some writers can print
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
+        return {key: _copy(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_copied(item) for item in value]
+        return [_copy(item) for item in value]
     return value
 
 

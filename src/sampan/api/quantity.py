@@ -51,7 +51,7 @@ class Quantity:
     text: str = ""  # as it was written, where that needs no rewriting
 
     def __str__(self) -> str:
-        return self.text or _printed(self.nanos, self.format)
+        return self.text or _print(self.nanos, self.format)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quantity) and self.nanos == other.nanos
@@ -103,11 +103,11 @@ def from_milli(thousandths: int, form: Format = Format.DECIMAL_SI) -> Quantity:
 def parse(text: str) -> Quantity:
     """The quantity that a text stands for; QuantityError where it is none."""
     # The same few come with every pod; what is long is not worth keeping.
-    return _parsed(text) if len(text) <= MOST_REMEMBERED else _parsed.__wrapped__(text)
+    return _parse(text) if len(text) <= MOST_REMEMBERED else _parse.__wrapped__(text)
 
 
 @functools.lru_cache(maxsize=4096)
-def _parsed(text: str) -> Quantity:
+def _parse(text: str) -> Quantity:
     if text == "0":
         return Quantity(0, text="0")
     form = _FORM.fullmatch(text)
@@ -193,7 +193,7 @@ def _style_of(nanos: int, style: Format) -> Format:
     return style
 
 
-def _printed(nanos: int, style: Format) -> str:
+def _print(nanos: int, style: Format) -> str:
     if nanos == 0:
         return "0"
     units, rest = divmod(nanos, NANO)

@@ -61,7 +61,7 @@ def parse(body: bytes) -> Parsed:
     value = json.loads(body, object_pairs_hook=noted, parse_constant=_no_constant)
     if not met:
         return Parsed(value, [])
-    duplicates = [f'duplicate field "{path_text(path)}"' for path in _marked(value, ())]
+    duplicates = [f'duplicate field "{path_text(path)}"' for path in _mark(value, ())]
     return Parsed(_plain(value), duplicates)
 
 
@@ -158,15 +158,15 @@ def _repeats(keys: list[str]) -> list[str]:
     return list(again)
 
 
-def _marked(value: Any, path: Path) -> Iterator[Path]:
+def _mark(value: Any, path: Path) -> Iterator[Path]:
     if isinstance(value, dict):
         if isinstance(value, _Repeated):
             yield from ((path, key) for key in value.repeated)
         for key, item in value.items():
-            yield from _marked(item, (path, key))
+            yield from _mark(item, (path, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _marked(item, (path, index))
+            yield from _mark(item, (path, index))
 
 
 def _plain(value: Any) -> Any:

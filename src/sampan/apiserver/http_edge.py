@@ -117,7 +117,7 @@ class HttpEdge:
         served = _Served(request)
         reply: Reply | None = None
         try:
-            reply = await self._served(request, served, started)
+            reply = await self._serve(request, served, started)
         except ApiError as error:
             if served.entry is None and self._audit is not None and isinstance(error, Unauthorized):
                 served.entry = self._audit.begin(request, None, _NOBODY)
@@ -159,7 +159,7 @@ class HttpEdge:
         late = asyncio.get_running_loop().call_later(MOST_SECONDS, leave)
         reply.sent = leave
 
-    async def _served(self, request: Request, served: "_Served", now: float) -> Reply:
+    async def _serve(self, request: Request, served: "_Served", now: float) -> Reply:
         user = await self._chain.parts.authentication.user(request)
         unknown: ApiError | None = None
         try:
@@ -172,7 +172,7 @@ class HttpEdge:
         if self._audit is not None:
             served.entry = self._audit.begin(request, info, user)
         if impersonation.is_asked(request.headers):
-            user = await self._impersonated(request, user)
+            user = await self._impersonate(request, user)
             if served.entry is not None:
                 served.entry.impersonated(user)
         if info is None or info.subresource not in CONNECTED:
@@ -193,7 +193,7 @@ class HttpEdge:
         try:
             user = await self._chain.parts.authentication.user(request)
             if impersonation.is_asked(request.headers):
-                user = await self._impersonated(request, user)
+                user = await self._impersonate(request, user)
             info = request_info(request.method, request.path, False, self._by_plural)
             if info.resource is None:
                 return False
@@ -203,10 +203,10 @@ class HttpEdge:
             return False  # and the answer will say why
         return True
 
-    async def _impersonated(self, request: Request, user: User) -> User:
+    async def _impersonate(self, request: Request, user: User) -> User:
         """Raises Forbidden, BadRequest."""
-        spoken_for = impersonation.impersonated(request)
-        for asked in impersonation.required(user, request):
+        spoken_for = impersonation.impersonated_user(request)
+        for asked in impersonation.required_access(user, request):
             await self._chain.parts.authorization.require(asked)
         return spoken_for
 
@@ -277,7 +277,7 @@ class HttpEdge:
             return replies.list_reply(answer, form, now)
 
         shaped = await self._shaped(shape, answer, form)
-        return await replies.packed(shaped, request.headers.get("accept-encoding", ""))
+        return await replies.compress(shaped, request.headers.get("accept-encoding", ""))
 
     async def _shaped(
         self, shape: Callable[[], Response], answer: Answer | ListAnswer, form: Form

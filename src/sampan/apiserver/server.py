@@ -34,7 +34,7 @@ from sampan.apiserver.audit.sinks import FileSink, WebhookSink
 from sampan.apiserver.authn.chain import Authentication
 from sampan.apiserver.authn.options import authenticators, token_signer
 from sampan.apiserver.authn.user import MASTERS, User, authenticated
-from sampan.apiserver.authz.bootstrap.objects import rbac_objects, reconciled
+from sampan.apiserver.authz.bootstrap.objects import rbac_objects, reconcile
 from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.modes import Modes, followed_rbac
 from sampan.apiserver.authz.settings import AuthorizerSettings
@@ -44,7 +44,7 @@ from sampan.apiserver.extension.definitions import Definitions
 from sampan.apiserver.flow.control import FlowControl
 from sampan.apiserver.flow.in_flight import InFlight, RequestLimit
 from sampan.apiserver.flow.objects import LEVELS, SCHEMAS, flow_objects
-from sampan.apiserver.flow.objects import reconciled as flow_reconciled
+from sampan.apiserver.flow.objects import reconcile as flow_reconciled
 from sampan.apiserver.http.health import Health
 from sampan.apiserver.http.metrics import Measure
 from sampan.apiserver.http.nonresource_paths import Documents
@@ -59,7 +59,7 @@ from sampan.apiserver.proxy.metrics_api import MetricsApi
 from sampan.apiserver.proxy.node_proxy import NodeProxy
 from sampan.apiserver.proxy.service_proxy import SERVICE_NAME, service_origin
 from sampan.apiserver.registry import services
-from sampan.apiserver.registry.bootstrap import brought_up_to_date, wanted
+from sampan.apiserver.registry.bootstrap import bootstrap_objects, brought_up_to_date
 from sampan.apiserver.registry.endpoint_reconciler import Masters
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.metadata import new_uid
@@ -103,7 +103,7 @@ class ApiServer:
     ) -> None:
         rng = random.Random(random.SystemRandom().getrandbits(128))
         self._settings, self._clock, self._metrics, self._rng = settings, clock, metrics, rng
-        self._store = store = self._stored(store)
+        self._store = store = self._encrypt(store)
         self._cache = WatchCache(store, clock)
         self._kinds = kinds = Kinds()
         self._registry = registry = Registry(store, self._cache, kinds)
@@ -150,7 +150,7 @@ class ApiServer:
             "apiserver_storage_objects", "Number of stored objects", ("resource",)
         ).read_from(self._sizes)
 
-    def _stored(self, store: Store) -> Store:
+    def _encrypt(self, store: Store) -> Store:
         """With values encrypted, where that is configured."""
         self._encrypted: EncryptedStore | None = None
         if self._settings.encryption is None:
@@ -171,7 +171,11 @@ class ApiServer:
             ownership=Ownership(schema, self._kinds),
             conversions=Conversions(self._named_callers, lambda: new_uid(self._rng)),
             authentication=Authentication(
-                self._authenticators, settings.token_audiences, self._bound, clock, self._metrics
+                self._authenticators,
+                settings.token_audiences,
+                self._find_bound,
+                clock,
+                self._metrics,
             ),
             authorization=may,
             admission=Admission(chosen(self._plugins)),
@@ -196,7 +200,7 @@ class ApiServer:
             await self._encrypted.reencrypt(lives)
         await self._cache.start()
         steps, parts = [], self._chain.parts
-        for resource, obj in wanted(self._settings, self._allocator.first_address):
+        for resource, obj in bootstrap_objects(self._settings, self._allocator.first_address):
             found = self._registry.find(resource, namespace_of(obj), name_of(obj))
             if found is None:
                 steps.append(ensure(parts, resource, obj))
@@ -204,7 +208,7 @@ class ApiServer:
                 continue  # other servers are in there too
             elif changed := brought_up_to_date(resource, found, obj):
                 steps.append(overwrite(parts, resource, changed))
-        own = [(*one, reconciled) for one in rbac_objects()]
+        own = [(*one, reconcile) for one in rbac_objects()]
         own += [(*one, flow_reconciled) for one in flow_objects(self._clock.now())]
         for resource, obj, put_right in own:
             found = self._registry.find(resource, namespace_of(obj), name_of(obj))
@@ -377,7 +381,7 @@ class ApiServer:
             backend_http=self._to_backends, get_service_origin=get_service_origin,
         )  # fmt: skip
 
-    def _bound(self, plural: str, namespace: str, name: str) -> Obj | None:
+    def _find_bound(self, plural: str, namespace: str, name: str) -> Obj | None:
         return self._registry.find(_BOUND[plural], namespace, name)
 
     def _cache_trouble(self) -> str:

@@ -183,7 +183,7 @@ class BlockingClient:
         for warning in warnings:
             parts = warning.split(" ", 2)
             if len(parts) == 3 and parts[0] == "299":
-                self._on_warning(_unquoted(parts[2]))
+                self._on_warning(_unquote(parts[2]))
 
 
 def context_of(connection: Connection) -> Any:
@@ -237,7 +237,7 @@ def failure_of(code: int, body: bytes) -> ApiError:
     return from_status({"message": text or f"the server answered {code}"}, code)
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """The quoted text of a Warning header."""
     text = text.strip()
     if not text.startswith('"'):

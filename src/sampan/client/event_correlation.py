@@ -60,9 +60,9 @@ class Correlator:
 
     def correlate(self, event: Obj, now: float) -> Write | None:
         """None where the event is spam. `event` is not changed."""
-        key, message = self._aggregated(event, now)
-        counted = self._counted({**event, "message": message}, key)
-        return Write(counted, key) if self._allowed(_source_key(event), now) else None
+        key, message = self._aggregate(event, now)
+        counted = self._count({**event, "message": message}, key)
+        return Write(counted, key) if self._is_allowed(_source_key(event), now) else None
 
     def stored(self, key: Key, event: Obj) -> None:
         """What the server has now: the next one of its kind counts from here."""
@@ -70,7 +70,7 @@ class Correlator:
         written = _Written(event.get("count") or 1, event["firstTimestamp"], meta["name"])
         _remember(self._written, key, written)
 
-    def _aggregated(self, event: Obj, now: float) -> tuple[Key, str]:
+    def _aggregate(self, event: Obj, now: float) -> tuple[Key, str]:
         message: str = event["message"]
         full = (*_source_key(event), event["type"], event["reason"])
         known = self._similar.get(full)
@@ -85,7 +85,7 @@ class Correlator:
         _remember(self._similar, full, replace(known, messages=kept))
         return full, COMBINED + message
 
-    def _counted(self, event: Obj, key: Key) -> Obj:
+    def _count(self, event: Obj, key: Key) -> Obj:
         before = self._written.get(key)
         if before is not None:
             meta = {**event["metadata"], "name": before.name}
@@ -98,7 +98,7 @@ class Correlator:
         self.stored(key, event)
         return event
 
-    def _allowed(self, source: Key, now: float) -> bool:
+    def _is_allowed(self, source: Key, now: float) -> bool:
         bucket = self._buckets.get(source) or _Bucket(float(BURST), now)
         tokens = min(float(BURST), bucket.tokens + (now - bucket.filled_at) / REFILL_SECONDS)
         allowed = tokens >= 1.0

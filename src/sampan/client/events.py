@@ -140,7 +140,7 @@ class EventRecorder:
     async def _write(self, write: Write) -> None:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                self._correlator.stored(write.key, await self._stored(write.event))
+                self._correlator.stored(write.key, await self._store(write.event))
                 return
             except PASSING as error:
                 pause = jittered(PAUSE.delay(attempt), 0.5, self._rng)
@@ -151,7 +151,7 @@ class EventRecorder:
                 return
         log.warning("event was given up", reason=write.event["reason"])
 
-    async def _stored(self, event: Obj) -> Obj:
+    async def _store(self, event: Obj) -> Obj:
         namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
         if event["count"] > 1:
             counted = {field: event[field] for field in ("count", "lastTimestamp", "message")}
@@ -159,14 +159,14 @@ class EventRecorder:
                 return await self._client.patch(EVENTS, namespace, name, counted)
             except NotFound:
                 pass  # it has expired meanwhile: it begins anew under a new name
-            event = self._renamed(event)
+            event = self._rename(event)
         try:
             return await self._client.create(EVENTS, event, namespace)
         except AlreadyExists:
             # Another kind of object of that name had one in the very same nanosecond.
-            return await self._client.create(EVENTS, self._renamed(event), namespace)
+            return await self._client.create(EVENTS, self._rename(event), namespace)
 
-    def _renamed(self, event: Obj) -> Obj:
+    def _rename(self, event: Obj) -> Obj:
         return {**event, "metadata": {**event["metadata"], "name": self._name(event)}}
 
     def _event(

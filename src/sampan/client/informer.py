@@ -118,7 +118,7 @@ class Informers:
         self._users[selection] += 1
         informer = self._informers.get(selection)
         if informer is None:
-            informer = self._informers[selection] = self._made(selection)
+            informer = self._informers[selection] = self._informer(selection)
             if self._started:
                 self._run(selection, informer)
         for name, function in (indices or {}).items():
@@ -152,7 +152,7 @@ class Informers:
     async def stop(self) -> None:
         await self._tasks.stop()
 
-    def _made(self, selection: Selection) -> Informer:
+    def _informer(self, selection: Selection) -> Informer:
         return Informer(self._client, selection, clock=self._clock, rng=self._rng)
 
     def _run(self, selection: Selection, informer: Informer) -> None:

@@ -50,7 +50,7 @@ class InProcessClient:
     async def get(
         self, resource: Resource, namespace: str, name: str, *, subresource: str = ""
     ) -> Obj:
-        return await self._one(Call("get", resource, namespace, name, subresource))
+        return await self._object(Call("get", resource, namespace, name, subresource))
 
     async def list(
         self,
@@ -71,7 +71,7 @@ class InProcessClient:
         )
         answer = await self._backend.perform(Call("list", resource, namespace, options=options))
         assert isinstance(answer, ListAnswer)
-        items = [_shown(resource, item.obj) for item in answer.items]
+        items = [_in_version(resource, item.obj) for item in answer.items]
         return Listed(items, answer.revision, answer.continue_token)
 
     async def watch(
@@ -94,7 +94,7 @@ class InProcessClient:
             while events := await watching.next():
                 for event in events:
                     bookmark = event.type == "BOOKMARK"
-                    obj = event.item.obj if bookmark else _shown(resource, event.item.obj)
+                    obj = event.item.obj if bookmark else _in_version(resource, event.item.obj)
                     yield WatchEvent(event.type, obj)
         finally:
             watching.close()
@@ -109,11 +109,13 @@ class InProcessClient:
         name: str = "",
     ) -> Obj:
         where = (namespace or namespace_of(obj)) if resource.namespaced else ""
-        return await self._one(Call("create", resource, where, name, subresource, obj, self._write))
+        return await self._object(
+            Call("create", resource, where, name, subresource, obj, self._write)
+        )
 
     async def update(self, resource: Resource, obj: Obj, *, subresource: str = "") -> Obj:
         where = namespace_of(obj) if resource.namespaced else ""
-        return await self._one(
+        return await self._object(
             Call("update", resource, where, name_of(obj), subresource, obj, self._write)
         )
 
@@ -130,7 +132,7 @@ class InProcessClient:
         options = Options(
             patch_type=patch_type, field_manager=self._manager, field_validation="Ignore"
         )
-        return await self._one(
+        return await self._object(
             Call("patch", resource, namespace, name, subresource, patch, options)
         )
 
@@ -150,13 +152,13 @@ class InProcessClient:
             precondition_resource_version=str(preconditions.revision or ""),
             propagation=propagation or "",
         )
-        return await self._one(Call("delete", resource, namespace, name, options=options))
+        return await self._object(Call("delete", resource, namespace, name, options=options))
 
-    async def _one(self, call: Call) -> Obj:
+    async def _object(self, call: Call) -> Obj:
         answer = await self._backend.perform(call)
         assert isinstance(answer, Answer)
         return answer.obj
 
 
-def _shown(resource: Resource, obj: Obj) -> Obj:
+def _in_version(resource: Resource, obj: Obj) -> Obj:
     return obj if resource.stored_in == ("", "") else convert.from_stored(resource, obj)

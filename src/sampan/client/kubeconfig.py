@@ -124,12 +124,12 @@ class Kubeconfig:
 def load(explicit_path: str, environment: Mapping[str, str], home: str) -> Kubeconfig:
     """From `explicit_path`, else every file in $KUBECONFIG merged, else ~/.kube/config."""
     if explicit_path:
-        return _merged([_read(Path(explicit_path), must_exist=True)], environment)
+        return _merge([_read(Path(explicit_path), must_exist=True)], environment)
     listed = environment.get("KUBECONFIG", "")
     paths = [Path(one) for one in listed.split(os.pathsep) if one]
     if not paths:
         paths = [Path(home) / ".kube" / "config"]
-    return _merged([_read(path, must_exist=False) for path in paths], environment)
+    return _merge([_read(path, must_exist=False) for path in paths], environment)
 
 
 def write_kubeconfig(path: str | Path, connection: Connection, name: str = "sampan") -> None:
@@ -179,7 +179,7 @@ def _document(path: Path) -> Obj:
     return document
 
 
-def _merged(read: list[tuple[Path, Obj] | None], environment: Mapping[str, str]) -> Kubeconfig:
+def _merge(read: list[tuple[Path, Obj] | None], environment: Mapping[str, str]) -> Kubeconfig:
     found = [one for one in read if one is not None]
     sections: dict[str, dict[str, Obj]] = {section: {} for section in _SECTIONS}
     current = ""

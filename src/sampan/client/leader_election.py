@@ -101,7 +101,7 @@ class Elector:
         log.info("leading", lease=self._settings.name, identity=self._settings.identity)
         try:
             renewing = tasks.start("renew", self._renew_until_lost())
-            leading = tasks.start("lead", _awaited(lead))
+            leading = tasks.start("lead", _await(lead))
             await asyncio.wait({renewing, leading}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await tasks.stop()
@@ -111,7 +111,7 @@ class Elector:
             leading.result()
 
     async def _acquire(self) -> None:
-        while not await self._tried():
+        while not await self._try_renew():
             await self._clock.sleep(jittered(self._settings.retry_seconds, 1.2, self._rng))
 
     async def _renew_until_lost(self) -> None:
@@ -122,13 +122,13 @@ class Elector:
                 async with asyncio.timeout(left):
                     await self._clock.sleep(self._settings.retry_seconds)
                     began = self._clock.monotonic()
-                    if await self._tried():
+                    if await self._try_renew():
                         renewed = began
             except TimeoutError:
                 break
         log.warning("the lease was lost", lease=self._settings.name)
 
-    async def _tried(self) -> bool:
+    async def _try_renew(self) -> bool:
         try:
             return await self._took()
         except (AlreadyExists, Conflict):
@@ -171,5 +171,5 @@ class Elector:
             log.info("lease was not given up, it will run out", error=error)
 
 
-async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
+async def _await(work: Callable[[], Awaitable[None]]) -> None:
     await work()

@@ -93,14 +93,14 @@ class Reflector:
                     await self._list(apply)
                 await self._watch(apply)
             except (Expired, Gone) as error:
-                log.info("watch is too far behind, listing again", **self._named(error))
+                log.info("watch is too far behind, listing again", **self._log_fields(error))
                 self._revision = None
                 await self._pause(error)
             except RESUMABLE as error:
-                log.warning("list or watch failed, trying again", **self._named(error))
+                log.warning("list or watch failed, trying again", **self._log_fields(error))
                 await self._pause(error)
             except ApiError as error:
-                log.warning("list or watch was refused, trying again", **self._named(error))
+                log.warning("list or watch was refused, trying again", **self._log_fields(error))
                 self._revision = None
                 await self._pause(error)
 
@@ -147,7 +147,7 @@ class Reflector:
                 self._failures = 0
                 self._take(event, apply)
         finally:
-            await _closed(events)
+            await _close(events)
         if seen == 0 and self._clock.monotonic() - started < SHORTEST_WATCH_SECONDS:
             raise ServiceUnavailable("the watch ended at once, without an event")
         self._failures = 0
@@ -168,7 +168,7 @@ class Reflector:
             seconds = 0.0  # nothing is wrong with the server: it has only moved on
         await self._clock.sleep(max(seconds, float(error.retry_after_seconds or 0)))
 
-    def _named(self, error: ApiError) -> dict[str, object]:
+    def _log_fields(self, error: ApiError) -> dict[str, object]:
         return {
             "resource": self._selection.resource.group_resource,
             "revision": self._revision,
@@ -176,7 +176,7 @@ class Reflector:
         }
 
 
-async def _closed(events: AsyncIterator[WatchEvent]) -> None:
+async def _close(events: AsyncIterator[WatchEvent]) -> None:
     """Ends the server's side now, not when the garbage collector comes by."""
     close = getattr(events, "aclose", None)
     if close is not None:

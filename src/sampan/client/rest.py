@@ -89,7 +89,7 @@ class RestClient:
     async def get(
         self, resource: Resource, namespace: str, name: str, *, subresource: str = ""
     ) -> Obj:
-        return await self._asked("GET", path_of(resource, namespace, name, subresource))
+        return await self._ask("GET", path_of(resource, namespace, name, subresource))
 
     async def list(
         self,
@@ -110,7 +110,7 @@ class RestClient:
             query["limit"] = str(page.limit)
         if page.continue_token:
             query["continue"] = page.continue_token
-        answer = await self._asked("GET", path_of(resource, namespace), query)
+        answer = await self._ask("GET", path_of(resource, namespace), query)
         meta = answer.get("metadata") or {}
         items: list[Obj] = answer.get("items") or []
         for item in items:
@@ -136,7 +136,7 @@ class RestClient:
             "resourceVersion": str(revision),
             "timeoutSeconds": str(seconds),
         }
-        stream = await self._opened(path_of(resource, namespace), query)
+        stream = await self._open(path_of(resource, namespace), query)
         try:
             async with aclosing(_lines(stream, seconds + SILENCE_SECONDS)) as lines:
                 async for line in lines:
@@ -154,11 +154,11 @@ class RestClient:
         name: str = "",
     ) -> Obj:
         where = path_of(resource, namespace or namespace_of(obj), name, subresource)
-        return await self._asked("POST", where, body=orjson.dumps(obj))
+        return await self._ask("POST", where, body=orjson.dumps(obj))
 
     async def update(self, resource: Resource, obj: Obj, *, subresource: str = "") -> Obj:
         where = path_of(resource, namespace_of(obj), name_of(obj), subresource)
-        return await self._asked("PUT", where, body=orjson.dumps(obj))
+        return await self._ask("PUT", where, body=orjson.dumps(obj))
 
     async def patch(
         self,
@@ -171,7 +171,7 @@ class RestClient:
         subresource: str = "",
     ) -> Obj:
         query = {"fieldManager": self._user_agent, "force": "true"} if patch_type == "apply" else {}
-        return await self._asked(
+        return await self._ask(
             "PATCH",
             path_of(resource, namespace, name, subresource),
             query,
@@ -202,16 +202,16 @@ class RestClient:
         if given:
             options["preconditions"] = given
         where = path_of(resource, namespace, name)
-        return await self._asked("DELETE", where, body=orjson.dumps(options))
+        return await self._ask("DELETE", where, body=orjson.dumps(options))
 
     async def get_path(self, path: str) -> Obj:
         """What is served besides resources, by its path."""
-        return await self._asked("GET", path)
+        return await self._ask("GET", path)
 
     async def close(self) -> None:
         await self._http.close()
 
-    async def _asked(
+    async def _ask(
         self,
         method: str,
         path: str,
@@ -236,11 +236,11 @@ class RestClient:
             if answer.status < 400:
                 return _object(answer.body)
             failure = _failure(answer.status, answer.headers, answer.body)
-            if attempt == RETRIES or not await self._waited(answer.headers, failure):
+            if attempt == RETRIES or not await self._wait(answer.headers, failure):
                 raise failure
         raise AssertionError("unreachable")
 
-    async def _opened(self, path: str, query: Query) -> ClientStream:
+    async def _open(self, path: str, query: Query) -> ClientStream:
         try:
             stream = await self._http.stream(
                 "GET",
@@ -260,7 +260,7 @@ class RestClient:
             await stream.aclose()
         raise _failure(stream.status, stream.headers, body)
 
-    async def _waited(self, headers: Mapping[str, str], failure: ApiError) -> bool:
+    async def _wait(self, headers: Mapping[str, str], failure: ApiError) -> bool:
         """Whether the server asked us to come back, and we have waited for that long."""
         if "retry-after" not in headers or failure.retry_after_seconds is None:
             return False

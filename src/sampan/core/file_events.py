@@ -110,12 +110,12 @@ class FileEvents:
         self._watching.clear()
 
     def _add(self, directory: bytes) -> int | None:
-        if not self._opened() or self._libc is None:
+        if not self._open() or self._libc is None:
             return None
         watch = self._libc.inotify_add_watch(self._fd, directory, _MASK)
         return watch if watch >= 0 else None
 
-    def _opened(self) -> bool:
+    def _open(self) -> bool:
         if self._fd >= 0:
             return True
         # Asked for here and not at import: only a real node needs it, and only Linux has it.

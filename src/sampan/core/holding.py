@@ -106,7 +106,7 @@ class _ToEnd(Generic[T]):
                         cancelled = error
                 while waiting is not None and not waiting.done():
                     try:
-                        yield from _done(waiting)
+                        yield from _until_done(waiting)
                     except asyncio.CancelledError as error:
                         cancelled = error
         finally:
@@ -116,7 +116,7 @@ class _ToEnd(Generic[T]):
         return result
 
 
-def _done(waiting: "asyncio.Future[object]") -> Generator[Any, None, None]:
+def _until_done(waiting: "asyncio.Future[object]") -> Generator[Any, None, None]:
     """Until it is done, well or badly; it is not cancelled with us."""
     reached: asyncio.Future[None] = waiting.get_loop().create_future()
 

@@ -66,8 +66,8 @@ async def relay(one: Connection, other: Connection) -> None:
     """Copy both ways until both sides have ended, or one is gone."""
     tasks = Tasks("relay")
     copies = {
-        tasks.start("there", _copied(one, other)),
-        tasks.start("back", _copied(other, one)),
+        tasks.start("there", _copy(one, other)),
+        tasks.start("back", _copy(other, one)),
     }
     try:
         done, pending = await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
@@ -79,7 +79,7 @@ async def relay(one: Connection, other: Connection) -> None:
         other.close()
 
 
-async def _copied(source: Connection, target: Connection) -> bool:
+async def _copy(source: Connection, target: Connection) -> bool:
     """Whether the other direction may go on: the target was told that no more will come."""
     try:
         while data := await source.read():

@@ -26,7 +26,7 @@ def is_proxyable(text: str) -> bool:
         return False
     if isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None:
         return False
-    return _is_ordinary(address) and all(_is_ordinary(inner) for inner in _carried(address))
+    return _is_ordinary(address) and all(_is_ordinary(inner) for inner in _carried_address(address))
 
 
 def _is_ordinary(address: Address) -> bool:
@@ -36,7 +36,7 @@ def _is_ordinary(address: Address) -> bool:
     return not (special or unspecified or broadcast or address in _METADATA)
 
 
-def _carried(address: Address) -> list[ipaddress.IPv4Address]:
+def _carried_address(address: Address) -> list[ipaddress.IPv4Address]:
     """Of IPv4-mapped, IPv4-compatible, NAT64, 6to4 and Teredo addresses."""
     if isinstance(address, ipaddress.IPv4Address):
         return []

@@ -39,7 +39,7 @@ class Logger:
             self._logger.error("  %s", line)
 
     def _write(self, level: int, sentence: str, fields: dict[str, object]) -> None:
-        pairs = "".join(f" {name}={_shown(value)}" for name, value in fields.items())
+        pairs = "".join(f" {name}={_text(value)}" for name, value in fields.items())
         self._logger.log(level, "%s%s", sentence, pairs)
 
 
@@ -65,7 +65,7 @@ class _Line(logging.Formatter):
         return f"{letter} {moment:%H:%M:%S.%f} {part}: {record.getMessage()}"
 
 
-def _shown(value: object) -> str:
+def _text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, BaseException):

@@ -141,9 +141,9 @@ class Metrics:
 
 
 def _line(name: str, labels: Sequence[str], at: Sequence[str], value: float) -> str:
-    pairs = ",".join(f'{label}="{_escaped(v)}"' for label, v in zip(labels, at, strict=True))
+    pairs = ",".join(f'{label}="{_escape(v)}"' for label, v in zip(labels, at, strict=True))
     return f"{name}{{{pairs}}} {value:.15g}" if pairs else f"{name} {value:.15g}"
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -107,11 +107,11 @@ class Session:
 
     def open(self, headers: Mapping[str, str], *, fin: bool = False) -> tuple[int, bytes]:
         stream, self._next_stream = self._next_stream, self._next_stream + 2
-        block = struct.pack(">IIBB", stream, 0, 0, 0) + self._packed(headers)
+        block = struct.pack(">IIBB", stream, 0, 0, 0) + self._pack(headers)
         return stream, _control(_SYN_STREAM, _FIN if fin else 0, block)
 
     def reply(self, stream: int, headers: Mapping[str, str] | None = None) -> bytes:
-        return _control(_SYN_REPLY, 0, struct.pack(">I", stream) + self._packed(headers or {}))
+        return _control(_SYN_REPLY, 0, struct.pack(">I", stream) + self._pack(headers or {}))
 
     def data(self, stream: int, payload: bytes, *, fin: bool = False) -> bytes:
         """One frame, or several where the payload is long; none where there is nothing to say."""
@@ -170,11 +170,11 @@ class Session:
         # block has to be unpacked, or the ones after it cannot be.
         number = struct.unpack_from(">I", body)[0] & 0x7FFFFFFF
         if kind == _SYN_STREAM:
-            return Opened(number, self._unpacked(body[10:]), fin)
+            return Opened(number, self._unpack(body[10:]), fin)
         if kind == _SYN_REPLY:
-            return Replied(number, self._unpacked(body[4:]), fin)
+            return Replied(number, self._unpack(body[4:]), fin)
         if kind == _HEADERS:
-            self._unpacked(body[4:])
+            self._unpack(body[4:])
             return Data(number, b"", True) if fin else None
         if kind == _RST_STREAM:
             return Reset(number, struct.unpack_from(">I", body, 4)[0])
@@ -184,14 +184,14 @@ class Session:
             return GoAway(number)
         return None
 
-    def _packed(self, headers: Mapping[str, str]) -> bytes:
+    def _pack(self, headers: Mapping[str, str]) -> bytes:
         parts = [struct.pack(">I", len(headers))]
         for name, value in headers.items():
             for text in (name.lower().encode(), value.encode()):
                 parts += [struct.pack(">I", len(text)), text]
         return self._packer.compress(b"".join(parts)) + self._packer.flush(zlib.Z_SYNC_FLUSH)
 
-    def _unpacked(self, block: bytes) -> dict[str, str]:
+    def _unpack(self, block: bytes) -> dict[str, str]:
         plain = self._unpacker.decompress(block, MAX_HEADER_BYTES)
         if self._unpacker.unconsumed_tail:
             raise SpdyError("header block too large")

@@ -37,7 +37,7 @@ class Tasks:
             raise RuntimeError(f"{self._owner} is stopping; {name} was not started")
         task = asyncio.get_running_loop().create_task(work, name=f"{self._owner}/{name}")
         self._running.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._note_end)
         return task
 
     def supervise(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
@@ -69,7 +69,7 @@ class Tasks:
             failures = 1 if ran > RESTART.cap_seconds else failures + 1
             await asyncio.sleep(RESTART.delay(failures))
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _note_end(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.bug("task failed", error, task=task.get_name())

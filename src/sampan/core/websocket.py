@@ -78,10 +78,10 @@ def render_frame(opcode: int, payload: bytes, mask: bytes = b"") -> bytes:
         head = struct.pack(">BBH", 0x80 | opcode, marked | 126, size)
     else:
         head = struct.pack(">BBQ", 0x80 | opcode, marked | 127, size)
-    return head + mask + (masked(payload, mask) if mask else payload)
+    return head + mask + (mask_bytes(payload, mask) if mask else payload)
 
 
-def masked(payload: bytes, mask: bytes) -> bytes:
+def mask_bytes(payload: bytes, mask: bytes) -> bytes:
     """XOR with the repeated mask; as one long number, because that is quick in Python."""
     size = len(payload)
     repeated = (mask * (size // 4 + 1))[:size]
@@ -116,7 +116,7 @@ class FrameReader:
             mask = bytes(self._unread[mask_at:at])
             payload = bytes(self._unread[at : at + size])
             del self._unread[: at + size]
-            opened = masked(payload, mask) if mask else payload
+            opened = mask_bytes(payload, mask) if mask else payload
             yield Frame(first & 0x0F, opened, bool(first & 0x80))
 
 
@@ -148,7 +148,7 @@ class WebSocket:
         """The next message, text or binary; None when the other side closed.
         Raises ConnectionError."""
         while (frame := await self._next_frame()) is not None:
-            message = await self._taken(frame)
+            message = await self._take(frame)
             if message is not None:
                 return message
             if frame.opcode == CLOSE:
@@ -176,7 +176,7 @@ class WebSocket:
                 raise
         return self._frames.popleft()
 
-    async def _taken(self, frame: Frame) -> bytes | None:
+    async def _take(self, frame: Frame) -> bytes | None:
         """A whole message, where this frame completes one."""
         if frame.opcode == PING:
             await self.send(frame.payload, PONG)
@@ -184,13 +184,13 @@ class WebSocket:
             await self.close()
         elif frame.opcode != PONG:
             try:
-                return self._joined(frame)
+                return self._join(frame)
             except WebSocketError as error:
                 await self.close(error.code, str(error))
                 raise
         return None
 
-    def _joined(self, frame: Frame) -> bytes | None:
+    def _join(self, frame: Frame) -> bytes | None:
         if (frame.opcode == CONTINUATION) != (self._message is not None):
             raise WebSocketError("a continuation of nothing, or a message inside another")
         if frame.final and self._message is None:

@@ -146,23 +146,23 @@ class EtcdStore:
         response = await self._put(key, value, [absent], ttl_seconds)
         if not response.succeeded:
             raise KeyExists(key)
-        return await self._arrived(response)
+        return await self._wait_for_arrival(response)
 
     async def update(
         self, key: str, value: bytes, expected_revision: int, *, ttl_seconds: int = 0
     ) -> int:
-        unchanged = self._unchanged(key, expected_revision)
+        unchanged = self._if_unchanged(key, expected_revision)
         response = await self._put(key, value, unchanged, ttl_seconds)
         if not response.succeeded:
             raise self._mismatch(key, expected_revision, response)
-        return await self._arrived(response)
+        return await self._wait_for_arrival(response)
 
     async def delete(self, key: str, expected_revision: int) -> int:
         gone = pb.RequestOp(request_delete_range=pb.DeleteRangeRequest(key=self._bytes(key)))
-        response = await self._txn(key, self._unchanged(key, expected_revision), gone)
+        response = await self._txn(key, self._if_unchanged(key, expected_revision), gone)
         if not response.succeeded:
             raise self._mismatch(key, expected_revision, response)
-        return await self._arrived(response)
+        return await self._wait_for_arrival(response)
 
     def watch(self, prefix: str, after_revision: int, *, progress: bool = False) -> Watch:
         return self._fanout.watch(prefix, after_revision, progress)
@@ -186,7 +186,7 @@ class EtcdStore:
             self._close_task = self._closing.start("close", self._close())
         await asyncio.shield(self._close_task)
 
-    def _unchanged(self, key: str, revision: int) -> list[Message]:
+    def _if_unchanged(self, key: str, revision: int) -> list[Message]:
         there = pb.Compare(
             target=pb.Compare.CREATE, result=pb.Compare.GREATER, key=self._bytes(key),
             create_revision=0,
@@ -220,7 +220,7 @@ class EtcdStore:
         found = response.responses[0].response_range.kvs
         return RevisionMismatch(key, expected, self._entry(found[0]) if found else None)
 
-    async def _arrived(self, response: Message) -> int:
+    async def _wait_for_arrival(self, response: Message) -> int:
         """The write's revision, once the watch has brought it."""
         revision: int = response.header.revision
         if self._fanout.revision < revision:

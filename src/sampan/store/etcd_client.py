@@ -119,7 +119,7 @@ class EtcdClient:
             # Else a member that has lost the others would let us wait for ever.
             metadata=(("hasleader", "true"),)
         )
-        watch = EtcdWatch(call, lambda failure: self._lost(failure, at))
+        watch = EtcdWatch(call, lambda failure: self._lost_connection(failure, at))
         await watch.open(start_revision)
         return watch
 
@@ -142,7 +142,7 @@ class EtcdClient:
         if self._current == at:  # somebody else may have left it already
             self._current = (at + 1) % len(self._channels)
 
-    def _lost(self, failure: grpc.aio.AioRpcError, at: int) -> StoreError:
+    def _lost_connection(self, failure: grpc.aio.AioRpcError, at: int) -> StoreError:
         self._leave(at)
         return self._error(failure, at)
 
@@ -164,7 +164,7 @@ class EtcdWatch:
     """One stream with one watch on it."""
 
     def __init__(self, call: Any, lost: Callable[[grpc.aio.AioRpcError], StoreError]) -> None:
-        self._call, self._lost = call, lost
+        self._call, self._lost_connection = call, lost
 
     async def open(self, start_revision: int) -> None:
         everything = pb.WatchCreateRequest(
@@ -178,7 +178,7 @@ class EtcdWatch:
             self.close()
             raise Unavailable("etcd does not open the watch") from error
         except grpc.aio.AioRpcError as failure:
-            raise self._lost(failure) from failure
+            raise self._lost_connection(failure) from failure
 
     async def events(self) -> list[Message]:
         """The next events, never none; all changes of a revision come together. Raises
@@ -191,7 +191,7 @@ class EtcdWatch:
                 if events and not response.fragment:
                     return events
         except grpc.aio.AioRpcError as failure:
-            raise self._lost(failure) from failure
+            raise self._lost_connection(failure) from failure
 
     async def _read(self) -> Message:
         response = await self._call.read()

@@ -107,7 +107,7 @@ class Watcher:
     async def __anext__(self) -> list[Change]:
         while not self._closed:
             if self._queue:
-                return self._drained()
+                return self._drain()
             if self._ended is not None:
                 raise StoreClosed(self._ended)
             if self._behind:
@@ -155,7 +155,7 @@ class Watcher:
         self._ended = why
         self._wake()
 
-    def _drained(self) -> list[Change]:
+    def _drain(self) -> list[Change]:
         changes, self._queue, self._queued_bytes = self._queue, [], 0
         self._position = changes[-1].revision
         self._told = self.position

@@ -71,12 +71,12 @@ class MemoryStore:
     async def update(
         self, key: str, value: bytes, expected_revision: int, *, ttl_seconds: int = 0
     ) -> int:
-        current = self._expected(key, expected_revision)
+        current = self._expect(key, expected_revision)
         entry = Entry(key, value, current.create_revision, self.revision + 1)
         return self._write(key, entry, ttl_seconds)
 
     async def delete(self, key: str, expected_revision: int) -> int:
-        self._expected(key, expected_revision)
+        self._expect(key, expected_revision)
         return self._write(key, None, 0)
 
     def watch(self, prefix: str, after_revision: int, *, progress: bool = False) -> Watch:
@@ -108,7 +108,7 @@ class MemoryStore:
         self._fanout.publish([change])
         return revision
 
-    def _expected(self, key: str, revision: int) -> Entry:
+    def _expect(self, key: str, revision: int) -> Entry:
         self._check_open()
         current = self._living.get(key)
         if current is None or current.revision != revision:
@@ -116,7 +116,7 @@ class MemoryStore:
         return current
 
     def _expire(self, key: str, revision: int) -> None:
-        self._expected(key, revision)
+        self._expect(key, revision)
         self._write(key, None, 0)
 
     def _at(self, revision: int) -> dict[str, Entry]:

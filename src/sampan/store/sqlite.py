@@ -130,11 +130,11 @@ class SqliteStore:
     async def update(
         self, key: str, value: bytes, expected_revision: int, *, ttl_seconds: int = 0
     ) -> int:
-        current = await self._expected(key, expected_revision)
+        current = await self._expect(key, expected_revision)
         return await self._write(key, value, current, ttl_seconds)
 
     async def delete(self, key: str, expected_revision: int) -> int:
-        current = await self._expected(key, expected_revision)
+        current = await self._expect(key, expected_revision)
         return await self._write(key, None, current, 0)
 
     def watch(self, prefix: str, after_revision: int, *, progress: bool = False) -> Watch:
@@ -169,7 +169,7 @@ class SqliteStore:
             return self._index.get(key)
         return _after(ahead.row)
 
-    async def _expected(self, key: str, revision: int) -> Current:
+    async def _expect(self, key: str, revision: int) -> Current:
         while True:
             self._check_open()
             newest = self._newest(key)
@@ -185,9 +185,9 @@ class SqliteStore:
     ) -> int:
         key.encode()  # a key that is not text must not fail the others in its batch
         expires = self._clock.now() + ttl_seconds if ttl_seconds else None
-        return await self._queued(key, value, replaced, expires)
+        return await self._enqueue(key, value, replaced, expires)
 
-    def _queued(
+    def _enqueue(
         self, key: str, value: bytes | None, replaced: Current | None, expires: float | None
     ) -> asyncio.Future[int]:
         revision = self._revision + len(self._committing) + len(self._queue) + 1
@@ -281,13 +281,13 @@ class SqliteStore:
         if key in self._ahead:
             self._expire_later(key, revision)  # should that write fail, this time still counts
             return
-        answer = self._queued(key, None, current, None)
-        answer.add_done_callback(lambda done: self._expired(key, revision, done))
+        answer = self._enqueue(key, None, current, None)
+        answer.add_done_callback(lambda done: self._note_expiry(key, revision, done))
 
     def _expire_later(self, key: str, revision: int) -> None:
         self._expiry.set(key, revision, self._clock.now() + EXPIRY_RETRY_SECONDS)
 
-    def _expired(self, key: str, revision: int, done: asyncio.Future[int]) -> None:
+    def _note_expiry(self, key: str, revision: int, done: asyncio.Future[int]) -> None:
         if done.exception() is not None and self._closed is None:
             self._expire_later(key, revision)
 

@@ -64,7 +64,7 @@ class SqliteFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = _locked(path)
+        self._lock = _lock_error(path)
         try:
             self._prepare()
         except (OSError, sqlite3.Error) as error:
@@ -118,7 +118,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _locked(path: Path) -> sqlite3.Connection:
+def _lock_error(path: Path) -> sqlite3.Connection:
     """SQLite's own exclusive lock on an empty file beside the store: portable, and safe in one
     process too, where a lock on the store's file would be lost with any other close of it."""
     beside = path.with_name(path.name + "-lock")
@@ -177,16 +177,16 @@ def _check_header(path: Path) -> None:
 def _check_content(path: Path, connection: sqlite3.Connection) -> None:
     found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":
-        raise DamagedFile(_damaged(path, found))
+        raise DamagedFile(_damage(path, found))
 
 
 def _refusal(path: Path, error: Exception) -> StoreError:
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            return DamagedFile(_damaged(path, str(error)))
+            return DamagedFile(_damage(path, str(error)))
         case _:
             return CannotOpen(f"{path} cannot be opened ({error}): check disk and permissions")
 
 
-def _damaged(path: Path, what: str) -> str:
+def _damage(path: Path, what: str) -> str:
     return f"{path} is damaged ({what}): restore it from a copy, or move it away to begin anew"

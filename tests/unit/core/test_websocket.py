@@ -23,7 +23,7 @@ from sampan.core.websocket import (
     WebSocketError,
     accept,
     is_websocket,
-    masked,
+    mask_bytes,
     protocols_of,
     render_frame,
     why_not,
@@ -95,8 +95,8 @@ def test_the_handshake_of_the_rfc():
 
 @given(st.binary(max_size=70_000), st.binary(min_size=4, max_size=4))
 def test_masking_twice_changes_nothing(payload, mask):
-    assert masked(masked(payload, mask), mask) == payload
-    assert masked(payload[:9], mask) == bytes(
+    assert mask_bytes(mask_bytes(payload, mask), mask) == payload
+    assert mask_bytes(payload[:9], mask) == bytes(
         byte ^ mask[at % 4] for at, byte in enumerate(payload[:9])
     )
 

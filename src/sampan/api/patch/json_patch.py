@@ -44,7 +44,7 @@ def json_patch(document: Any, patch: Any) -> Any:
                 copied += _copied_bytes(document, operation)
                 if copied > _MOST_COPIED_BYTES:
                     _fail(f"the accumulated size increase of copy operations is {copied}")
-            document = _applied(document, operation)
+            document = _apply(document, operation)
         if is_deeper_than(document, DEPTH):
             _fail(f"the patched document is nested more than {DEPTH} levels deep")
     except DoesNotApply as problem:
@@ -52,24 +52,24 @@ def json_patch(document: Any, patch: Any) -> Any:
     return document
 
 
-def _applied(document: Any, operation: dict[str, Any]) -> Any:
+def _apply(document: Any, operation: dict[str, Any]) -> Any:
     path = _pointer(operation, "path")
     match operation.get("op"):
         case "add":
-            return _added(document, path, copy_of(_value(operation)))
+            return _add(document, path, copy_of(_value(operation)))
         case "remove":
-            return _removed(document, path)
+            return _remove(document, path)
         case "replace":
             value = copy_of(_value(operation))
-            return value if not path else _added(_removed(document, path), path, value)
+            return value if not path else _add(_remove(document, path), path, value)
         case "move":
             source = _pointer(operation, "from")
-            value = _found(document, source)
-            return _added(_removed(document, source), path, value)
+            value = _find(document, source)
+            return _add(_remove(document, source), path, value)
         case "copy":
-            return _added(document, path, copy_of(_found(document, _pointer(operation, "from"))))
+            return _add(document, path, copy_of(_find(document, _pointer(operation, "from"))))
         case "test":
-            _tested(document, path, operation.get("value"))
+            _test(document, path, operation.get("value"))
             return document
         case other:
             return _fail(f"Unexpected kind: {other}")
@@ -77,14 +77,14 @@ def _applied(document: Any, operation: dict[str, Any]) -> Any:
 
 def _copied_bytes(document: Any, operation: dict[str, Any]) -> int:
     try:
-        return len(orjson.dumps(_found(document, _pointer(operation, "from"))))
+        return len(orjson.dumps(_find(document, _pointer(operation, "from"))))
     except (TypeError, ValueError) as error:
         raise DoesNotApply(f"what is copied cannot be written: {error}") from error
 
 
-def _tested(document: Any, path: list[str], wanted: Any) -> None:
+def _test(document: Any, path: list[str], wanted: Any) -> None:
     try:
-        found = _found(document, path)
+        found = _find(document, path)
     except DoesNotApply:
         found = None  # a missing value passes a test for null, as upstream
     if not _same(found, wanted):
@@ -115,7 +115,7 @@ def _pointer(operation: dict[str, Any], member: str) -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
 
 
-def _found(document: Any, path: list[str]) -> Any:
+def _find(document: Any, path: list[str]) -> Any:
     for step in path:
         if isinstance(document, dict):
             document = document.get(step, _ABSENT)
@@ -128,10 +128,10 @@ def _found(document: Any, path: list[str]) -> Any:
     return document
 
 
-def _added(document: Any, path: list[str], value: Any) -> Any:
+def _add(document: Any, path: list[str], value: Any) -> Any:
     if not path:
         return value
-    holder, last = _found(document, path[:-1]), path[-1]
+    holder, last = _find(document, path[:-1]), path[-1]
     if isinstance(holder, dict):
         holder[last] = value
     elif isinstance(holder, list):
@@ -142,10 +142,10 @@ def _added(document: Any, path: list[str], value: Any) -> Any:
     return document
 
 
-def _removed(document: Any, path: list[str]) -> Any:
+def _remove(document: Any, path: list[str]) -> Any:
     if not path:
         return None
-    holder, last = _found(document, path[:-1]), path[-1]
+    holder, last = _find(document, path[:-1]), path[-1]
     if isinstance(holder, dict) and last in holder:
         del holder[last]
     elif isinstance(holder, list):

@@ -43,7 +43,7 @@ class _Merge:
 
     def maps(self, original: Obj, patch: Obj, kind: Type) -> Obj:
         if _MARKER in patch:
-            return _directed(patch)
+            return _direct(patch)
         _retain_keys(original, patch)
         self._in_given_order(original, patch, kind)
         self._delete_from_primitive_lists(original, patch)
@@ -77,7 +77,7 @@ class _Merge:
             return original
         if not _holds_maps(original, patch):
             both = list(dict.fromkeys([*original, *patch]))
-            return _ordered(both, patch, original, "")
+            return _order(both, patch, original, "")
         key = kind.merge_key
         if not key:
             raise BadRequest(f"cannot merge lists without merge key for {kind.name or 'list'}")
@@ -85,7 +85,7 @@ class _Merge:
         if replaced:
             return items
         merged = self._items(list(kept), items, key, kind.element or ANY)
-        return _ordered(merged, items, kept, key)
+        return _order(merged, items, kept, key)
 
     def _items(self, kept: list[Obj], items: list[Obj], key: str, element: Type) -> list[Obj]:
         places = _places([_identity(one, key) for one in kept])
@@ -117,7 +117,7 @@ class _Merge:
                 merged = _without_directives(items)
             else:
                 merged = self._list(copy_of(before), items, kind)
-            original[field] = _ordered(merged or [], order, before or [], kind.merge_key)
+            original[field] = _order(merged or [], order, before or [], kind.merge_key)
 
     def _delete_from_primitive_lists(self, original: Obj, patch: Obj) -> None:
         for directive in [key for key in patch if key.startswith(_DELETE)]:
@@ -130,7 +130,7 @@ class _Merge:
                 original[field] = [one for one in original[field] if _hashable(one) not in gone]
 
 
-def _directed(patch: Obj) -> Obj:
+def _direct(patch: Obj) -> Obj:
     directive = patch[_MARKER]
     if directive == "replace":
         del patch[_MARKER]
@@ -210,7 +210,7 @@ def _identity(item: Any, key: str) -> Any:
     return item.get(key) if key and isinstance(item, dict) else item
 
 
-def _ordered(merged: list[Any], order: list[Any], before: list[Any], key: str) -> list[Any]:
+def _order(merged: list[Any], order: list[Any], before: list[Any], key: str) -> list[Any]:
     """The items that `order` names stand in that order; the others keep the place that they had in
     `before` relative to them, where both were there, else they follow."""
     wanted = _places([_identity(item, key) for item in order])

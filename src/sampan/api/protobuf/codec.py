@@ -57,14 +57,14 @@ class ProtobufReader:
         Raises ProtobufError."""
         self._problems = []
         try:
-            obj = self._enveloped(body, expected, 0)
+            obj = self._envelope(body, expected, 0)
         except IndexError as error:
             raise ProtobufError("unexpected EOF") from error
         except UnicodeDecodeError as error:
             raise ProtobufError("a string is not valid UTF-8") from error
         return obj, self._problems
 
-    def _enveloped(self, body: bytes, expected: tuple[str, str], depth: int) -> Obj:
+    def _envelope(self, body: bytes, expected: tuple[str, str], depth: int) -> Obj:
         if not body.startswith(MAGIC):
             raise ProtobufError(
                 "provided data does not appear to be a protobuf message, expected prefix "
@@ -97,7 +97,7 @@ class ProtobufReader:
             raise ProtobufError("exceeded max depth")
         puts = message.puts
         if puts is None:
-            puts = message.puts = self._compiled(message, message.name)
+            puts = message.puts = self._compile(message, message.name)
         while at < end:
             tag = data[at]
             at += 1
@@ -136,24 +136,24 @@ class ProtobufReader:
         if content:
             self._problems.append(f'unknown field "{kind}" number {number}')
 
-    def _compiled(self, message: _Message, holder: str) -> dict[int, Put]:
+    def _compile(self, message: _Message, holder: str) -> dict[int, Put]:
         """`holder` is whose schema knows the fields: the message itself, or where it is inlined."""
         types = self.schema.fields_of(holder)
         puts: dict[int, Put] = {}
         for number, name in message.numbers.items():
             if name.startswith("*"):
                 inner = self._messages[inlined(message.name, name)]
-                own = _Message(inner.name, inner.numbers, self._compiled(inner, holder))
-                puts[number << 3 | LENGTH] = self._inlined(own)
+                own = _Message(inner.name, inner.numbers, self._compile(inner, holder))
+                puts[number << 3 | LENGTH] = self._inline(own)
                 continue
             key = name.rstrip("!?")
             wire, put = self._put(key, types[key], name.endswith(("!", "?")))
             puts[number << 3 | wire] = put
             if wire == VARINT and types[key].shape == "list":
-                puts[number << 3 | LENGTH] = _packed(put)
+                puts[number << 3 | LENGTH] = _pack(put)
         return puts
 
-    def _inlined(self, message: _Message) -> Put:
+    def _inline(self, message: _Message) -> Put:
         def put(data: bytes, at: int, end: int, out: Obj, depth: int) -> None:
             self._read(message, data, at, end, out, depth + 1)
 
@@ -256,7 +256,7 @@ class ProtobufReader:
             return values.json_value(raw)
         if depth > MAX_DEPTH:
             raise ProtobufError("exceeded max depth")
-        return self._enveloped(raw, ("", ""), depth + 1)
+        return self._envelope(raw, ("", ""), depth + 1)
 
     def _schema_or(
         self, schema_number: int, other_number: int, other: values.Value, many: bool = False
@@ -279,7 +279,7 @@ class ProtobufReader:
         return read
 
 
-def _packed(put: Put) -> Put:
+def _pack(put: Put) -> Put:
     """Numbers of a list may come in one piece."""
 
     def put_all(data: bytes, at: int, end: int, out: Obj, depth: int) -> None:

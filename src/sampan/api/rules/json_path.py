@@ -73,7 +73,7 @@ def _field(found: "re.Match[str]") -> Step:
     return lambda value: (value[name],) if isinstance(value, dict) and name in value else ()
 
 
-def _quoted(found: "re.Match[str]") -> Step:
+def _quote(found: "re.Match[str]") -> Step:
     name = re.sub(r"\\(.)", r"\1", found[1][1:-1])
     return lambda value: (value[name],) if isinstance(value, dict) and name in value else ()
 
@@ -160,6 +160,6 @@ _STEPS: tuple[tuple["re.Pattern[str]", Callable[["re.Match[str]"], Step]], ...] 
     (_FIELD, _field),
     (_INDEX, _index),
     (_SLICE, _slice),
-    (_QUOTED, _quoted),
+    (_QUOTED, _quote),
     (_FILTER, _filter),
 )

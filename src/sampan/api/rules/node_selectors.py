@@ -81,12 +81,12 @@ def holds(requirement: Requirement, value: str | None) -> bool:
         case "DoesNotExist":
             return value is None
         case "Gt" | "Lt":
-            return value is not None and _compared(requirement, value)
+            return value is not None and _compare(requirement, value)
         case _:
             return False  # validation lets none other pass
 
 
-def _compared(requirement: Requirement, value: str) -> bool:
+def _compare(requirement: Requirement, value: str) -> bool:
     if len(requirement.values) != 1:
         return False
     found, limit = whole_number(value), whole_number(requirement.values[0])

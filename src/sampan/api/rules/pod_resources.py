@@ -27,12 +27,12 @@ _STATUSES = ("containerStatuses", "initContainerStatuses")
 
 def requests(pod: Obj) -> Amounts:
     """By the spec: what the pod needs of a node."""
-    return _requests(pod, quantities, _listed("requests", quantities))
+    return _requests(pod, quantities, _list_of("requests", quantities))
 
 
 def limits(pod: Obj) -> Amounts:
     """By the spec: what the pod may use at most."""
-    return _limits(pod, _listed("limits", quantities))
+    return _limits(pod, _list_of("limits", quantities))
 
 
 def held_requests(
@@ -40,13 +40,13 @@ def held_requests(
 ) -> dict[str, Number]:
     """What the pod takes of its node: while a container is resized, the larger of old and new.
     `unstated`: what a container counts for that says nothing."""
-    held = _held(pod, "requests", read)
+    held = _holding(pod, "requests", read)
     return _requests(pod, read, lambda container: {**unstated, **held(container)})
 
 
 def container_requests(spec: Obj) -> Amounts:
     """What the containers of a spec ask for together."""
-    return _aggregate({"spec": spec}, _listed("requests", quantities))
+    return _aggregate({"spec": spec}, _list_of("requests", quantities))
 
 
 def quota_usage(pod: Obj) -> Amounts:
@@ -59,7 +59,7 @@ def quota_usage(pod: Obj) -> Amounts:
         usage[f"requests.{name}"] = amount
         if name in ("cpu", "memory", "ephemeral-storage") or name.startswith("hugepages-"):
             usage[name] = amount
-    for name, amount in _limits(pod, _held(pod, "limits", quantities)).items():
+    for name, amount in _limits(pod, _holding(pod, "limits", quantities)).items():
         if name in ("cpu", "memory", "ephemeral-storage"):
             usage[f"limits.{name}"] = amount
     return usage
@@ -69,7 +69,7 @@ def is_limited(pod: Obj, name: str) -> bool:
     """Whether there is a limit at every moment: one container without may use all of the node."""
     if _whole(pod, "limits", quantities).get(name):
         return True
-    of = _listed("limits", quantities)
+    of = _list_of("limits", quantities)
     if not all(of(container).get(name) for container in containers(pod)):
         return False
     beside: Amounts = {}
@@ -153,14 +153,14 @@ def _aggregate(pod: Obj, of: Callable[[Obj], dict[str, Number]]) -> dict[str, Nu
     return total
 
 
-def _listed(kind: str, read: Reader[Number]) -> Callable[[Obj], dict[str, Number]]:
+def _list_of(kind: str, read: Reader[Number]) -> Callable[[Obj], dict[str, Number]]:
     return lambda container: read((container.get("resources") or _NO_OBJ).get(kind))
 
 
-def _held(pod: Obj, kind: str, read: Reader[Number]) -> Callable[[Obj], dict[str, Number]]:
+def _holding(pod: Obj, kind: str, read: Reader[Number]) -> Callable[[Obj], dict[str, Number]]:
     """Of a container: the larger of what its spec says and what its node holds for it. An
     infeasible resize is only a wish."""
-    listed = _listed(kind, read)
+    listed = _list_of(kind, read)
     status = pod.get("status") or _NO_OBJ
     found = {
         one.get("name"): one

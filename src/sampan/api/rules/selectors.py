@@ -59,7 +59,7 @@ class LabelSelector:
     matches: Question = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "matches", _all([_compiled(one) for one in self.requirements]))
+        object.__setattr__(self, "matches", _all([_compile(one) for one in self.requirements]))
 
     def __str__(self) -> str:
         return ",".join(str(one) for one in sorted(self.requirements, key=lambda one: one.key))
@@ -93,7 +93,7 @@ def _expression(expression: Obj) -> Requirement:
             f"{shown(expression.get('operator') or '')} is not a valid label selector operator"
         )
     values = tuple(expression.get("values") or ())
-    return _checked(Requirement(expression.get("key") or "", operator, values))
+    return _check(Requirement(expression.get("key") or "", operator, values))
 
 
 def from_labels(labels: Labels) -> list[Requirement]:
@@ -132,12 +132,12 @@ def _field_term(term: str, text: str) -> FieldRequirement:
     for at in range(len(term)):
         for sign in ("!=", "==", "="):
             if term.startswith(sign, at):
-                value = _unescaped(term[at + len(sign) :])
+                value = _unescape(term[at + len(sign) :])
                 return FieldRequirement(term[:at], sign != "!=", value)
     raise SelectorError(f"invalid selector: '{text}'; can't understand '{term}'")
 
 
-def _unescaped(value: str) -> str:
+def _unescape(value: str) -> str:
     if not any(character in value for character in "\\,="):
         return value
     out, escaped = "", False
@@ -170,7 +170,7 @@ def _all(questions: list[Question]) -> Question:
     return lambda labels: all(question(labels) for question in questions)
 
 
-def _compiled(one: Requirement) -> Question:
+def _compile(one: Requirement) -> Question:
     key, values = one.key, frozenset(one.values)
     match one.operator:
         case "=" | "==":
@@ -209,7 +209,7 @@ def _integer(text: str | None) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-def _checked(one: Requirement) -> Requirement:
+def _check(one: Requirement) -> Requirement:
     problems = [f"key: Invalid value: {shown(one.key)}: {why}" for why in _key_complaints(one.key)]
     problems += _count_complaints(one)
     for index, value in enumerate(one.values):
@@ -293,13 +293,13 @@ class _Parser:
         if not _is_value(key):
             raise SelectorError(f"found '{key}', expected: identifier")
         if absent or self._peek() in ("", ","):
-            return _checked(Requirement(key, "!" if absent else "exists"))
+            return _check(Requirement(key, "!" if absent else "exists"))
         sign = self._take()
         operator = _SIGNS.get(sign)
         if operator is None:
             raise SelectorError(f"found '{sign}', expected: in, notin, =, ==, !=, gt, lt")
         values = self._values() if operator in ("in", "notin") else (self._value(),)
-        return _checked(Requirement(key, operator, values))
+        return _check(Requirement(key, operator, values))
 
     def _value(self) -> str:
         if self._peek() in ("", ","):

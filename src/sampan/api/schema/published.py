@@ -103,12 +103,12 @@ class Schema:
         """The object as the original would have decoded it, and would write it again: unknown
         fields, nulls and the zeros that Go leaves out are dropped, what it always writes is there,
         quantities and times are in their one spelling. BadRequest where a type does not fit."""
-        return self._checked(self._decoder, api_version, kind, obj)
+        return self._check(self._decoder, api_version, kind, obj)
 
     def check_as_sent(self, api_version: str, kind: str, obj: Any) -> Checked:
         """Like `check`, but what was sent stays, zeros too, and nothing is added: what somebody
         applies is all of it his."""
-        return self._checked(self._plain_decoder, api_version, kind, obj)
+        return self._check(self._plain_decoder, api_version, kind, obj)
 
     def zero(self, api_version: str, kind: str) -> Obj:
         """What Go writes of an object of which nothing is set. Read-only."""
@@ -117,7 +117,7 @@ class Schema:
             found = self._zeros[api_version, kind] = self.check(api_version, kind, {}).obj
         return found
 
-    def _checked(self, decoder: Decoder, api_version: str, kind: str, obj: Any) -> Checked:
+    def _check(self, decoder: Decoder, api_version: str, kind: str, obj: Any) -> Checked:
         name = self._index[f"{api_version} {kind}"]
         found: list[Any] = []
         try:

@@ -48,7 +48,7 @@ def validate_create(
         if custom is not None:
             errors += object_errors(custom, obj, None, said)
 
-    return _gathered(run)
+    return _gather(run)
 
 
 def validate_update(
@@ -66,7 +66,7 @@ def validate_update(
         if custom is not None:
             errors += object_errors(custom, new, old, said)
 
-    return _gathered(run)
+    return _gather(run)
 
 
 def validate_status_update(
@@ -82,7 +82,7 @@ def validate_status_update(
         if custom is not None:
             errors += status_errors(custom, new, old, said)
 
-    return _gathered(run)
+    return _gather(run)
 
 
 def _validate_finalizers(resource: Resource, meta: Obj, errors: list[FieldError]) -> None:
@@ -91,7 +91,7 @@ def _validate_finalizers(resource: Resource, meta: Obj, errors: list[FieldError]
         validate_known_finalizers(meta, "metadata", errors)
 
 
-def _gathered(run: Callable[[list[FieldError]], None]) -> list[FieldError]:
+def _gather(run: Callable[[list[FieldError]], None]) -> list[FieldError]:
     errors: list[FieldError] = []
     try:
         run(errors)

@@ -39,7 +39,7 @@ def _spec(obj: Obj) -> Obj:
     return found
 
 
-def _changed(new: Obj, old: Obj | None) -> bool:
+def _is_changed(new: Obj, old: Obj | None) -> bool:
     """A controller's template is looked at again when anything of the spec has changed."""
     return old is None or _spec(new) != _spec(old)
 
@@ -50,14 +50,14 @@ def _with_template(*, named: bool) -> Give:
     def give(new: Obj, old: Obj | None) -> Iterator[str]:
         if named and old is None:
             yield from name_in_pods(name_of(new))
-        if _changed(new, old):
+        if _is_changed(new, old):
             yield from template_warnings(_spec(new).get("template") or {}, "spec.template")
 
     return give
 
 
 def _stateful_set(new: Obj, old: Obj | None) -> Iterator[str]:
-    if not _changed(new, old):
+    if not _is_changed(new, old):
         return
     yield from template_warnings(_spec(new).get("template") or {}, "spec.template")
     for index, claim in enumerate(_spec(new).get("volumeClaimTemplates") or ()):
@@ -92,7 +92,7 @@ def _cron_job(new: Obj, old: Obj | None) -> Iterator[str]:
             "CRON_TZ or TZ used in spec.schedule is not officially supported, see "
             "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
         )
-    if _changed(new, old):
+    if _is_changed(new, old):
         template = _spec(spec.get("jobTemplate") or {}).get("template") or {}
         yield from template_warnings(template, "spec.jobTemplate.spec.template")
 

@@ -76,7 +76,7 @@ def attributes_of(
     )
 
 
-def refused(attributes: Attributes, why: str) -> Forbidden:
+def rejection(attributes: Attributes, why: str) -> Forbidden:
     resource = attributes.resource
     return forbidden(resource.plural, resource.group, attributes.name, why)
 
@@ -183,10 +183,10 @@ class Admission:
         if steps is None:
             steps = self._loaded[plugin.name] = plugin.load()
             if steps.idle_without is not None:
-                follow(steps.idle_without, self._changed, self._ways.clear)
+                follow(steps.idle_without, self._note_change, self._ways.clear)
         return steps
 
-    def _changed(self, before: Item | None, now: Item | None) -> None:
+    def _note_change(self, before: Item | None, now: Item | None) -> None:
         if before is None or now is None:
             self._ways.clear()  # the first one may have come, the last one gone
 

@@ -69,7 +69,7 @@ class Entry:
     def read(self, body: object) -> None:
         """The body, in whatever form it came; it is the server's to change after this."""
         if self._ruled.level >= Level.REQUEST and isinstance(body, dict | list):
-            self._event["requestObject"] = self._shown(copy_of(body))
+            self._event["requestObject"] = self._body(copy_of(body))
 
     def closed_early(self) -> None:
         """Whoever asked is gone, before there was an answer. As upstream has it: a success."""
@@ -87,19 +87,19 @@ class Entry:
             # A large list is put together only where its content is asked for.
             body = reply.whole() if self.wants_response else reply.body
         if reply.status >= 400:
-            failure = _parsed(body)
+            failure = _parse(body)
             for key in ("status", "message", "reason"):
                 if failure and failure.get(key):
                     status[key] = failure[key]
         if self._ruled.level >= Level.REQUEST and "requestObject" not in self._event:
-            found = _parsed(request.body) if request.body else None
+            found = _parse(request.body) if request.body else None
             if found is not None:
-                self._event["requestObject"] = self._shown(found)
+                self._event["requestObject"] = self._body(found)
         if self._ruled.level >= Level.REQUEST_RESPONSE and body:
-            self._event["responseObject"] = self._shown(_parsed(body))
+            self._event["responseObject"] = self._body(_parse(body))
         self._write("ResponseComplete", status)
 
-    def _shown(self, obj: Any) -> Any:
+    def _body(self, obj: Any) -> Any:
         if not isinstance(obj, dict) or not self._ruled.omit_managed_fields:
             return obj
         meta = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
@@ -195,7 +195,7 @@ def _user(user: User) -> Obj:
     return shown
 
 
-def _parsed(body: bytes) -> Obj | None:
+def _parse(body: bytes) -> Obj | None:
     try:
         found = orjson.loads(body)
     except ValueError:

@@ -52,7 +52,7 @@ class AuditPolicy:
         rules = policy.get("rules")
         if not isinstance(rules, list) or not rules:
             raise BadPolicy("the audit policy has no rules")
-        self._rules = [(rule, _ruled(rule, omitted, managed)) for rule in rules]
+        self._rules = [(rule, _rule(rule, omitted, managed)) for rule in rules]
 
     def ruled(self, user: User, verb: str, info: RequestInfo | None, path: str) -> Ruled:
         for rule, ruled in self._rules:
@@ -61,7 +61,7 @@ class AuditPolicy:
         return NOTHING
 
 
-def _ruled(rule: Obj, omitted: frozenset[str], managed: bool) -> Ruled:
+def _rule(rule: Obj, omitted: frozenset[str], managed: bool) -> Ruled:
     level = _LEVELS.get(rule.get("level") or "")
     if level is None:
         raise BadPolicy(f"unknown audit level {rule.get('level')!r}")

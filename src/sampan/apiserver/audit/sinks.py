@@ -78,7 +78,7 @@ class _Buffered:
     async def _flush(self) -> None:
         raise NotImplementedError
 
-    def _taken(self, most: int) -> list[bytes]:
+    def _take_lines(self, most: int) -> list[bytes]:
         return [self._lines.popleft() for _ in range(min(most, len(self._lines)))]
 
 
@@ -98,7 +98,7 @@ class FileSink(_Buffered):
     async def _flush(self) -> None:
         loop = asyncio.get_running_loop()
         while self._lines:
-            data = b"\n".join(self._taken(MOST)) + b"\n"
+            data = b"\n".join(self._take_lines(MOST)) + b"\n"
             # Whoever is cancelled here leaves the write under way; close waits for it.
             self._writing = loop.run_in_executor(None, self._append, data)
             await asyncio.shield(self._writing)
@@ -152,7 +152,7 @@ class WebhookSink(_Buffered):
 
     async def _flush(self) -> None:
         while self._lines:
-            batch = self._taken(BATCH)
+            batch = self._take_lines(BATCH)
             document = {
                 "kind": "EventList",
                 "apiVersion": "audit.k8s.io/v1",

@@ -82,7 +82,7 @@ class _Reader:
         )
         issuer = given.get("issuer") or {}
         fields = self._where(issuer, f"{path}.issuer")
-        fields |= self._mapped(given.get("claimMappings") or {}, f"{path}.claimMappings")
+        fields |= self._mappings(given.get("claimMappings") or {}, f"{path}.claimMappings")
         required, checked = self._claim_rules(given, path)
         users = tuple(
             self._rule(one, expressions.user_rule, f"{path}.userValidationRules[{index}]")
@@ -135,7 +135,7 @@ class _Reader:
             self._say(f"{path}.certificateAuthority", f"Invalid value: {error}")
         return lambda: client_context(ca_data=pem)
 
-    def _mapped(self, mappings: Obj, path: str) -> dict[str, Any]:
+    def _mappings(self, mappings: Obj, path: str) -> dict[str, Any]:
         self._only(mappings, {"username", "groups", "uid", "extra"}, path)
         settings: dict[str, Any] = {}
         for where, compile_ in _MAPPINGS.items():

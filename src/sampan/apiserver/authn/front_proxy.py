@@ -30,10 +30,10 @@ class Issued:
         if known is None:
             if len(self._known) >= MOST:
                 self._known.clear()
-            known = self._known[certificate_der] = self._checked(certificate_der)
+            known = self._known[certificate_der] = self._check(certificate_der)
         return known
 
-    def _checked(self, certificate_der: bytes) -> bool:
+    def _check(self, certificate_der: bytes) -> bool:
         certificate = x509.load_der_x509_certificate(certificate_der)
         for authority in self._authorities:
             try:

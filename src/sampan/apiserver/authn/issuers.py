@@ -6,7 +6,7 @@ Owner: Authentication; a reload replaces all of them at once.
 
 from collections.abc import Sequence
 
-from sampan.apiserver.authn.jwt import BadToken, parsed
+from sampan.apiserver.authn.jwt import BadToken, parse
 from sampan.apiserver.authn.oidc import Oidc
 from sampan.apiserver.authn.settings import OidcSettings
 from sampan.apiserver.authn.user import User
@@ -24,7 +24,7 @@ class Issuers:
         if token.count(".") != 2:
             return None
         try:
-            jwt = parsed(token)
+            jwt = parse(token)
         except BadToken:
             return None  # somebody else may know what it is
         for one in self._issuers:

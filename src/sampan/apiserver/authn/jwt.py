@@ -25,7 +25,7 @@ class Parsed:
     signature: bytes
 
 
-def parsed(token: str) -> Parsed:
+def parse(token: str) -> Parsed:
     """Nothing of it may be believed before its signature is checked. Raises BadToken."""
     parts = token.split(".")
     if len(parts) != 3 or len(token) > LONGEST:

@@ -43,9 +43,9 @@ class Oidc:
         """Raises BadToken."""
         if token.header.get("alg") not in self._settings.algorithms:
             raise BadToken("oidc: the token is signed with an algorithm that is not allowed")
-        if not self._verified(token):
+        if not self._verify(token):
             await self._learn()
-            if not self._verified(token):
+            if not self._verify(token):
                 raise BadToken("oidc: failed to verify signature: no keys matches jwk keyid")
         check_claims(token.body, self._settings, self._clock.now())
         user = user_of(token.body, self._settings, self._expressions)
@@ -57,7 +57,7 @@ class Oidc:
         if self._http is not None:
             await self._http.close()
 
-    def _verified(self, token: Parsed) -> bool:
+    def _verify(self, token: Parsed) -> bool:
         named = token.header.get("kid")
         for key in self._keys:
             if named and key.key_id and key.key_id != named:

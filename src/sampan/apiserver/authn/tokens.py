@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from sampan.api.objects import Obj, meta_of, seconds_of, uid_of
-from sampan.apiserver.authn.jwt import BadToken, Parsed, encoded, parsed
+from sampan.apiserver.authn.jwt import BadToken, Parsed, encoded, parse
 from sampan.apiserver.authn.user import ACCOUNT_PREFIX, ACCOUNTS_GROUP, User
 from sampan.core.fast_dataclass import dataclass
 
@@ -91,12 +91,12 @@ class TokenSigner:
         return self._key.public.key_id
 
     def token(self, claims: Claims, now: float, token_id: str) -> str:
-        return self._signed(self._body(claims, int(now), token_id))
+        return self._sign(self._body(claims, int(now), token_id))
 
     def legacy_token(self, namespace: str, account: str, uid: str, secret: str) -> str:
         """For a secret of type kubernetes.io/service-account-token."""
         start = "kubernetes.io/serviceaccount/"
-        return self._signed(
+        return self._sign(
             {
                 "iss": _LEGACY_ISSUER,
                 f"{start}namespace": namespace,
@@ -111,13 +111,13 @@ class TokenSigner:
         """Whether it says that it is ours; others may know what it is, if not."""
         if token in self._known:
             return True
-        return parsed(token).body.get("iss") in self._issuers | {_LEGACY_ISSUER}
+        return parse(token).body.get("iss") in self._issuers | {_LEGACY_ISSUER}
 
     def claims(self, token: str, now: float) -> Claims:
         """What a token of ours says, if its signature and time are good. Raises BadToken."""
         claims = self._known.get(token)
         if claims is None:
-            claims = self._verified(parsed(token))
+            claims = self._verify(parse(token))
             if len(self._known) >= MOST:
                 self._known.clear()
             self._known[token] = claims
@@ -135,7 +135,7 @@ class TokenSigner:
     def public_jwks(self) -> list[Obj]:
         return [one.jwk() for one in reversed(self._keys.values())]
 
-    def _verified(self, token: Parsed) -> Claims:
+    def _verify(self, token: Parsed) -> Claims:
         named = self._keys.get(str(token.header.get("kid") or ""))
         candidates = [named] if named is not None else list(self._keys.values())
         trouble: BadToken | None = None
@@ -151,7 +151,7 @@ class TokenSigner:
             return _legacy_claims_of(token.body)
         return _claims_of(token.body, self._issuers)
 
-    def _signed(self, body: Obj) -> str:
+    def _sign(self, body: Obj) -> str:
         header = {"alg": self.algorithm, "kid": self.key_id}
         signed = f"{encoded(orjson.dumps(header))}.{encoded(orjson.dumps(body))}"
         return f"{signed}.{encoded(self._key.signature(signed.encode()))}"

@@ -28,14 +28,14 @@ class TokenWebhook:
         known = self._known.get(key)
         if known is not None and known[0] > self._clock.monotonic():
             return known[1]
-        found = await self._asked(token, audiences)
+        found = await self._ask(token, audiences)
         if self._seconds > 0:
             if len(self._known) >= MOST:
                 self._known.clear()
             self._known[key] = (self._clock.monotonic() + self._seconds, found)
         return found
 
-    async def _asked(self, token: str, audiences: tuple[str, ...]) -> User | None:
+    async def _ask(self, token: str, audiences: tuple[str, ...]) -> User | None:
         review: Obj = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenReview",

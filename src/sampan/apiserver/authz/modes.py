@@ -103,13 +103,13 @@ class Modes:
         """In the order given; system:masters come first, as upstream's privileged group."""
         modes = [one.mode for one in chosen]
         rules: list[Rules] = [] if "RBAC" in modes else [_rules_of_masters]
-        built = [self._built(one) for one in chosen]
+        built = [self._build(one) for one in chosen]
         rules += [one for _, one in built if one is not None]
         # What a webhook says holds for a while only, and what a node may changes with its pods.
         steady = None if "Webhook" in modes else (lambda user: node_of(user) is None)
         return AuthorizerChain((masters, *(one for one, _ in built)), tuple(rules), steady)
 
-    def _built(self, chosen: AuthorizerSettings) -> tuple[Authorizer, Rules | None]:
+    def _build(self, chosen: AuthorizerSettings) -> tuple[Authorizer, Rules | None]:
         match chosen.mode:
             case "AlwaysAllow":
                 return always_allow, lambda _user, _namespace: _EVERYTHING

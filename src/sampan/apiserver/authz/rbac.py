@@ -94,10 +94,10 @@ class Rbac:
         if held is None:
             if len(self._users) >= MOST:
                 self._users.clear()
-            held = self._users[key] = self._compiled(user)
+            held = self._users[key] = self._compile(user)
         return held
 
-    def _compiled(self, user: User) -> _OfUser:
+    def _compile(self, user: User) -> _OfUser:
         if self._bound is None:
             self._bound = _by_subject(
                 [*self._find_all(CLUSTER_ROLE_BINDINGS), *self._find_all(ROLE_BINDINGS)]

@@ -59,7 +59,7 @@ class WebhookAuthorizer:
         if known is not None and known[0] > now:
             return known[1]
         try:
-            status = (await self._asked(review)).get("status") or {}
+            status = (await self._ask(review)).get("status") or {}
         except CallFailed as error:
             log.warning("the authorization webhook failed", error=error)
             on_error = Decision.DENY if self._settings.denies_on_failure else Decision.NO_OPINION
@@ -81,7 +81,7 @@ class WebhookAuthorizer:
             incomplete=True, trouble="webhook authorizer does not support user rule resolution"
         )
 
-    async def _asked(self, review: Obj) -> Obj:
+    async def _ask(self, review: Obj) -> Obj:
         for attempt in range(1, ATTEMPTS):
             try:
                 return await self._caller.post(review, self._settings.timeout_seconds)

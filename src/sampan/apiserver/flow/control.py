@@ -90,7 +90,7 @@ class FlowControl:
     ) -> Seat | None:
         """A seat at once, where there is one; else whoever asks must `wait`. Whoever gets a seat
         must leave it. `now` is the clock's monotonic time: the caller knows it already."""
-        flow = self._classified(user, info, path, verb)
+        flow = self._classify(user, info, path, verb)
         level = flow.level
         seats = 1
         if verb == "list" and info is not None and not level.settings.exempt:
@@ -102,9 +102,9 @@ class FlowControl:
 
     async def wait(self, user: User, info: RequestInfo | None, path: str, verb: str) -> Seat:
         """Raises TooManyRequests."""
-        flow = self._classified(user, info, path, verb)
+        flow = self._classify(user, info, path, verb)
         seats = self._seats(flow.level, info) if verb == "list" and info is not None else 1
-        seat = await self._waited(flow, seats)
+        seat = await self._wait_for_turn(flow, seats)
         flow.dispatched += 1
         return seat
 
@@ -117,12 +117,12 @@ class FlowControl:
         wanted = min(MOST_SEATS, 1 + self._count(info) // OBJECTS_PER_SEAT)
         return min(wanted, max(1, level.settings.seats))
 
-    async def _waited(self, flow: "_Known", seats: int) -> Seat:
+    async def _wait_for_turn(self, flow: "_Known", seats: int) -> Seat:
         level = flow.level
         place = level.line_up(flow.hand, seats)
         if place is None:
             reason = "queue-full" if level.settings.queues else "concurrency-limit"
-            raise self._refused(flow.flow, reason)
+            raise self._refusal(flow.flow, reason)
         future, queue = place
         handle = self._loop_timer(future)
         called = False
@@ -130,14 +130,16 @@ class FlowControl:
             await future
             called = True
         except TimeoutError as error:
-            raise self._refused(flow.flow, "time-out") from error
+            raise self._refusal(flow.flow, "time-out") from error
         finally:
             handle.cancel()
             if not called:
-                self._gone(level, future, queue, seats)
+                self._give_up(level, future, queue, seats)
         return level.dispatched(queue, seats, self._clock.monotonic())
 
-    def _gone(self, level: Level, future: "asyncio.Future[None]", queue: Queue, seats: int) -> None:
+    def _give_up(
+        self, level: Level, future: "asyncio.Future[None]", queue: Queue, seats: int
+    ) -> None:
         """Whoever waited does not any more; if it was called at that moment, its seat is free."""
         level.give_up(future, queue)
         if future.done() and not future.cancelled() and future.exception() is None:
@@ -151,11 +153,11 @@ class FlowControl:
 
         return future.get_loop().call_later(WAIT_SECONDS, late)
 
-    def _refused(self, flow: Flow, reason: str) -> TooManyRequests:
+    def _refusal(self, flow: Flow, reason: str) -> TooManyRequests:
         self._rejected.add(flow.schema, flow.level, reason)
         return TooManyRequests("Too many requests, please try again later.", retry_after_seconds=1)
 
-    def _classified(self, user: User, info: RequestInfo | None, path: str, verb: str) -> "_Known":
+    def _classify(self, user: User, info: RequestInfo | None, path: str, verb: str) -> "_Known":
         key: tuple[object, ...]
         if info is not None and info.resource is not None:
             key = (
@@ -165,16 +167,16 @@ class FlowControl:
         else:
             key = (user.name, user.groups, verb, path)
         if len(path) > MOST_PATH:
-            return self._found(user, info, path, verb)
+            return self._find_flow(user, info, path, verb)
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= MOST:
                 self._tell()
                 self._known.clear()
-            known = self._known[key] = self._found(user, info, path, verb)
+            known = self._known[key] = self._find_flow(user, info, path, verb)
         return known
 
-    def _found(self, user: User, info: RequestInfo | None, path: str, verb: str) -> "_Known":
+    def _find_flow(self, user: User, info: RequestInfo | None, path: str, verb: str) -> "_Known":
         if self._schemas is None:
             self._schemas = Schemas(self._read_schemas())
             self._rebuild()

@@ -35,7 +35,7 @@ _LEASES = ("coordination.k8s.io", "leases", "create get update")
 
 def flow_objects(now: float) -> list[tuple[Resource, Obj]]:
     """Fresh: the caller's to change."""
-    levels = [_limited(name, *row) for name, row in _LIMITED.items()]
+    levels = [_limited_level(name, *row) for name, row in _LIMITED.items()]
     levels.append(_level("exempt", {"type": "Exempt", "exempt": _shares(0, 0)}))
     return [
         *((LEVELS, one) for one in levels),
@@ -43,7 +43,7 @@ def flow_objects(now: float) -> list[tuple[Resource, Obj]]:
     ]
 
 
-def reconciled(found: Obj, wanted: Obj) -> Obj | None:
+def reconcile(found: Obj, wanted: Obj) -> Obj | None:
     """As upstream: mandatory ones are put right, suggested ones unless their annotation says no;
     None: nothing to do."""
     name = found["metadata"]["name"]
@@ -70,7 +70,7 @@ def _level(name: str, spec: Obj) -> Obj:
     }
 
 
-def _limited(name: str, shares: int, lendable: int, queues: int, hand: int) -> Obj:
+def _limited_level(name: str, shares: int, lendable: int, queues: int, hand: int) -> Obj:
     response: Obj = {"type": "Reject"}
     if queues:
         queuing = {"queues": queues, "handSize": hand, "queueLengthLimit": 50}

@@ -49,7 +49,7 @@ def body_of(
     """`kind`: what is expected. Raises BadRequest, RequestEntityTooLarge, UnsupportedMediaType."""
     media = body_media(request.headers.get("content-type", ""))
     if media != PROTOBUF:
-        return _parsed(request, media == YAML, field_validation, kind)
+        return _parse(request, media == YAML, field_validation, kind)
     if request.body_too_large:
         raise _too_large()
     if not request.body:
@@ -63,10 +63,10 @@ def body_of(
 
 
 def patch_body_of(request: Request, patch_type: str, validation: str) -> Body:
-    return _parsed(request, patch_type == "apply", validation)
+    return _parse(request, patch_type == "apply", validation)
 
 
-def _parsed(request: Request, is_yaml: bool, field_validation: str, kind: str = "") -> Body:
+def _parse(request: Request, is_yaml: bool, field_validation: str, kind: str = "") -> Body:
     if request.body_too_large:
         raise _too_large()
     body = request.body
@@ -81,9 +81,9 @@ def _parsed(request: Request, is_yaml: bool, field_validation: str, kind: str = 
         value = orjson.loads(body)
     except ValueError as error:
         why = f"couldn't get version/kind; json parse error: {_as_go_says(error, body)}"
-        raise _unrecognized(kind, why, body) from error
+        raise _unrecognized_error(kind, why, body) from error
     if kind and type(value) is list:
-        raise _unrecognized(kind, _ARRAY, body)
+        raise _unrecognized_error(kind, _ARRAY, body)
     if body.count(b"{") + body.count(b"[") > DEPTH:
         _check_depth(value)
     if field_validation == "Ignore" or not _may_repeat(body, value):
@@ -99,10 +99,10 @@ def check_kind(request: Request, kind: str, body: Any) -> None:
     """An object whose kind nobody can guess must say it. Raises BadRequest."""
     if isinstance(body, dict) and not body.get("kind"):
         text = request.body.decode(errors="replace")
-        raise _unrecognized(kind, f"Object 'Kind' is missing in '{text}'", request.body)
+        raise _unrecognized_error(kind, f"Object 'Kind' is missing in '{text}'", request.body)
 
 
-def _unrecognized(kind: str, why: str, body: bytes) -> BadRequest:
+def _unrecognized_error(kind: str, why: str, body: bytes) -> BadRequest:
     if not kind:
         return BadRequest(why)
     head = f"the object provided is unrecognized (must be of type {kind})"

@@ -54,13 +54,13 @@ class Discovery:
         version = aggregated_version(accept) if path in ("/api", "/apis") else ""
         key = (path, version)
         if key not in self._made:
-            data = self._aggregated(path, version) if version else self._legacy(path)
+            data = self._aggregate(path, version) if version else self._legacy(path)
             if data is None:
                 return None  # not kept: anybody may ask for any path
             self._made[key] = _document(data, version)
         return self._made[key]
 
-    def _aggregated(self, path: str, version: str) -> Obj:
+    def _aggregate(self, path: str, version: str) -> Obj:
         core = path == "/api"
         return {
             "kind": _AGGREGATED,

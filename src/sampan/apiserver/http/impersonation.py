@@ -23,7 +23,7 @@ def is_asked(headers: Mapping[str, str]) -> bool:
     return "\nimpersonate-" in "\n" + "\n".join(headers)
 
 
-def impersonated(request: Request) -> User:
+def impersonated_user(request: Request) -> User:
     """Raises BadRequest."""
     headers = request.headers
     name = headers.get(_USER, "")
@@ -47,7 +47,7 @@ def impersonated(request: Request) -> User:
     return User(name, groups, headers.get(_UID, ""), extra)
 
 
-def required(user: User, request: Request) -> list[Attributes]:
+def required_access(user: User, request: Request) -> list[Attributes]:
     """Everything that `user` must be allowed before it may speak as the one in the headers."""
     headers = request.headers
     asked: list[Attributes] = []

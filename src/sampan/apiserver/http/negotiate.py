@@ -73,7 +73,7 @@ def _form_of(accept: str, has_table: bool) -> Form:
         given = dict(part.partition("=")[::2] for part in parameters)
         found = _media(media.lower())
         shape = given.get("as", "")
-        if found is None or (shape and not _offered(shape, given)):
+        if found is None or (shape and not _is_offered(shape, given)):
             continue
         if shape == "Table" and not has_table:
             continue
@@ -91,7 +91,7 @@ def _media(media: str) -> str | None:
     return None
 
 
-def _offered(shape: str, given: dict[str, str]) -> bool:
+def _is_offered(shape: str, given: dict[str, str]) -> bool:
     return (
         shape in _SHAPES and given.get("g") == "meta.k8s.io" and given.get("v") in ("v1", "v1beta1")
     )
@@ -179,6 +179,6 @@ def gzip_wanted(accept_encoding: str, size: int) -> bool:
     return size >= GZIP_FROM_BYTES and "gzip" in accept_encoding
 
 
-def gzipped(body: bytes) -> bytes:
+def gzip_bytes(body: bytes) -> bytes:
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)  # 31: with gzip's header and checksum
     return packer.compress(body) + packer.flush()

@@ -46,11 +46,11 @@ class Documents:
     async def reply(self, request: Request) -> Response | None:
         path = request.path
         if path in ("/api", "/apis") or path.startswith(("/api/", "/apis/")):
-            return self._discovered(request)
+            return self._discovery_document(request)
         if path.startswith("/openapi/"):
             # Making a document takes a while the first time; others need not wait for it.
-            packed = await asyncio.to_thread(self._described, request)
-            return Response(404) if packed is None else _unpacked(request, packed)
+            packed = await asyncio.to_thread(self._openapi_document, request)
+            return Response(404) if packed is None else _unpack(request, packed)
         if self._health.is_path(path):
             return self._health.reply(request)
         for prefix, found in self._more.items():
@@ -72,7 +72,7 @@ class Documents:
                 return replies.object_reply({"keys": self._signer.public_jwks()})
         return None
 
-    def _discovered(self, request: Request) -> Response | None:
+    def _discovery_document(self, request: Request) -> Response | None:
         if self._generation != self._kinds.generation:
             self._generation = self._kinds.generation
             self._discovery = Discovery((*self._kinds.all(), *MEASURED))
@@ -89,7 +89,7 @@ class Documents:
             return Response(304, headers)
         return Response(200, headers, document.body)
 
-    def _described(self, request: Request) -> Packed | None:
+    def _openapi_document(self, request: Request) -> Packed | None:
         if self._openapi_generation != self._kinds.generation:
             self._openapi_generation = self._kinds.generation
             self._openapi = OpenApi(self._schema, self._kinds.all(), self._openapi)
@@ -115,7 +115,7 @@ class Documents:
         return sorted([*fixed, "/openapi/v2", "/openapi/v3"])
 
 
-def _unpacked(request: Request, packed: Packed) -> Response:
+def _unpack(request: Request, packed: Packed) -> Response:
     headers = [
         ("content-type", packed.content_type),
         ("etag", packed.etag),

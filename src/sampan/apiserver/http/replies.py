@@ -19,8 +19,8 @@ from sampan.apiserver.http.negotiate import (
     YAML,
     Form,
     ListPieces,
+    gzip_bytes,
     gzip_wanted,
-    gzipped,
     list_head,
     partial,
     yaml_bytes,
@@ -44,7 +44,7 @@ _NOT_FOUND = (
 
 def answer_reply(answer: Answer, resource: Resource, form: Form, now: float) -> Response:
     if form.shape and answer.obj.get("kind") != "Status":
-        shaped = _shaped(answer.obj, resource, form, now)
+        shaped = _in_shape(answer.obj, resource, form, now)
         return Response(answer.code, headers_of(JSON, answer.warnings), orjson.dumps(shaped))
     if form.media == YAML:
         return Response(answer.code, headers_of(YAML, answer.warnings), yaml_bytes(answer.obj))
@@ -57,7 +57,7 @@ def answer_reply(answer: Answer, resource: Resource, form: Form, now: float) -> 
     return Response(answer.code, headers, data)
 
 
-def _shaped(obj: Obj, resource: Resource, form: Form, now: float) -> Obj:
+def _in_shape(obj: Obj, resource: Resource, form: Form, now: float) -> Obj:
     match form.shape:
         case "PartialObjectMetadata":
             return partial(obj, form.version)
@@ -124,11 +124,11 @@ def error_reply(error: ApiError) -> Response:
     return Response(error.code, headers, orjson.dumps(error.status()))
 
 
-async def packed(reply: Response, accept_encoding: str) -> Response:
+async def compress(reply: Response, accept_encoding: str) -> Response:
     """Large answers are compressed, in a thread: others need not wait for it."""
     if not gzip_wanted(accept_encoding, reply.size()):
         return reply
-    body = await asyncio.to_thread(lambda: gzipped(reply.whole()))
+    body = await asyncio.to_thread(lambda: gzip_bytes(reply.whole()))
     headers = [*reply.headers, ("content-encoding", "gzip"), ("vary", "Accept-Encoding")]
     return Response(reply.status, headers, body)
 

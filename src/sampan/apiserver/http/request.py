@@ -68,13 +68,13 @@ def request_info(
     if not path.startswith(("/api/", "/apis/")):
         return RequestInfo(verb, path)
     if "%" in path:
-        path = _decoded(path)
+        path = _decode(path)
     parts = path[1:].split("/")
     if parts[-1] == "":
         parts.pop()  # one slash at the end is harmless, as upstream
     if _is_tricky(parts):
         raise unknown_path()
-    group, version, rest = _grouped(parts)
+    group, version, rest = _split_group(parts)
     if not rest:
         return RequestInfo(verb, path)
     return _resource_info(verb, path, by_group(group, version, rest, by_plural), watch)
@@ -134,7 +134,7 @@ def _verb_at(verb: str, name: str, watch: bool) -> str:
     return "watch" if watch and verb in ("get", "list") else verb
 
 
-def _grouped(parts: list[str]) -> tuple[str, str, list[str]]:
+def _split_group(parts: list[str]) -> tuple[str, str, list[str]]:
     if parts[0] == "api":
         return "", parts[1] if len(parts) > 1 else "", parts[2:]
     return (
@@ -152,7 +152,7 @@ def _is_tricky(parts: list[str]) -> bool:
     return "" in ours or "." in ours
 
 
-def _decoded(path: str) -> str:
+def _decode(path: str) -> str:
     segments = [unquote(segment) for segment in path.split("/")]
     for segment in segments:
         if "/" in segment or "\0" in segment:

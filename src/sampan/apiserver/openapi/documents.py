@@ -103,7 +103,7 @@ def _definition(
 ) -> Obj:
     text, field_texts = prose.get(name, ("", {}))
     raw = schema.definition(name)
-    out = _published(raw, special, prefix)
+    out = _published_types(raw, special, prefix)
     if text:
         out["description"] = text
     for field, about in field_texts.items():
@@ -122,7 +122,7 @@ def _definition_v3(schema: Schema, name: str, prose: Prose) -> Obj:
     return out
 
 
-def _published(part: Obj, special: Mapping[str, Obj], prefix: str) -> Obj:
+def _published_types(part: Obj, special: Mapping[str, Obj], prefix: str) -> Obj:
     if part.get("format") in special:
         return dict(special[part["format"]])
     out = dict(part)
@@ -130,10 +130,10 @@ def _published(part: Obj, special: Mapping[str, Obj], prefix: str) -> Obj:
         out["$ref"] = prefix + out["$ref"]
     for key in ("items", "additionalProperties"):
         if key in out:
-            out[key] = _published(out[key], special, prefix)
+            out[key] = _published_types(out[key], special, prefix)
     if "properties" in out:
         out["properties"] = {
-            name: _published(one, special, prefix) for name, one in out["properties"].items()
+            name: _published_types(one, special, prefix) for name, one in out["properties"].items()
         }
     return out
 

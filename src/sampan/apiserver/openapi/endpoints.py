@@ -55,7 +55,7 @@ class OpenApi:
 
     def index(self) -> Packed:
         """/openapi/v3: where the document of each group version is, and its hash."""
-        return self._kept("index", self._index)
+        return self._keep("index", self._index)
 
     def v3(self, name: str) -> Packed | None:
         """/openapi/v3/`name`, as in `apis/apps/v1`; None where there is no such group version."""
@@ -63,14 +63,14 @@ class OpenApi:
         rows = self._versions.get(name)
         if rows is None:
             return None
-        return self._kept(name, lambda: self._document_v3(rows))
+        return self._keep(name, lambda: self._document_v3(rows))
 
     def v2(self, accept: str = "") -> Packed:
         """/openapi/v2, in JSON, or in protobuf for those that ask for it first."""
         if not _prefers_protobuf(accept):
-            return self._kept("v2", self._document_v2)
+            return self._keep("v2", self._document_v2)
         if "v2.proto" not in self._made:
-            packed = _gzipped(encoded(self._document_v2()))
+            packed = _gzip(encoded(self._document_v2()))
             self._made["v2.proto"] = Packed(packed, self._etag("v2.proto"), PROTOBUF_V2)
         return self._made["v2.proto"]
 
@@ -98,12 +98,12 @@ class OpenApi:
         schema = ExtendedSchema(self._schema, rows)
         return with_custom_v3(document_v3(schema, rows, schema.explanations()), schema)
 
-    def _kept(self, name: str, make: Callable[[], Obj]) -> Packed:
+    def _keep(self, name: str, make: Callable[[], Obj]) -> Packed:
         old = self._before.pop(name, None)
         if old is not None and old.etag == self._etag(name):
             self._made.setdefault(name, old)
         if name not in self._made:
-            self._made[name] = Packed(_gzipped(orjson.dumps(make())), self._etag(name))
+            self._made[name] = Packed(_gzip(orjson.dumps(make())), self._etag(name))
         return self._made[name]
 
     def _etag(self, name: str) -> str:
@@ -120,6 +120,6 @@ def _prefers_protobuf(accept: str) -> bool:
     return False
 
 
-def _gzipped(body: bytes) -> bytes:
+def _gzip(body: bytes) -> bytes:
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
     return packer.compress(body) + packer.flush()

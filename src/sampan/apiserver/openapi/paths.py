@@ -123,7 +123,7 @@ class _Maker:
     def _subresource(self, sub: Subresource, kind: Obj) -> Iterator[Operation]:
         path, named = f"{self._single}/{sub.name}", self._named + sub.name.capitalize()
         if sub.kind.endswith("Options"):
-            yield from self._connected(path, sub, named)
+            yield from self._connect(path, sub, named)
             return
         group = f"{kind['group']}/" if kind["group"] else ""
         whole = "" if sub.name == "log" else f"{group}{kind['version']} {kind['kind']}"
@@ -132,7 +132,7 @@ class _Maker:
             id_ = f"create{self._group}{named}"
             yield Operation(path, "post", "post", id_, self._in_path, _WRITTEN, whole, whole)
 
-    def _connected(self, path: str, sub: Subresource, named: str) -> Iterator[Operation]:
+    def _connect(self, path: str, sub: Subresource, named: str) -> Iterator[Operation]:
         methods = {
             "create": "post", "get": "get", "update": "put", "patch": "patch", "delete": "delete"
         }  # fmt: skip

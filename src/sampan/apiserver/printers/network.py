@@ -68,10 +68,10 @@ def _subset(subset: Obj) -> list[str]:
     ports = [one.get("port") for one in subset.get("ports") or ()]
     if not ports:
         return addresses
-    return [f"{_bracketed(address)}:{port}" for port in ports for address in addresses]
+    return [f"{_in_brackets(address)}:{port}" for port in ports for address in addresses]
 
 
-def _bracketed(address: str) -> str:
+def _in_brackets(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 

@@ -107,14 +107,14 @@ class MetricsApi:
         }
 
     async def nodes(self, call: Call) -> Answer | ListAnswer:
-        nodes = _selected(self._find(NODES), call)
+        nodes = _select(self._find(NODES), call)
         shown = [one for one in await all_of(self._node(node) for node in nodes) if one]
         return _answer(NODE_METRICS, call, shown)
 
     async def pods(self, call: Call) -> Answer | ListAnswer:
         chosen = [
             pod
-            for pod in _selected(self._find(PODS), call)
+            for pod in _select(self._find(PODS), call)
             if pod_rules.phase(pod) == "Running" and pod_rules.node_name(pod)
         ]
         names = {pod_rules.node_name(pod) for pod in chosen}
@@ -225,7 +225,7 @@ def _is_simulated(node: Obj) -> bool:
     return str(info.get("containerRuntimeVersion", "")).startswith("simulated")
 
 
-def _selected(objects: Iterable[Obj], call: Call) -> list[Obj]:
+def _select(objects: Iterable[Obj], call: Call) -> list[Obj]:
     selector = parse_label_selector(call.options.label_selector or "")
     return [
         obj

@@ -29,8 +29,8 @@ from sampan.apiserver.proxy.stream_translation import (
     SPDY,
     ConnectNode,
     Wanted,
-    translated,
-    tunnelled,
+    translate,
+    tunnel,
     wants_translation,
     wants_tunnel,
 )
@@ -119,18 +119,18 @@ class NodeProxy:
         url = await self._target(pod, f"{path}?{asked}".rstrip("?"))
         if not wants_upgrade(request):
             raise BadRequest("Upgrade request required")
-        return self._then_warm(await self._streamed(subresource, query, request, url), url)
+        return self._then_warm(await self._stream(subresource, query, request, url), url)
 
-    async def _streamed(
+    async def _stream(
         self, subresource: str, query: dict[str, list[str]], request: Request, url: Target
     ) -> Reply:
         if subresource == "portforward" and wants_tunnel(request):
-            return await self._tunnelled(request, url)
+            return await self._tunnel(request, url)
         if subresource == "portforward" and is_websocket(request):
             return port_channels(request, ports_of(query), self._spdy_to(url))
         if subresource != "portforward" and wants_translation(request):
-            return translated(request, wanted_streams(query), self._spdy_to(url))
-        return await self._passed(request, url, self._http)
+            return translate(request, wanted_streams(query), self._spdy_to(url))
+        return await self._pass_on(request, url, self._http)
 
     async def proxy(
         self, resource: str, namespace: str, name: str, path: str, request: Request
@@ -141,7 +141,7 @@ class NodeProxy:
         query = f"?{request.query}" if request.query else ""
         url = Target(origin, f"{path or '/'}{query}")
         if wants_upgrade(request):
-            return await self._passed(request, url, http)
+            return await self._pass_on(request, url, http)
         if not path and request.method in ("GET", "HEAD"):
             # Relative links of the page would lead out of the proxy otherwise.
             return Response(301, (("location", f"{request.path}/{query}"),))
@@ -195,13 +195,13 @@ class NodeProxy:
 
         return connect
 
-    async def _tunnelled(self, request: Request, url: Target) -> Reply:
+    async def _tunnel(self, request: Request, url: Target) -> Reply:
         try:
-            return await tunnelled(request, self._spdy_to(url))
+            return await tunnel(request, self._spdy_to(url))
         except HttpError as error:
             raise _dialing_failed(error) from error
 
-    async def _passed(self, request: Request, url: Target, http: HttpClient) -> Reply:
+    async def _pass_on(self, request: Request, url: Target, http: HttpClient) -> Reply:
         try:
             return await pass_upgrade(http, public(request), url)
         except AddressNotAllowed as error:
@@ -326,7 +326,7 @@ def server_error(code: int, body: str, resource: str, name: str) -> ApiError:
         message = "the server is currently unable to handle the request"
     elif code >= 500:
         message = (
-            f"an error on the server ({_quoted(body)}) has prevented the request from succeeding"
+            f"an error on the server ({_quote(body)}) has prevented the request from succeeding"
         )
     else:
         message = (
@@ -341,7 +341,7 @@ def server_error(code: int, body: str, resource: str, name: str) -> ApiError:
     return from_status(told, code)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 
 from sampan.api.errors import ApiError, BadRequest
-from sampan.apiserver.proxy.stream_translation import ConnectNode, connected
+from sampan.apiserver.proxy.stream_translation import ConnectNode, open_connection
 from sampan.core import spdy
 from sampan.core.http import Connection, Request, Upgrade
 from sampan.core.tasks import Tasks
@@ -54,7 +54,7 @@ class _PortChannels:
         for channel in range(2 * len(self._ports)):
             await self._socket.send(bytes([channel]) + struct.pack("<H", self._ports[channel // 2]))
         try:
-            node = await connected(connect, NODE_PROTOCOLS)
+            node = await open_connection(connect, NODE_PROTOCOLS)
         except ApiError as error:
             await self._socket.send(bytes([1]) + error.message.encode())
             await self._socket.close()

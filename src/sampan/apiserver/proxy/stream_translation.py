@@ -63,7 +63,7 @@ def wants_tunnel(request: Request) -> bool:
     return is_websocket(request) and bool(_tunnelled_protocols(request))
 
 
-def translated(request: Request, wanted: Wanted, connect: ConnectNode) -> Upgrade:
+def translate(request: Request, wanted: Wanted, connect: ConnectNode) -> Upgrade:
     """The handshake is answered first, and what goes wrong after it comes as a status."""
     _check(request)
 
@@ -73,7 +73,7 @@ def translated(request: Request, wanted: Wanted, connect: ConnectNode) -> Upgrad
     return Upgrade(accept(request, V5), take_over)
 
 
-async def tunnelled(request: Request, connect: ConnectNode) -> Reply:
+async def tunnel(request: Request, connect: ConnectNode) -> Reply:
     """Raises HttpError."""
     _check(request)
     answer = await connect(_tunnelled_protocols(request))
@@ -117,7 +117,7 @@ class _Translation:
         # As the original: an empty message tells the client that the connection stands.
         await self._socket.send(bytes([next(channel for channel, open_ in outputs if open_)]))
         try:
-            node = await connected(connect, NODE_PROTOCOLS)
+            node = await open_connection(connect, NODE_PROTOCOLS)
         except ApiError as error:
             await self._finish(orjson.dumps(error.status()))
             return
@@ -214,14 +214,14 @@ class _Translation:
             return
 
 
-async def connected(connect: ConnectNode, protocols: tuple[str, ...]) -> Connection:
+async def open_connection(connect: ConnectNode, protocols: tuple[str, ...]) -> Connection:
     """Raises ApiError, for the client's eyes."""
     try:
         answer = await connect(protocols)
     except HttpError as error:
         raise _internal(f"error dialing backend: {error}") from error
     if answer.connection is None:
-        raise _refused(answer)
+        raise _refusal(answer)
     return answer.connection
 
 
@@ -230,6 +230,6 @@ def _internal(why: str) -> InternalError:
     return InternalError(message, details={"causes": [{"message": why}]})
 
 
-def _refused(answer: Upgraded) -> ApiError:
+def _refusal(answer: Upgraded) -> ApiError:
     text = answer.body.decode(errors="replace").strip()
     return _internal(f"unable to upgrade connection: {text or answer.status}")

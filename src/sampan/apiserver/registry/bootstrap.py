@@ -30,7 +30,7 @@ _CRITICAL = (
 )  # fmt: skip
 
 
-def wanted(settings: ApiServerSettings, service_ip: str) -> list[tuple[Resource, Obj]]:
+def bootstrap_objects(settings: ApiServerSettings, service_ip: str) -> list[tuple[Resource, Obj]]:
     """Fresh objects each time; the caller's to change."""
     return [
         *((NAMESPACES, _namespace(name)) for name in SYSTEM_NAMESPACES),

@@ -65,19 +65,19 @@ def plan(strategy: Strategy, obj: Obj, options: Options, now: float) -> Plan:
             return Mark(first)
         return Remove() if strategy.vanishes(obj) else Pending()
     meta = meta_of(obj)
-    granted = _granted(strategy, obj, options)
+    granted = _grace(strategy, obj, options)
     old_grace = int(meta.get("deletionGracePeriodSeconds") or 0)
     running_out = bool(meta.get("deletionTimestamp")) and old_grace > 0
     if granted is not None and running_out and granted >= old_grace:
         return Pending()
     finalizers = _finalizers(list(meta.get("finalizers") or ()), options.propagation, strategy)
     if not finalizers and not granted:
-        return Remove(None if granted is None else _marked(obj, finalizers, 0, now))
-    marked = _marked(obj, finalizers, granted or 0, now)
+        return Remove(None if granted is None else _mark(obj, finalizers, 0, now))
+    marked = _mark(obj, finalizers, granted or 0, now)
     return Pending() if marked == obj else Mark(marked)
 
 
-def _granted(strategy: Strategy, obj: Obj, options: Options) -> int | None:
+def _grace(strategy: Strategy, obj: Obj, options: Options) -> int | None:
     """Seconds of grace; None where the kind knows none."""
     if strategy.grace is None:
         return None
@@ -104,7 +104,7 @@ def _finalizers(current: list[str], propagation: str, strategy: Strategy) -> lis
     return kept if wanted is None else [*kept, wanted]
 
 
-def _marked(obj: Obj, finalizers: list[str], grace: int, now: float) -> Obj:
+def _mark(obj: Obj, finalizers: list[str], grace: int, now: float) -> Obj:
     meta = dict(meta_of(obj))
     if finalizers:
         meta["finalizers"] = finalizers

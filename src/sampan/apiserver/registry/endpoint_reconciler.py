@@ -13,7 +13,7 @@ import orjson
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.api.resources import ENDPOINT_SLICES, ENDPOINTS, Resource
-from sampan.apiserver.registry.generic import Registry, translated
+from sampan.apiserver.registry.generic import Registry, api_error_of
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
@@ -42,7 +42,7 @@ class Masters:
         try:
             await self._announce()
         except StoreError as error:
-            raise translated(error) from error
+            raise api_error_of(error) from error
         await self._bring_up_to_date()
 
     async def keep_going(self) -> None:
@@ -88,13 +88,13 @@ class Masters:
             await self._registry.cache.fresh()
             records = self._registry.cache.kind(PREFIX).items.values()
             servers = sorted(address_in(item.obj) for item in records)
-            changed = self._changed(servers) if servers else []
+            changed = self._stale_endpoints(servers) if servers else []
             for resource, obj in changed:
                 await self._overwrite(resource, obj)
             if not changed:
                 return
 
-    def _changed(self, servers: list[Address]) -> list[tuple[Resource, Obj]]:
+    def _stale_endpoints(self, servers: list[Address]) -> list[tuple[Resource, Obj]]:
         wanted = (
             (ENDPOINTS, {"subsets": subsets(servers)}),
             (ENDPOINT_SLICES, slice_fields(servers)),

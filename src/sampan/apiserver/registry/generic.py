@@ -59,20 +59,20 @@ class Terms:
 
     def written(self, write: Coroutine[Any, Any, int]) -> Awaitable[int]:
         """The store's own answer: who is cancelled meanwhile is so when it is known."""
-        return run_to_end(write if self.hold is None else _known(write, self.hold))
+        return run_to_end(write if self.hold is None else _outcome(write, self.hold))
 
 
 PLAIN = Terms()
 
 
-def _bounded(value: bytes) -> bytes:
+def _bound(value: bytes) -> bytes:
     """Raises ObjectTooLarge."""
     if len(value) > LARGEST_OBJECT_BYTES:
         raise ObjectTooLarge("etcdserver: request is too large")
     return value
 
 
-async def _known(write: Awaitable[int], hold: Hold) -> int:
+async def _outcome(write: Awaitable[int], hold: Hold) -> int:
     try:
         revision = await write
     except (KeyExists, RevisionMismatch):
@@ -126,7 +126,7 @@ class Registry:
     async def insert(self, resource: Resource, obj: Obj, terms: "Terms") -> Item:
         """Raises AlreadyExists."""
         ordered = canonical(obj)
-        value = _bounded(stored_bytes(ordered))
+        value = _bound(stored_bytes(ordered))
         name = ordered["metadata"]["name"]
         key = resource.storage_key(ordered["metadata"].get("namespace", ""), name)
         inner = key[len(resource.storage_prefix) :]
@@ -142,7 +142,7 @@ class Registry:
             except KeyExists as error:
                 raise self._taken(resource, inner, name) from error
             except StoreError as error:
-                raise translated(error) from error
+                raise api_error_of(error) from error
             return await self._item_at(resource, inner, value, revision)
 
     def _taken(self, resource: Resource, key: str, name: str) -> AlreadyExists:
@@ -160,7 +160,7 @@ class Registry:
         if same_content(item, value, ordered):
             terms.commit()
             return item
-        _bounded(value)
+        _bound(value)
         key = resource.storage_prefix + item.key
         if terms.dry_run:
             ordered["metadata"]["resourceVersion"] = str(item.revision)
@@ -174,7 +174,7 @@ class Registry:
                 await self._caught_up(error)
                 raise Stale from error
             except StoreError as error:
-                raise translated(error) from error
+                raise api_error_of(error) from error
             return await self._item_at(resource, item.key, value, revision)
 
     async def remove(self, resource: Resource, item: Item, terms: "Terms") -> None:
@@ -188,7 +188,7 @@ class Registry:
             await self._caught_up(error)
             raise Stale from error
         except StoreError as error:
-            raise translated(error) from error
+            raise api_error_of(error) from error
         await self.cache.reached(revision)
 
     async def _caught_up(self, error: RevisionMismatch) -> None:
@@ -213,7 +213,7 @@ def answer_of(resource: Resource, item: Item, code: int = 200) -> Answer:
     return Answer(convert.from_stored(resource, item.obj), None, code)
 
 
-def translated(error: StoreError) -> ApiError:
+def api_error_of(error: StoreError) -> ApiError:
     if isinstance(error, StoreClosed):
         return ServiceUnavailable("the server's store is closed")
     if isinstance(error, Unavailable):

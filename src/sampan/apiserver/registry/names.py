@@ -15,5 +15,5 @@ def suffix(rng: random.Random) -> str:
     return "".join(rng.choices(ALPHABET, k=SUFFIX_LENGTH))
 
 
-def generated(base: str, rng: random.Random) -> str:
+def generate_name(base: str, rng: random.Random) -> str:
     return base[: NAME_LENGTH - SUFFIX_LENGTH] + suffix(rng)

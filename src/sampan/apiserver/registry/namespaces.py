@@ -36,7 +36,7 @@ def prepare_update(new: Obj, old: Obj) -> None:
     _label(new)
 
 
-def finalized(current: Obj, given: Obj) -> Obj:
+def finalize(current: Obj, given: Obj) -> Obj:
     """The `finalize` subresource: nothing but spec.finalizers is taken."""
     finalizers = (given.get("spec") or {}).get("finalizers") or []
     spec = {**(current.get("spec") or {})}

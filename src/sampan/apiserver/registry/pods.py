@@ -58,7 +58,7 @@ def grace(pod: Obj, asked: int | None) -> int:
     return 1 if seconds < 0 else int(seconds)
 
 
-def bound(pod: Obj, binding: Obj, now: float) -> Obj:
+def bind(pod: Obj, binding: Obj, now: float) -> Obj:
     """The pod with the node of a Binding. Raises Conflict where it has one, or is going away."""
     name = name_of(pod)
     node = (binding.get("target") or {}).get("name") or ""

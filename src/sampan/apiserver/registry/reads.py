@@ -14,7 +14,7 @@ from sampan.api.calls import Call, Item, ListAnswer
 from sampan.api.errors import BadRequest, Expired, Timeout, invalid_value
 from sampan.api.objects import Obj
 from sampan.apiserver.registry.custom_resources import shown_item
-from sampan.apiserver.registry.generic import Registry, translated
+from sampan.apiserver.registry.generic import Registry, api_error_of
 from sampan.apiserver.registry.list_options import check_list_options, revision_number
 from sampan.apiserver.registry.selection import Selection
 from sampan.apiserver.storage.stored_form import item_from
@@ -67,7 +67,7 @@ async def list_of(registry: Registry, call: Call, selection: Selection) -> ListA
     options = call.options
     check_list_options(options, watch=False)
     if options.continue_token:
-        return await _continued(registry, call, selection, _decoded(options.continue_token))
+        return await _continue(registry, call, selection, _decode(options.continue_token))
     revision = options.resource_version
     if revision and not revision.isdigit():
         why = f'strconv.ParseUint: parsing "{revision}": invalid syntax'
@@ -98,13 +98,13 @@ def _cut(call: Call, selection: Selection, items: Sequence[Item], revision: int)
         limit = 0  # as upstream's cache, which has it all at hand
     if not limit or len(items) <= limit:
         return ListAnswer(call.resource, items, revision)
-    token = _encoded(_Token(revision, items[limit - 1].key + "\0"))
+    token = _encode(_Token(revision, items[limit - 1].key + "\0"))
     # With a selector the rest is not counted, as upstream.
     remaining = len(items) - limit if selection.matches is None else None
     return ListAnswer(call.resource, items[:limit], revision, token, remaining)
 
 
-async def _continued(
+async def _continue(
     registry: Registry, call: Call, selection: Selection, token: _Token
 ) -> ListAnswer:
     if call.options.resource_version not in ("", "0"):
@@ -129,14 +129,14 @@ async def _page(registry: Registry, call: Call, selection: Selection, token: _To
         page = await registry.store.range(inside, start=start, revision=token.revision)
     except Compacted as error:
         if token.start:
-            raise ContinueExpired(_encoded(_Token(-1, token.start))) from error
+            raise ContinueExpired(_encode(_Token(-1, token.start))) from error
         raise Expired(
             f"The resourceVersion for the provided list is too old. ({error.oldest})"
         ) from error
     except FutureRevision as error:
         raise _future(token.revision, registry.cache.revision) from error
     except StoreError as error:
-        raise translated(error) from error
+        raise api_error_of(error) from error
     known = kind.items
     items = []
     for entry in page.entries:
@@ -169,12 +169,12 @@ def _future(wanted: int, current: int) -> Timeout:
     return Timeout(message, details={"causes": [cause]}, retry_after_seconds=1)
 
 
-def _encoded(token: _Token) -> str:
+def _encode(token: _Token) -> str:
     data = {"v": "meta.k8s.io/v1", "rv": token.revision, "start": token.start}
     return base64.urlsafe_b64encode(orjson.dumps(data)).rstrip(b"=").decode()
 
 
-def _decoded(text: str) -> _Token:
+def _decode(text: str) -> _Token:
     try:
         data = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         version, revision, start = data["v"], data["rv"], data["start"]

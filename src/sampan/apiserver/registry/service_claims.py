@@ -15,7 +15,7 @@ import orjson
 from sampan.api.errors import AlreadyExists, ApiError, InternalError, NotFound
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import Resource, by_plural
-from sampan.apiserver.registry.generic import PLAIN, Registry, Stale, Terms, translated
+from sampan.apiserver.registry.generic import PLAIN, Registry, Stale, Terms, api_error_of
 from sampan.apiserver.registry.metadata import new_uid, prepare_created
 from sampan.core.clock import Clock
 from sampan.core.holding import Hold
@@ -106,7 +106,7 @@ class Claims:
                 if after == before and entry is not None:
                     return
                 try:
-                    value = self._written(after)
+                    value = self._record(after)
                     if entry is None:
                         write = store.create(PORTS_KEY, value)
                     else:
@@ -117,7 +117,7 @@ class Claims:
                 await self._registry.cache.reached(revision)
                 return
         except StoreError as error:
-            raise translated(error) from error
+            raise api_error_of(error) from error
         raise InternalError("Internal error occurred: the node ports' record is never still")
 
     def bits_of(self, ports: Iterable[int]) -> int:
@@ -141,7 +141,7 @@ class Claims:
             return 0
         return int.from_bytes(base64.b64decode(record.get("data") or ""))
 
-    def _written(self, bits: int) -> bytes:
+    def _record(self, bits: int) -> bytes:
         data = base64.b64encode(bits.to_bytes((bits.bit_length() + 7) // 8))
         return orjson.dumps({
             "apiVersion": "v1", "kind": "RangeAllocation",

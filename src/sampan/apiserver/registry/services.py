@@ -119,12 +119,12 @@ class Allocator:
         used = {ip for one in others for ip in one.ips}
         if asked and asked != "None":
             new = asked not in had.ips and self._is_inside(service, asked)
-            if new and (asked in used or not await self._taken(service, asked, taken, dry_run)):
+            if new and (asked in used or not await self._take_ip(service, asked, taken, dry_run)):
                 why = f"failed to allocate IP {asked}: provided IP is already allocated"
                 raise _invalid(service, invalid_value("spec.clusterIPs", [asked], why))
         elif not asked:
             asked = self._free_ip(service, used)
-            while not await self._taken(service, asked, taken, dry_run):
+            while not await self._take_ip(service, asked, taken, dry_run):
                 used.add(asked)
                 asked = self._free_ip(service, used)
         spec["clusterIP"], spec["clusterIPs"] = asked, [asked]
@@ -133,7 +133,7 @@ class Allocator:
         spec.setdefault("ipFamilyPolicy", "SingleStack")
         spec.setdefault("internalTrafficPolicy", "Cluster")
 
-    async def _taken(self, service: Obj, ip: str, taken: Holdings, dry_run: bool) -> bool:
+    async def _take_ip(self, service: Obj, ip: str, taken: Holdings, dry_run: bool) -> bool:
         if dry_run:
             return True
         with Hold() as claim:

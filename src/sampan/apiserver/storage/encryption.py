@@ -217,12 +217,12 @@ class EncryptedStore:
         return replace(page, entries=[self._plain(one) for one in page.entries])
 
     async def create(self, key: str, value: bytes, *, ttl_seconds: int = 0) -> int:
-        return await self._store.create(key, self._sealed(key, value), ttl_seconds=ttl_seconds)
+        return await self._store.create(key, self._seal(key, value), ttl_seconds=ttl_seconds)
 
     async def update(
         self, key: str, value: bytes, expected_revision: int, *, ttl_seconds: int = 0
     ) -> int:
-        sealed = self._sealed(key, value)
+        sealed = self._seal(key, value)
         try:
             return await self._store.update(key, sealed, expected_revision, ttl_seconds=ttl_seconds)
         except RevisionMismatch as error:
@@ -272,7 +272,7 @@ class EncryptedStore:
             return entry
         return replace(entry, value=transformer.opened(entry.key, entry.value)[0])
 
-    def _sealed(self, key: str, value: bytes) -> bytes:
+    def _seal(self, key: str, value: bytes) -> bytes:
         transformer = self._of(key)
         return value if transformer is None else transformer.sealed(key, value)
 

@@ -13,7 +13,7 @@ from sampan.api.validation.pod import validate_binding
 from sampan.apiserver.admission.chain import CREATE, NO_ADMISSION, attributes_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry import pods
-from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.object_rules import SUCCESS
 from sampan.apiserver.write.parts import Parts
 from sampan.apiserver.write.update import Modification, modify
@@ -21,7 +21,7 @@ from sampan.apiserver.write.update import Modification, modify
 
 async def bind(parts: Parts, user: User, call: Call) -> Answer:
     """pods/NAME/binding, and the older bindings resource. [A9]"""
-    binding = decoded(parts.schema, call, [])
+    binding = decode_body(parts.schema, call, [])
     name = call.name or name_of(binding)
     wrong_fields: list[FieldError] = []
     validate_binding(binding, wrong_fields)
@@ -37,7 +37,7 @@ async def bind(parts: Parts, user: User, call: Call) -> Answer:
     wanted_uid = uid_of(binding)
 
     def change(pod: Obj) -> Obj:
-        new = pods.bound(pod, binding, parts.clock.now())
+        new = pods.bind(pod, binding, parts.clock.now())
         if wanted_uid:
             new["metadata"]["uid"] = wanted_uid  # checked against the pod's own
         return new

@@ -15,7 +15,7 @@ from sampan.api.rules.conditions import with_condition
 from sampan.apiserver.admission.chain import CREATE, NO_ADMISSION, attributes_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.deletion import check_preconditions
-from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.delete import delete
 from sampan.apiserver.write.object_rules import SUCCESS
 from sampan.apiserver.write.parts import Parts
@@ -32,7 +32,7 @@ _POD = replace(PODS, plural="Pod")  # as upstream's refusals name it
 
 
 async def evict(parts: Parts, user: User, call: Call) -> Answer:
-    eviction = decoded(parts.schema, call, [])
+    eviction = decode_body(parts.schema, call, [])
     if name_of(eviction) != call.name:
         raise BadRequest("name in URL does not match name in Eviction object")
     attributes = attributes_of(user, CREATE, call, eviction, None)

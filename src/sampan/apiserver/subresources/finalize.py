@@ -7,18 +7,18 @@ from sampan.api.calls import Answer, Call
 from sampan.api.objects import Obj, meta_of
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry import namespaces
-from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.object_rules import check_names
 from sampan.apiserver.write.parts import Parts
 from sampan.apiserver.write.update import Modification, modify
 
 
 async def finalize_namespace(parts: Parts, user: User, call: Call) -> Answer:
-    given = decoded(parts.schema, call, [])
+    given = decode_body(parts.schema, call, [])
     check_names(call, given)
 
     def change(current: Obj) -> Obj:
-        new = namespaces.finalized(current, given)
+        new = namespaces.finalize(current, given)
         new["metadata"]["resourceVersion"] = meta_of(given).get("resourceVersion") or ""
         return new
 

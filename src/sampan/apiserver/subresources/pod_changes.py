@@ -38,7 +38,7 @@ async def resize(parts: Parts, user: User, call: Call) -> Answer:
     """What containers ask for and may use; the node makes it so, or says why not."""
 
     def prepare(new: Obj, old: Obj) -> None:
-        resized(new, old)
+        apply_resize(new, old)
         _keep(new, old)
         bump_generation(new, old)
 
@@ -50,7 +50,7 @@ async def resize(parts: Parts, user: User, call: Call) -> Answer:
     return await modify_by_body(parts, user, call, prepare, validate)
 
 
-def resized(new: Obj, old: Obj) -> None:
+def apply_resize(new: Obj, old: Obj) -> None:
     """The old spec with the new resources. Containers that were added, removed or renamed stay as
     they are sent: validation names them."""
     spec = new.get("spec") or {}

@@ -10,7 +10,7 @@ from sampan.api.validation import validate_create
 from sampan.apiserver.authn.tokens import BadToken
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Attributes
-from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.object_rules import check_namespace
 from sampan.apiserver.write.parts import Parts
 
@@ -18,14 +18,14 @@ _OF_RESOURCES = ("verbs", "apiGroups", "resources", "resourceNames")
 
 
 async def self_subject_review(parts: Parts, user: User, call: Call) -> Answer:
-    review = decoded(parts.schema, call, [])
+    review = decode_body(parts.schema, call, [])
     review["metadata"]["creationTimestamp"] = time_text(parts.clock.now())
     review["status"] = {"userInfo": user_info(user)}
     return Answer(review, code=201)
 
 
 async def token_review(parts: Parts, user: User, call: Call) -> Answer:
-    review = decoded(parts.schema, call, [])
+    review = decode_body(parts.schema, call, [])
     spec = review.get("spec") or {}
     if not spec.get("token"):
         raise BadRequest("token is required for TokenReview in authentication")
@@ -42,7 +42,7 @@ async def token_review(parts: Parts, user: User, call: Call) -> Answer:
 
 async def self_access_review(parts: Parts, user: User, call: Call) -> Answer:
     review = _question(parts, call)
-    return await _reviewed(parts, review, user)
+    return await _review(parts, review, user)
 
 
 async def access_review(parts: Parts, user: User, call: Call) -> Answer:
@@ -51,12 +51,12 @@ async def access_review(parts: Parts, user: User, call: Call) -> Answer:
     extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
     groups = tuple(spec.get("groups") or ())
     asked = User(spec.get("user") or "", groups, spec.get("uid") or "", extra)
-    return await _reviewed(parts, review, asked)
+    return await _review(parts, review, asked)
 
 
 async def self_rules_review(parts: Parts, user: User, call: Call) -> Answer:
     """kubectl auth can-i --list."""
-    review = decoded(parts.schema, call, [])
+    review = decode_body(parts.schema, call, [])
     namespace = (review.get("spec") or {}).get("namespace")
     if not namespace:
         raise BadRequest("no namespace on request")
@@ -84,7 +84,7 @@ async def local_access_review(parts: Parts, user: User, call: Call) -> Answer:
 
 def _question(parts: Parts, call: Call) -> Obj:
     """Raises BadRequest or Invalid."""
-    review = decoded(parts.schema, call, [])
+    review = decode_body(parts.schema, call, [])
     check_namespace(call, review["metadata"])
     wrong = validate_create(call.resource, review)
     if wrong:
@@ -92,9 +92,9 @@ def _question(parts: Parts, call: Call) -> Obj:
     return review
 
 
-async def _reviewed(parts: Parts, review: Obj, user: User) -> Answer:
+async def _review(parts: Parts, review: Obj, user: User) -> Answer:
     spec = review.get("spec") or {}
-    asked = _asked(user, spec.get("resourceAttributes"), spec.get("nonResourceAttributes"))
+    asked = _access(user, spec.get("resourceAttributes"), spec.get("nonResourceAttributes"))
     allowed, denied, reason = await parts.authorization.review(asked)
     status: Obj = {"allowed": allowed}
     if denied:
@@ -105,7 +105,7 @@ async def _reviewed(parts: Parts, review: Obj, user: User) -> Answer:
     return Answer(review, code=201)
 
 
-def _asked(user: User, of_resource: Obj | None, of_path: Obj | None) -> Attributes:
+def _access(user: User, of_resource: Obj | None, of_path: Obj | None) -> Attributes:
     if of_resource is None:
         asked = of_path or {}
         return Attributes(user, asked.get("verb") or "", path=asked.get("path") or "")

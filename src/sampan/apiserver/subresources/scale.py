@@ -11,11 +11,11 @@ from sampan.api.objects import Obj, copy_of, meta_of
 from sampan.api.resources import Resource
 from sampan.api.validation import validate_update
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.write.decoding import decoded
-from sampan.apiserver.write.object_rules import check_names, shown
+from sampan.apiserver.write.decoding import decode_body
+from sampan.apiserver.write.object_rules import check_names, in_version_of
 from sampan.apiserver.write.ownership import check_options
 from sampan.apiserver.write.parts import Parts
-from sampan.apiserver.write.patching import patched
+from sampan.apiserver.write.patching import apply_patch
 from sampan.apiserver.write.update import Modification, modify
 
 
@@ -26,7 +26,7 @@ async def get_scale(parts: Parts, user: User, call: Call) -> Answer:
 
 async def set_scale(parts: Parts, user: User, call: Call) -> Answer:
     warnings: list[str] = []
-    given = decoded(parts.schema, call, warnings) if call.verb == "update" else None
+    given = decode_body(parts.schema, call, warnings) if call.verb == "update" else None
     if given is None:
         check_options(call)
 
@@ -34,12 +34,12 @@ async def set_scale(parts: Parts, user: User, call: Call) -> Answer:
         if call.options.patch_type == "apply":
             now = parts.clock.now()
             scale, owned = parts.ownership.applied_scale(user, call, current, warnings, now)
-            new = _scaled(call, current, scale)
+            new = _scale(call, current, scale)
             parts.ownership.own(new, owned, current)
             return new
         if given is not None:
-            return _scaled(call, current, given)
-        return _scaled(call, current, patched(parts.schema, call, scale_of(current), warnings))
+            return _scale(call, current, given)
+        return _scale(call, current, apply_patch(parts.schema, call, scale_of(current), warnings))
 
     def keep_generation(new: Obj, old: Obj) -> None:
         if (new.get("spec") or {}) != (old.get("spec") or {}):
@@ -52,14 +52,14 @@ async def set_scale(parts: Parts, user: User, call: Call) -> Answer:
 async def get_custom_scale(parts: Parts, user: User, call: Call) -> Answer:
     item = await parts.registry.current(call.resource, call.namespace, call.name)
     await parts.conversions.prepare(call.resource, (item,))
-    return Answer(custom_scale_of(shown(call.resource, item), _paths(call)))
+    return Answer(custom_scale_of(in_version_of(call.resource, item), _paths(call)))
 
 
 async def set_custom_scale(parts: Parts, user: User, call: Call) -> Answer:
     """Where a definition says that the number is; its schema has a say in it."""
     warnings: list[str] = []
     paths = _paths(call)
-    given = decoded(parts.schema, call, warnings) if call.verb == "update" else None
+    given = decode_body(parts.schema, call, warnings) if call.verb == "update" else None
     if given is None:
         check_options(call)
 
@@ -70,7 +70,7 @@ async def set_custom_scale(parts: Parts, user: User, call: Call) -> Answer:
             new = _custom_scaled(call, current, scale, paths)
             parts.ownership.own(new, owned, current)
             return new
-        scale = given or patched(parts.schema, call, custom_scale_of(current, paths), warnings)
+        scale = given or apply_patch(parts.schema, call, custom_scale_of(current, paths), warnings)
         return _custom_scaled(call, current, scale, paths)
 
     def validate(resource: Resource, new: Obj, old: Obj, said: list[str]) -> list[FieldError]:
@@ -107,7 +107,7 @@ def _custom_scaled(call: Call, current: Obj, scale: Obj, paths: ScalePaths) -> O
     return new
 
 
-def _scaled(call: Call, current: Obj, scale: Obj) -> Obj:
+def _scale(call: Call, current: Obj, scale: Obj) -> Obj:
     """A new object. Raises BadRequest, Invalid."""
     check_names(call, scale)
     replicas = int((scale.get("spec") or {}).get("replicas") or 0)

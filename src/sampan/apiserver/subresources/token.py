@@ -12,7 +12,7 @@ from sampan.apiserver.admission.chain import CREATE, attributes_of
 from sampan.apiserver.authn.tokens import Claims, TokenSigner
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.metadata import new_uid
-from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.parts import Parts
 
 MIN_TOKEN_SECONDS = 600
@@ -28,7 +28,7 @@ class TokenRequests:
     async def create(self, parts: Parts, user: User, call: Call) -> Answer:
         if self._signer is None:
             raise not_found("serviceaccounts/token", "", call.name)
-        request = decoded(parts.schema, call, [])
+        request = decode_body(parts.schema, call, [])
         await parts.admission.validate(attributes_of(user, CREATE, call, request, None))
         account = (await parts.registry.current(call.resource, call.namespace, call.name)).obj
         spec = request.setdefault("spec", {})
@@ -41,7 +41,7 @@ class TokenRequests:
         spec["expirationSeconds"] = seconds
         spec["audiences"] = spec.get("audiences") or list(parts.settings.token_audiences)
         now = parts.clock.now()
-        bound = self._bound(parts, call, spec.get("boundObjectRef"))
+        bound = self._bound_object(parts, call, spec.get("boundObjectRef"))
         kind, name, uid, node, node_uid = (*bound, "", "", "", "", "")[:5]
         lasts, warn_after = seconds, 0
         own = set(spec["audiences"]) <= set(parts.settings.token_audiences)
@@ -61,7 +61,7 @@ class TokenRequests:
         request["status"] = {"token": token, "expirationTimestamp": time_text(now + seconds)}
         return Answer(request, code=201)
 
-    def _bound(self, parts: Parts, call: Call, reference: Obj | None) -> tuple[str, ...]:
+    def _bound_object(self, parts: Parts, call: Call, reference: Obj | None) -> tuple[str, ...]:
         """What the token says of the object that it is good for; of a pod, its node as well."""
         if not reference:
             return ()

@@ -192,7 +192,7 @@ class KindCache:
         self.changed_revision = revision
         record = Record(revision, item, before, at_seconds)
         self._keep(record)
-        for watcher in self._concerned(key, record):
+        for watcher in self._watchers_of(key, record):
             watcher.offer(record)
 
     def watch(self, watcher: Watcher, trigger: Trigger | None, get: Callable[[Obj], str]) -> Hold:
@@ -244,7 +244,7 @@ class KindCache:
         ):
             self._window_start = window.popleft().revision
 
-    def _concerned(self, key: str, record: Record) -> Iterable[Watcher]:
+    def _watchers_of(self, key: str, record: Record) -> Iterable[Watcher]:
         if not self._watchers:
             return ()
         namespace = key.partition("/")[0] if "/" in key else ""

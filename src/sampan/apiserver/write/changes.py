@@ -11,11 +11,11 @@ from sampan.api.calls import Call
 from sampan.api.defaults import apply_defaults
 from sampan.api.objects import Obj
 from sampan.apiserver.authn.user import User
-from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.object_rules import check_names
 from sampan.apiserver.write.ownership import check_options
 from sampan.apiserver.write.parts import Parts
-from sampan.apiserver.write.patching import patched
+from sampan.apiserver.write.patching import apply_patch
 
 Change = Callable[[Obj], Obj]  # the object as it is → as it shall be; a new one
 
@@ -30,17 +30,17 @@ def change_of(parts: Parts, user: User, call: Call, warnings: list[str]) -> Chan
         if call.options.patch_type == "apply":
             new = parts.ownership.applied(user, call, old, warnings, parts.clock.now())
         else:
-            new = patched(parts.schema, call, old, warnings)
+            new = apply_patch(parts.schema, call, old, warnings)
         return _complete(call, new)
 
     return patch
 
 
 def _replacement(parts: Parts, call: Call, warnings: list[str]) -> Change:
-    first = [_complete(call, decoded(parts.schema, call, warnings))]
+    first = [_complete(call, decode_body(parts.schema, call, warnings))]
 
     def replace(_old: Obj) -> Obj:
-        return first.pop() if first else _complete(call, decoded(parts.schema, call, []))
+        return first.pop() if first else _complete(call, decode_body(parts.schema, call, []))
 
     return replace
 

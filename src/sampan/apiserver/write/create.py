@@ -19,7 +19,7 @@ from sampan.apiserver.registry import names
 from sampan.apiserver.registry.generic import Terms, answer_of
 from sampan.apiserver.registry.metadata import new_uid, prepare_created
 from sampan.apiserver.registry.strategy import Contents
-from sampan.apiserver.write.decoding import decoded
+from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.ensure import ensure
 from sampan.apiserver.write.object_rules import (
     as_stored,
@@ -47,7 +47,7 @@ async def _created(parts: Parts, user: User, call: Call, warnings: list[str]) ->
     now = parts.clock.now()
 
     def read() -> Obj:
-        obj = decoded(parts.schema, call, warnings)
+        obj = decode_body(parts.schema, call, warnings)
         _check_definition(call, obj)
         _name(parts, call, obj)
         apply_defaults(resource, obj)
@@ -99,7 +99,7 @@ def _name(parts: Parts, call: Call, obj: Obj) -> None:
     meta = obj.setdefault("metadata", {})
     check_namespace(call, meta)
     if not meta.get("name") and meta.get("generateName"):
-        meta["name"] = names.generated(meta["generateName"], parts.rng)
+        meta["name"] = names.generate_name(meta["generateName"], parts.rng)
 
 
 async def _furnish(parts: Parts, contents: Contents, obj: Obj, outcome: Outcome) -> None:
@@ -119,6 +119,6 @@ async def _insert(parts: Parts, call: Call, obj: Obj, terms: Terms) -> Item:
             given = not meta.get("generateName") or call.body.get("metadata", {}).get("name")
             if given or attempt == names.ATTEMPTS - 1:
                 raise
-        meta["name"] = names.generated(meta["generateName"], parts.rng)
+        meta["name"] = names.generate_name(meta["generateName"], parts.rng)
         parts.strategies.of(resource).prepare_create(obj)
     raise AssertionError("unreachable")

@@ -22,13 +22,13 @@ def expected_kind(resource: Resource, subresource: str) -> tuple[str, str]:
     return (f"{row.group}/{row.version}" if row.group else row.version), row.kind
 
 
-def decoded(schema: Schema, call: Call, warnings: list[str]) -> Obj:
+def decode_body(schema: Schema, call: Call, warnings: list[str]) -> Obj:
     """Raises BadRequest."""
     api_version, kind = expected_kind(call.resource, call.subresource)
-    return checked(schema, call, api_version, kind, call.body, warnings)
+    return check_body(schema, call, api_version, kind, call.body, warnings)
 
 
-def checked(
+def check_body(
     schema: Schema, call: Call, api_version: str, kind: str, body: object, warnings: list[str]
 ) -> Obj:
     if not isinstance(body, dict):

@@ -14,7 +14,7 @@ from sampan.apiserver.registry import deletion
 from sampan.apiserver.registry.generic import Stale, Terms, answer_of
 from sampan.apiserver.registry.reads import list_of, shown_list
 from sampan.apiserver.registry.strategy import Removed
-from sampan.apiserver.write.object_rules import deleted_status, shown
+from sampan.apiserver.write.object_rules import deleted_status, in_version_of
 from sampan.apiserver.write.parts import Parts
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
 from sampan.core.holding import Hold, Outcome
@@ -48,7 +48,7 @@ async def _deleted(parts: Parts, user: User, call: Call) -> Answer:
             return answer_of(resource, marked)
         deletion.check_preconditions(resource, item.obj, call.options)
         await parts.conversions.prepare(resource, (item,))
-        attributes = attributes_of(user, DELETE, call, None, shown(resource, item))
+        attributes = attributes_of(user, DELETE, call, None, in_version_of(resource, item))
         await parts.admission.mutate(attributes)
         await parts.admission.validate(attributes)
         try:

@@ -18,7 +18,7 @@ from sampan.apiserver.registry.custom_resources import shown_item
 SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
-def shown(resource: Resource, item: Item) -> Obj:
+def in_version_of(resource: Resource, item: Item) -> Obj:
     """The item in the version that the call speaks; read-only. Raises NotConverted."""
     if resource.custom is not None:
         return shown_item(resource, item).obj

@@ -12,7 +12,7 @@ from sampan.api.patch.json_patch import json_patch
 from sampan.api.patch.merge_patch import merge_patch
 from sampan.api.patch.strategic_patch import strategic_patch
 from sampan.api.schema.published import NotHandled, Schema, strict_error
-from sampan.apiserver.write.decoding import checked, expected_kind
+from sampan.apiserver.write.decoding import check_body, expected_kind
 
 _OPERATION = frozenset({"op", "path", "from", "value"})
 _NO_STRATEGIC = (
@@ -21,7 +21,7 @@ _NO_STRATEGIC = (
 )
 
 
-def patched(schema: Schema, call: Call, current: Obj, warnings: list[str]) -> Obj:
+def apply_patch(schema: Schema, call: Call, current: Obj, warnings: list[str]) -> Obj:
     """A new object. Raises BadRequest, Invalid or UnsupportedMediaType."""
     api_version, kind = expected_kind(call.resource, call.subresource)
     left: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ def patched(schema: Schema, call: Call, current: Obj, warnings: list[str]) -> Ob
             )
     try:
         _check_operations(call)
-        new = checked(schema, call, api_version, kind, result, warnings)
+        new = check_body(schema, call, api_version, kind, result, warnings)
     except NotHandled as error:
         if call.options.patch_type not in ("json", "merge"):
             raise

@@ -22,11 +22,11 @@ from sampan.apiserver.write.delete import remove
 from sampan.apiserver.write.object_rules import (
     as_stored,
     carried,
+    in_version_of,
     keep_all_but_status,
     keep_custom_but_status,
     keep_status,
     refuse,
-    shown,
 )
 from sampan.apiserver.write.ownership import settle
 from sampan.apiserver.write.parts import Parts, weight_of
@@ -98,12 +98,12 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
     for _ in range(ATTEMPTS):
         item = await parts.registry.current(resource, call.namespace, call.name)
         await parts.conversions.prepare(resource, (item,))
-        old = shown(resource, item)
+        old = in_version_of(resource, item)
         size = max(weight_of(call), len(item.data))
-        new = await parts.beside(size, partial(_changed, parts, user, call, what, old))
+        new = await parts.beside(size, partial(_change, parts, user, call, what, old))
         attributes = attributes_of(user, UPDATE, call, new, old)
         await parts.admission.mutate(attributes)
-        warnings = await parts.beside(size, partial(_checked, parts, call, what, new, old))
+        warnings = await parts.beside(size, partial(_check, parts, call, what, new, old))
         try:
             async with attributes.hold as hold:
                 if strategy.allocate is not None:
@@ -137,14 +137,14 @@ def _storage_error(call: Call) -> str:
     )
 
 
-def _changed(parts: Parts, user: User, call: Call, what: Modification, old: Obj) -> Obj:
+def _change(parts: Parts, user: User, call: Call, what: Modification, old: Obj) -> Obj:
     new = what.change(old)
     _check_based_on(call, new, old, parts.strategies.of(call.resource).unconditional_update)
     parts.ownership.updated(user, call, new, old, parts.clock.now())
     return new
 
 
-def _checked(parts: Parts, call: Call, what: Modification, new: Obj, old: Obj) -> list[str]:
+def _check(parts: Parts, call: Call, what: Modification, new: Obj, old: Obj) -> list[str]:
     """The warnings; raises Invalid."""
     resource = call.resource
     prepare_updated(new, old)

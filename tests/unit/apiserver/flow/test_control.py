@@ -9,7 +9,7 @@ from sampan.api.errors import TooManyRequests
 from sampan.api.resources import LEASES, NODES, PODS
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.flow.control import FlowControl, level_settings
-from sampan.apiserver.flow.objects import LEVELS, SCHEMAS, flow_objects, reconciled
+from sampan.apiserver.flow.objects import LEVELS, SCHEMAS, flow_objects, reconcile
 from sampan.apiserver.http.request import RequestInfo
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import all_of
@@ -179,11 +179,11 @@ def test_what_is_mandatory_is_put_right():
         obj for row, obj in OBJECTS if row is LEVELS and obj["metadata"]["name"] == "exempt"
     ]
     changed = {**wanted, "spec": {"type": "Limited"}}
-    assert reconciled(changed, wanted)["spec"] == wanted["spec"]
-    assert reconciled(wanted, wanted) is None
+    assert reconcile(changed, wanted)["spec"] == wanted["spec"]
+    assert reconcile(wanted, wanted) is None
     own = {**changed, "metadata": {"name": "system", "annotations": {
         "apf.kubernetes.io/autoupdate-spec": "false"}}}  # fmt: skip
-    assert reconciled(own, wanted) is None
+    assert reconcile(own, wanted) is None
 
 
 def test_between_two_wide_requests_whoever_came_meanwhile_goes_first():

@@ -14,8 +14,8 @@ from sampan.apiserver.http.negotiate import (
     body_media,
     form_of,
     full_form,
+    gzip_bytes,
     gzip_wanted,
-    gzipped,
     list_head,
     patch_type,
     yaml_bytes,
@@ -101,7 +101,7 @@ def test_only_large_answers_are_compressed_and_come_back_whole():
     assert not gzip_wanted("gzip", 1000)
     assert not gzip_wanted("deflate", 1_000_000)
     assert gzip_wanted("deflate, gzip", 128 * 1024)
-    assert zlib.decompress(gzipped(b"x" * 1000), 31) == b"x" * 1000
+    assert zlib.decompress(gzip_bytes(b"x" * 1000), 31) == b"x" * 1000
 
 
 def test_yaml_quotes_what_would_not_be_text():

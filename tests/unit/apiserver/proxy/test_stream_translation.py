@@ -18,8 +18,8 @@ from sampan.apiserver.proxy.stream_translation import (
     V5,
     ConnectNode,
     Wanted,
-    translated,
-    tunnelled,
+    translate,
+    tunnel,
     wants_translation,
     wants_tunnel,
 )
@@ -94,9 +94,9 @@ async def between(node: Handler, wanted: Wanted) -> AsyncIterator[tuple[HttpClie
     async def middle(request: Request) -> Reply:
         connect = connect_to("http://127.0.0.1:1/" if request.path == "/down" else far_url)
         if wants_tunnel(request):
-            return await tunnelled(request, connect)
+            return await tunnel(request, connect)
         assert wants_translation(request)
-        return translated(request, wanted, connect)
+        return translate(request, wanted, connect)
 
     near = Server(middle)
     url = f"http://127.0.0.1:{await near.start('127.0.0.1', 0)}"
@@ -285,6 +285,6 @@ def test_a_bad_handshake_is_a_bad_request():
     request = Request("GET", "/", "", headers)
     assert wants_translation(request)
     with pytest.raises(BadRequest, match="version"):
-        translated(request, ALL, connect)
+        translate(request, ALL, connect)
     older = Request("GET", "/", "", headers | {"sec-websocket-protocol": "v4.channel.k8s.io"})
     assert not wants_translation(older)

@@ -1,7 +1,7 @@
 import pytest
 
 from sampan.api.errors import Conflict
-from sampan.apiserver.registry.pods import bound, grace, prepare_create, prepare_status
+from sampan.apiserver.registry.pods import bind, grace, prepare_create, prepare_status
 
 
 def pod(*resources, **spec):
@@ -19,13 +19,13 @@ def test_a_new_pod_shows_its_qos_class():
 def test_a_binding_sets_the_node_once():
     """[A9]"""
     binding = {"target": {"name": "n1"}, "metadata": {"annotations": {"a": "b"}}}
-    first = bound(pod({}), binding, 0.0)
+    first = bind(pod({}), binding, 0.0)
     assert first["spec"]["nodeName"] == "n1"
     assert first["metadata"]["annotations"] == {"a": "b"}
     (condition,) = first["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("PodScheduled", "True")
     with pytest.raises(Conflict, match='pod x is already assigned to node "n1"'):
-        bound(first, binding, 0.0)
+        bind(first, binding, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,12 @@ def test_a_binding_sets_the_node_once():
 )
 def test_pods_that_cannot_be_bound(changed, why):
     with pytest.raises(Conflict, match=why):
-        bound({**pod({}), **changed}, {"target": {"name": "n"}}, 0.0)
+        bind({**pod({}), **changed}, {"target": {"name": "n"}}, 0.0)
 
 
 def test_an_unscheduled_condition_is_replaced():
     waiting = {**pod({}), "status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}}
-    conditions = bound(waiting, {"target": {"name": "n"}}, 0.0)["status"]["conditions"]
+    conditions = bind(waiting, {"target": {"name": "n"}}, 0.0)["status"]["conditions"]
     assert [one["status"] for one in conditions] == ["True"]
     assert waiting["status"]["conditions"][0]["status"] == "False"
 

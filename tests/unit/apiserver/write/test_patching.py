@@ -6,8 +6,8 @@ from sampan.api.patch.merge_patch import merge_patch
 from sampan.api.patch.strategic_patch import strategic_patch
 from sampan.api.resources import PODS
 from sampan.api.schema.published import Schema
-from sampan.apiserver.write.decoding import checked
-from sampan.apiserver.write.patching import patched
+from sampan.apiserver.write.decoding import check_body
+from sampan.apiserver.write.patching import apply_patch
 
 SCHEMA = Schema.load()
 SENT = {
@@ -45,16 +45,16 @@ def test_what_a_patch_does_not_mention_is_as_if_it_had_been_merged_too(patch):
             whole = strategic_patch(SCHEMA, "v1", "Pod", POD, patch)
         warnings, expected_warnings = [], []
         asked = call(kind, patch)
-        expected = checked(SCHEMA, asked, "v1", "Pod", whole, expected_warnings)
+        expected = check_body(SCHEMA, asked, "v1", "Pod", whole, expected_warnings)
         before = copy_of(POD)
-        found = patched(SCHEMA, asked, POD, warnings)
+        found = apply_patch(SCHEMA, asked, POD, warnings)
         assert found == expected
         assert warnings == expected_warnings
         assert before == POD
 
 
 def test_the_patched_object_shares_nothing_with_the_one_it_was():
-    found = patched(SCHEMA, call("merge", {"status": {"phase": "Running"}}), POD, [])
+    found = apply_patch(SCHEMA, call("merge", {"status": {"phase": "Running"}}), POD, [])
     assert found["spec"] == POD["spec"]
     assert found["spec"] is not POD["spec"]
     assert found["spec"]["containers"][0] is not POD["spec"]["containers"][0]

@@ -3,7 +3,7 @@
 Job: refuse every write and every connection.
 """
 
-from sampan.apiserver.admission.chain import Attributes, Steps, refused
+from sampan.apiserver.admission.chain import Attributes, Steps, rejection
 from sampan.apiserver.admission.parts import PluginParts
 
 
@@ -12,4 +12,4 @@ def plugin(_parts: PluginParts) -> Steps:
 
 
 def _deny(attributes: Attributes) -> None:
-    raise refused(attributes, "admission control is denying all modifications")
+    raise rejection(attributes, "admission control is denying all modifications")

@@ -3,7 +3,7 @@
 Job: refuse new entries of spec.externalIPs.
 """
 
-from sampan.apiserver.admission.chain import Attributes, Steps, refused
+from sampan.apiserver.admission.chain import Attributes, Steps, rejection
 from sampan.apiserver.admission.parts import PluginParts
 
 
@@ -15,4 +15,4 @@ def _validate(attributes: Attributes) -> None:
     new = attributes.obj or {}
     had = set(((attributes.old or {}).get("spec") or {}).get("externalIPs") or ())
     if set((new.get("spec") or {}).get("externalIPs") or ()) - had:
-        raise refused(attributes, "Use of external IPs is denied by admission control.")
+        raise rejection(attributes, "Use of external IPs is denied by admission control.")

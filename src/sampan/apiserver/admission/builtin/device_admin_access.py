@@ -22,7 +22,7 @@ def plugin(parts: PluginParts) -> Steps:
         obj = attributes.obj
         if obj is None:
             return
-        asked = list(_asked(obj))
+        asked = list(_asks_for_admin_access(obj))
         if not asked:
             return
         namespace = find(NAMESPACES, "", attributes.namespace)
@@ -33,7 +33,7 @@ def plugin(parts: PluginParts) -> Steps:
     return Steps(validate=validate)
 
 
-def _asked(obj: Obj) -> Iterator[str]:
+def _asks_for_admin_access(obj: Obj) -> Iterator[str]:
     """The paths of the requests that ask for it, in a claim or in a template of claims."""
     spec, path = obj.get("spec") or {}, "spec"
     if obj.get("kind") == "ResourceClaimTemplate":

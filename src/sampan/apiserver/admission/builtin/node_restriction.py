@@ -39,7 +39,7 @@ def plugin(parts: PluginParts) -> Steps:
         if node is None:
             return
         if not node:
-            raise _refused(
+            raise _refusal(
                 attributes, f"could not determine node from user {attributes.user.name!r}"
             )
         resource = attributes.resource
@@ -54,7 +54,7 @@ def plugin(parts: PluginParts) -> Steps:
         elif resource is LEASES:
             _lease(attributes, node)
         elif resource is _csi_nodes and attributes.name != node:
-            raise _refused(attributes, "can only access CSINode with the same name as the "
+            raise _refusal(attributes, "can only access CSINode with the same name as the "
                                        "requesting node")  # fmt: skip
         elif resource is _slices:
             _slice(attributes, node)
@@ -62,7 +62,7 @@ def plugin(parts: PluginParts) -> Steps:
     return Steps(validate=validate)
 
 
-def _refused(attributes: Attributes, why: str) -> ApiError:
+def _refusal(attributes: Attributes, why: str) -> ApiError:
     resource = attributes.resource
     return forbidden(resource.plural, resource.group, attributes.name, why)
 
@@ -81,22 +81,22 @@ def _pod(attributes: Attributes, node: str, find: Find) -> None:
         case "status", "UPDATE":
             _is_own(attributes, node, "update pod status for pods")
             if labels_of(attributes.obj or {}) != labels_of(attributes.old or {}):
-                raise _refused(attributes, f'node "{node}" cannot update labels through pod status')
+                raise _refusal(attributes, f'node "{node}" cannot update labels through pod status')
             _keeps_claims(attributes, node)
         case "eviction", _:
             found = find(PODS, attributes.namespace, attributes.name)
             if found is None or _node_name(found) != node:
-                raise _refused(
+                raise _refusal(
                     attributes, f"node {node} can only evict pods with spec.nodeName set to itself"
                 )
         case _:
             why = f"unexpected operation {operation!r} on pods/{sub} by a node"
-            raise _refused(attributes, why)
+            raise _refusal(attributes, why)
 
 
 def _is_own(attributes: Attributes, node: str, what: str) -> None:
     if _node_name(attributes.old) != node:
-        raise _refused(
+        raise _refusal(
             attributes, f'node "{node}" can only {what} with spec.nodeName set to itself'
         )
 
@@ -106,31 +106,31 @@ def _keeps_claims(attributes: Attributes, node: str) -> None:
     new, old = (status_of(each or {}) for each in (attributes.obj, attributes.old))
     for field, words in _CLAIM_STATUSES.items():
         if (new.get(field) or None) != (old.get(field) or None):
-            raise _refused(attributes, f'node "{node}" cannot update {words}')
+            raise _refusal(attributes, f'node "{node}" cannot update {words}')
 
 
 def _mirror(attributes: Attributes, node: str) -> None:
     pod = attributes.obj or {}
     spec, meta = pod.get("spec") or {}, meta_of(pod)
     if MIRROR not in (meta.get("annotations") or {}):
-        raise _refused(attributes, f'pod does not have "{MIRROR}" annotation, node "{node}" can '
+        raise _refusal(attributes, f'pod does not have "{MIRROR}" annotation, node "{node}" can '
                                    "only create mirror pods")  # fmt: skip
     if spec.get("nodeName") != node:
-        raise _refused(attributes, f'node "{node}" can only create pods with spec.nodeName set to '
+        raise _refusal(attributes, f'node "{node}" can only create pods with spec.nodeName set to '
                                    "itself")  # fmt: skip
     owners = meta.get("ownerReferences") or ()
     if len(owners) > 1 or any(
         one.get("kind") != "Node" or one.get("name") != node or one.get("blockOwnerDeletion")
         for one in owners
     ):
-        raise _refused(attributes, f'node "{node}" can only create pods with an owner reference '
+        raise _refusal(attributes, f'node "{node}" can only create pods with an owner reference '
                                    "set to itself")  # fmt: skip
-    wrong = _referenced(pod)
+    wrong = _references(pod)
     if wrong:
-        raise _refused(attributes, f'node "{node}" can not create pods that reference {wrong}')
+        raise _refusal(attributes, f'node "{node}" can not create pods that reference {wrong}')
 
 
-def _referenced(pod: Obj) -> str:
+def _references(pod: Obj) -> str:
     """What of its namespace a mirror pod would reach for: a door that the node opened itself."""
     spec = pod.get("spec") or {}
     if spec.get("serviceAccountName"):
@@ -149,7 +149,7 @@ def _referenced(pod: Obj) -> str:
 
 def _node(attributes: Attributes, node: str) -> None:
     if attributes.name != node:
-        raise _refused(
+        raise _refusal(
             attributes, f'node "{node}" is not allowed to modify node "{attributes.name}"'
         )
     new, old = attributes.obj, attributes.old
@@ -157,7 +157,7 @@ def _node(attributes: Attributes, node: str) -> None:
         return
     spec, before = spec_of(new), spec_of(old or {})
     if spec.get("configSource") and spec.get("configSource") != before.get("configSource"):
-        raise _refused(attributes, f'node "{node}" cannot update configSource to a new value')
+        raise _refusal(attributes, f'node "{node}" cannot update configSource to a new value')
     if old is not None:
         _keeps_taints_and_owners(attributes, node, new, old)
     labels, had = labels_of(new), labels_of(old or {})
@@ -166,14 +166,14 @@ def _node(attributes: Attributes, node: str) -> None:
     if forbidden_keys:
         word = "set" if old is None else "modify"
         shown = ", ".join(forbidden_keys)
-        raise _refused(attributes, f"is not allowed to {word} the following labels: {shown}")
+        raise _refusal(attributes, f"is not allowed to {word} the following labels: {shown}")
 
 
 def _keeps_taints_and_owners(attributes: Attributes, node: str, new: Obj, old: Obj) -> None:
     if (spec_of(new).get("taints") or []) != (spec_of(old).get("taints") or []):
-        raise _refused(attributes, f'node "{node}" is not allowed to modify taints')
+        raise _refusal(attributes, f'node "{node}" is not allowed to modify taints')
     if meta_of(new).get("ownerReferences") != meta_of(old).get("ownerReferences"):
-        raise _refused(attributes, f'node "{node}" is not allowed to modify ownerReferences')
+        raise _refusal(attributes, f'node "{node}" is not allowed to modify ownerReferences')
 
 
 def _may_set(label: str) -> bool:
@@ -193,37 +193,37 @@ def _may_set(label: str) -> bool:
 
 def _claim(attributes: Attributes) -> None:
     if attributes.subresource != "status" or attributes.operation != UPDATE:
-        raise _refused(attributes, "may only update PVC status")
+        raise _refusal(attributes, "may only update PVC status")
     new, old = attributes.obj or {}, attributes.old or {}
     if new.get("spec") != old.get("spec"):
-        raise _refused(attributes, "is not allowed to update fields other than status")
+        raise _refusal(attributes, "is not allowed to update fields other than status")
 
 
 def _token(attributes: Attributes, node: str, find: Find) -> None:
     reference = ((attributes.obj or {}).get("spec") or {}).get("boundObjectRef") or {}
     if reference.get("kind") != "Pod" or reference.get("apiVersion") not in ("v1", None, ""):
-        raise _refused(attributes, f'node "{node}" can only create tokens for individual service '
+        raise _refusal(attributes, f'node "{node}" can only create tokens for individual service '
                                    "accounts bound to a pod")  # fmt: skip
     if not reference.get("uid"):
-        raise _refused(attributes, "pod binding without a uid")
+        raise _refusal(attributes, "pod binding without a uid")
     pod = find(PODS, attributes.namespace, reference.get("name") or "")
     if pod is None or meta_of(pod).get("uid") != reference["uid"]:
-        raise _refused(attributes, f'the UID in the bound object reference ({reference["uid"]}) '
+        raise _refusal(attributes, f'the UID in the bound object reference ({reference["uid"]}) '
                                    "does not match the UID in record")  # fmt: skip
     if _node_name(pod) != node:
-        raise _refused(attributes, f'node "{node}" can only create tokens bound to pods scheduled '
+        raise _refusal(attributes, f'node "{node}" can only create tokens bound to pods scheduled '
                                    "to it")  # fmt: skip
     if (pod.get("spec") or {}).get("serviceAccountName") != attributes.name:
-        raise _refused(attributes, f'node "{node}" can only create tokens for the service account '
+        raise _refusal(attributes, f'node "{node}" can only create tokens for the service account '
                                    "of the pod")  # fmt: skip
 
 
 def _lease(attributes: Attributes, node: str) -> None:
     if attributes.namespace != _LEASES:
-        raise _refused(attributes, f'can only access leases in the "{_LEASES}" system namespace')
+        raise _refusal(attributes, f'can only access leases in the "{_LEASES}" system namespace')
     name = name_of(attributes.obj or {}) if attributes.operation == CREATE else attributes.name
     if name != node:
-        raise _refused(
+        raise _refusal(
             attributes, "can only access node lease with the same name as the requesting node"
         )
 
@@ -231,7 +231,7 @@ def _lease(attributes: Attributes, node: str) -> None:
 def _slice(attributes: Attributes, node: str) -> None:
     shown = attributes.obj or attributes.old or {}
     if (shown.get("spec") or {}).get("nodeName") != node:
-        raise _refused(
+        raise _refusal(
             attributes, "can only create/delete ResourceSlice with the same NodeName as the "
             "requesting node",
         )  # fmt: skip

@@ -6,7 +6,7 @@ Job: ask for the right to delete, and for blockOwnerDeletion the right to finali
 from collections.abc import Awaitable
 
 from sampan.api.objects import Obj, meta_of
-from sampan.apiserver.admission.chain import Attributes, Steps, refused
+from sampan.apiserver.admission.chain import Attributes, Steps, rejection
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.authz.chain import Attributes as Asked
 
@@ -22,7 +22,7 @@ def plugin(parts: PluginParts) -> Steps:
         )  # fmt: skip
         if not (await authorization.decide(delete))[0]:
             why = "cannot set an ownerRef on a resource you can't delete"
-            raise refused(attributes, why)
+            raise rejection(attributes, why)
         for one in changed:
             owner = kinds.by_kind(one.get("apiVersion") or "", one.get("kind") or "")
             if not one.get("blockOwnerDeletion") or owner is None:
@@ -36,7 +36,7 @@ def plugin(parts: PluginParts) -> Steps:
                     "cannot set blockOwnerDeletion if an ownerReference refers to a resource you "
                     "can't set finalizers on"
                 )
-                raise refused(attributes, why)
+                raise rejection(attributes, why)
 
     def validate(attributes: Attributes) -> Awaitable[None] | None:
         new = meta_of(attributes.obj or {}).get("ownerReferences") or []

@@ -88,12 +88,12 @@ async def _check_binding(
 def _refuse_beyond(rbac: Rbac, attributes: Attributes, rules: list[Obj]) -> None:
     beyond = rbac.not_covered(attributes.user, attributes.namespace, rules)
     if beyond:
-        raise _refused(attributes.resource, attributes.obj or {}, attributes.user, beyond)
+        raise _refusal(attributes.resource, attributes.obj or {}, attributes.user, beyond)
 
 
-def _refused(resource: Resource, obj: Obj, user: User, beyond: list[Obj]) -> ApiError:
+def _refusal(resource: Resource, obj: Obj, user: User, beyond: list[Obj]) -> ApiError:
     groups = " ".join(f'"{one}"' for one in user.groups)
-    shown = "\n".join(_shown(one) for one in beyond)
+    shown = "\n".join(_rule_text(one) for one in beyond)
     why = (
         f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not '
         f"currently held:\n{shown}"
@@ -102,7 +102,7 @@ def _refused(resource: Resource, obj: Obj, user: User, beyond: list[Obj]) -> Api
     return forbidden(resource.plural, resource.group, name, why)
 
 
-def _shown(rule: Obj) -> str:
+def _rule_text(rule: Obj) -> str:
     """As upstream's CompactString."""
     parts = [
         (word, rule.get(field))

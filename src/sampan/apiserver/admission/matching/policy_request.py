@@ -86,12 +86,12 @@ class PolicyRequest:
         """What `evaluate` gives once everything that it wants to know is known."""
         for _ in range(MOST_QUESTIONS):
             try:
-                return await self._evaluated(evaluate)
+                return await self._evaluate(evaluate)
             except Undecided as stopped:
                 self._answers[stopped.question] = await self._ask(stopped.question)
-        return await self._evaluated(evaluate)
+        return await self._evaluate(evaluate)
 
-    async def _evaluated(self, evaluate: Callable[[Interrupt], T]) -> T:
+    async def _evaluate(self, evaluate: Callable[[Interrupt], T]) -> T:
         """At once where that is quick; else from the start again, beside the loop."""
         clock = self._aid.clock
         if not self._is_about_large_objects():

@@ -29,7 +29,7 @@ def is_exempt(attributes: Attributes) -> bool:
     return attributes.resource.group == _OWN
 
 
-def matched(rules: Iterable[Obj], attributes: Attributes, equivalent: bool) -> Matched | None:
+def match_rules(rules: Iterable[Obj], attributes: Attributes, equivalent: bool) -> Matched | None:
     rules = list(rules)
     if any(_rule_matches(rule, attributes, attributes.resource) for rule in rules):
         return Matched(attributes.resource)
@@ -43,8 +43,8 @@ def matched(rules: Iterable[Obj], attributes: Attributes, equivalent: bool) -> M
     return None
 
 
-def excluded(rules: Iterable[Obj], attributes: Attributes, equivalent: bool) -> bool:
-    return matched(rules, attributes, equivalent) is not None
+def is_excluded(rules: Iterable[Obj], attributes: Attributes, equivalent: bool) -> bool:
+    return match_rules(rules, attributes, equivalent) is not None
 
 
 def as_matched(found: Matched, attributes: Attributes, obj: Obj | None) -> Obj | None:

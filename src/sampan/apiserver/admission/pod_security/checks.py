@@ -58,7 +58,7 @@ def _own(container: Obj) -> Obj:
     return found
 
 
-def _quoted(names: list[str]) -> str:
+def _quote(names: list[str]) -> str:
     return ", ".join(f'"{one}"' for one in names)
 
 
@@ -67,7 +67,7 @@ def _plural(names: list[str], word: str = "container") -> str:
 
 
 def _bad(names: list[str], rest: str) -> str:
-    return f"{_plural(names)} {_quoted(names)} {rest}"
+    return f"{_plural(names)} {_quote(names)} {rest}"
 
 
 def _setters(pod: Pod, is_bad: Callable[[Obj], object]) -> str:
@@ -75,7 +75,7 @@ def _setters(pod: Pod, is_bad: Callable[[Obj], object]) -> str:
     who = ["pod"] if is_bad(pod.context) else []
     names = [one["name"] for one in pod.containers() if is_bad(_own(one))]
     if names:
-        who.append(f"{_plural(names)} {_quoted(names)}")
+        who.append(f"{_plural(names)} {_quote(names)}")
     return " and ".join(who)
 
 
@@ -99,7 +99,7 @@ def _host_namespaces(pod: Pod, _: Version) -> Found:
 
 def _host_paths(pod: Pod, _: Version) -> Found:
     names = [one["name"] for one in pod.spec.get("volumes") or () if one.get("hostPath")]
-    return ("hostPath volumes", f"{_plural(names, 'volume')} {_quoted(names)}") if names else None
+    return ("hostPath volumes", f"{_plural(names, 'volume')} {_quote(names)}") if names else None
 
 
 def _host_ports(pod: Pod, _: Version) -> Found:
@@ -114,7 +114,7 @@ def _host_ports(pod: Pod, _: Version) -> Found:
     distinct = ", ".join(str(one) for one in sorted(set(ports)))
     word = "hostPorts" if len(set(ports)) > 1 else "hostPort"
     verb = "use" if len(names) > 1 else "uses"
-    return "hostPort", f"{_plural(names)} {_quoted(names)} {verb} {word} {distinct}"
+    return "hostPort", f"{_plural(names)} {_quote(names)} {verb} {word} {distinct}"
 
 
 _BASELINE_CAPABILITIES = frozenset({
@@ -133,7 +133,7 @@ def _capabilities(pod: Pod, _: Version) -> Found:
             extra |= set(more)
     if not names:
         return None
-    listed = _quoted(sorted(extra))
+    listed = _quote(sorted(extra))
     return "non-default capabilities", _bad(
         names, f"must not include {listed} in securityContext.capabilities.add"
     )
@@ -180,7 +180,7 @@ def _selinux(pod: Pod, version: Version) -> Found:
         return None
     every = [context.get("seLinuxOptions") or {} for context in _contexts(pod)]
     types = sorted({one["type"] for one in every if (one.get("type") or "") not in allowed})
-    said = [f"{_plural(types, 'type')} {_quoted(types)}"] if types else []
+    said = [f"{_plural(types, 'type')} {_quote(types)}"] if types else []
     said += ["user may not be set"] if any(one.get("user") for one in every) else []
     said += ["role may not be set"] if any(one.get("role") for one in every) else []
     return (
@@ -199,7 +199,7 @@ def _proc_mount_restricted(pod: Pod, _: Version) -> Found:
         return None
     kinds = sorted({_own(one)["procMount"] for one in bad})
     names = [one["name"] for one in bad]
-    return "procMount", _bad(names, f"must not set securityContext.procMount to {_quoted(kinds)}")
+    return "procMount", _bad(names, f"must not set securityContext.procMount to {_quote(kinds)}")
 
 
 _SYSCTLS = {
@@ -262,7 +262,7 @@ def _host_probes(pod: Pod, _: Version) -> Found:
         return None
     verb = "use" if len(names) > 1 else "uses"
     what = _plural(sorted(hosts), "probe or lifecycle host")
-    return "probe or lifecycle host", _bad(sorted(names), f"{verb} {what} {_quoted(sorted(hosts))}")
+    return "probe or lifecycle host", _bad(sorted(names), f"{verb} {what} {_quote(sorted(hosts))}")
 
 
 _RESTRICTED_VOLUMES = frozenset({
@@ -284,8 +284,8 @@ def _volumes(pod: Pod, _: Version) -> Found:
     word = "types" if len(kinds) > 1 else "type"
     verb = "use" if len(names) > 1 else "uses"
     return "restricted volume types", (
-        f"{_plural(names, 'volume')} {_quoted(names)} {verb} restricted volume {word} "
-        f"{_quoted(sorted(kinds))}"
+        f"{_plural(names, 'volume')} {_quote(names)} {verb} restricted volume {word} "
+        f"{_quote(sorted(kinds))}"
     )
 
 
@@ -317,7 +317,7 @@ def _capabilities_restricted(pod: Pod, version: Version) -> Found:
     if keep:
         said.append(_bad(keep, 'must set securityContext.capabilities.drop=["ALL"]'))
     if extra:
-        listed = _quoted(sorted(added))
+        listed = _quote(sorted(added))
         said.append(_bad(extra, f"must not include {listed} in securityContext.capabilities.add"))
     return ("unrestricted capabilities", "; ".join(said)) if said else None
 
@@ -330,7 +330,7 @@ def _run_as_non_root(pod: Pod, version: Version) -> Found:
     if explicit or whole is False:
         who = ["pod"] if whole is False else []
         if explicit:
-            who.append(f"{_plural(explicit)} {_quoted(explicit)}")
+            who.append(f"{_plural(explicit)} {_quote(explicit)}")
         return "runAsNonRoot != true", (
             f"{' and '.join(who)} must not set securityContext.runAsNonRoot=false"
         )
@@ -338,7 +338,7 @@ def _run_as_non_root(pod: Pod, version: Version) -> Found:
     if whole or not missing:
         return None
     return "runAsNonRoot != true", (
-        f"pod or {_plural(missing)} {_quoted(missing)} must set securityContext.runAsNonRoot=true"
+        f"pod or {_plural(missing)} {_quote(missing)} must set securityContext.runAsNonRoot=true"
     )
 
 
@@ -348,7 +348,7 @@ def _run_as_user(pod: Pod, version: Version) -> Found:
     names = [one["name"] for one in pod.containers() if _own(one).get("runAsUser") == 0]
     who = ["pod"] if pod.context.get("runAsUser") == 0 else []
     if names:
-        who.append(f"{_plural(names)} {_quoted(names)}")
+        who.append(f"{_plural(names)} {_quote(names)}")
     return ("runAsUser=0", f"{' and '.join(who)} must not set runAsUser=0") if who else None
 
 
@@ -360,18 +360,18 @@ def _seccomp_restricted(pod: Pod, version: Version) -> Found:
     forbidden = [name for name, kind in own.items() if kind not in _SECCOMP_ALLOWED]
     who = [] if whole in _SECCOMP_ALLOWED else ["pod"]
     if forbidden:
-        who.append(f"{_plural(forbidden)} {_quoted(forbidden)}")
+        who.append(f"{_plural(forbidden)} {_quote(forbidden)}")
     if who:
         kinds = {kind for kind in (whole, *own.values()) if kind not in _SECCOMP_ALLOWED}
         return "seccompProfile", (
             f"{' and '.join(who)} must not set securityContext.seccompProfile.type to "
-            f"{_quoted(sorted(str(kind) for kind in kinds))}"
+            f"{_quote(sorted(str(kind) for kind in kinds))}"
         )
     missing = [name for name, kind in own.items() if kind is None]
     if whole or not missing:
         return None
     return "seccompProfile", (
-        f"pod or {_plural(missing)} {_quoted(missing)} must set "
+        f"pod or {_plural(missing)} {_quote(missing)} must set "
         'securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
     )
 

@@ -18,7 +18,7 @@ from sampan.api.defaults import apply_defaults
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, name_of
 from sampan.api.resources import MUTATING_ADMISSION_POLICIES, MUTATING_POLICY_BINDINGS
-from sampan.apiserver.admission.chain import CONNECT, Attributes, refused
+from sampan.apiserver.admission.chain import CONNECT, Attributes, rejection
 from sampan.apiserver.admission.matching.match_conditions import ConditionMetrics, ConditionsFailed
 from sampan.apiserver.admission.matching.policy_request import PolicyRequest
 from sampan.apiserver.admission.matching.rules import Matched, as_matched
@@ -29,7 +29,11 @@ from sampan.apiserver.admission.policies.policies import (
     Policy,
 )
 from sampan.apiserver.admission.policies.policy_metrics import MutationMetrics
-from sampan.apiserver.admission.policies.policy_patches import Unpatchable, applied, patched
+from sampan.apiserver.admission.policies.policy_patches import (
+    Unpatchable,
+    apply_patch,
+    patch_object,
+)
 from sampan.apiserver.admission.policies.policy_steps import Judge
 from sampan.apiserver.watch.followed import follow
 
@@ -78,14 +82,14 @@ class Enforcement:
         for index, (policy, matched) in enumerate(concerned):
             if again and policy.spec.get("reinvocationPolicy") != "IfNeeded":
                 continue
-            if await self._mutated(policy, matched, asked, refusals):
+            if await self._mutate(policy, matched, asked, refusals):
                 changed_at = index
         if changed_at >= 0 and not again:
             attributes.reinvoke = True
         if refusals:
             raise refusal(attributes, refusals)
 
-    async def _mutated(
+    async def _mutate(
         self, policy: Policy, matched: Matched, asked: PolicyRequest, refusals: list[str]
     ) -> bool:
         """Whether it changed the object."""
@@ -122,7 +126,7 @@ class Enforcement:
         for expression in policy.compiled.mutations:
             began, kind = self._clock.monotonic(), "no_error"
             try:
-                changed |= await self._changed(policy, expression, params, matched, asked)
+                changed |= await self._apply_change(policy, expression, params, matched, asked)
             except Failed as error:
                 kind = error.kind
                 _note(policy, binding, str(error), refusals)
@@ -150,7 +154,7 @@ class Enforcement:
             _note(policy, binding, str(error), refusals)
             return False
 
-    async def _changed(
+    async def _apply_change(
         self,
         policy: Policy,
         expression: Expression,
@@ -171,9 +175,9 @@ class Enforcement:
         assert attributes.obj is not None
         try:
             if expression.path.endswith("applyConfiguration.expression"):
-                new = applied(self._fields, before, result.value)
+                new = apply_patch(self._fields, before, result.value)
             else:
-                new = patched(before, result.value)
+                new = patch_object(before, result.value)
         except (Unpatchable, EvaluationError) as error:
             raise Failed(str(error)) from error
         if new == before:
@@ -211,7 +215,7 @@ def _note(policy: Policy, binding: Obj | None, message: str, refusals: list[str]
 
 def refusal(attributes: Attributes, refusals: list[str]) -> ApiError:
     """As upstream: 403, though the reason is that the object is invalid."""
-    error = refused(attributes, "admission request denied by policy")
+    error = rejection(attributes, "admission request denied by policy")
     error.message, error.reason = refusals[0], "Invalid"
     error.args = (refusals[0],)
     error.details = {**error.details, "causes": [{"message": one} for one in refusals]}

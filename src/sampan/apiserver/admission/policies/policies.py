@@ -97,9 +97,9 @@ class Policies:
         rules = wanted.get("resourceRules")
         found: matching.Matched | None = matching.Matched(attributes.resource)
         if rules:
-            found = matching.matched(rules, attributes, equivalent)
+            found = matching.match_rules(rules, attributes, equivalent)
         excluded = wanted.get("excludeResourceRules")
-        if found is None or (excluded and matching.excluded(excluded, attributes, equivalent)):
+        if found is None or (excluded and matching.is_excluded(excluded, attributes, equivalent)):
             return None
         if not matching.object_matches(wanted.get("objectSelector"), attributes):
             return None
@@ -119,14 +119,14 @@ class Policies:
         kinds = self._registry.kinds
         resource = kinds.by_kind(kind.get("apiVersion") or "", kind.get("kind") or "")
         assert resource is not None, "looked at before: unknown_kind"
-        found: list[Obj | None] = list(self._found(resource, reference, namespace))
+        found: list[Obj | None] = list(self._find(resource, reference, namespace))
         if not found and reference.get("parameterNotFoundAction") == "Deny":
             raise Misconfigured(
                 "no params found for policy binding with `Deny` parameterNotFoundAction"
             )
         return found
 
-    def _found(self, resource: Resource, reference: Obj, namespace: str) -> Iterable[Obj]:
+    def _find(self, resource: Resource, reference: Obj, namespace: str) -> Iterable[Obj]:
         where = reference.get("namespace") or ""
         if where and not resource.namespaced:
             raise Misconfigured(

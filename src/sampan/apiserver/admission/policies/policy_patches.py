@@ -21,7 +21,7 @@ class Unpatchable(Exception):
     """The value cannot be put over the object; the failure policy decides."""
 
 
-def applied(fields: FieldSchema, obj: Obj, value: Any) -> Obj:
+def apply_patch(fields: FieldSchema, obj: Obj, value: Any) -> Obj:
     """`Object{…}` merged into the object, as server-side apply would, without owners."""
     if not isinstance(value, ObjectValue):
         raise Unpatchable("unsupported return type from ApplyConfiguration expression")
@@ -30,10 +30,10 @@ def applied(fields: FieldSchema, obj: Obj, value: Any) -> Obj:
     root = fields.root(obj["apiVersion"], obj["kind"])
     if root is None:
         raise Unpatchable(f"Resource kind {obj['kind']} not found")
-    return _merged(root, obj, config)
+    return _merge(root, obj, config)
 
 
-def _merged(root: Node, obj: Obj, config: Obj) -> Obj:
+def _merge(root: Node, obj: Obj, config: Obj) -> Obj:
     try:
         problems = list(root.problems(config, ""))
         atomics = list(root.atomics(config, ""))
@@ -71,7 +71,7 @@ def check_names(value: Any, path: str) -> None:
             check_names(inner, path)
 
 
-def patched(obj: Obj, value: Any) -> Obj:
+def patch_object(obj: Obj, value: Any) -> Obj:
     """`[JSONPatch{…}, …]`, one after the other; a test that fails leaves the object as it is."""
     operations = [_operation(one) for one in value]
     try:

@@ -12,7 +12,7 @@ from sampan.api.cel.policies import compile_validating
 from sampan.api.errors import ApiError, from_status
 from sampan.api.objects import Obj, name_of
 from sampan.api.resources import VALIDATING_ADMISSION_POLICIES, VALIDATING_POLICY_BINDINGS
-from sampan.apiserver.admission.chain import Attributes, refused
+from sampan.apiserver.admission.chain import Attributes, rejection
 from sampan.apiserver.admission.matching.match_conditions import ConditionMetrics, ConditionsFailed
 from sampan.apiserver.admission.matching.policy_request import PolicyRequest
 from sampan.apiserver.admission.matching.rules import Matched
@@ -79,13 +79,13 @@ class Enforcement:
             notes: dict[str, list[str]] = {}
             for binding in policy.bindings:
                 if self._policies.binding_matches(binding, attributes):
-                    refusals += await self._bound(policy, binding, matched, asked, notes)
+                    refusals += await self._bind(policy, binding, matched, asked, notes)
             for key, values in notes.items():
                 attributes.audit[f"{policy.name}/{key}"] = ", ".join(values)
         if refusals:
             raise refusal(attributes, *refusals[0])
 
-    async def _bound(
+    async def _bind(
         self,
         policy: Policy,
         binding: Obj,
@@ -102,16 +102,16 @@ class Enforcement:
         refusals: list[tuple[Policy, Obj | None, Decision]] = []
         for one in parameters:
             began = self._clock.monotonic()
-            said = await self._said(policy, {**asked.variables(matched), "params": one}, asked)
+            said = await self._say(policy, {**asked.variables(matched), "params": one}, asked)
             took = self._clock.monotonic() - began
             done = [
-                *self._decided(policy, binding, said, attributes, took),
-                *self._noted(policy, binding, said, notes, took),
+                *self._decide(policy, binding, said, attributes, took),
+                *self._note(policy, binding, said, notes, took),
             ]
             refusals += [(policy, binding, decision) for decision in done]
         return refusals
 
-    async def _said(self, policy: Policy, given: Obj, asked: PolicyRequest) -> Verdict:
+    async def _say(self, policy: Policy, given: Obj, asked: PolicyRequest) -> Verdict:
         conditions = policy.compiled.conditions
         if conditions:
             operation = asked.attributes.operation
@@ -123,7 +123,7 @@ class Enforcement:
                 return Verdict(((0, failed(policy, str(error))),))
         return await asked.decided(lambda interrupt: verdict(policy, given, interrupt))
 
-    def _decided(
+    def _decide(
         self, policy: Policy, binding: Obj, said: Verdict, attributes: Attributes, took: float
     ) -> list[Decision]:
         """The decisions that refuse; warnings and notes are made here."""
@@ -148,7 +148,7 @@ class Enforcement:
                     attributes.audit.setdefault(FAILURE_NOTE, note)
         return refusing
 
-    def _noted(
+    def _note(
         self, policy: Policy, binding: Obj, said: Verdict, notes: dict[str, list[str]], took: float
     ) -> list[Decision]:
         """An annotation that cannot be made refuses, where failures are not ignored."""
@@ -183,7 +183,7 @@ def refusal(
     """Worded as a 403; reason and code are the decision's."""
     bound = f" with binding '{name_of(binding)}'" if binding is not None else ""
     text = f"ValidatingAdmissionPolicy '{policy.name}'{bound} denied request: {decision.message}"
-    status = refused(attributes, text).status()
+    status = rejection(attributes, text).status()
     status["reason"] = decision.reason or "Invalid"
     status["code"] = _CODES.get(status["reason"], 422)
     status["details"] = {**(status.get("details") or {}), "causes": [{"message": text}]}

@@ -82,7 +82,7 @@ def _decision(
         return None
     validation: Obj = policy.spec["validations"][index]
     try:
-        said = _said(policy.compiled.messages[index], variables, budget)
+        said = _message(policy.compiled.messages[index], variables, budget)
     except OutOfBudget as error:
         return failed(policy, f"failed messageExpression: {error}", OUT)
     said = said or (validation.get("message") or "").strip()
@@ -90,7 +90,7 @@ def _decision(
     return Decision(True, said, validation.get("reason") or "Invalid")
 
 
-def _said(expression: Expression | None, variables: Mapping[str, Value], budget: Budget) -> str:
+def _message(expression: Expression | None, variables: Mapping[str, Value], budget: Budget) -> str:
     """What the messageExpression comes to; nothing where it fails, is too long or of two lines."""
     if expression is None:
         return ""

@@ -14,7 +14,7 @@ from sampan.api.objects import Obj, copy_of, key_of, name_of, namespace_of, spec
 from sampan.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_QUOTAS, SERVICES, Resource
 from sampan.api.rules.pod_resources import Amounts as Usage
 from sampan.api.rules.quota import counts, usage_of
-from sampan.apiserver.admission.chain import UPDATE, Attributes, refused
+from sampan.apiserver.admission.chain import UPDATE, Attributes, rejection
 from sampan.apiserver.admission.quota import quota_usage as quotas
 from sampan.apiserver.registry.generic import PLAIN, Registry, Stale
 from sampan.core.fast_dataclass import dataclass
@@ -51,7 +51,7 @@ class Quotas:
             return
         if attributes.subresource == "status":
             hard = (new.get("spec") or {}).get("hard") or {}
-            new["status"] = {"hard": copy_of(hard), "used": quotas.written(self._count(new))}
+            new["status"] = {"hard": copy_of(hard), "used": quotas.quantities(self._count(new))}
 
     def validate(self, attributes: Attributes) -> Awaitable[None] | None:
         if not attributes.namespace or attributes.obj is None:
@@ -79,7 +79,7 @@ class Quotas:
             if not more:
                 continue
             if attributes.dry_run:
-                _refuse_beyond(attributes, quota, self._used(quota), more)
+                _refuse_beyond(attributes, quota, self._usage(quota), more)
                 continue
             key, charge = (namespace_of(quota), name_of(quota)), _Charge(resource, obj, more)
             attributes.hold.add(partial(self._settle, key, charge))
@@ -89,12 +89,12 @@ class Quotas:
         """Raises Forbidden where the quota does not allow it."""
         for _ in range(ATTEMPTS):
             item = await self._registry.current(RESOURCE_QUOTAS, *key)
-            used = self._used(item.obj)
+            used = self._usage(item.obj)
             _refuse_beyond(attributes, item.obj, used, charge.more)
-            raised = quotas.added(used, charge.more)
+            raised = quotas.add(used, charge.more)
             status = {
                 "hard": copy_of((item.obj.get("spec") or {}).get("hard") or {}),
-                "used": quotas.written(raised),
+                "used": quotas.quantities(raised),
             }
             meta = dict(item.obj["metadata"])
             self._under_way.setdefault(key, []).append(charge)
@@ -130,7 +130,7 @@ class Quotas:
         for _ in range(ATTEMPTS):
             item = await self._registry.current(RESOURCE_QUOTAS, *key)
             status = {**(item.obj.get("status") or {})}
-            status["used"] = quotas.written(self._count(item.obj))
+            status["used"] = quotas.quantities(self._count(item.obj))
             new = {**item.obj, "metadata": dict(item.obj["metadata"]), "status": status}
             try:
                 await self._registry.replace(RESOURCE_QUOTAS, item, new, PLAIN)
@@ -145,7 +145,7 @@ class Quotas:
         if not charges:
             self._under_way.pop(key, None)
 
-    def _used(self, quota: Obj) -> Usage:
+    def _usage(self, quota: Obj) -> Usage:
         """As recorded, where everything that is limited has been counted; else as it is now."""
         hard = (quota.get("spec") or {}).get("hard") or {}
         recorded = (quota.get("status") or {}).get("used") or {}
@@ -158,7 +158,7 @@ class Quotas:
         used = quotas.all_used(quota, self._objects(quota, namespace))
         for charge in self._under_way.get((namespace, name_of(quota)), ()):
             if not self._is_there(quota, charge):
-                used = quotas.added(used, charge.more)
+                used = quotas.add(used, charge.more)
         return used
 
     def _is_there(self, quota: Obj, charge: _Charge) -> bool:
@@ -166,7 +166,7 @@ class Quotas:
         item = self._registry.kind(charge.resource).items.get(key_of(charge.obj))
         if item is None or uid_of(item.obj) != uid_of(charge.obj):
             return False
-        now, then = (quotas.counted(quota, charge.resource, one) for one in (item.obj, charge.obj))
+        now, then = (quotas.count_of(quota, charge.resource, one) for one in (item.obj, charge.obj))
         return now == then
 
     def _objects(self, quota: Obj, namespace: str) -> Iterator[tuple[Resource, Obj]]:
@@ -178,9 +178,9 @@ class Quotas:
 
 def _more(quota: Obj, resource: Resource, obj: Obj, old: Obj | None) -> Usage:
     """What the write takes that was not taken before."""
-    now = quotas.counted(quota, resource, obj)
+    now = quotas.count_of(quota, resource, obj)
     if old is not None:
-        now = quotas.less(now, quotas.counted(quota, resource, old))
+        now = quotas.less(now, quotas.count_of(quota, resource, old))
     return {name: amount for name, amount in now.items() if amount.nanos > 0}
 
 
@@ -196,14 +196,14 @@ def _refuse_uncovered(attributes: Attributes, limited: list[Obj], found: list[Ob
     hard = {name for quota in covering for name in spec_of(quota).get("hard") or ()}
     names = _limited_names(attributes, limited) - hard
     if names:
-        raise refused(attributes, f"insufficient quota to consume: {','.join(sorted(names))}")
+        raise rejection(attributes, f"insufficient quota to consume: {','.join(sorted(names))}")
     scopes = {_scope(scope) for quota in covering for scope in _scopes(quota)}
     for scope in _limited_scopes(limited):
         meant: Obj = {"spec": {"scopeSelector": {"matchExpressions": [scope]}}}
         if counts(meant, resource, obj) and scope.get("scopeName") not in scopes:
             values = " ".join(scope.get("values") or ())
             shown = f"[{{{scope.get('scopeName')} {scope.get('operator')} [{values}]}}]"
-            raise refused(attributes, f"insufficient quota to match these scopes: {shown}")
+            raise rejection(attributes, f"insufficient quota to match these scopes: {shown}")
 
 
 def _limited_names(attributes: Attributes, limited: list[Obj]) -> set[str]:
@@ -234,22 +234,22 @@ def _scope(named: str | Obj) -> str:
 def _refuse_unstated(attributes: Attributes, quota: Obj, pod: Obj) -> None:
     if not counts(quota, PODS, pod):
         return
-    missing = quotas.unstated(quota, pod)
+    missing = quotas.unstated_resources(quota, pod)
     if missing:
         what = "; ".join(f"{name} for: {','.join(sorted(of))}" for name, of in missing.items())
-        raise refused(attributes, f"failed quota: {name_of(quota)}: must specify {what}")
+        raise rejection(attributes, f"failed quota: {name_of(quota)}: must specify {what}")
 
 
 def _refuse_beyond(attributes: Attributes, quota: Obj, used: Usage, more: Usage) -> None:
     hard = quotas.amounts((quota.get("spec") or {}).get("hard"))
     beyond = [name for name, amount in sorted(more.items()) if used[name] + amount > hard[name]]
     if beyond:
-        raise refused(
+        raise rejection(
             attributes,
-            f"exceeded quota: {name_of(quota)}, requested: {_shown(more, beyond)}, "
-            f"used: {_shown(used, beyond)}, limited: {_shown(hard, beyond)}",
+            f"exceeded quota: {name_of(quota)}, requested: {_usage_text(more, beyond)}, "
+            f"used: {_usage_text(used, beyond)}, limited: {_usage_text(hard, beyond)}",
         )
 
 
-def _shown(usage: Usage, names: list[str]) -> str:
+def _usage_text(usage: Usage, names: list[str]) -> str:
     return ",".join(f"{name}={usage[name]}" for name in names)

@@ -25,7 +25,7 @@ _COMPUTE = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "l
             "limits.ephemeral-storage")  # fmt: skip
 
 
-def counted(quota: Obj, resource: Resource, obj: Obj) -> Amounts:
+def count_of(quota: Obj, resource: Resource, obj: Obj) -> Amounts:
     """What this quota counts of the object; empty: nothing."""
     hard = (quota.get("spec") or {}).get("hard") or {}
     usage = {name: amount for name, amount in usage_of(resource, obj).items() if name in hard}
@@ -45,11 +45,11 @@ def all_used(quota: Obj, objects: Iterable[tuple[Resource, Obj]]) -> Amounts:
     """Every name of `hard`, zero where nothing is."""
     used: Amounts = dict.fromkeys((quota.get("spec") or {}).get("hard") or {}, ZERO)
     for resource, obj in objects:
-        used = added(used, counted(quota, resource, obj))
+        used = add(used, count_of(quota, resource, obj))
     return used
 
 
-def unstated(quota: Obj, pod: Obj) -> dict[str, list[str]]:
+def unstated_resources(quota: Obj, pod: Obj) -> dict[str, list[str]]:
     """Compute resources that the quota limits and containers say nothing about: → their names."""
     spec = spec_of(pod)
     containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
@@ -69,7 +69,7 @@ def _states(holder: Obj, kind: str, plain: str) -> bool:
     return plain in ((holder.get("resources") or {}).get(kind or "requests") or {})
 
 
-def added(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Amounts:
+def add(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Amounts:
     result = dict(one)
     for name, amount in other.items():
         result[name] = result.get(name, ZERO) + amount
@@ -89,7 +89,7 @@ def amounts(text: Mapping[str, str] | None) -> Amounts:
     return {name: quantity.value_of(one) for name, one in (text or {}).items()}
 
 
-def written(usage: Mapping[str, Quantity]) -> dict[str, str]:
+def quantities(usage: Mapping[str, Quantity]) -> dict[str, str]:
     return {name: str(amount) for name, amount in sorted(usage.items())}
 
 

@@ -18,7 +18,7 @@ from sampan.api.objects import Obj, name_of
 from sampan.api.patch.json_patch import json_patch
 from sampan.api.resources import MUTATING_WEBHOOK_CONFIGURATIONS as MUTATING
 from sampan.api.resources import Resource
-from sampan.apiserver.admission.chain import CONNECT, Attributes, Find, refused
+from sampan.apiserver.admission.chain import CONNECT, Attributes, Find, rejection
 from sampan.apiserver.admission.matching import rules
 from sampan.apiserver.admission.matching.admission_request import request_of
 from sampan.apiserver.admission.webhooks.hook_metrics import HookMetrics
@@ -85,7 +85,7 @@ class Webhooks:
             ]
         return self._hooks
 
-    async def concerned(self, attributes: Attributes) -> list[tuple[Hook, rules.Matched]]:
+    async def concerned_hooks(self, attributes: Attributes) -> list[tuple[Hook, rules.Matched]]:
         found = []
         for hook in self.hooks():
             matched = self._match(hook, attributes)
@@ -104,11 +104,11 @@ class Webhooks:
                 response = await self._response(hook, matched, attributes)
             except CallFailed as error:
                 said.failed(hook.ignores_failure)
-                self._failed(hook, attributes, error)
+                self._handle_failure(hook, attributes, error)
                 return None
             self._note(hook, response, attributes)
             if response.get("allowed") is not True:
-                refusal = denied(hook.name, response.get("status"))
+                refusal = denial(hook.name, response.get("status"))
                 said.refused(refusal.code)
                 raise refusal
         return response
@@ -120,7 +120,7 @@ class Webhooks:
     def _match(self, hook: Hook, attributes: Attributes) -> rules.Matched | None:
         spec = hook.spec
         equivalent = spec.get("matchPolicy") != "Exact"
-        matched = rules.matched(spec.get("rules") or (), attributes, equivalent)
+        matched = rules.match_rules(spec.get("rules") or (), attributes, equivalent)
         if matched is None or not rules.object_matches(spec.get("objectSelector"), attributes):
             return None
         if not rules.namespace_matches(spec.get("namespaceSelector"), attributes, self._find):
@@ -141,9 +141,9 @@ class Webhooks:
             # As upstream: the hook is not asked, whatever its failure policy.
             if hook.ignores_failure:
                 return False
-            raise refused(attributes, str(error)) from error
+            raise rejection(attributes, str(error)) from error
 
-    def _failed(self, hook: Hook, attributes: Attributes, error: CallFailed) -> None:
+    def _handle_failure(self, hook: Hook, attributes: Attributes, error: CallFailed) -> None:
         text = f'failed calling webhook "{hook.name}": failed to call webhook: {error}'
         if not hook.ignores_failure:
             raise InternalError(f"Internal error occurred: {text}") from error
@@ -185,10 +185,10 @@ class Webhooks:
 
 
 async def mutate(hooks: Webhooks, attributes: Attributes) -> None:
-    changed_at = await _round(hooks, attributes, await hooks.concerned(attributes), [])
+    changed_at = await _round(hooks, attributes, await hooks.concerned_hooks(attributes), [])
     again = [
         (index, one)
-        for index, one in enumerate(await hooks.concerned(attributes))
+        for index, one in enumerate(await hooks.concerned_hooks(attributes))
         if one[0].spec.get("reinvocationPolicy") == "IfNeeded"
         and any(at > index for at in changed_at)
     ]
@@ -198,7 +198,7 @@ async def mutate(hooks: Webhooks, attributes: Attributes) -> None:
 
 
 async def validate(hooks: Webhooks, attributes: Attributes) -> None:
-    found = await hooks.concerned(attributes)
+    found = await hooks.concerned_hooks(attributes)
     await all_of(hooks.ask(hook, matched, attributes) for hook, matched in found)
 
 
@@ -249,7 +249,7 @@ def _patch(hook: Hook, matched: rules.Matched, attributes: Attributes, response:
     return True
 
 
-def denied(name: str, status: Obj | None) -> ApiError:
+def denial(name: str, status: Obj | None) -> ApiError:
     """As upstream's ToStatusErr."""
     given = dict(status or {})
     start = f'admission webhook "{name}" denied the request'

@@ -54,14 +54,16 @@ def rbac_objects() -> list[tuple[Resource, Obj]]:
     rules = cluster_roles()
     controllers = controller_roles()
     made = [(CLUSTER_ROLES, _cluster_role(name, of)) for name, of in rules.items()]
-    made += [(CLUSTER_ROLES, _aggregated(name, rules)) for name in AGGREGATED]
+    made += [(CLUSTER_ROLES, _aggregate(name, rules)) for name in AGGREGATED]
     made += [(CLUSTER_ROLES, _cluster_role(PREFIX + one, of)) for one, of in controllers.items()]
     made += [(CLUSTER_ROLE_BINDINGS, one) for one in _cluster_role_bindings()]
-    made += [(CLUSTER_ROLE_BINDINGS, _bound(PREFIX + one, [_account(one)])) for one in controllers]
-    return made + _namespaced()
+    made += [
+        (CLUSTER_ROLE_BINDINGS, _binding(PREFIX + one, [_account(one)])) for one in controllers
+    ]
+    return made + _namespaced_roles()
 
 
-def reconciled(found: Obj, wanted: Obj) -> Obj | None:
+def reconcile(found: Obj, wanted: Obj) -> Obj | None:
     """What is there, with what is missing added; None where nothing is."""
     if annotations_of(found).get(AUTOUPDATE) == "false":
         return None
@@ -106,7 +108,7 @@ def _cluster_role(name: str, rules: Rules) -> Obj:
     return _object(CLUSTER_ROLES, _meta(name, gathered_by), rules=list(rules))
 
 
-def _aggregated(name: str, rules: dict[str, Rules]) -> Obj:
+def _aggregate(name: str, rules: dict[str, Rules]) -> Obj:
     """With the rules that the controller will find, so that they hold before it runs."""
     own, gathered_by = AGGREGATED[name]
     selector = {"matchLabels": {f"{_AGGREGATE}{own}": "true"}}
@@ -114,17 +116,17 @@ def _aggregated(name: str, rules: dict[str, Rules]) -> Obj:
         CLUSTER_ROLES,
         _meta(name, gathered_by),
         aggregationRule={"clusterRoleSelectors": [selector]},
-        rules=_gathered(name, rules),
+        rules=_gather(name, rules),
     )
 
 
-def _gathered(name: str, rules: dict[str, Rules]) -> list[Obj]:
+def _gather(name: str, rules: dict[str, Rules]) -> list[Obj]:
     """In the order of the roles' names, each rule once: as the controller computes them."""
     found: list[Obj] = []
     sources: list[tuple[str, list[Obj]]] = [
         (role, list(rules[role])) for role, to in AGGREGATED_FROM.items() if to == name
     ]
-    sources += [(one, _gathered(one, rules)) for one, (_, to) in AGGREGATED.items() if name in to]
+    sources += [(one, _gather(one, rules)) for one, (_, to) in AGGREGATED.items() if name in to]
     for _, of in sorted(sources):
         found += [one for one in of if one not in found]
     return found
@@ -138,7 +140,7 @@ def _account(name: str) -> Obj:
     return {"kind": "ServiceAccount", "name": name, "namespace": _SYSTEM}
 
 
-def _bound(role: str, subjects: list[Obj], name: str = "") -> Obj:
+def _binding(role: str, subjects: list[Obj], name: str = "") -> Obj:
     reference = {"apiGroup": GROUP, "kind": "ClusterRole", "name": role}
     content: Obj = {"roleRef": reference}
     if subjects:
@@ -166,15 +168,15 @@ def _cluster_role_bindings() -> list[Obj]:
         "system:kubelet-api-admin": "kube-apiserver-kubelet-client",
     }
     return [
-        *(_bound(role, [_subject("Group", one) for one in to]) for role, to in groups.items()),
-        *(_bound(role, [_subject("User", user)]) for role, user in users.items()),
-        *(_bound(role, [_subject("Group", to)], name) for name, role, to in _JOINING),
-        _bound("system:kube-dns", [_account("kube-dns")]),
-        _bound("system:node", []),  # the Node authorizer's business; the binding stays empty
+        *(_binding(role, [_subject("Group", one) for one in to]) for role, to in groups.items()),
+        *(_binding(role, [_subject("User", user)]) for role, user in users.items()),
+        *(_binding(role, [_subject("Group", to)], name) for name, role, to in _JOINING),
+        _binding("system:kube-dns", [_account("kube-dns")]),
+        _binding("system:node", []),  # the Node authorizer's business; the binding stays empty
     ]
 
 
-def _namespaced() -> list[tuple[Resource, Obj]]:
+def _namespaced_roles() -> list[tuple[Resource, Obj]]:
     signer, cleaner, cloud = (
         PREFIX + one for one in ("bootstrap-signer", "token-cleaner", "cloud-provider")
     )

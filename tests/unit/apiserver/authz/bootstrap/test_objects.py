@@ -5,7 +5,7 @@ import pytest
 from sampan.api.defaults import apply_defaults
 from sampan.api.objects import copy_of, key_of, name_of
 from sampan.api.validation import validate_create
-from sampan.apiserver.authz.bootstrap.objects import AUTOUPDATE, rbac_objects, reconciled
+from sampan.apiserver.authz.bootstrap.objects import AUTOUPDATE, rbac_objects, reconcile
 
 OBJECTS = rbac_objects()
 
@@ -63,7 +63,7 @@ def test_nobody_sees_secrets_by_view():
 
 def test_what_is_there_is_left_alone():
     for _, obj in OBJECTS:
-        assert reconciled(obj, copy_of(obj)) is None
+        assert reconcile(obj, copy_of(obj)) is None
 
 
 def test_what_was_taken_away_is_added_again_and_nothing_else():
@@ -72,16 +72,16 @@ def test_what_was_taken_away_is_added_again_and_nothing_else():
     own = {"verbs": ["get"], "apiGroups": ["x"], "resources": ["y"]}
     found["rules"] = [own, *found["rules"][1:]]
     del found["metadata"]["labels"]
-    changed = reconciled(found, wanted)
+    changed = reconcile(found, wanted)
     assert own in changed["rules"]
     assert all(rule in changed["rules"] for rule in wanted["rules"])
     assert changed["metadata"]["labels"] == wanted["metadata"]["labels"]
     found["metadata"]["annotations"][AUTOUPDATE] = "false"
-    assert reconciled(found, wanted) is None
+    assert reconcile(found, wanted) is None
 
 
 def test_a_subject_that_is_missing_comes_back():
     wanted = named("cluster-admin", "ClusterRoleBinding")
     found = {**copy_of(wanted), "subjects": [{"kind": "User", "name": "me"}]}
-    names = [one["name"] for one in reconciled(found, wanted)["subjects"]]
+    names = [one["name"] for one in reconcile(found, wanted)["subjects"]]
     assert names == ["me", "system:masters"]

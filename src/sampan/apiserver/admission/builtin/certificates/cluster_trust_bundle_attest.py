@@ -14,7 +14,7 @@ from sampan.apiserver.admission.parts import PluginParts
 def plugin(parts: PluginParts) -> Steps:
     def validate(attributes: Attributes) -> Awaitable[None] | None:
         new, old = attributes.obj or {}, attributes.old or {}
-        if attributes.old is not None and _unchanged(new, old):
+        if attributes.old is not None and _is_unchanged(new, old):
             return None
         signer = str((new.get("spec") or {}).get("signerName") or "")
         if not signer:
@@ -25,6 +25,6 @@ def plugin(parts: PluginParts) -> Steps:
     return Steps(validate=validate)
 
 
-def _unchanged(new: Obj, old: Obj) -> bool:
+def _is_unchanged(new: Obj, old: Obj) -> bool:
     """As upstream: finalizers and the like may be changed by whoever may update."""
     return new.get("spec") == old.get("spec")

@@ -3,7 +3,7 @@
 Job: ask for the verb on this signer, or on all of its domain.
 """
 
-from sampan.apiserver.admission.chain import Attributes, refused
+from sampan.apiserver.admission.chain import Attributes, rejection
 from sampan.apiserver.authz.chain import Attributes as Asked
 from sampan.apiserver.authz.chain import Authorization
 
@@ -19,7 +19,7 @@ async def check(
         asked = Asked(attributes.user, verb, GROUP, "signers", name=name)
         if (await authorization.decide(asked))[0]:
             return
-    raise refused(attributes, why)
+    raise rejection(attributes, why)
 
 
 def signer_of(attributes: Attributes) -> str:

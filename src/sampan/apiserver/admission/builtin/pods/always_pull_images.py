@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sampan.api.errors import not_supported
 from sampan.api.objects import Obj
 from sampan.api.resources import PODS
-from sampan.apiserver.admission.chain import UPDATE, Attributes, Steps, refused
+from sampan.apiserver.admission.chain import UPDATE, Attributes, Steps, rejection
 from sampan.apiserver.admission.parts import PluginParts
 
 _FIELDS = ("initContainers", "containers", "ephemeralContainers")
@@ -30,7 +30,7 @@ def _pulls_always(attributes: Attributes) -> None:
     for path, holder, field in _policies(attributes.obj):
         if holder.get(field) != "Always":
             why = not_supported(path, holder.get(field) or "", ["Always"])
-            raise refused(attributes, f"{why.field}: {why.message}")
+            raise rejection(attributes, f"{why.field}: {why.message}")
 
 
 def _concerns(attributes: Attributes) -> bool:

@@ -23,7 +23,7 @@ def plugin(parts: PluginParts) -> Steps:
         if not tolerations:
             spec["tolerations"] = [first.copy(), second.copy()]
             return
-        covered = _covered(tolerations)
+        covered = _covers(tolerations)
         if "" in covered or covered.issuperset(seconds):
             return
         missing = [_toleration(key, seconds[key]) for key in seconds if key not in covered]
@@ -32,7 +32,7 @@ def plugin(parts: PluginParts) -> Steps:
     return Steps(mutate)
 
 
-def _covered(tolerations: list[Obj]) -> set[str]:
+def _covers(tolerations: list[Obj]) -> set[str]:
     """The taints that the pod says something about; "" stands for all of them."""
     return {
         one.get("key") or ""

@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 import orjson
 
 from sampan.api.objects import Obj, annotations_of
-from sampan.apiserver.admission.chain import UPDATE, Attributes, Steps, refused
+from sampan.apiserver.admission.chain import UPDATE, Attributes, Steps, rejection
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.admission.settings import ImagePolicySettings
 from sampan.apiserver.outside.webhook_client import Caller, CallFailed
@@ -52,9 +52,9 @@ class ImagePolicy:
         expires, status = self._known.get(key, (0.0, {}))
         if expires <= self._clock.monotonic():
             try:
-                status = (await self._asked(review)).get("status") or {}
+                status = (await self._ask(review)).get("status") or {}
             except CallFailed as error:
-                self._failed(attributes, error)
+                self._decide_failure(attributes, error)
                 return
             self._remember(key, status)
         for name, value in (status.get("auditAnnotations") or {}).items():
@@ -62,9 +62,9 @@ class ImagePolicy:
         if status.get("allowed") is not True:
             why = "image policy webhook backend denied one or more images"
             reason = status.get("reason")
-            raise refused(attributes, f"{why}: {reason}" if reason else why)
+            raise rejection(attributes, f"{why}: {reason}" if reason else why)
 
-    async def _asked(self, review: Obj) -> Obj:
+    async def _ask(self, review: Obj) -> Obj:
         for attempt in range(ATTEMPTS - 1):
             try:
                 return await self._caller.post(review, TIMEOUT_SECONDS)
@@ -80,9 +80,9 @@ class ImagePolicy:
             self._known.clear()
         self._known[key] = (self._clock.monotonic() + seconds, status)
 
-    def _failed(self, attributes: Attributes, error: CallFailed) -> None:
+    def _decide_failure(self, attributes: Attributes, error: CallFailed) -> None:
         if not self._settings.allows_on_failure:
-            raise refused(attributes, str(error)) from error
+            raise rejection(attributes, str(error)) from error
         attributes.audit[_NOTES + "failed-open"] = "true"
         attributes.warnings.append(f"{_OPEN}: the image policy backend could not be asked")
 

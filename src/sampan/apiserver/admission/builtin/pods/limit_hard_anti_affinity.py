@@ -3,7 +3,7 @@
 Job: refuse required anti-affinity over any topology but the node.
 """
 
-from sampan.apiserver.admission.chain import Attributes, Steps, refused
+from sampan.apiserver.admission.chain import Attributes, Steps, rejection
 from sampan.apiserver.admission.parts import PluginParts
 
 _HOSTNAME = "kubernetes.io/hostname"
@@ -20,7 +20,7 @@ def _validate(attributes: Attributes) -> None:
     )
     for term in terms or ():
         if term.get("topologyKey") != _HOSTNAME:
-            raise refused(
+            raise rejection(
                 attributes,
                 "affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey "
                 f"{term.get('topologyKey')} but only key {_HOSTNAME} is allowed",

@@ -54,26 +54,26 @@ def plugin(parts: PluginParts) -> Steps:
 
 
 def _fill(pod: Obj, limits: list[Obj]) -> None:
-    requests = _merged(limits, "defaultRequest")
-    tops = _merged(limits, "default")
+    requests = _merge(limits, "defaultRequest")
+    tops = _merge(limits, "default")
     if not requests and not tops:
         return
     spec = pod.setdefault("spec", {})
     said = []
     for field, words in (("containers", "container"), ("initContainers", "init container")):
         for container in spec.get(field) or ():
-            said += _filled(container, requests, tops, words)
+            said += _with_defaults(container, requests, tops, words)
     if said:
         notes = pod["metadata"].setdefault("annotations", {})
         notes[ANNOTATION] = f"LimitRanger plugin set: {'; '.join(said)}"
 
 
-def _merged(limits: list[Obj], kind: str) -> dict[str, str]:
+def _merge(limits: list[Obj], kind: str) -> dict[str, str]:
     """As upstream: of several limit ranges the last one's word counts."""
     return {name: text for one in limits for name, text in (one.get(kind) or {}).items()}
 
 
-def _filled(
+def _with_defaults(
     container: Obj, requests: dict[str, str], tops: dict[str, str], words: str
 ) -> list[str]:
     said = []

@@ -6,7 +6,7 @@ Job: merge the namespace's selector, or the cluster's, into the pod's; refuse a 
 
 from sampan.api.objects import annotations_of
 from sampan.api.resources import NAMESPACES
-from sampan.apiserver.admission.chain import Attributes, Steps, refused
+from sampan.apiserver.admission.chain import Attributes, Steps, rejection
 from sampan.apiserver.admission.parts import PluginParts
 
 _KEY = "scheduler.alpha.kubernetes.io/node-selector"
@@ -26,7 +26,7 @@ def plugin(parts: PluginParts) -> Steps:
         own, more = spec.get("nodeSelector") or {}, of_namespace(attributes)
         if any(own.get(name, value) != value for name, value in more.items()):
             why = "pod node label selector conflicts with its namespace node label selector"
-            raise refused(attributes, why)
+            raise rejection(attributes, why)
         if more:
             spec["nodeSelector"] = {**more, **own}
 
@@ -35,7 +35,7 @@ def plugin(parts: PluginParts) -> Steps:
         own = ((attributes.obj or {}).get("spec") or {}).get("nodeSelector") or {}
         if allowed and any(allowed.get(name) != value for name, value in own.items()):
             why = "pod node label selector labels conflict with its namespace whitelist"
-            raise refused(attributes, why)
+            raise rejection(attributes, why)
 
     return Steps(mutate, validate)
 

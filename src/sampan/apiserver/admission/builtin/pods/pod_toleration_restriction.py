@@ -11,7 +11,7 @@ import orjson
 from sampan.api.objects import Obj, annotations_of
 from sampan.api.resources import NAMESPACES
 from sampan.api.rules.qos import qos_class
-from sampan.apiserver.admission.chain import CREATE, Attributes, Steps, refused
+from sampan.apiserver.admission.chain import CREATE, Attributes, Steps, rejection
 from sampan.apiserver.admission.parts import PluginParts
 
 _START = "scheduler.alpha.kubernetes.io/"
@@ -34,7 +34,7 @@ def plugin(parts: PluginParts) -> Steps:
         try:
             found = orjson.loads(text or "[]")
         except ValueError as error:
-            raise refused(attributes, f"the namespace's {name} cannot be read") from error
+            raise rejection(attributes, f"the namespace's {name} cannot be read") from error
         return found if isinstance(found, list) else []
 
     def mutate(attributes: Attributes) -> None:
@@ -45,9 +45,9 @@ def plugin(parts: PluginParts) -> Steps:
         wanted = list(spec.get("tolerations") or ())
         if attributes.operation == CREATE:
             defaults = of(attributes, "defaultTolerations", settings.defaults)
-            wanted = _merged(defaults, wanted)
+            wanted = _merge(defaults, wanted)
         if qos_class(pod) != "BestEffort":
-            wanted = _merged(wanted, [_PRESSED])
+            wanted = _merge(wanted, [_PRESSED])
         if wanted:
             spec["tolerations"] = wanted
         validate(attributes)
@@ -60,12 +60,12 @@ def plugin(parts: PluginParts) -> Steps:
                 "pod tolerations (possibly merged with namespace default tolerations) conflict "
                 "with its namespace whitelist"
             )
-            raise refused(attributes, why)
+            raise rejection(attributes, why)
 
     return Steps(mutate, validate)
 
 
-def _merged(first: Sequence[Obj], second: Sequence[Obj]) -> list[Obj]:
+def _merge(first: Sequence[Obj], second: Sequence[Obj]) -> list[Obj]:
     """As upstream: what another one contains is left out."""
     every = [*first, *second]
     return [

@@ -80,7 +80,7 @@ def _class_of(attributes: Attributes, spec: Obj, classes: _Classes) -> Obj | Non
         return default
     found = classes.named(name)
     if found is None:
-        raise _refused(attributes, f"no PriorityClass with name {name} was found")
+        raise _refusal(attributes, f"no PriorityClass with name {name} was found")
     return found
 
 
@@ -90,13 +90,13 @@ def _set_from_class(attributes: Attributes, spec: Obj, chosen: Obj | None) -> No
         priority = int(chosen.get("value") or 0)
         policy = chosen.get("preemptionPolicy") or DEFAULT_POLICY
     if spec.get("priority") is not None and spec["priority"] != priority:
-        raise _refused(
+        raise _refusal(
             attributes,
             f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
             f"priority admission controller computed {priority} from the given PriorityClass name",
         )
     if spec.get("preemptionPolicy") and spec["preemptionPolicy"] != policy:
-        raise _refused(
+        raise _refusal(
             attributes,
             f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be "
             f"provided in pod spec; priority admission controller computed {policy} from the given "
@@ -106,7 +106,7 @@ def _set_from_class(attributes: Attributes, spec: Obj, chosen: Obj | None) -> No
     spec.setdefault("preemptionPolicy", policy)
 
 
-def _refused(attributes: Attributes, why: str) -> ApiError:
+def _refusal(attributes: Attributes, why: str) -> ApiError:
     return forbidden(
         "pods", "", attributes.name or meta_of(attributes.obj or {}).get("generateName", ""), why
     )

@@ -19,7 +19,7 @@ def plugin(parts: PluginParts) -> Steps:
             return None
         found = find(RUNTIME_CLASSES, "", name)
         if found is None:
-            raise _refused(attributes, f'pod rejected: RuntimeClass "{name}" not found')
+            raise _refusal(attributes, f'pod rejected: RuntimeClass "{name}" not found')
         return found
 
     def mutate(attributes: Attributes) -> None:
@@ -41,9 +41,9 @@ def plugin(parts: PluginParts) -> Steps:
             why = (
                 "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
             )
-            raise _refused(attributes, why)
+            raise _refusal(attributes, why)
         if overhead != wanted and (overhead or wanted):
-            raise _refused(attributes, _MISMATCH)
+            raise _refusal(attributes, _MISMATCH)
 
     return Steps(mutate, validate)
 
@@ -51,7 +51,7 @@ def plugin(parts: PluginParts) -> Steps:
 _MISMATCH = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 
 
-def _refused(attributes: Attributes, why: str) -> ApiError:
+def _refusal(attributes: Attributes, why: str) -> ApiError:
     return forbidden("pods", "", attributes.name, why)
 
 
@@ -59,7 +59,7 @@ def _set_overhead(attributes: Attributes, spec: Obj, wanted: Obj | None) -> None
     if wanted is None:
         return
     if spec.get("overhead") and spec["overhead"] != wanted:
-        raise _refused(attributes, _MISMATCH)
+        raise _refusal(attributes, _MISMATCH)
     spec["overhead"] = copy_of(wanted)
 
 
@@ -71,7 +71,7 @@ def _merge_scheduling(attributes: Attributes, spec: Obj, scheduling: Obj) -> Non
                 f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
                 f"pod.spec.nodeSelector[{key}] = {selector[key]}"
             )
-            raise _refused(attributes, why)
+            raise _refusal(attributes, why)
     if selector:
         spec["nodeSelector"] = selector
     more = [

@@ -37,7 +37,7 @@ def plugin(parts: PluginParts) -> Steps:
         account = find(SERVICE_ACCOUNTS, attributes.namespace, name)
         if account is None:
             where = f"{attributes.namespace}/{name}"
-            raise _refused(
+            raise _refusal(
                 attributes,
                 f'error looking up service account {where}: serviceaccount "{name}" not found',
             )
@@ -49,16 +49,16 @@ def plugin(parts: PluginParts) -> Steps:
     return Steps(admit)
 
 
-def _refused(attributes: Attributes, why: str) -> ApiError:
+def _refusal(attributes: Attributes, why: str) -> ApiError:
     return forbidden("pods", "", attributes.name, why)
 
 
 def _check_mirror(attributes: Attributes, spec: Obj) -> None:
     if spec.get("serviceAccountName"):
-        raise _refused(attributes, "a mirror pod may not reference service accounts")
+        raise _refusal(attributes, "a mirror pod may not reference service accounts")
     for volume in spec.get("volumes") or ():
         if "secret" in volume:
-            raise _refused(attributes, "a mirror pod may not reference secrets")
+            raise _refusal(attributes, "a mirror pod may not reference secrets")
 
 
 def _wants_token(spec: Obj, account: Obj) -> bool:
