@@ -8,7 +8,7 @@ PODS ?= 2000
 REQUESTS ?= 20000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix flow e2e robust attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes proto setup-run setup-test clean
+.PHONY: help run test check fix flow e2e robust attack fuzz-api bench bench-controllers bench-api bench-crd bench-store bench-nodes bench-network proto setup-run setup-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -77,6 +77,9 @@ bench-controllers: setup-test ## Deployments, Jobs, namespaces and garbage on si
 
 bench-nodes: setup-test ## 1000 simulated nodes and 50000 pods in one process: rate, memory, idle CPU
 	PYTHONPATH=src $(VENV)/bin/python -m tests.bench.nodes
+
+bench-network: setup-test ## rules, names, and what a Service costs a connection, in a network namespace; appends to docs/bench.csv
+	$(VENV)/bin/python -m tests.bench.network
 
 proto: setup-test ## generate the message classes of the container runtime's and etcd's wire formats
 	tools/generate-protos

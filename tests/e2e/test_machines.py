@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sampan.testing.parts.kubectl import KubectlFailure
 from sampan.testing.parts.machines import machines
 from sampan.testing.parts.network_pods import (
     apply,
@@ -108,7 +109,6 @@ def test_pods_on_three_machines_are_one_network(world):
     apply(kubectl, *pods, service("spread", ports, labels, type="NodePort"))
     everywhere = {"on-one", "on-two", "on-three"}
     addresses = {name: kubectl.get("pod", name)["status"]["podIP"] for name in sorted(everywhere)}
-    # The API server reaches kubelets by their own certificates only, so: from the machines.
     for machine in (first, *(node.machine for node in joined)):
         for name, address in addresses.items():
             eventually(lambda m=machine, a=address, n=name: ask_from(m, a, 8080) == n, 15)
@@ -129,7 +129,17 @@ def test_pods_on_three_machines_are_one_network(world):
     )
     assert said.split() == ["on-three", addresses["on-one"]]
     assert ask_by_udp_from_pod(kubectl, "on-one", cluster_address, 80) in everywhere
+    # The node's own server has a certificate of the cluster's authority soon after it joined.
+    eventually(lambda: _said(kubectl, "exec", "on-three", "--", "hostname") == "on-three", 30)
+    assert ask_from_pod(kubectl, "on-three", cluster_address, 80) in everywhere
     _node_leaves_and_comes_back(kubectl, first, joined[0], addresses["on-two"])
+
+
+def _said(kubectl, *words):
+    try:
+        return kubectl(*words).strip()
+    except KubectlFailure as failure:
+        return failure.stderr
 
 
 def _node_leaves_and_comes_back(kubectl, first, node, address):

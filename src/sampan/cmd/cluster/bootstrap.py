@@ -1,13 +1,15 @@
 """How a node elsewhere gets a certificate of its own: it asks the cluster for one.
 
-Job: key and certificate of `system:node:NAME`, signed through a CertificateSigningRequest; the
-    first time with the credentials of a bootstrap kubeconfig, later with the certificate itself.
+Job: keys and certificates of `system:node:NAME`, signed through CertificateSigningRequests: as a
+    client the first time with the credentials of a bootstrap kubeconfig, later with the certificate
+    itself, and for the node's own HTTP server.
 Invariant: the key never leaves the node; until there is a certificate for it, it is kept, so that a
     node that was interrupted asks the same question again.
 """
 
 import datetime
 import hashlib
+import ipaddress
 import ssl
 from base64 import b64decode, b64encode
 from dataclasses import replace
@@ -27,15 +29,38 @@ from sampan.cmd.cluster.data_dir import write_private
 from sampan.cmd.cluster.pki import Pki
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 
 log = get_logger(__name__)
 
-FILE, NEXT = "kubelet-client", "kubelet-client-next"
-SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
+FILE = "kubelet-client"
+SERVING_FILE = "kubelet-serving"
 LOOK_SECONDS = 1.0  # for an answer; nobody waits for it but this node
 RENEW_AT = 0.8  # of its life; upstream's is between 0.7 and 0.9
 CHECK_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A certificate, and the names that it is for besides the node's own."""
+
+    file: str
+    signer: str
+    usage: str
+    names: tuple[str, ...] = ()
+
+    @property
+    def next_file(self) -> str:
+        return f"{self.file}-next"
+
+
+CLIENT = Wanted(FILE, "kubernetes.io/kube-apiserver-client-kubelet", "client auth")
+
+
+def serving(node: str, address: str) -> Wanted:
+    """What the node's own HTTP server shows, so that the API server trusts it."""
+    return Wanted(SERVING_FILE, "kubernetes.io/kubelet-serving", "server auth", (node, address))
 
 
 async def joined(connection: Connection, root: Path, node: str, clock: Clock) -> Connection:
@@ -70,32 +95,57 @@ async def keep_fresh(
             log.info("the node's certificate was renewed")
 
 
-def due(root: Path, node: str, now: float) -> bool:
+async def keep_serving(
+    client: RestClient, context: ssl.SSLContext, root: Path, owner: tuple[str, str], clock: Clock
+) -> None:
+    """Until cancelled: `context` shows a certificate of the cluster's authority. `owner` is the
+    node's name and address."""
+    node, _ = owner
+    wanted, pki, loaded = serving(*owner), Pki(root), False
+    while True:
+        fresh = due(root, node, clock.now(), wanted)
+        if fresh:
+            try:
+                await obtain(client, root, node, clock, wanted)
+            except CannotStart as error:
+                log.error("the node's own server stays untrusted", error=error)
+        if (fresh or not loaded) and pki.certificate(wanted.file).exists():
+            context.load_cert_chain(pki.certificate(wanted.file), pki.key(wanted.file))
+            loaded = True
+        await clock.sleep(CHECK_SECONDS)
+
+
+def due(root: Path, node: str, now: float, wanted: Wanted = CLIENT) -> bool:
     """There is none, it is somebody else's, or most of its life is over."""
     pki = Pki(root)
-    if not (pki.certificate(FILE).exists() and pki.key(FILE).exists()):
+    if not (pki.certificate(wanted.file).exists() and pki.key(wanted.file).exists()):
         return True
-    found = x509.load_pem_x509_certificate(pki.certificate(FILE).read_bytes())
+    found = x509.load_pem_x509_certificate(pki.certificate(wanted.file).read_bytes())
     begins, ends = found.not_valid_before_utc, found.not_valid_after_utc
     moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
     return found.subject != _subject(node) or moment > begins + RENEW_AT * (ends - begins)
 
 
-async def obtain(client: RestClient, root: Path, node: str, clock: Clock) -> None:
+async def obtain(
+    client: RestClient, root: Path, node: str, clock: Clock, wanted: Wanted = CLIENT
+) -> None:
     """Raises CannotStart."""
     pki = Pki(root)
-    key = _next_key(pki)
-    name = await _asked(client, key, node, clock)
+    key = _next_key(pki, wanted)
+    name = await _asked(client, request_of(key, node, wanted), clock)
     log.info("waiting for the node's certificate", request=name)
     pem = await _answered(client, name, clock)
-    write_private(pki.certificate(FILE), pem)
-    write_private(pki.key(FILE), pki.key(NEXT).read_bytes())
-    pki.key(NEXT).unlink()
+    write_private(pki.certificate(wanted.file), pem)
+    write_private(pki.key(wanted.file), pki.key(wanted.next_file).read_bytes())
+    pki.key(wanted.next_file).unlink()
 
 
-def request_of(key: ec.EllipticCurvePrivateKey, node: str) -> Obj:
+def request_of(key: ec.EllipticCurvePrivateKey, node: str, wanted: Wanted = CLIENT) -> Obj:
     """Named after what it asks for: whoever asks again finds the answer."""
     built = x509.CertificateSigningRequestBuilder().subject_name(_subject(node))
+    if wanted.names:
+        names = x509.SubjectAlternativeName([_general_name(each) for each in wanted.names])
+        built = built.add_extension(names, critical=False)
     pem = built.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
     public = key.public_key().public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -106,16 +156,14 @@ def request_of(key: ec.EllipticCurvePrivateKey, node: str) -> Obj:
         "metadata": {"name": f"node-csr-{hashlib.sha256(public).hexdigest()[:40]}"},
         "spec": {
             "request": b64encode(pem).decode(),
-            "signerName": SIGNER,
-            "usages": ["digital signature", "client auth"],
+            "signerName": wanted.signer,
+            "usages": ["digital signature", wanted.usage],
         },
     }
 
 
-async def _asked(
-    client: RestClient, key: ec.EllipticCurvePrivateKey, node: str, clock: Clock
-) -> str:
-    request, requests = request_of(key, node), _requests()
+async def _asked(client: RestClient, request: Obj, clock: Clock) -> str:
+    requests = _requests()
     name = str(request["metadata"]["name"])
     while True:
         try:
@@ -147,8 +195,8 @@ async def _answered(client: RestClient, name: str, clock: Clock) -> bytes:
         await clock.sleep(LOOK_SECONDS)
 
 
-def _next_key(pki: Pki) -> ec.EllipticCurvePrivateKey:
-    path = pki.key(NEXT)
+def _next_key(pki: Pki, wanted: Wanted) -> ec.EllipticCurvePrivateKey:
+    path = pki.key(wanted.next_file)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.exists():
         found = serialization.load_pem_private_key(path.read_bytes(), password=None)
@@ -160,6 +208,13 @@ def _next_key(pki: Pki) -> ec.EllipticCurvePrivateKey:
         serialization.NoEncryption(),
     ))  # fmt: skip
     return key
+
+
+def _general_name(text: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(text))
+    except ValueError:
+        return x509.DNSName(text)
 
 
 def _subject(node: str) -> x509.Name:

@@ -117,6 +117,8 @@ class NodeProcess:
         if connection is not None and self._settings.join:
             self._provisioner = self._made_provisioner(connection)
         await node.start(self._client_of, Metrics(), tls)
+        if self._bootstraps and not self._settings.tls_cert_file and isinstance(client, RestClient):
+            self._keep_serving(client, tls)
 
     def _client_of(self, user: str) -> Client:
         if user == nodes.LOCAL_PROVISIONER_USER and self._provisioner is not None:
@@ -132,6 +134,16 @@ class NodeProcess:
             key=own.key("local-provisioner").read_bytes(),
         )
         return connect(who, clock=self._clock, user_agent="sampan-local-provisioner")
+
+    def _keep_serving(self, client: RestClient, tls: ssl.SSLContext) -> None:
+        """Signed by the cluster's authority, once the cluster knows this node's address."""
+        from sampan.cmd.cluster import bootstrap
+
+        root, owner = self._data.pki, (self._identity.name, self._identity.address)
+        self._tasks.supervise(
+            "serving certificate",
+            lambda: bootstrap.keep_serving(client, tls, root, owner, self._clock),
+        )
 
     async def _ask_for_pod_cidr(self, node: RealNode, client: RestClient) -> None:
         """Where the pods' network is ours, it has the range that the cluster gives this node."""

@@ -1,11 +1,19 @@
-"""Kubelets get their client certificates without anybody's hand.
+"""Kubelets get their certificates without anybody's hand.
 
-Job: approve a node's request for a client certificate, if whoever asks may ask for it.
-Invariant: nothing but kube-apiserver-client-kubelet is approved here, and only after a review.
+Job: approve a node's request for a client certificate, if whoever asks may ask for it; and one for
+    its own server, if it is for that node's name and addresses only. (Upstream leaves the second to
+    the administrator: sampan's API server trusts no kubelet without.)
+Invariant: nothing else is approved here; a client certificate only after a review.
+Invariant: no node gets a certificate for an address that another node has, too.
 """
 
+import ipaddress
+from collections.abc import Sequence
+
+from cryptography import x509
+
 from sampan.api.objects import Obj, name_of, time_text
-from sampan.api.resources import by_kind
+from sampan.api.resources import NODES, by_kind
 from sampan.api.rules.conditions import condition_of
 from sampan.controllers.access import csr_requests as requests
 from sampan.controllers.actions import NOTHING, Plan, Update
@@ -15,8 +23,10 @@ _found = by_kind("authorization.k8s.io/v1", "SubjectAccessReview")
 assert _found is not None
 REVIEWS = _found
 LOOK_AGAIN_SECONDS = 30.0  # a binding may be missing still
+NODE_SECONDS = 1.0  # a node says where it is soon after it has asked
 _MESSAGES = {
     "selfnodeclient": "Auto approving self kubelet client certificate after SubjectAccessReview.",
+    "serving": "Auto approving kubelet serving certificate for the node's own addresses.",
     "nodeclient": "Auto approving kubelet client certificate after SubjectAccessReview.",
 }
 
@@ -28,6 +38,7 @@ def csr_approving_controller() -> Controller:
         aliases=("csrapproving",),
         wakes={requests.REQUESTS: own_key},
         planned=_planned,
+        indices={NODES: {}},
         workers=2,
     )
 
@@ -75,8 +86,56 @@ def approved(csr: Obj, subresource: str, now: float) -> Obj:
     )
 
 
+def serving_verdict(csr: Obj, nodes: Sequence[Obj]) -> str:
+    """`approve`, `wait` (the node has not said yet where it is), or empty: not our affair."""
+    spec = csr.get("spec") or {}
+    if requests.certificate_of(csr) or spec.get("signerName") != requests.KUBELET_SERVING:
+        return ""
+    if condition_of(csr, "Approved") or condition_of(csr, "Denied"):
+        return ""
+    try:
+        request = requests.request_of(csr)
+    except requests.BadRequest:
+        return ""
+    usages = frozenset(spec.get("usages") or ())
+    name = requests.subject_of(request)[0]
+    if requests.refusal(requests.KUBELET_SERVING, request, usages) or name != spec.get("username"):
+        return ""
+    own = [node for node in nodes if f"system:node:{name_of(node)}" == name]
+    others = [node for node in nodes if f"system:node:{name_of(node)}" != name]
+    asked = _names(request)
+    if asked & {each for node in others for each in _addresses(node)}:
+        return ""
+    mine = {each for node in own for each in (name_of(node), *_addresses(node))}
+    return "approve" if own and asked <= mine else "wait"
+
+
+def _names(request: x509.CertificateSigningRequest) -> set[str]:
+    found = requests.alternatives_of(request)
+    return {str(each.value) for each in found or ()}
+
+
+def _addresses(node: Obj) -> set[str]:
+    """As a certificate spells them; never loopback, which is everybody's."""
+    known = (node.get("status") or {}).get("addresses") or ()
+    return {text for each in known if (text := _spelled(each.get("address") or ""))}
+
+
+def _spelled(text: str) -> str:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    return "" if address.is_loopback else str(address)
+
+
 async def _planned(view: View, key: str) -> Plan:
     csr = view.cache(requests.REQUESTS).get(key)
+    verdict = serving_verdict(csr, list(view.cache(NODES).all())) if csr is not None else ""
+    if csr is not None and verdict == "approve":
+        return Plan([Update(requests.REQUESTS, approved(csr, "serving", view.now), "approval")])
+    if verdict == "wait":
+        return Plan(again_seconds=NODE_SECONDS)
     asked = questions(csr) if csr is not None else []
     if csr is None or not asked:
         return NOTHING

@@ -7,6 +7,7 @@ Owner: one per node; the zone and the answers that were made are written here on
 """
 
 import asyncio
+import contextlib
 import random
 import socket
 import struct
@@ -31,6 +32,8 @@ MOST_ANSWERS = 20_000
 MOST_CHASES = 8
 TCP_IDLE_SECONDS = 10.0
 PORT = 53
+WAITING_BYTES = 4 << 20
+_SO_RCVBUFFORCE = 33
 _QUERY_FLAGS = 0x0100  # an ordinary question that wants recursion
 log = get_logger(__name__)
 
@@ -264,6 +267,9 @@ def _sockets(address: str) -> tuple[socket.socket, socket.socket]:
             stream.bind((address, port))
             datagrams.bind((address, stream.getsockname()[1]))
             datagrams.setblocking(False)
+            # A burst of questions waits here while the loop is busy, instead of being lost.
+            with contextlib.suppress(PermissionError):
+                datagrams.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, WAITING_BYTES)
             stream.setblocking(False)
         except OSError as error:
             last = error

@@ -65,8 +65,8 @@ def test_it_asks_once_and_again_before_the_end(tmp_path):
         assert bootstrap.due(tmp_path, "n", clock.now() + 9 * DAY)
         assert bootstrap.due(tmp_path, "other", clock.now())
         (request,) = cluster.requests.values()
-        assert request["spec"]["signerName"] == bootstrap.SIGNER
-        assert not (tmp_path / f"{bootstrap.NEXT}.key").exists()
+        assert request["spec"]["signerName"] == bootstrap.CLIENT.signer
+        assert not (tmp_path / f"{bootstrap.CLIENT.next_file}.key").exists()
 
     virtual_time.run(test())
 
@@ -107,7 +107,7 @@ def test_an_interrupted_node_asks_the_same_question(tmp_path):
         cluster = Signing(clock)
         names = []
         for _ in range(2):
-            key = bootstrap._next_key(bootstrap.Pki(tmp_path))
+            key = bootstrap._next_key(bootstrap.Pki(tmp_path), bootstrap.CLIENT)
             names.append(bootstrap.request_of(key, "n")["metadata"]["name"])
         assert names[0] == names[1]
         await bootstrap.obtain(cluster, tmp_path, "n", clock)

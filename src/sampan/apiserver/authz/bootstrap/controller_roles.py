@@ -255,6 +255,9 @@ def _cluster() -> dict[str, Rules]:
             rule(f"delete {READ}", CERTIFICATES, requests),
             rule("update", CERTIFICATES, f"{requests}/approval {requests}/status"),
             rule("approve", CERTIFICATES, "signers", "kubernetes.io/kube-apiserver-client-kubelet"),
+            # Beyond upstream: our API server trusts kubelets only by the cluster's authority.
+            rule("approve", CERTIFICATES, "signers", "kubernetes.io/kubelet-serving"),
+            rule("list watch", CORE, "nodes"),
             rule("sign", CERTIFICATES, "signers", " ".join(SIGNERS.values())),
             rule("create", AUTHORIZATION, "subjectaccessreviews"),
             events(),

@@ -1,0 +1,294 @@
+"""The network's figures: rules, names, and what a Service costs a connection.
+
+All of it in a network namespace of its own: the program starts itself again in one.
+"""
+
+import asyncio
+import multiprocessing
+import os
+import random
+import resource
+import socket
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvloop
+
+from sampan.api.resources import SERVICES
+from sampan.client.informer import Informers
+from sampan.core.clock import SystemClock
+from sampan.core.metrics import Metrics
+from sampan.network import cni
+from sampan.network.dns import wire
+from sampan.network.dns.server import ClusterDns, DnsSettings
+from sampan.network.nftables.desired_elements import DesiredElements, settled
+from sampan.network.services.elements_of_service import elements_of_service
+from sampan.network.services.endpoints import NodeView
+from sampan.network.services.table import ServiceTable
+from sampan.testing.parts.policy_matrix import _ip, _Place
+from sampan.testing.worlds.small_api import SmallApi
+
+from .record import append, print_row
+
+NODE = NodeView("n1")
+INSIDE = "SAMPAN_BENCH_INSIDE"
+
+
+def service(number):
+    address = f"10.{96 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
+    ports = [{"name": "http", "port": 80, "protocol": "TCP"}]
+    spec = {"clusterIP": address, "clusterIPs": [address], "ports": ports}
+    return {"metadata": {"name": f"s{number}", "namespace": "default"}, "spec": spec}
+
+
+def piece(*addresses):
+    entries = [{"addresses": [each], "nodeName": "n2"} for each in addresses]
+    ports = [{"name": "http", "port": 8080, "protocol": "TCP"}]
+    return {"addressType": "IPv4", "ports": ports, "endpoints": entries}
+
+
+def rules(place):
+    """One endpoint changes, with more and more Services beside it."""
+    row = {}
+    table, desired, known = ServiceTable("ip", place), DesiredElements(), 0
+    table.load()
+    for count in (10, 1000, 10_000):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        changes = []
+        for number in range(known, count):
+            elements = elements_of_service(service(number), [piece("10.244.1.2", "10.244.1.3")],
+                                           "ip", NODE)  # fmt: skip
+            changes += desired.put(f"default/s{number}", elements)
+        started = time.perf_counter()
+        table.apply(settled(changes))
+        row[f"{count - known} Services loaded, ms"] = (time.perf_counter() - started) * 1000
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        times = []
+        for turn in range(200):
+            last = f"10.244.1.{4 + turn % 2}"
+            started = time.perf_counter()
+            elements = elements_of_service(service(5), [piece("10.244.1.2", last)], "ip", NODE)
+            table.apply(settled(desired.put("default/s5", elements)))
+            times.append((time.perf_counter() - started) * 1000)
+        row[f"one endpoint changed among {count} Services p50, ms"] = statistics.median(times)
+        if count == 10_000:
+            row["memory per Service, KiB"] = grown / (count - known)
+        known = count
+    for number in range(known):
+        table.apply(settled(desired.put(f"default/s{number}", {})))
+    table.close()
+    return row
+
+
+async def answer_questions(port_pipe):
+    clock = SystemClock()
+    api = SmallApi(clock)
+    for number in range(1000):
+        await api.create(SERVICES, service(number), "default")
+    informers = Informers(api, clock=clock)
+    server = ClusterDns(DnsSettings("127.0.0.1"), informers, clock, Metrics(), random.Random(1))
+    informers.start()
+    await server.start()
+    port_pipe.send(server.port)
+    await asyncio.Event().wait()
+
+
+def name_server(port_pipe):
+    uvloop.run(answer_questions(port_pipe))
+
+
+def questions():
+    return [
+        wire.write_question(number, f"s{number}.default.svc.cluster.local", wire.A)
+        for number in range(1000)
+    ]
+
+
+def names():
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.Process(target=name_server, args=(theirs,), daemon=True)
+    process.start()
+    address = ("127.0.0.1", ours.recv())
+    asked = questions()
+    client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+    client.connect(address)
+    before, started, answers = cpu_of(process.pid), time.perf_counter(), 0
+    while time.perf_counter() - started < 3:
+        for question in asked[:64]:
+            client.send(question)
+        for _ in range(64):
+            client.recv(1500)
+        answers += 64
+    took, burnt = time.perf_counter() - started, cpu_of(process.pid) - before
+    row = {"names answered/s": answers / took, "names answered/s of one core": answers / burnt}
+    row |= latencies(client, asked)
+    process.terminate()
+    process.join()
+    return row
+
+
+def latencies(client, asked, rate=5000, seconds=3):
+    """An open loop: the next question does not wait for the last answer."""
+    sent, times = {}, []
+
+    def listen():
+        client.settimeout(1)
+        try:
+            while len(times) < rate * seconds:
+                number = int.from_bytes(client.recv(1500)[:2], "big")
+                times.append((time.perf_counter() - sent[number]) * 1000)
+        except TimeoutError:
+            return
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    started = time.perf_counter()
+    for number in range(rate * seconds):
+        due = started + number / rate
+        while (left := due - time.perf_counter()) > 0:
+            time.sleep(left)
+        identity = number % 60000
+        sent[identity] = time.perf_counter()
+        client.send(identity.to_bytes(2, "big") + asked[number % 1000][2:])
+    listener.join()
+    times.sort()
+    return {
+        "names answered of 5000/s, part": len(times) / (rate * seconds),
+        "names at 5000/s p50, ms": times[len(times) // 2],
+        "names at 5000/s p99, ms": times[int(len(times) * 0.99)],
+    }
+
+
+def cpu_of(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def two_pods(network):
+    subnet = network.subnet.rpartition(".")[0]
+    places, named = [], []
+    for number in (2, 3):
+        name = f"bn{os.getpid()}-{number}"
+        _ip("netns", "add", name)
+        named.append(name)
+        _ip("link", "add", f"bn{number}", "type", "veth", "peer", "name", "eth0", "netns", name)
+        _ip("link", "set", f"bn{number}", "master", network.bridge, "up")
+        place = _Place(name)
+        with place.inside():
+            _ip("link", "set", "lo", "up")
+            _ip("addr", "add", f"{subnet}.{number}/24", "dev", "eth0")
+            _ip("link", "set", "eth0", "up")
+            _ip("route", "add", "default", "via", network.gateway)
+        places.append((place, f"{subnet}.{number}"))
+    try:
+        yield places
+    finally:
+        for name in named:
+            _ip("netns", "del", name)
+
+
+def connections(network, place):
+    """The same two pods, directly and through a Service."""
+    with two_pods(network) as [(client, _), (server, address)]:
+        with server.inside():
+            listening = socket.create_server(("", 8080), backlog=512)
+        threading.Thread(target=serve, args=(listening,), daemon=True).start()
+        table, desired = ServiceTable("ip", place), DesiredElements()
+        elements = elements_of_service(service(7), [piece(address)], "ip", NODE)
+        table.apply(settled(desired.put("default/s7", elements)))
+        row = {}
+        ways = {"pod→pod": (address, 8080), "pod→Service": ("10.96.0.7", 80)}
+        opened = {name: [] for name in ways}
+        rates = {name: [] for name in ways}
+        for _ in range(5):  # in turn, so that a busy moment is everybody's
+            for name, target in ways.items():
+                opened[name] += connect_times(client, target)
+                rates[name].append(throughput(client, target))
+        for name in ways:
+            times = sorted(opened[name])
+            row[f"{name} connect p50, ms"] = times[len(times) // 2]
+            row[f"{name} connect p99, ms"] = times[int(len(times) * 0.99)]
+            row[f"{name}, MB/s"] = statistics.median(rates[name])
+        row["pod→Service ÷ pod→pod, MB/s"] = row["pod→Service, MB/s"] / row["pod→pod, MB/s"]
+        row["pod→Service ÷ pod→pod, connect p50"] = (
+            row["pod→Service connect p50, ms"] / row["pod→pod connect p50, ms"]
+        )
+        row |= first_packet(table, desired, client, address)
+        table.close()
+        return row
+
+
+def serve(listening):
+    while True:
+        connection, _ = listening.accept()
+        threading.Thread(target=drain, args=(connection,), daemon=True).start()
+
+
+def drain(connection):
+    while connection.recv(1 << 18):
+        pass
+    connection.close()
+
+
+def connect_times(client, target, count=200):
+    times = []
+    for _ in range(count):
+        with client.inside():
+            one = socket.socket()
+        started = time.perf_counter()
+        one.connect(target)
+        times.append((time.perf_counter() - started) * 1000)
+        one.close()
+    return times
+
+
+def throughput(client, target, seconds=0.4):
+    with client.inside():
+        one = socket.socket()
+    one.connect(target)
+    block, sent, started = b"x" * (1 << 18), 0, time.perf_counter()
+    while time.perf_counter() - started < seconds:
+        sent += one.send(block)
+    one.close()
+    return sent / (time.perf_counter() - started) / 1e6
+
+
+def first_packet(table, desired, client, address):
+    """From the EndpointSlice to a connection that is accepted, without the API."""
+    times = []
+    for number in range(100, 150):
+        started = time.perf_counter()
+        elements = elements_of_service(service(number), [piece(address)], "ip", NODE)
+        table.apply(settled(desired.put(f"default/s{number}", elements)))
+        with client.inside():
+            one = socket.socket()
+        one.connect((service(number)["spec"]["clusterIP"], 80))
+        times.append((time.perf_counter() - started) * 1000)
+        one.close()
+    return {"endpoint heard of→first connection p50, ms": statistics.median(times)}
+
+
+def main():
+    if INSIDE not in os.environ:
+        os.environ[INSIDE] = "yes"
+        os.execvp("unshare", ["unshare", "--net", sys.executable, "-m", "tests.bench.network"])
+    _ip("link", "set", "lo", "up")
+    with tempfile.TemporaryDirectory(prefix="sampan-bench-") as root:
+        data_dir = Path(root) / "d"
+        network = cni.set_up(data_dir, ("10.96.0.0/12",))
+        place = cni.proxy_place(network, ("10.96.0.0/12",))
+        row = rules(place) | connections(network, place) | names()
+        cni.tear_down(data_dir)
+    print_row(row)
+    append(row)
+
+
+if __name__ == "__main__":
+    main()
