@@ -1,5 +1,6 @@
 """Services through the node's rules, in a network namespace that the test made [W1]."""
 
+import json
 import subprocess
 
 import pytest
@@ -137,6 +138,7 @@ def pair(lone_cluster):
 
 
 BOTH = {"pair-a", "pair-b"}
+ROLLOUTS = 5
 
 
 def ports(**fields):
@@ -274,3 +276,63 @@ def test_killed_and_started_again_the_rules_stay_and_are_adopted(
     assert ask_from(machine, address, 80) in BOTH
     kubectl("delete", "service", "kept")
     eventually(lambda: "refused" in ask_from(machine, address, 80))
+
+
+# Connects as fast as it can, and says how many connections were refused or broke off.
+LOAD = """
+import socket, sys, time
+address, good, bad = sys.argv[1], 0, {}
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    connection = socket.socket()
+    connection.settimeout(5)
+    try:
+        connection.connect((address, 80))
+        assert connection.recv(99)
+        good += 1
+    except (OSError, AssertionError) as error:
+        bad[repr(error)] = bad.get(repr(error), 0) + 1
+    connection.close()
+    time.sleep(0.002)
+print(good, bad)
+"""
+
+
+def graceful(labels, *, grace):
+    """A server that, told to end, goes on for a moment: what is on its way still arrives."""
+    made = server("x", labels)
+    container = made["spec"]["containers"][0]
+    container["readinessProbe"] = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
+    if grace:
+        container["lifecycle"] = {"preStop": {"sleep": {"seconds": 1}}}
+    made["spec"]["terminationGracePeriodSeconds"] = 5
+    made["spec"].pop("restartPolicy")
+    return {"metadata": {"labels": labels}, "spec": made["spec"]}
+
+
+def test_rolling_updates_refuse_nobody(kubectl, machine):
+    labels = {"app": "rolling"}
+    deployment = {
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "rolling"},
+        "spec": {
+            "replicas": 2, "selector": {"matchLabels": labels},
+            "strategy": {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 2}},
+            "template": graceful(labels, grace=True),
+        },
+    }  # fmt: skip
+    apply(kubectl, deployment, service("rolling", ports(), labels))
+    kubectl("rollout", "status", "deployment/rolling", "--timeout=60s")
+    address = cluster_ip(kubectl, "rolling")
+    eventually(lambda: "rolling" in ask_from(machine, address, 80))
+    load = subprocess.Popen(
+        [*machine.where, "python3", "-c", LOAD, address, "25"], stdout=subprocess.PIPE, text=True
+    )
+    for turn in range(ROLLOUTS):
+        patch = {"spec": {"template": {"metadata": {"annotations": {"turn": str(turn)}}}}}
+        kubectl("patch", "deployment", "rolling", "-p", json.dumps(patch))
+        kubectl("rollout", "status", "deployment/rolling", "--timeout=60s")
+    said, _ = load.communicate(timeout=60)
+    good, _, bad = said.strip().partition(" ")
+    assert int(good) > 500
+    assert bad == "{}", said
+    kubectl("delete", "deployment", "rolling")
