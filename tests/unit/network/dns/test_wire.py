@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from sampan.network.dns import wire
 from sampan.network.dns.wire import Answer, BadMessage, Record
 
-LABEL = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
-NAME = st.lists(LABEL, min_size=1, max_size=5).map(".".join)
+pytestmark = pytest.mark.slow
+LABEL = st.text("ab-09", min_size=1, max_size=12)
+NAME = st.lists(LABEL, min_size=1, max_size=4).map(".".join)
 TTL = st.integers(0, 2**31 - 1)
 RECORD = st.one_of(
     st.builds(Record, NAME, st.just(wire.A), TTL, st.ip_addresses(v=4).map(str)),
@@ -74,12 +75,16 @@ def test_an_answer_says_to_others_what_it_should(name, answers, authority, edns)
     assert (read.edns >= 0) is edns
 
 
-@given(st.lists(RECORD, min_size=20, max_size=40), st.integers(512, 1232))
-def test_what_does_not_fit_is_cut_at_a_record_and_says_so(records, limit):
+@given(st.integers(1, 60), st.integers(1, 40), st.integers(512, 1232))
+def test_what_does_not_fit_is_cut_at_a_record_and_says_so(count, length, limit):
+    records = [
+        Record(f"{'x' * length}{number}.org", wire.A, 5, f"192.0.2.{number}")
+        for number in range(count)
+    ]
     question = wire.read_question(dns.message.make_query("a.b", "A").to_wire())
     written = wire.write_answer(question, Answer(answers=tuple(records)), limit)
     assert len(written) <= limit
-    read = dns.message.from_wire(written, one_rr_per_rrset=True, ignore_trailing=False)
+    read = dns.message.from_wire(written, one_rr_per_rrset=True)
     assert bool(read.flags & dns.flags.TC) == (len(read.answer) < len(records))
 
 
