@@ -10,6 +10,7 @@ import os
 from contextlib import AsyncExitStack
 from itertools import product
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -17,6 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from sampan.core.clock import SystemClock
 from sampan.testing.generators.api_requests import MERGE, api_server
 from sampan.testing.worlds.control_plane import published_schema
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 GROUP = "rbac.authorization.k8s.io"
 RBAC = f"/apis/{GROUP}/v1"
