@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import sys
+from pathlib import Path
 
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir
 from sampan.cmd.verbs.down import stop
@@ -35,6 +36,23 @@ def run(data_dir: str, *, confirmed: bool) -> int:
     return 0
 
 
+async def _remove_pods(data: DataDir, socket_path: str) -> None:
+    """Of a runtime that others use, too: only those whose logs are here."""
+    from sampan.kubelet.containerd.reset import remove_pods
+    from sampan.kubelet.contracts.runtime import RuntimeFailure
+    from sampan.kubelet.runtime.cri_runtime import CriRuntime
+
+    logs = data.root / "logs" / "pods"
+    uids = frozenset(one.name.rpartition("_")[2] for one in logs.glob("*_*_*"))
+    runtime = CriRuntime(socket_path, SystemClock())
+    try:
+        await remove_pods(runtime, 0.0, uids)
+    except RuntimeFailure as error:
+        print(f"sampan: pods may be left at {socket_path}: {error}", file=sys.stderr)
+    finally:
+        await runtime.close()
+
+
 def remove(data: DataDir) -> None:
     """Containers first, then the network that they need to go, then the files."""
     if (data.root / "containerd").exists():
@@ -43,6 +61,13 @@ def remove(data: DataDir) -> None:
 
         asyncio.run(process.reset(data.root, environment=os.environ, clock=SystemClock()))
         cni.tear_down(data.root)
+    elif (socket_path := data.record().get("cri_socket")) and Path(socket_path).is_socket():
+        asyncio.run(_remove_pods(data, socket_path))
+    if sys.platform == "linux":
+        from sampan.kubelet.cgroups.pod_cgroups import remove_root
+
+        # Whatever a runtime left, or lost sight of: its cgroup says whose it is.
+        remove_root(data.root, kill=True)
     if data.kubelet.exists():
         from sampan.kubelet.volumes.mounts import unmount_below
 

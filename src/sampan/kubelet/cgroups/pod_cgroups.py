@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -46,6 +47,9 @@ MOUNT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("cpu", "cpuset", "memory", "pids", "hugetlb", "io")
 
 
+_KILL_ROUNDS, _KILL_POLL_SECONDS = 50, 0.02
+
+
 class CgroupFailure(Exception):
     """The kernel refused."""
 
@@ -76,12 +80,16 @@ def find_hierarchies(mount: Path = MOUNT) -> Hierarchies | None:
     return Hierarchies(None, found) if "memory" in found and "cpu" in found else None
 
 
-def remove_root(data_dir: Path) -> None:
-    """At the end of a node: nothing that does not run stays, whoever made it."""
+def remove_root(data_dir: Path, *, kill: bool = False) -> None:
+    """At the end of a node: nothing that does not run stays, whoever made it; with `kill`, what
+    runs neither."""
     hierarchies = find_hierarchies()
     if hierarchies is not None:
         for driver in DRIVERS:
-            Cgroups(root_of(data_dir), hierarchies, driver=driver).remove_all()
+            cgroups = Cgroups(root_of(data_dir), hierarchies, driver=driver)
+            if kill:
+                cgroups.kill_all()
+            cgroups.remove_all()
 
 
 class Cgroups:
@@ -134,10 +142,18 @@ class Cgroups:
             path = folder(f"{self._shared(quality)}/{pod_folder(uid)}", self._driver)
             for hierarchy in self._bases:
                 found |= _processes(hierarchy + path)
-        for pid in found - {os.getpid()}:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        _kill(found)
         return len(found)
+
+    def kill_all(self) -> None:
+        """Whatever runs below the node's own folder; returns when it is gone, or soon after."""
+        place = folder(self.root, self._driver)
+        for _ in range(_KILL_ROUNDS):
+            found = set[int]().union(*(_processes(base + place) for base in self._bases))
+            if not found - {os.getpid()}:
+                return
+            _kill(found)
+            time.sleep(_KILL_POLL_SECONDS)
 
     def uids(self) -> set[str]:
         """The pods that have a folder."""
@@ -280,6 +296,12 @@ def _write(path: str, value: str) -> None:
         os.write(file, value.encode())
     finally:
         os.close(file)
+
+
+def _kill(pids: set[int]) -> None:
+    for pid in pids - {os.getpid()}:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _processes(path: str) -> set[int]:

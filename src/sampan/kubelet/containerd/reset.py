@@ -27,9 +27,12 @@ _POLL_SECONDS = 0.01
 CNI_RESULTS = Path("/var/lib/cni/results")
 
 
-async def remove_pods(runtime: Runtime, grace_seconds: float) -> None:
-    """Stop and remove every pod; one that will not go is left for the sweep."""
-    await all_of(_remove(runtime, pod, grace_seconds) for pod in await runtime.pods())
+async def remove_pods(
+    runtime: Runtime, grace_seconds: float, uids: frozenset[str] | None = None
+) -> None:
+    """Stop and remove every pod, or only those; one that will not go is left for the sweep."""
+    found = [pod for pod in await runtime.pods() if uids is None or pod.uid in uids]
+    await all_of(_remove(runtime, pod, grace_seconds) for pod in found)
 
 
 async def _remove(runtime: Runtime, pod: ObservedPod, grace_seconds: float) -> None:
