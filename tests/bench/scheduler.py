@@ -24,8 +24,9 @@ from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.decision.batch import Batches
 from sampan.scheduler.decision.decide import Chosen, Decision, decide
 from sampan.scheduler.decision.nominated_pods import Nominations
-from sampan.scheduler.model.pod_and_node_info import PodShape, node_row, pod_row
-from sampan.scheduler.model.pod_info import resident, resident_of
+from sampan.scheduler.model.assigned_pod import assigned_pod_of, once_assigned
+from sampan.scheduler.model.node_info import node_info_of
+from sampan.scheduler.model.pod_info import PodShape, pod_info_of
 from sampan.scheduler.preemption.victims import Candidate, Preemptor, preempt
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from tests.bench.record import append
@@ -112,10 +113,10 @@ def decided(case: Case, nodes: int, pods: int, *, batches: bool) -> float:
     """Pods per second, each decision taken into account by the next."""
     cache = CacheState()
     for number in range(nodes):
-        cache.put_node(node_row(node(number)))
+        cache.put_node(node_info_of(node(number)))
     for number, (name, there) in enumerate(case.before(nodes)):
-        cache.put_pod(f"before-{number}", name, resident_of(there))
-    rows = [pod_row(one) for one in case.pods(pods)]
+        cache.put_pod(f"before-{number}", name, assigned_pod_of(there))
+    rows = [pod_info_of(one) for one in case.pods(pods)]
     rng = random.Random(1)
     batch = Batches(cache.columns, DEFAULT_PROFILE)
 
@@ -129,13 +130,13 @@ def decided(case: Case, nodes: int, pods: int, *, batches: bool) -> float:
     for row in rows:
         decision = choose(row.shape, rng)
         if isinstance(decision, Chosen):
-            cache.assume(row.uid, decision.node, resident(row))
+            cache.assume(row.uid, decision.node, once_assigned(row))
         elif case.preempts:
             found = preempt(row, asked, rng)
             assert isinstance(found, Candidate), found
             for victim in found.victims:
                 cache.remove_pod(victim.uid)
-            cache.assume(row.uid, found.node, resident(row))
+            cache.assume(row.uid, found.node, once_assigned(row))
     return len(rows) / (time.perf_counter() - began)
 
 
@@ -144,10 +145,10 @@ def columns_mib(nodes: int, pods: int) -> float:
     tracemalloc.start()
     cache = CacheState()
     for number in range(nodes):
-        cache.put_node(node_row(node(number)))
+        cache.put_node(node_info_of(node(number)))
     for number in range(pods):
         cache.put_pod(
-            f"{next(numbers):036d}", f"node-{number % nodes}", resident_of(pod(number, SMALL))
+            f"{next(numbers):036d}", f"node-{number % nodes}", assigned_pod_of(pod(number, SMALL))
         )
     found = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()

@@ -9,8 +9,8 @@ from sampan.api.rules.host_ports import HostPort
 from sampan.api.rules.node_selectors import Requirement
 from sampan.api.rules.tolerations import Taint
 from sampan.scheduler.cache.cache_state import CacheState
-from sampan.scheduler.model.pod_and_node_info import NodeRow
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.assigned_pod import AssignedPod
+from sampan.scheduler.model.node_info import NodeInfo
 from sampan.scheduler.model.pod_terms import Carried, Kind, PodSelector, PodTerm
 from sampan.scheduler.model.requests import Usage
 
@@ -32,7 +32,7 @@ CARRIED = [
     Carried(PodTerm(BY_TEAM, "disk"), False, False, 5),
 ]
 RESIDENTS = st.builds(
-    Resident,
+    AssignedPod,
     usage=USAGES,
     priority=st.integers(0, 2),
     namespace=st.sampled_from(["default", "other"]),
@@ -41,7 +41,7 @@ RESIDENTS = st.builds(
     carried=st.lists(st.sampled_from(CARRIED), max_size=2).map(tuple),
 )
 ROWS = st.builds(
-    NodeRow,
+    NodeInfo,
     name=NODES,
     allocatable=st.dictionaries(st.sampled_from(["cpu", "memory"]), st.integers(1, 9)),
     allowed_pods=st.integers(0, 3),

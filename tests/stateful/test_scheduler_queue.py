@@ -5,9 +5,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.cluster_events import NodeAdded, PodGone
-from sampan.scheduler.model.pod_and_node_info import NodeRow, pod_row
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.node_info import NodeInfo
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.queue.queue_state import (
     BACKOFF,
@@ -21,9 +22,9 @@ UIDS = st.sampled_from("abcde")
 RULES = st.sets(st.sampled_from(["NodeResourcesFit", "TaintToleration", "NodePorts"]), min_size=1)
 EVENTS = st.sampled_from(
     [
-        PodGone(Resident(Usage((), 0, 0)), "n"),
-        NodeAdded(NodeRow("n", {"cpu": 1000}, 110, {}, frozenset(), False, {})),
-        NodeAdded(NodeRow("m", {"cpu": 1000}, 110, {"a": "b"}, frozenset(), False, {})),
+        PodGone(AssignedPod(Usage((), 0, 0)), "n"),
+        NodeAdded(NodeInfo("n", {"cpu": 1000}, 110, {}, frozenset(), False, {})),
+        NodeAdded(NodeInfo("m", {"cpu": 1000}, 110, {"a": "b"}, frozenset(), False, {})),
     ]
 )
 
@@ -34,7 +35,7 @@ def pod(uid, priority, gated, picky):
         "schedulingGates": [{"name": "g"}] if gated else [],
         "nodeSelector": {"a": "b"} if picky else {},
     }
-    return pod_row({"metadata": {"uid": uid, "name": uid}, "spec": spec})
+    return pod_info_of({"metadata": {"uid": uid, "name": uid}, "spec": spec})
 
 
 class QueueMachine(RuleBasedStateMachine):

@@ -57,15 +57,10 @@ from sampan.scheduler.decision.nominated_pods import Nominations
 from sampan.scheduler.decision.plugin_verdicts import Answer, ExtenderFailed, Extra
 from sampan.scheduler.extenders.extender_chain import Extenders
 from sampan.scheduler.metrics import ERROR, UNSCHEDULED, Measures
+from sampan.scheduler.model.assigned_pod import assigned_pod_after, assigned_pod_of
 from sampan.scheduler.model.cluster_events import DevicesChanged, StorageChanged
-from sampan.scheduler.model.pod_and_node_info import (
-    PodRow,
-    node_row,
-    pod_row,
-    scheduler_of,
-    without,
-)
-from sampan.scheduler.model.pod_info import resident_after, resident_of
+from sampan.scheduler.model.node_info import node_info_of
+from sampan.scheduler.model.pod_info import PodInfo, pod_info_of, scheduler_of, without
 from sampan.scheduler.preemption.preemption import Preemption
 from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
 from sampan.scheduler.queue.alarm import Alarm
@@ -196,7 +191,7 @@ class Scheduler:
         if new is not None:
             if self._outside:
                 self._nodes[name_of(new)] = new
-            self._pending.happened(self._cache.put_node(node_row(new)))
+            self._pending.happened(self._cache.put_node(node_info_of(new)))
         elif old is not None:
             self._nodes.pop(name_of(old), None)
             self._pending.happened(self._cache.remove_node(name_of(old)))
@@ -238,9 +233,9 @@ class Scheduler:
             self._bindings.confirmed(uid)
             before = self._cache.pod(uid) if old is not None else None
             made = (
-                resident_of(new)
+                assigned_pod_of(new)
                 if old is None or before is None
-                else resident_after(before, old, new)
+                else assigned_pod_after(before, old, new)
             )
             for event in self._cache.put_pod(uid, node, made):
                 self._pending.happened(event)
@@ -264,9 +259,9 @@ class Scheduler:
         if waiting is not None and set(waiting.pod.gates) - {waiting.pod.shape.devices.problem}:
             self._reports.not_scheduled(pod, GATED, GATED_MESSAGE)
 
-    def _row(self, pod: Obj) -> PodRow:
+    def _row(self, pod: Obj) -> PodInfo:
         """With what the plugins say of its turn."""
-        row = pod_row(pod)
+        row = pod_info_of(pod)
         if row.shape.devices.problem:
             # As upstream's PreEnqueue: until its claims are made, it is not even tried.
             row = replace(row, gates=(*row.gates, row.shape.devices.problem))
@@ -336,7 +331,7 @@ class Scheduler:
                 await self._refuse(pod, waiting, decision, started)
         return True
 
-    async def _decided(self, pod: Obj, row: PodRow) -> Decision:
+    async def _decided(self, pod: Obj, row: PodInfo) -> Decision:
         plugins = self._plugins[row.scheduler]
         answers: list[Answer] = []
         for plugin, _ in plugins:
@@ -355,7 +350,7 @@ class Scheduler:
         extra = Extra(pod, plugins, answers) if plugins or answers else None
         return batches.decide(row.shape, self._rng, expected, first, extra)
 
-    def _not_decided(self, pod: Obj, row: PodRow, error: Exception, started: float) -> None:
+    def _not_decided(self, pod: Obj, row: PodInfo, error: Exception, started: float) -> None:
         now = self._clock.monotonic()
         self._queue.failed(row.uid, now)
         self._measures.attempted(ERROR, now - started, row.scheduler)
@@ -380,7 +375,7 @@ class Scheduler:
         self._reports.failed(pod, why)
         self._reports.not_scheduled(pod, UNSCHEDULABLE, why, nominated)
 
-    def _deallocated(self, row: PodRow, refused: Refused) -> str:
+    def _deallocated(self, row: PodInfo, refused: Refused) -> str:
         """As upstream's PostFilter: a claim that only this pod has, and has in the wrong place, is
         given up so that it can be allocated anew."""
         if not row.shape.devices or refused.beforehand:
@@ -393,7 +388,7 @@ class Scheduler:
 
     # Remembering.
 
-    def _remember(self, row: PodRow, decision: Decision, said: str = "") -> None:
+    def _remember(self, row: PodInfo, decision: Decision, said: str = "") -> None:
         """In a crowd the details of those who found a place are left out: they cost more than the
         decision."""
         nodes, profile = self._cache.snapshot(), self._profiles[row.scheduler]

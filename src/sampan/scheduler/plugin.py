@@ -14,7 +14,7 @@ from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.model.arrays import BoolArray, IntArray
-from sampan.scheduler.model.pod_and_node_info import NodeRow
+from sampan.scheduler.model.node_info import NodeInfo
 from sampan.scheduler.scores.rule import MOST_POINTS
 
 
@@ -82,7 +82,7 @@ class Plugin:
         """Why the pod can go nowhere; None: look at the nodes."""
         return None
 
-    def filter(self, pod: Obj, node: NodeRow) -> str | None:
+    def filter(self, pod: Obj, node: NodeInfo) -> str | None:
         """Why the node will not do; None: it will."""
         return None
 
@@ -105,7 +105,7 @@ class Plugin:
         this plugin has nothing to say about the pod."""
         return True
 
-    def score(self, pod: Obj, node: NodeRow) -> int:
+    def score(self, pod: Obj, node: NodeInfo) -> int:
         return 0
 
     def score_all(self, pod: Obj, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:

@@ -22,7 +22,7 @@ from sampan.scheduler.filters.taint_toleration import TAINT_TOLERATION
 from sampan.scheduler.filters.volume_binding import VOLUME_BINDING
 from sampan.scheduler.filters.volume_restrictions import VOLUME_RESTRICTIONS
 from sampan.scheduler.filters.volume_zone import VOLUME_ZONE
-from sampan.scheduler.model.pod_and_node_info import DEFAULT_SCHEDULER
+from sampan.scheduler.model.pod_info import DEFAULT_SCHEDULER
 from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.scores.balanced_allocation import BALANCED_ALLOCATION
 from sampan.scheduler.scores.dynamic_resources import PREFERRED_DEVICES

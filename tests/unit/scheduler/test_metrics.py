@@ -3,8 +3,9 @@ from dataclasses import replace
 from sampan.core.metrics import Metrics
 from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.metrics import SCHEDULED, Measures
-from sampan.scheduler.model.pod_and_node_info import node_row, pod_row
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.assigned_pod import AssignedPod
+from sampan.scheduler.model.node_info import node_info_of
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.queue.queue_state import QueueState
 
@@ -12,8 +13,10 @@ from sampan.scheduler.queue.queue_state import QueueState
 def test_metrics_have_upstreams_names_and_labels():
     metrics, queue, cache = Metrics(), QueueState(), CacheState()
     measures = Measures(metrics, queue, cache)
-    queue.put(pod_row({"metadata": {"uid": "a"}}), 0)
-    queue.put(pod_row({"metadata": {"uid": "b"}, "spec": {"schedulingGates": [{"name": "g"}]}}), 0)
+    queue.put(pod_info_of({"metadata": {"uid": "a"}}), 0)
+    queue.put(
+        pod_info_of({"metadata": {"uid": "b"}, "spec": {"schedulingGates": [{"name": "g"}]}}), 0
+    )
     rendered = metrics.render()
     assert 'scheduler_pending_pods{queue="active"} 1' in rendered
     assert 'scheduler_pending_pods{queue="gated"} 1' in rendered
@@ -23,8 +26,8 @@ def test_metrics_have_upstreams_names_and_labels():
     measures.scheduled(replace(waiting, attempts=40), 3.0)
     measures.decided(0.0005)
     queue.refused("a", frozenset({"NodePorts", "NodeAffinity"}), 4.0)
-    cache.put_node(node_row({"metadata": {"name": "n"}}))
-    cache.assume("x", "n", Resident(Usage((), 0, 0)))
+    cache.put_node(node_info_of({"metadata": {"name": "n"}}))
+    cache.assume("x", "n", AssignedPod(Usage((), 0, 0)))
     rendered = metrics.render()
     for line in (
         'scheduler_schedule_attempts_total{result="scheduled",profile="default-scheduler"} 1',

@@ -19,7 +19,7 @@ from sampan.cmd.diagnosis.pod_diagnosis import Finding, diagnosis
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import SystemClock
 from sampan.scheduler.decision.decide import Chosen
-from sampan.scheduler.model.pod_and_node_info import DEFAULT_SCHEDULER, scheduler_of
+from sampan.scheduler.model.pod_info import DEFAULT_SCHEDULER, scheduler_of
 from sampan.scheduler.why.what_if import Explained, explained, fetched
 
 MOST_NAMES = 5

@@ -14,7 +14,7 @@ from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.devices.device_allocation import DeviceAllocation
 from sampan.scheduler.devices.device_pools import reached_from
 from sampan.scheduler.devices.devices import DeviceClaim
-from sampan.scheduler.model.pod_and_node_info import PodRow, PodShape
+from sampan.scheduler.model.pod_info import PodInfo, PodShape
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 
@@ -98,7 +98,7 @@ class DeviceBinder:
         await self._client.patch(RESOURCE_CLAIMS, namespace, name, patch, subresource="status")
 
 
-def elsewhere(row: PodRow, nodes: Snapshot) -> DeviceClaim | None:
+def elsewhere(row: PodInfo, nodes: Snapshot) -> DeviceClaim | None:
     """A claim of the pod that has devices which some node does not reach, and no other user."""
     for key, _ in row.shape.devices.claims:
         claim = nodes.devices.devices.claims.get(key)

@@ -13,7 +13,7 @@ from sampan.client.contract import Client
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.volume_binding import bindings
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.volumes import Claim, Volume, Volumes
 
 

@@ -21,9 +21,9 @@ from sampan.scheduler.binding.cycle_parts import CycleParts
 from sampan.scheduler.binding.permits import NotPermitted, Permits
 from sampan.scheduler.devices.devices import DeviceClaim
 from sampan.scheduler.metrics import ERROR, SCHEDULED, UNSCHEDULED
+from sampan.scheduler.model.assigned_pod import once_assigned
 from sampan.scheduler.model.cluster_events import DevicesChanged
-from sampan.scheduler.model.pod_and_node_info import scheduler_of
-from sampan.scheduler.model.pod_info import resident
+from sampan.scheduler.model.pod_info import scheduler_of
 from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.profile import Profile
 from sampan.scheduler.queue.queue_state import Waiting
@@ -68,7 +68,7 @@ class Bindings:
         nodes = self._cache.snapshot()
         promise = self.volumes.promise(row.shape, nodes, node)
         devices = self.devices.promise(row.shape, nodes, node)
-        self._cache.assume(row.uid, node, resident(row))
+        self._cache.assume(row.uid, node, once_assigned(row))
         self._pending.nominations.remove(row.uid)
         plugins = self._plugins[row.scheduler]
         try:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.cache.columns import Columns
 from sampan.scheduler.cache.snapshot import Snapshot
+from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.cluster_events import (
     Event,
     NamespaceChanged,
@@ -22,21 +23,20 @@ from sampan.scheduler.model.cluster_events import (
     PodGone,
     PodPlaced,
 )
-from sampan.scheduler.model.pod_and_node_info import NodeRow
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.node_info import NodeInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
     node: str
-    pod: Resident
+    pod: AssignedPod
     assumed: bool  # decided here; the API has not confirmed it yet
 
 
 class CacheState:
     def __init__(self) -> None:
         self._placed: dict[str, Placed] = {}  # by pod uid
-        self._on_node: dict[str, dict[str, Resident]] = {}  # node → uid → pod
+        self._on_node: dict[str, dict[str, AssignedPod]] = {}  # node → uid → pod
         self.columns = Columns(
             lambda: ((placed.node, placed.pod) for placed in self._placed.values())
         )
@@ -45,7 +45,7 @@ class CacheState:
     def snapshot(self) -> Snapshot:
         return self.columns.snapshot()
 
-    def put_node(self, row: NodeRow) -> Event | None:
+    def put_node(self, row: NodeInfo) -> Event | None:
         """The event that this is for waiting pods; None where nothing changed for them."""
         old = self.columns.row(row.name)
         if old == row:
@@ -64,11 +64,11 @@ class CacheState:
         self.columns.put_namespace(name, labels)
         return NamespaceChanged(name)
 
-    def put_pod(self, uid: str, node: str, pod: Resident) -> list[Event]:
+    def put_pod(self, uid: str, node: str, pod: AssignedPod) -> list[Event]:
         """The API says that the pod is on the node; the events that this is for waiting pods."""
         return self._put(uid, Placed(node, pod, assumed=False))
 
-    def assume(self, uid: str, node: str, pod: Resident) -> None:
+    def assume(self, uid: str, node: str, pod: AssignedPod) -> None:
         assert uid not in self._placed, uid
         self._put(uid, Placed(node, pod, assumed=True))
 
@@ -95,14 +95,14 @@ class CacheState:
         placed = self._placed.get(uid)
         return placed.node if placed is not None else None
 
-    def pod(self, uid: str) -> Resident | None:
+    def pod(self, uid: str) -> AssignedPod | None:
         placed = self._placed.get(uid)
         return placed.pod if placed is not None else None
 
     def assumed(self) -> int:
         return sum(one.assumed for one in self._placed.values())
 
-    def on(self, node: str) -> list[Resident]:
+    def on(self, node: str) -> list[AssignedPod]:
         return list(self._on_node.get(node, {}).values())
 
     def any_below(self, priority: int) -> bool:

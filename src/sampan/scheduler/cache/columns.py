@@ -16,8 +16,8 @@ from sampan.scheduler.cache.pod_table import PodTable
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.devices.device_allocation import DeviceAllocation
 from sampan.scheduler.model.arrays import ABSENT, BoolArray, IntArray
-from sampan.scheduler.model.pod_and_node_info import NodeRow
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.assigned_pod import AssignedPod
+from sampan.scheduler.model.node_info import NodeInfo
 from sampan.scheduler.model.volumes import Volumes
 from sampan.scheduler.model.workloads import Workloads
 
@@ -27,8 +27,8 @@ _FIRST_CAPACITY = 16
 
 
 class Columns:
-    def __init__(self, residents: Callable[[], Iterable[tuple[str, Resident]]]) -> None:
-        """`residents`: every pod with its node's name, for counts that are asked for late."""
+    def __init__(self, assigned_pods: Callable[[], Iterable[tuple[str, AssignedPod]]]) -> None:
+        """`assigned_pods`: every pod with its node's name, for counts that are asked for late."""
         self.generation = 0  # grows with every change
         self.structure = 0  # grows when nodes or namespaces change, not when pods come and go
         self.touched = Touched()
@@ -36,7 +36,7 @@ class Columns:
         self.volumes = Volumes()
         self.workloads = Workloads()
         self.devices = DeviceAllocation()
-        self._rows: list[NodeRow] = []
+        self._rows: list[NodeInfo] = []
         self._at: dict[str, int] = {}
         self._capacity = _FIRST_CAPACITY
         self._allocatable: dict[str, IntArray] = {}
@@ -53,13 +53,13 @@ class Columns:
         self._label_columns = LazyColumns(self._labels.cell)
         self._image_columns = LazyColumns(lambda row, name: row.images.get(name, 0))
         self._feature_columns = LazyColumns(lambda row, name: name in row.features)
-        self._pod_columns = PodColumns(lambda: self._known(residents()), self._capacity)
+        self._pod_columns = PodColumns(lambda: self._known(assigned_pods()), self._capacity)
         self._snapshot: Snapshot | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def put_node(self, row: NodeRow, placed: Iterable[Resident]) -> None:
+    def put_node(self, row: NodeInfo, placed: Iterable[AssignedPod]) -> None:
         """A node that is new or changed; `placed` is read only for a new one."""
         self._restructured()
         at = self._at.get(row.name)
@@ -74,16 +74,16 @@ class Columns:
         self._rows.append(row)
         self._at[row.name] = at
         self._write_node(at, row)
-        for resident in placed:
-            self._take(at, resident, 1)
+        for assigned in placed:
+            self._take(at, assigned, 1)
 
-    def remove_node(self, name: str, placed: Iterable[Resident]) -> None:
+    def remove_node(self, name: str, placed: Iterable[AssignedPod]) -> None:
         at = self._at.get(name)
         if at is None:
             return
         self._restructured()
-        for resident in placed:
-            self._take(at, resident, -1)
+        for assigned in placed:
+            self._take(at, assigned, -1)
         self._taint_sets.drop(int(self._taint_set[at]))
         del self._at[name]
         last = len(self._rows) - 1
@@ -96,20 +96,20 @@ class Columns:
             column[last] = 0
         self._rows.pop()
 
-    def add(self, node: str, resident: Resident) -> None:
+    def add(self, node: str, assigned: AssignedPod) -> None:
         """A pod on a node; nothing where the node is not there (its pods come with it later)."""
         at = self._at.get(node)
         if at is not None:
             self.generation += 1
             self.touched.add(at)
-            self._take(at, resident, 1)
+            self._take(at, assigned, 1)
 
-    def subtract(self, node: str, resident: Resident) -> None:
+    def subtract(self, node: str, assigned: AssignedPod) -> None:
         at = self._at.get(node)
         if at is not None:
             self.generation += 1
             self.touched.add(at)
-            self._take(at, resident, -1)
+            self._take(at, assigned, -1)
 
     def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
         self._restructured()
@@ -119,7 +119,7 @@ class Columns:
         """Storage or devices are others now: what was worked out may be outdated."""
         self.generation += 1
 
-    def row(self, name: str) -> NodeRow | None:
+    def row(self, name: str) -> NodeInfo | None:
         at = self._at.get(name)
         return None if at is None else self._rows[at]
 
@@ -160,18 +160,20 @@ class Columns:
             declares=lambda name: _view(self._feature_columns.column(name, self._rows), count),
         )
 
-    def _known(self, residents: Iterable[tuple[str, Resident]]) -> Iterator[tuple[int, Resident]]:
-        for node, resident in residents:
+    def _known(
+        self, assigned_pods: Iterable[tuple[str, AssignedPod]]
+    ) -> Iterator[tuple[int, AssignedPod]]:
+        for node, assigned in assigned_pods:
             at = self._at.get(node)
             if at is not None:
-                yield at, resident
+                yield at, assigned
 
     def _restructured(self) -> None:
         self.generation += 1
         self.structure += 1
         self._snapshot = None
 
-    def _write_node(self, at: int, row: NodeRow) -> None:
+    def _write_node(self, at: int, row: NodeInfo) -> None:
         for name in row.allocatable:
             self._resource(name)
         for name, column in self._allocatable.items():
@@ -186,8 +188,8 @@ class Columns:
         self._image_columns.put(at, row)
         self._feature_columns.put(at, row)
 
-    def _take(self, at: int, resident: Resident, sign: int) -> None:
-        usage = resident.usage
+    def _take(self, at: int, assigned: AssignedPod, sign: int) -> None:
+        usage = assigned.usage
         for name, amount in usage.requests:
             self._resource(name)
             self._requested[name][at] += sign * amount
@@ -196,15 +198,15 @@ class Columns:
         self._pods[at] += sign
         for port in usage.ports:
             self._hold((port.protocol, port.port), self._rows[at].name, port.address, sign)
-        self._pod_columns.take(at, resident, sign)
-        if resident.claims:
-            self._pod_columns.mount(self._rows[at].name, resident.claims, sign)
-        if resident.disks:
-            self._pod_columns.attach(self._rows[at].name, resident.disks, sign)
+        self._pod_columns.take(at, assigned, sign)
+        if assigned.claims:
+            self._pod_columns.mount(self._rows[at].name, assigned.claims, sign)
+        if assigned.disks:
+            self._pod_columns.attach(self._rows[at].name, assigned.disks, sign)
         if sign > 0:
-            self.table.put(at, resident)
+            self.table.put(at, assigned)
         else:
-            self.table.remove(resident)
+            self.table.remove(assigned)
 
     def _hold(self, port: tuple[str, int], node: str, address: str, sign: int) -> None:
         nodes = self._ports.setdefault(port, {})
@@ -285,12 +287,12 @@ class Touched:
 class LazyColumns:
     """Columns made when a pod first asks for their key, then kept up to date; the oldest go."""
 
-    def __init__(self, cell: Callable[[NodeRow, str], int]) -> None:
+    def __init__(self, cell: Callable[[NodeInfo, str], int]) -> None:
         self._cell = cell
         self._columns: dict[str, IntArray] = {}
         self._capacity = _FIRST_CAPACITY
 
-    def column(self, key: str, rows: list[NodeRow]) -> IntArray:
+    def column(self, key: str, rows: list[NodeInfo]) -> IntArray:
         column = self._columns.get(key)
         if column is None:
             if len(self._columns) >= MOST_LAZY:
@@ -299,7 +301,7 @@ class LazyColumns:
             column[: len(rows)] = [self._cell(row, key) for row in rows]
         return column
 
-    def put(self, at: int, row: NodeRow) -> None:
+    def put(self, at: int, row: NodeInfo) -> None:
         for key, column in self._columns.items():
             column[at] = self._cell(row, key)
 
@@ -323,7 +325,7 @@ class _Labels:
         self._ids: dict[str, int] = {}
         self._texts: list[str] = []
 
-    def cell(self, row: NodeRow, key: str) -> int:
+    def cell(self, row: NodeInfo, key: str) -> int:
         value = row.labels.get(key)
         if value is None:
             return ABSENT

@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from sampan.scheduler.model.arrays import IntArray
+from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.disks import Disk
-from sampan.scheduler.model.pod_info import Resident
 from sampan.scheduler.model.pod_terms import Carried, Kind
 
 MOST_COUNTS = 1024  # selectors that are counted only because a pod once asked
 
 
-Residents = Callable[[], Iterable[tuple[int, Resident]]]  # (node's index, pod)
+Residents = Callable[[], Iterable[tuple[int, AssignedPod]]]  # (node's index, pod)
 
 
 class PodColumns:
-    def __init__(self, residents: Residents, capacity: int) -> None:
-        self._residents = residents
+    def __init__(self, assigned_pods: Residents, capacity: int) -> None:
+        self._assigned_pods = assigned_pods
         self._capacity = capacity
         self._counts: dict[Kind, IntArray] = {}
         self.carried: dict[Carried, IntArray] = {}
@@ -39,8 +39,8 @@ class PodColumns:
             if len(self._counts) >= MOST_COUNTS:
                 del self._counts[next(iter(self._counts))]
             column = self._counts[kind] = np.zeros(self._capacity, np.int64)
-            for at, resident in self._residents():
-                if self._includes(kind, resident):
+            for at, assigned in self._assigned_pods():
+                if self._includes(kind, assigned):
                     column[at] += 1
         return column
 
@@ -63,11 +63,11 @@ class PodColumns:
         if not there:
             del self.disks_on[node]
 
-    def take(self, at: int, resident: Resident, sign: int) -> None:
+    def take(self, at: int, assigned: AssignedPod, sign: int) -> None:
         for kind, column in self._counts.items():
-            if self._includes(kind, resident):
+            if self._includes(kind, assigned):
                 column[at] += sign
-        for term in resident.carried:
+        for term in assigned.carried:
             self._carry(at, term, sign)
 
     def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
@@ -99,13 +99,13 @@ class PodColumns:
         if not carriers:
             del self.carried[term], self._carriers[term]
 
-    def _includes(self, kind: Kind, resident: Resident) -> bool:
-        if resident.terminating and not kind.with_terminating:
+    def _includes(self, kind: Kind, assigned: AssignedPod) -> bool:
+        if assigned.terminating and not kind.with_terminating:
             return False
         return kind.includes(
-            resident.namespace,
-            self.namespaces.get(resident.namespace, {}),
-            dict(resident.labels),
+            assigned.namespace,
+            self.namespaces.get(assigned.namespace, {}),
+            dict(assigned.labels),
         )
 
 

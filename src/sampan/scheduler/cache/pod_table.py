@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sampan.scheduler.model.arrays import IntArray
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.assigned_pod import AssignedPod
 
 NOWHERE = -1
 _FIRST_CAPACITY = 64
@@ -22,7 +22,7 @@ class PodTable:
         self._capacity = _FIRST_CAPACITY
         self._slots: dict[str, int] = {}  # by uid
         self._free = list(range(_FIRST_CAPACITY - 1, -1, -1))
-        self.pods: list[Resident | None] = [None] * _FIRST_CAPACITY
+        self.pods: list[AssignedPod | None] = [None] * _FIRST_CAPACITY
         self.node: IntArray = np.full(_FIRST_CAPACITY, NOWHERE, np.int64)
         self.priority: IntArray = np.zeros(_FIRST_CAPACITY, np.int64)
         self.started: NDArray[np.float64] = np.zeros(_FIRST_CAPACITY, np.float64)
@@ -31,7 +31,7 @@ class PodTable:
     def __len__(self) -> int:
         return len(self._slots)
 
-    def put(self, at: int, pod: Resident) -> None:
+    def put(self, at: int, pod: AssignedPod) -> None:
         if not self._free:
             self._grow()
         slot = self._slots[pod.uid] = self._free.pop()
@@ -42,7 +42,7 @@ class PodTable:
         for name, amount in pod.usage.requests:
             self.requests(name)[slot] = amount
 
-    def remove(self, pod: Resident) -> None:
+    def remove(self, pod: AssignedPod) -> None:
         slot = self._slots.pop(pod.uid)
         self.pods[slot] = None
         self.node[slot] = NOWHERE
@@ -50,7 +50,7 @@ class PodTable:
             self._requests[name][slot] = 0
         self._free.append(slot)
 
-    def refresh(self, pod: Resident) -> None:
+    def refresh(self, pod: AssignedPod) -> None:
         """Something changed that no rule looks at."""
         slot = self._slots.get(pod.uid)
         if slot is not None:
@@ -67,7 +67,7 @@ class PodTable:
             column = self._requests[name] = np.zeros(self._capacity, np.int64)
         return column
 
-    def on(self, at: int) -> Iterable[Resident]:
+    def on(self, at: int) -> Iterable[AssignedPod]:
         for slot in np.flatnonzero(self.node == at):
             pod = self.pods[slot]
             assert pod is not None

@@ -12,7 +12,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.devices.device_allocation import DeviceAllocation
 from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.disks import Disk
-from sampan.scheduler.model.pod_and_node_info import NodeRow
+from sampan.scheduler.model.node_info import NodeInfo
 from sampan.scheduler.model.pod_terms import Carried, Kind
 from sampan.scheduler.model.volumes import Volumes
 from sampan.scheduler.model.workloads import Workloads
@@ -23,7 +23,7 @@ HeldPorts = Mapping[tuple[str, int], Mapping[str, Mapping[str, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    rows: Sequence[NodeRow]
+    rows: Sequence[NodeInfo]
     at: Mapping[str, int]  # node name → index
     allocatable: Mapping[str, IntArray]  # by resource
     requested: Mapping[str, IntArray]

@@ -25,7 +25,7 @@ from sampan.scheduler.decision.decide import (
 from sampan.scheduler.decision.nominated_pods import NOBODY, Expected, refused_with, with_room_for
 from sampan.scheduler.decision.plugin_verdicts import Extra
 from sampan.scheduler.model.arrays import BoolArray, IntArray
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.profile import Profile
 

@@ -12,7 +12,7 @@ import numpy as np
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.model.arrays import BoolArray, IntArray, any_set
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.profile import Profile
 
 

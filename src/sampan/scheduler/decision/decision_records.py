@@ -13,7 +13,7 @@ from sampan.api.objects import Obj, time_text
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.decision.decide import Chosen, Decision, Refused
-from sampan.scheduler.model.pod_and_node_info import PodRow
+from sampan.scheduler.model.pod_info import PodInfo
 from sampan.scheduler.profile import Profile
 
 MOST_RECORDS = 2000
@@ -24,7 +24,7 @@ MOST_NAMED = 100  # nodes by name for each rule that refused some
 @dataclass(frozen=True, slots=True)
 class Record:
     when: float
-    pod: PodRow
+    pod: PodInfo
     decision: Decision
     # Rule → the nodes that it refused; a rule with more than MOST_NAMED ends with "…".
     refused: Mapping[str, tuple[str, ...]]
@@ -50,7 +50,7 @@ class Records:
         return self._records.get(key)
 
 
-def refusing(pod: PodRow, nodes: Snapshot, profile: Profile) -> dict[str, tuple[str, ...]]:
+def refusing(pod: PodInfo, nodes: Snapshot, profile: Profile) -> dict[str, tuple[str, ...]]:
     """For each node the first rule that refuses it, as rule → nodes."""
     left = np.ones(len(nodes), np.bool_)
     found = {}
@@ -67,7 +67,7 @@ def refusing(pod: PodRow, nodes: Snapshot, profile: Profile) -> dict[str, tuple[
 
 
 def best_of(
-    pod: PodRow, nodes: Snapshot, profile: Profile
+    pod: PodInfo, nodes: Snapshot, profile: Profile
 ) -> tuple[tuple[str, int, Mapping[str, int]], ...]:
     feasible = np.ones(len(nodes), np.bool_)
     for rule in profile.filters:

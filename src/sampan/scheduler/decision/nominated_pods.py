@@ -17,8 +17,8 @@ from sampan.scheduler.decision.decide import Refusal, Refused, filtered
 from sampan.scheduler.decision.nominated_room import MOST_PRIORITIES, PODS, Taken
 from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT, TOO_MANY_PODS
 from sampan.scheduler.model.arrays import BoolArray, IntArray
-from sampan.scheduler.model.pod_and_node_info import PodShape
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.assigned_pod import AssignedPod
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.profile import Profile
 
@@ -26,12 +26,12 @@ from sampan.scheduler.profile import Profile
 class Nominations:
     def __init__(self) -> None:
         self._node: dict[str, str] = {}  # by uid
-        self._pods: dict[str, dict[str, Resident]] = {}  # by node, by uid
+        self._pods: dict[str, dict[str, AssignedPod]] = {}  # by node, by uid
         self._priorities: Counter[int] = Counter()
         self._with_terms = 0  # how many of them mind other pods
         self._taken: dict[int, Taken] = {}  # by the least priority that counts
 
-    def put(self, pod: Resident, node: str) -> None:
+    def put(self, pod: AssignedPod, node: str) -> None:
         self.remove(pod.uid)
         if node:
             self._node[pod.uid] = node
@@ -48,7 +48,7 @@ class Nominations:
     def node_of(self, uid: str) -> str:
         return self._node.get(uid, "")
 
-    def on(self, node: str) -> list[Resident]:
+    def on(self, node: str) -> list[AssignedPod]:
         return list(self._pods.get(node, {}).values())
 
     def nodes(self) -> Iterable[str]:
@@ -83,7 +83,7 @@ class Nominations:
     def taken_by_others(self, uid: str, priority: int, columns: Columns) -> Mapping[str, IntArray]:
         return Expected(self, uid, priority).taken(columns)
 
-    def _count(self, node: str, pod: Resident, sign: int) -> None:
+    def _count(self, node: str, pod: AssignedPod, sign: int) -> None:
         self._priorities[pod.priority] += sign
         if not self._priorities[pod.priority]:
             del self._priorities[pod.priority]
@@ -93,14 +93,14 @@ class Nominations:
                 taken.add(node, pod, sign)
 
 
-class Expected(Mapping[str, Sequence[Resident]]):
+class Expected(Mapping[str, Sequence[AssignedPod]]):
     """By node, those that one pod must leave room for. Looked up when asked for."""
 
     def __init__(self, nominations: Nominations, uid: str, priority: int) -> None:
         self._nominations, self._uid, self._priority = nominations, uid, priority
         self._node = nominations.node_of(uid)
 
-    def __getitem__(self, node: str) -> Sequence[Resident]:
+    def __getitem__(self, node: str) -> Sequence[AssignedPod]:
         those = [one for one in self._nominations.on(node) if self._counts(one)]
         if not those:
             raise KeyError(node)
@@ -124,14 +124,14 @@ class Expected(Mapping[str, Sequence[Resident]]):
         own = self._own()
         return taken.amounts if own is None else taken.without(self._node, own)
 
-    def _own(self) -> Resident | None:
+    def _own(self) -> AssignedPod | None:
         """The pod itself, where it would count were it another."""
         for one in self._nominations.on(self._node) if self._node else ():
             if one.uid == self._uid and one.priority >= self._priority:
                 return one
         return None
 
-    def _counts(self, one: Resident) -> bool:
+    def _counts(self, one: AssignedPod) -> bool:
         return one.priority >= self._priority and one.uid != self._uid
 
 
@@ -139,7 +139,7 @@ NOBODY = Expected(Nominations(), "", 0)
 
 
 def with_room_for(
-    expected: Mapping[str, Sequence[Resident]],
+    expected: Mapping[str, Sequence[AssignedPod]],
     pod: PodShape,
     feasible: BoolArray,
     columns: Columns,
@@ -174,7 +174,7 @@ def only_room_matters(pod: PodShape, nodes: Snapshot, profile: Profile) -> bool:
 
 
 def _room_that_counts(
-    expected: Mapping[str, Sequence[Resident]], pod: PodShape, columns: Columns, profile: Profile
+    expected: Mapping[str, Sequence[AssignedPod]], pod: PodShape, columns: Columns, profile: Profile
 ) -> Mapping[str, IntArray] | None:
     """All at once, where nothing but room matters."""
     if not isinstance(expected, Expected):
@@ -258,7 +258,7 @@ def _refused_one_by_one(
 
 
 @contextmanager
-def added(columns: Columns, node: str, pods: Sequence[Resident]) -> Iterator[None]:
+def added(columns: Columns, node: str, pods: Sequence[AssignedPod]) -> Iterator[None]:
     before = columns.touched.position
     for one in pods:
         columns.add(node, one)
@@ -271,7 +271,7 @@ def added(columns: Columns, node: str, pods: Sequence[Resident]) -> Iterator[Non
 
 
 @contextmanager
-def removed(columns: Columns, node: str, pods: Sequence[Resident]) -> Iterator[None]:
+def removed(columns: Columns, node: str, pods: Sequence[AssignedPod]) -> Iterator[None]:
     before = columns.touched.position
     for one in pods:
         columns.subtract(node, one)

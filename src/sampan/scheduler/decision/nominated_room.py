@@ -12,7 +12,7 @@ import numpy as np
 
 from sampan.scheduler.cache.columns import Columns
 from sampan.scheduler.model.arrays import IntArray
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.assigned_pod import AssignedPod
 
 MOST_PRIORITIES = 16
 PODS = ""  # the "resource" of which each pod takes one
@@ -21,7 +21,7 @@ PODS = ""  # the "resource" of which each pod takes one
 class Taken:
     """By those of one priority and above."""
 
-    def __init__(self, columns: Columns, pods: Iterable[tuple[str, Resident]]) -> None:
+    def __init__(self, columns: Columns, pods: Iterable[tuple[str, AssignedPod]]) -> None:
         self._at = columns.snapshot().at
         self._count = len(columns)
         self.structure = columns.structure
@@ -29,7 +29,7 @@ class Taken:
         for node, pod in pods:
             self.add(node, pod, 1)
 
-    def add(self, node: str, pod: Resident, sign: int) -> None:
+    def add(self, node: str, pod: AssignedPod, sign: int) -> None:
         at = self._at.get(node)
         if at is not None and at < self._count:
             for name, amount in (*pod.usage.requests, (PODS, 1)):
@@ -38,7 +38,7 @@ class Taken:
                     column = self.amounts[name] = np.zeros(self._count, np.int64)
                 column[at] += sign * amount
 
-    def without(self, node: str, pod: Resident) -> dict[str, IntArray]:
+    def without(self, node: str, pod: AssignedPod) -> dict[str, IntArray]:
         """As if one of them were not expected."""
         at = self._at.get(node)
         if at is None:

@@ -4,7 +4,7 @@ from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.devices.device_allocation import NOT_ALL, NOT_HERE
 from sampan.scheduler.filters.rule import Filter, never_resolvable
 from sampan.scheduler.model.arrays import BoolArray
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 
 
 def beforehand(pod: PodShape, nodes: Snapshot) -> str | None:

@@ -7,7 +7,7 @@ from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.rule import Filter, never_resolvable
 from sampan.scheduler.model.arrays import BoolArray
 from sampan.scheduler.model.node_masks import any_term, label_mask
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 
 NOT_MATCHED = "node(s) didn't match Pod's node affinity/selector"

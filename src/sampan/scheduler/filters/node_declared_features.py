@@ -8,7 +8,7 @@ import numpy as np
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
 from sampan.scheduler.model.arrays import BoolArray
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 
 

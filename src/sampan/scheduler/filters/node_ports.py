@@ -11,7 +11,7 @@ from sampan.api.rules.host_ports import ANY_ADDRESS
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.rule import Filter, always_resolvable, one_reason
 from sampan.scheduler.model.arrays import BoolArray
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 
 

@@ -4,7 +4,7 @@ from sampan.api.rules.tolerations import UNSCHEDULABLE, is_tolerated
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
 from sampan.scheduler.model.arrays import BoolArray, any_set
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 
 

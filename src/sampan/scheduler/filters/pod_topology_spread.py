@@ -7,7 +7,7 @@ from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters import node_affinity, taint_toleration
 from sampan.scheduler.filters.rule import Filter
 from sampan.scheduler.model.arrays import BoolArray, any_set
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.pod_terms import Kind, Spread
 from sampan.scheduler.model.topology import domain_count, domain_sums, in_domain
 

@@ -10,7 +10,7 @@ from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.rule import Filter, always_resolvable
 from sampan.scheduler.model.arrays import BoolArray
 from sampan.scheduler.model.disks import conflict
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.volumes import ONLY_ONE_POD
 
 NO_DISK = "node(s) had no available disk"

@@ -7,7 +7,7 @@ from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.rule import Filter, never_resolvable, one_reason
 from sampan.scheduler.model.arrays import BoolArray
 from sampan.scheduler.model.node_masks import label_mask
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.topology import in_domain
 from sampan.scheduler.model.volumes import ZONE_LABELS
 

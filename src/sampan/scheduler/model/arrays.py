@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sampan.scheduler.model.pod_and_node_info import NodeRow
+from sampan.scheduler.model.node_info import NodeInfo
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -18,7 +18,7 @@ class NodeLabels(Protocol):
     """As much of a Snapshot as node selector terms are matched against."""
 
     @property
-    def rows(self) -> Sequence[NodeRow]: ...
+    def rows(self) -> Sequence[NodeInfo]: ...
 
     @property
     def at(self) -> Mapping[str, int]: ...

@@ -1,19 +1,19 @@
 """Cluster events: what changed in the cluster that may let a refused pod be scheduled."""
 
 from sampan.core.fast_dataclass import dataclass
-from sampan.scheduler.model.pod_and_node_info import NodeRow
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.assigned_pod import AssignedPod
+from sampan.scheduler.model.node_info import NodeInfo
 
 
 @dataclass(frozen=True, slots=True)
 class NodeAdded:
-    node: NodeRow
+    node: NodeInfo
 
 
 @dataclass(frozen=True, slots=True)
 class NodeChanged:
-    old: NodeRow
-    new: NodeRow
+    old: NodeInfo
+    new: NodeInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class NodeGone:
 class PodGone:
     """A pod on a node ended, was deleted, or is about to be replaced by a changed one."""
 
-    pod: Resident
+    pod: AssignedPod
     node: str
 
 
@@ -33,7 +33,7 @@ class PodGone:
 class PodPlaced:
     """A pod on a node is new, or changed."""
 
-    pod: Resident
+    pod: AssignedPod
     node: str
 
 

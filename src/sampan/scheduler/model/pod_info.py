@@ -1,106 +1,125 @@
-"""A pod on a node, as far as others care.
+"""What the scheduler knows of one pod: the only place that looks inside it.
 
-Job: Pod → Resident, also for a pod that is about to be placed. Pure.
-Invariant: what is compared is what rules look at; the rest may change without an event.
+Job: Pod object → PodInfo. Pure.
+Invariant: two pods with equal shapes are placed by the same rules in the same way.
 """
 
-import math
-from dataclasses import field, replace
+from collections.abc import Collection
+from dataclasses import replace
 
-from sampan.api.objects import (
-    Obj,
-    is_deleted,
-    labels_of,
-    name_of,
-    namespace_of,
-    seconds_of,
-    uid_of,
+from sampan.api.objects import Obj, key_of, labels_of, namespace_of, uid_of
+from sampan.api.rules.node_selectors import (
+    Requirement,
+    Term,
+    label_requirements,
+    required_terms,
+    term_of,
 )
-from sampan.api.rules.conditions import condition_of
-from sampan.api.rules.pod_resources import resize_held
 from sampan.api.rules.pods import priority
+from sampan.api.rules.tolerations import Toleration, tolerations_of
 from sampan.core.fast_dataclass import dataclass
+from sampan.scheduler.model.declared_features import features_of
+from sampan.scheduler.model.device_needs import NO_DEVICES, DeviceNeeds, needs_of
 from sampan.scheduler.model.disks import Disk, disks_of
-from sampan.scheduler.model.pod_and_node_info import PodRow
-from sampan.scheduler.model.pod_terms import Carried, carried_by, demands_of
+from sampan.scheduler.model.pod_terms import PodDemands, demands_of
 from sampan.scheduler.model.requests import Usage, usage_of
 from sampan.scheduler.model.volumes import claims_of
+from sampan.scheduler.model.workloads import NO_OWNER, Owner, owner_of
 
-BY_SCHEDULER = "PreemptionByScheduler"
+DEFAULT_SCHEDULER = "default-scheduler"
 
 
 @dataclass(frozen=True, slots=True)
-class Resident:
+class PodShape:
+    """Everything about a pod that bears on where it may run."""
+
     usage: Usage
-    priority: int = 0
-    namespace: str = ""
-    labels: tuple[tuple[str, str], ...] = ()
-    terminating: bool = False
-    carried: tuple[Carried, ...] = ()
-    claims: tuple[str, ...] = ()  # keys of PersistentVolumeClaims
-    disks: tuple[Disk, ...] = ()
-    uid: str = field(default="", compare=False)
-    name: str = field(default="", compare=False)
-    # As upstream, one that has not started counts as just started: it loses least.
-    started: float = field(default=math.inf, compare=False)
-    preempted: bool = field(default=False, compare=False)  # terminating to make room
+    node_name: str
+    selector: tuple[Requirement, ...]
+    required: tuple[Term, ...] | None  # None = no requirement at all
+    preferred: tuple[tuple[int, Term], ...]
+    tolerations: tuple[Toleration, ...]
+    images: tuple[str, ...]
+    namespace: str
+    labels: tuple[tuple[str, str], ...]
+    demands: PodDemands  # of other pods
+    claims: tuple[str, ...]  # keys of PersistentVolumeClaims
+    owner: Owner = NO_OWNER
+    devices: DeviceNeeds = NO_DEVICES
+    disks: tuple[Disk, ...] = ()  # of kinds that two pods must not share
+    features: tuple[str, ...] = ()  # of the node agent, that a node must declare
 
 
-def resident_of(pod: Obj) -> Resident:
-    return Resident(
-        usage=usage_of(pod),
+@dataclass(frozen=True, slots=True)
+class PodInfo:
+    uid: str
+    key: str
+    priority: int
+    gates: tuple[str, ...]
+    may_preempt: bool
+    shape: PodShape
+    scheduler: str = DEFAULT_SCHEDULER
+    order: tuple[float, ...] | None = None  # of a plugin's; else by priority
+    nominated: str = ""  # the node that was cleared for it
+
+
+def pod_info_of(pod: Obj) -> PodInfo:
+    spec = pod.get("spec") or {}
+    return PodInfo(
+        uid=uid_of(pod),
+        key=key_of(pod),
         priority=priority(pod),
+        gates=tuple(gate.get("name") or "" for gate in spec.get("schedulingGates") or ()),
+        may_preempt=spec.get("preemptionPolicy") != "Never",
+        shape=_shape(pod),
+        scheduler=scheduler_of(pod),
+        nominated=nominated_of(pod),
+    )
+
+
+def scheduler_of(pod: Obj) -> str:
+    return (pod.get("spec") or {}).get("schedulerName") or DEFAULT_SCHEDULER
+
+
+def nominated_of(pod: Obj) -> str:
+    return (pod.get("status") or {}).get("nominatedNodeName") or ""
+
+
+def without(row: PodInfo, resources: Collection[str]) -> PodInfo:
+    """The pod, were it to request none of these."""
+    usage = row.shape.usage
+    requests = tuple(pair for pair in usage.requests if pair[0] not in resources)
+    return replace(row, shape=replace(row.shape, usage=replace(usage, requests=requests)))
+
+
+def image_name(name: str) -> str:
+    """With its tag, as nodes report it."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _shape(pod: Obj) -> PodShape:
+    spec = pod.get("spec") or {}
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    return PodShape(
+        usage=usage_of(pod),
+        node_name=spec.get("nodeName") or "",
+        selector=label_requirements(spec.get("nodeSelector") or {}),
+        required=required_terms(pod),
+        preferred=tuple(
+            (int(one["weight"]), term_of(one.get("preference") or {}))
+            for one in preferred
+            if one.get("weight")
+        ),
+        tolerations=tolerations_of(pod),
+        images=tuple(image_name(one.get("image") or "") for one in containers),
         namespace=namespace_of(pod),
         labels=tuple(sorted(labels_of(pod).items())),
-        terminating=is_deleted(pod),
-        carried=carried_by(demands_of(pod)),
+        demands=demands_of(pod),
         claims=claims_of(pod),
+        owner=owner_of(pod),
+        devices=needs_of(pod),
         disks=disks_of(pod),
-        uid=uid_of(pod),
-        name=name_of(pod),
-        started=_started(pod),
-        preempted=is_deleted(pod) and _makes_room(pod),
+        features=features_of(spec),
     )
-
-
-def resident_after(before: Resident, old: Obj, new: Obj) -> Resident:
-    """What `resident_of` makes of the new one. Most changes are of the status alone, and tell
-    nothing about what the pod takes: then it is not worked out again."""
-    if (
-        old.get("spec") != new.get("spec")
-        or labels_of(old) != labels_of(new)
-        or resize_held(old) != resize_held(new)
-    ):
-        return resident_of(new)
-    terminating, started = is_deleted(new), _started(new)
-    preempted = terminating and _makes_room(new)
-    if (terminating, started, preempted) == (before.terminating, before.started, before.preempted):
-        return before
-    return replace(before, terminating=terminating, started=started, preempted=preempted)
-
-
-def resident(row: PodRow) -> Resident:
-    """What a pod will be once it is placed."""
-    shape = row.shape
-    return Resident(
-        shape.usage,
-        row.priority,
-        shape.namespace,
-        shape.labels,
-        False,
-        carried_by(shape.demands),
-        shape.claims,
-        shape.disks,
-        uid=row.uid,
-        name=row.key.rpartition("/")[2],
-    )
-
-
-def _started(pod: Obj) -> float:
-    written = (pod.get("status") or {}).get("startTime")
-    return seconds_of(written) if written else math.inf
-
-
-def _makes_room(pod: Obj) -> bool:
-    target = condition_of(pod, "DisruptionTarget") or {}
-    return (target.get("status"), target.get("reason")) == ("True", BY_SCHEDULER)

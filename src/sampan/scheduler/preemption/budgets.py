@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sampan.api.objects import Obj, namespace_of
 from sampan.core.fast_dataclass import dataclass
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.pod_terms import Selector, selector_of, selects
 
 
@@ -18,7 +18,7 @@ class Budget:
     allowed: int
     disrupted: frozenset[str]  # names of pods that were counted already
 
-    def covers(self, pod: Resident) -> bool:
+    def covers(self, pod: AssignedPod) -> bool:
         # As upstream's preemption: a budget without a selector, or with an empty one, covers none.
         return (
             bool(self.selector)
@@ -39,7 +39,7 @@ def budget_of(written: Obj) -> Budget:
     )
 
 
-def violating(pods: Sequence[Resident], budgets: Sequence[Budget]) -> list[bool]:
+def violating(pods: Sequence[AssignedPod], budgets: Sequence[Budget]) -> list[bool]:
     """For each pod, in the order in which they would be spared: whether a budget is used up."""
     left = [one.allowed for one in budgets]
     found = []

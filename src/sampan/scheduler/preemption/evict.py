@@ -8,10 +8,10 @@ from sampan.api.objects import Obj, time_text
 from sampan.api.resources import PODS
 from sampan.client.contract import Client, Preconditions
 from sampan.client.events import EventRecorder
-from sampan.scheduler.model.pod_info import BY_SCHEDULER, Resident
+from sampan.scheduler.model.assigned_pod import BY_SCHEDULER, AssignedPod
 
 
-def disruption(victim: Resident, scheduler: str, now: float) -> Obj:
+def disruption(victim: AssignedPod, scheduler: str, now: float) -> Obj:
     """The patch that says why the pod goes, for the controllers that count its failures. Pure."""
     condition = {
         "type": "DisruptionTarget",
@@ -23,7 +23,7 @@ def disruption(victim: Resident, scheduler: str, now: float) -> Obj:
     return {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
 
 
-async def evict(client: Client, victim: Resident, scheduler: str, now: float) -> bool:
+async def evict(client: Client, victim: AssignedPod, scheduler: str, now: float) -> bool:
     """Gracefully; False where the pod is gone already."""
     patch = disruption(victim, scheduler, now)
     try:
@@ -36,7 +36,7 @@ async def evict(client: Client, victim: Resident, scheduler: str, now: float) ->
     return True
 
 
-def tell(events: EventRecorder, victim: Resident, preemptor_uid: str, node: str) -> None:
+def tell(events: EventRecorder, victim: AssignedPod, preemptor_uid: str, node: str) -> None:
     about = {
         "kind": "Pod", "apiVersion": "v1",
         "namespace": victim.namespace, "name": victim.name, "uid": victim.uid,

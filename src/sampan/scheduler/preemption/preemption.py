@@ -17,8 +17,8 @@ from sampan.scheduler.binding.api_call_limiter import CALL_SECONDS
 from sampan.scheduler.binding.cycle_parts import CycleParts
 from sampan.scheduler.decision.decide import Refused
 from sampan.scheduler.decision.plugin_verdicts import ExtenderFailed
-from sampan.scheduler.model.pod_and_node_info import PodRow
-from sampan.scheduler.model.pod_info import Resident, resident
+from sampan.scheduler.model.assigned_pod import AssignedPod, once_assigned
+from sampan.scheduler.model.pod_info import PodInfo
 from sampan.scheduler.preemption.budgets import Budget, budget_of
 from sampan.scheduler.preemption.evict import evict, tell
 from sampan.scheduler.preemption.victims import (
@@ -53,7 +53,7 @@ class Preemption:
             self._budgets.pop(key_of(old), None)
 
     async def make_room(
-        self, pod: Obj, row: PodRow, refused: Refused, profile: Profile
+        self, pod: Obj, row: PodInfo, refused: Refused, profile: Profile
     ) -> tuple[str | None, str]:
         """The node that is being cleared (None: nothing changes; empty: none any more), and what
         there is to say about it."""
@@ -81,7 +81,9 @@ class Preemption:
         self._clear(row, found)
         return found.node, ""
 
-    async def _found_victims(self, pod: Obj, row: PodRow, asked: Preemptor) -> Candidate | Hopeless:
+    async def _found_victims(
+        self, pod: Obj, row: PodInfo, asked: Preemptor
+    ) -> Candidate | Hopeless:
         if not self._outside.weigh_victims_of(pod):
             return preempt(row, asked, self._rng)
         those = await self._outside.left_of(pod, candidates(row, asked, self._rng))
@@ -89,23 +91,23 @@ class Preemption:
             return Hopeless(((NOT_HELPFUL, len(self._cache.columns)),))
         return best(those, self._rng)
 
-    def _clear(self, row: PodRow, found: Candidate) -> None:
+    def _clear(self, row: PodInfo, found: Candidate) -> None:
         self._measures.preempted(len(found.victims))
         log.info("room is made", pod=row.key, node=found.node, victims=len(found.victims))
         nominations = self._pending.nominations
         for one in nominations.on(found.node):
             if one.priority < row.priority:
                 self._not_expected_any_more(one.uid)
-        nominations.put(resident(row), found.node)
+        nominations.put(once_assigned(row), found.node)
         self._evicting.add(row.uid)
         self._calls.start("evict", self._evicted(row, found))
 
-    def nominate(self, row: PodRow, node: str) -> bool:
+    def nominate(self, row: PodInfo, node: str) -> bool:
         """A plugin makes room there; False where there is no such node."""
         if self._cache.columns.row(node) is None:
             log.warning("a plugin names a node that is not there", pod=row.key, node=node)
             return False
-        self._pending.nominations.put(resident(row), node)
+        self._pending.nominations.put(once_assigned(row), node)
         return True
 
     def _not_expected_any_more(self, uid: str) -> None:
@@ -115,7 +117,7 @@ class Preemption:
             self._reports.not_nominated(pod)
             self._pending.activate(uid)
 
-    async def _evicted(self, row: PodRow, found: Candidate) -> None:
+    async def _evicted(self, row: PodInfo, found: Candidate) -> None:
         try:
             going = [one for one in found.victims if not one.terminating]
             await all_of(self._evict_one(one, row, found.node) for one in going)
@@ -126,7 +128,7 @@ class Preemption:
         finally:
             self._evicting.discard(row.uid)
 
-    async def _evict_one(self, victim: Resident, row: PodRow, node: str) -> None:
+    async def _evict_one(self, victim: AssignedPod, row: PodInfo, node: str) -> None:
         async with asyncio.timeout(CALL_SECONDS):
             if await evict(self._client, victim, row.scheduler, self._clock.now()):
                 tell(self._reports.events, victim, row.uid, node)

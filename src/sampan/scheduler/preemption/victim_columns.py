@@ -16,21 +16,21 @@ from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.decision.nominated_pods import Nominations
 from sampan.scheduler.decision.nominated_room import PODS
 from sampan.scheduler.model.arrays import BoolArray, IntArray
-from sampan.scheduler.model.pod_and_node_info import PodRow
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.assigned_pod import AssignedPod
+from sampan.scheduler.model.pod_info import PodInfo
 from sampan.scheduler.preemption.budgets import Budget
 
 _POSITIVE = 2**31  # makes the sum of priorities grow with each victim
 
 
 def victims_by_room(
-    pod: PodRow,
+    pod: PodInfo,
     columns: Columns,
     may_help: BoolArray,
     budgets: Sequence[Budget],
     nominations: Nominations,
     rng: random.Random,
-) -> tuple[str, tuple[Resident, ...], int] | None:
+) -> tuple[str, tuple[AssignedPod, ...], int] | None:
     nodes, table = columns.snapshot(), columns.table
     slots = np.flatnonzero((table.node >= 0) & (table.priority < pod.priority))
     slots = slots[may_help[table.node[slots]]]
@@ -59,7 +59,7 @@ class _Room:
     """What is left on each node once the newcomer, and who is expected there, have come."""
 
     def __init__(
-        self, pod: PodRow, nodes: Snapshot, columns: Columns, nominations: Nominations
+        self, pod: PodInfo, nodes: Snapshot, columns: Columns, nominations: Nominations
     ) -> None:
         table = columns.table
         self._node = table.node

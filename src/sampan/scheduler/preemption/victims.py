@@ -23,8 +23,8 @@ from sampan.scheduler.decision.nominated_pods import (
     removed,
 )
 from sampan.scheduler.model.arrays import BoolArray
-from sampan.scheduler.model.pod_and_node_info import PodRow
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.assigned_pod import AssignedPod
+from sampan.scheduler.model.pod_info import PodInfo
 from sampan.scheduler.preemption.budgets import Budget, violating
 from sampan.scheduler.preemption.victim_columns import victims_by_room
 from sampan.scheduler.profile import Profile
@@ -41,7 +41,7 @@ LEAST_CANDIDATES, CANDIDATES_PERCENT = 100, 10
 @dataclass(frozen=True, slots=True)
 class Candidate:
     node: str
-    victims: tuple[Resident, ...]  # the most important first
+    victims: tuple[AssignedPod, ...]  # the most important first
     violations: int  # victims beyond their budgets
 
 
@@ -62,7 +62,7 @@ class Preemptor:
     nominations: Nominations
 
 
-def not_eligible(pod: PodRow, nominations: Nominations, cache: CacheState) -> str:
+def not_eligible(pod: PodInfo, nominations: Nominations, cache: CacheState) -> str:
     """Why the pod may not preempt now; empty where it may."""
     if not pod.may_preempt:
         return NEVER
@@ -72,7 +72,7 @@ def not_eligible(pod: PodRow, nominations: Nominations, cache: CacheState) -> st
     return ""
 
 
-def preempt(pod: PodRow, asked: Preemptor, rng: random.Random) -> Candidate | Hopeless:
+def preempt(pod: PodInfo, asked: Preemptor, rng: random.Random) -> Candidate | Hopeless:
     columns = asked.cache.columns
     may_help = hopeful(pod.shape, columns.snapshot(), asked.profile)
     if only_room_matters(pod.shape, columns.snapshot(), asked.profile):
@@ -87,7 +87,7 @@ def preempt(pod: PodRow, asked: Preemptor, rng: random.Random) -> Candidate | Ho
     return Hopeless(_reasons(pod, asked, may_help))
 
 
-def candidates(pod: PodRow, asked: Preemptor, rng: random.Random) -> list[Candidate]:
+def candidates(pod: PodInfo, asked: Preemptor, rng: random.Random) -> list[Candidate]:
     """Node by node, as upstream: from a random one on, until there are enough."""
     nodes = asked.cache.columns.snapshot()
     rows = np.flatnonzero(hopeful(pod.shape, nodes, asked.profile)).tolist()
@@ -105,7 +105,7 @@ def candidates(pod: PodRow, asked: Preemptor, rng: random.Random) -> list[Candid
     return found
 
 
-def victims_on(at: int, pod: PodRow, asked: Preemptor) -> Candidate | None:
+def victims_on(at: int, pod: PodInfo, asked: Preemptor) -> Candidate | None:
     node = asked.cache.columns.snapshot().rows[at].name
     lower = by_importance(one for one in asked.cache.on(node) if one.priority < pod.priority)
     if not lower:
@@ -113,7 +113,7 @@ def victims_on(at: int, pod: PodRow, asked: Preemptor) -> Candidate | None:
     columns = asked.cache.columns
     beyond = violating(lower, asked.budgets)
     spared: set[str] = set()
-    victims: list[Resident] = []
+    victims: list[AssignedPod] = []
     violations = 0
     with removed(columns, node, lower):
         if not _fits(at, pod, asked):
@@ -133,7 +133,7 @@ def victims_on(at: int, pod: PodRow, asked: Preemptor) -> Candidate | None:
     return Candidate(node, tuple(by_importance(victims)), violations) if victims else None
 
 
-def by_importance(pods: Iterable[Resident]) -> list[Resident]:
+def by_importance(pods: Iterable[AssignedPod]) -> list[AssignedPod]:
     return sorted(pods, key=lambda one: (-one.priority, one.started))
 
 
@@ -168,7 +168,7 @@ def _preference(one: Candidate) -> tuple[float, ...]:
     return (one.violations, highest, total, len(one.victims), -earliest)
 
 
-def _fits(at: int, pod: PodRow, asked: Preemptor) -> bool:
+def _fits(at: int, pod: PodInfo, asked: Preemptor) -> bool:
     """With and without those who are expected there."""
     columns, profile = asked.cache.columns, asked.profile
     if not allows(pod.shape, columns, profile, at):
@@ -185,7 +185,7 @@ def _fits(at: int, pod: PodRow, asked: Preemptor) -> bool:
         return allows(pod.shape, columns, profile, at)
 
 
-def _reasons(pod: PodRow, asked: Preemptor, may_help: BoolArray) -> tuple[tuple[str, int], ...]:
+def _reasons(pod: PodInfo, asked: Preemptor, may_help: BoolArray) -> tuple[tuple[str, int], ...]:
     """Counted over all nodes: what removing every less important pod would leave undone."""
     columns = asked.cache.columns
     nodes = columns.snapshot()

@@ -11,9 +11,9 @@ from sampan.api.objects import Obj
 from sampan.core.clock import Clock
 from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.decision.nominated_pods import Nominations
+from sampan.scheduler.model.assigned_pod import once_assigned
 from sampan.scheduler.model.cluster_events import Event, PodGone
-from sampan.scheduler.model.pod_and_node_info import PodRow, nominated_of
-from sampan.scheduler.model.pod_info import resident
+from sampan.scheduler.model.pod_info import PodInfo, nominated_of
 from sampan.scheduler.queue.queue_state import QueueState
 
 
@@ -30,11 +30,11 @@ class Pending:
         self._cache, self._clock, self.wake = cache, clock, wake
         self.objects: dict[str, Obj] = {}  # by uid
 
-    def put(self, row: PodRow, pod: Obj) -> None:
+    def put(self, row: PodInfo, pod: Obj) -> None:
         before = self.objects.get(row.uid)
         self.objects[row.uid] = pod
         if row.nominated:
-            self.nominations.put(resident(row), row.nominated)
+            self.nominations.put(once_assigned(row), row.nominated)
         elif before is not None and nominated_of(before):
             self.nominations.remove(row.uid)  # somebody took it back
         self.queue.put(row, self._clock.monotonic())
@@ -50,7 +50,7 @@ class Pending:
         waiting, node = self.queue.get(uid), self.nominations.node_of(uid)
         self.remove(uid)
         if node and waiting is not None:
-            self.happened(PodGone(resident(waiting.pod), node))
+            self.happened(PodGone(once_assigned(waiting.pod), node))
 
     def activate(self, uid: str) -> None:
         """Try it at once, whatever it waits for."""

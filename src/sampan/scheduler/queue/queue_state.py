@@ -18,7 +18,7 @@ from typing import NamedTuple
 from sampan.core.backoff import Backoff
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.model.cluster_events import Event
-from sampan.scheduler.model.pod_and_node_info import PodRow, PodShape
+from sampan.scheduler.model.pod_info import PodInfo, PodShape
 from sampan.scheduler.queue.requeue import may_help
 
 BACKOFF = Backoff(first_seconds=1.0, cap_seconds=10.0)
@@ -37,7 +37,7 @@ class Place(Enum):
 class Waiting:
     """One pod of the queue."""
 
-    pod: PodRow
+    pod: PodInfo
     place: Place
     since: float  # in this place
     first_seen: float  # ready to be scheduled for the first time: not gated
@@ -99,7 +99,7 @@ class QueueState:
         waiting = (self._pods[uid] for uid in self._in[Place.UNSCHEDULABLE])
         return Counter((rule, one.pod.scheduler) for one in waiting for rule in one.rules)
 
-    def put(self, pod: PodRow, now: float) -> None:
+    def put(self, pod: PodInfo, now: float) -> None:
         """A pod that is new, or changed."""
         known = self._pods.get(pod.uid)
         if known is None:

@@ -20,6 +20,7 @@ from sampan.scheduler.filters.taint_toleration import TAINT_TOLERATION
 from sampan.scheduler.filters.volume_binding import VOLUME_BINDING
 from sampan.scheduler.filters.volume_restrictions import VOLUME_RESTRICTIONS
 from sampan.scheduler.filters.volume_zone import VOLUME_ZONE
+from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.cluster_events import (
     DevicesChanged,
     Event,
@@ -31,8 +32,8 @@ from sampan.scheduler.model.cluster_events import (
     PodPlaced,
     StorageChanged,
 )
-from sampan.scheduler.model.pod_and_node_info import NodeRow, PodShape
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.node_info import NodeInfo
+from sampan.scheduler.model.pod_info import PodShape
 
 _STORAGE = frozenset(
     rule.name for rule in (VOLUME_BINDING, VOLUME_ZONE, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS)
@@ -76,11 +77,11 @@ def _helps(event: Event, pod: PodShape, rules: frozenset[str]) -> bool:
             return DYNAMIC_RESOURCES.name in rules
 
 
-def _moved(old: NodeRow, new: NodeRow, rules: frozenset[str]) -> bool:
+def _moved(old: NodeInfo, new: NodeInfo, rules: frozenset[str]) -> bool:
     return _moves_domains(rules) and (old.labels, old.taints) != (new.labels, new.taints)
 
 
-def could_take(node: NodeRow, pod: PodShape) -> bool:
+def could_take(node: NodeInfo, pod: PodShape) -> bool:
     """Whether the node would do, were it empty."""
     if node.unschedulable and not is_tolerated(pod.tolerations, UNSCHEDULABLE):
         return False
@@ -103,7 +104,7 @@ def _moves_domains(rules: frozenset[str]) -> bool:
     return _SPREAD in rules or _AFFINITY in rules
 
 
-def _better(old: NodeRow, new: NodeRow) -> bool:
+def _better(old: NodeInfo, new: NodeInfo) -> bool:
     """Whether anything changed for which a filter may now let pass what it refused before."""
     return (
         old.unschedulable != new.unschedulable
@@ -115,7 +116,7 @@ def _better(old: NodeRow, new: NodeRow) -> bool:
     )
 
 
-def _frees(rule: str, gone: Resident, pod: PodShape) -> bool:
+def _frees(rule: str, gone: AssignedPod, pod: PodShape) -> bool:
     if rule == NODE_RESOURCES_FIT.name:
         return True  # if nothing else, one pod less counts against the node's limit of pods
     if rule == NODE_PORTS.name:

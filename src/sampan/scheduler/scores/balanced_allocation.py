@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.model.arrays import BoolArray, IntArray
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.requests import CPU, MEMORY
 from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.scores.node_resources_fit import is_left_out

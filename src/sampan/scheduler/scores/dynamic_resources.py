@@ -4,7 +4,7 @@ import numpy as np
 
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.model.arrays import BoolArray, IntArray
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.scores.rule import Score, normalized
 
 

@@ -6,7 +6,7 @@ from sampan.api.rules.node_selectors import Term
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.node_masks import term_mask
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.scores.rule import Score, normalized
 

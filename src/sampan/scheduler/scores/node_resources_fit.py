@@ -8,7 +8,7 @@ import numpy as np
 
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.model.arrays import BoolArray, IntArray
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.requests import CPU, MEMORY, STORAGE
 from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.scores.rule import MOST_POINTS, Score

@@ -9,7 +9,7 @@ from sampan.scheduler.cache.default_spread import HOSTNAME, SYSTEM_DEFAULTS, Def
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.filters.pod_topology_spread import counts, with_every_label
 from sampan.scheduler.model.arrays import BoolArray, IntArray
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.pod_terms import Kind, Spread
 from sampan.scheduler.model.topology import domain_count, domain_sums, in_domain
 from sampan.scheduler.scores.rule import MOST_POINTS, Score

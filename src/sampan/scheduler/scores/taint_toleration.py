@@ -5,7 +5,7 @@ import numpy as np
 from sampan.api.rules.tolerations import PREFER_NO_SCHEDULE, Taint, is_tolerated
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.model.arrays import BoolArray, IntArray
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.scores.rule import Score, normalized
 

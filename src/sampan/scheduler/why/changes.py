@@ -13,7 +13,7 @@ from sampan.api.rules.tolerations import NO_EXECUTE, NO_SCHEDULE, Toleration
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.decision.decide import filtered, refused_beforehand
-from sampan.scheduler.model.pod_and_node_info import PodShape
+from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.pod_terms import NO_DEMANDS
 from sampan.scheduler.model.requests import CPU
 from sampan.scheduler.profile import Profile

@@ -36,8 +36,9 @@ from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.decision.batch import Batches
 from sampan.scheduler.decision.decide import Chosen, Decision
 from sampan.scheduler.decision.decision_records import best_of, refusing
-from sampan.scheduler.model.pod_and_node_info import node_row, pod_row
-from sampan.scheduler.model.pod_info import resident, resident_of
+from sampan.scheduler.model.assigned_pod import assigned_pod_of, once_assigned
+from sampan.scheduler.model.node_info import node_info_of
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE, Profile
 from sampan.scheduler.why.changes import Change, changes
 from sampan.scheduler.why.explain import message
@@ -98,7 +99,7 @@ def _takers(cache: CacheState, without: str) -> dict[str, Callable[[Obj], object
     def put_pod(pod: Obj) -> None:
         uid = uid_of(pod) or key_of(pod)
         if node_name(pod) and not is_terminal(pod) and uid != without:
-            cache.put_pod(uid, node_name(pod), resident_of(pod))
+            cache.put_pod(uid, node_name(pod), assigned_pod_of(pod))
 
     def put_controller(one: Obj) -> None:
         workloads.put_controller(one["kind"], key_of(one), one)
@@ -119,7 +120,7 @@ def _takers(cache: CacheState, without: str) -> dict[str, Callable[[Obj], object
     }
     return {
         "Namespace": lambda one: cache.put_namespace(name_of(one), labels_of(one)),
-        "Node": lambda one: cache.put_node(node_row(one)),
+        "Node": lambda one: cache.put_node(node_info_of(one)),
         "Pod": put_pod,
         **{kind: partial(_named, put, name_of) for kind, put in by_name.items()},
         **{kind: partial(_named, put, key_of) for kind, put in by_key.items()},
@@ -135,7 +136,7 @@ def explained(pod: Obj, objects: Iterable[Obj], profile: Profile = DEFAULT_PROFI
     """Of a pod that waits, or, were it to be placed anew, of one that has a node."""
     cache = cache_of(objects, without=uid_of(pod) or key_of(pod))
     unplaced = {**pod, "spec": {**pod["spec"], "nodeName": ""}}
-    row, nodes = pod_row(unplaced), cache.snapshot()
+    row, nodes = pod_info_of(unplaced), cache.snapshot()
     decision = Batches(cache.columns, profile).decide(row.shape, random.Random(0))
     refused = not isinstance(decision, Chosen)
     return Explained(
@@ -156,13 +157,13 @@ def dry_run(
     """One after the other, the most important first, each counted for the next."""
     cache = cache_of(objects)
     batches = Batches(cache.columns, profile)
-    rows = [(pod, pod_row(pod)) for pod in pods]
+    rows = [(pod, pod_info_of(pod)) for pod in pods]
     rows.sort(key=lambda one: -one[1].priority)
     found = []
     for number, (pod, row) in enumerate(rows):
         decision = batches.decide(row.shape, rng)
         if isinstance(decision, Chosen):
-            cache.assume(f"dry-run-{number}", decision.node, resident(row))
+            cache.assume(f"dry-run-{number}", decision.node, once_assigned(row))
             found.append(Placed(pod, decision, ""))
         else:
             found.append(Placed(pod, decision, message(decision)))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sampan.api.objects import Obj
 from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.cache.snapshot import Snapshot
-from sampan.scheduler.model.pod_and_node_info import node_row
-from sampan.scheduler.model.pod_info import resident_of
+from sampan.scheduler.model.assigned_pod import assigned_pod_of
+from sampan.scheduler.model.node_info import node_info_of
 
 KEYS, VALUES = ("zone", "disk", "cores"), ("a", "b", "7", "12", "")
 ADDRESSES = ("", "0.0.0.0", "10.0.0.1", "10.0.0.2")
@@ -282,9 +282,9 @@ def cache_of(there: Iterable[Obj], placed: dict[str, list[Obj]]) -> CacheState:
         cache.put_namespace(name, labels)
     for name, on_it in placed.items():
         for pod in on_it:
-            cache.put_pod(pod["metadata"]["uid"], name, resident_of(pod))
+            cache.put_pod(pod["metadata"]["uid"], name, assigned_pod_of(pod))
     for node in there:
-        cache.put_node(node_row(node))
+        cache.put_node(node_info_of(node))
     return cache
 
 

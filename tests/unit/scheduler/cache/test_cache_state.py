@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 from sampan.scheduler.cache.cache_state import CacheState
+from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.cluster_events import (
     NodeAdded,
     NodeChanged,
@@ -8,15 +9,14 @@ from sampan.scheduler.model.cluster_events import (
     PodGone,
     PodPlaced,
 )
-from sampan.scheduler.model.pod_and_node_info import NodeRow
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.node_info import NodeInfo
 from sampan.scheduler.model.requests import Usage
 
-POD = Resident(Usage((("cpu", 100),), 100, 0))
+POD = AssignedPod(Usage((("cpu", 100),), 100, 0))
 
 
 def node(name, cpu=1000):
-    return NodeRow(name, {"cpu": cpu}, 110, {}, frozenset(), False, {})
+    return NodeInfo(name, {"cpu": cpu}, 110, {}, frozenset(), False, {})
 
 
 def cpu(cache, name):
@@ -83,16 +83,16 @@ def test_lower_priorities_are_known_while_their_pods_are_there():
 
 def test_a_pod_that_begins_to_terminate_frees_nothing_yet():
     cache = CacheState()
-    cache.put_pod("a", "n", Resident(Usage((), 0, 0)))
-    [event] = cache.put_pod("a", "n", Resident(Usage((), 0, 0), terminating=True))
+    cache.put_pod("a", "n", AssignedPod(Usage((), 0, 0)))
+    [event] = cache.put_pod("a", "n", AssignedPod(Usage((), 0, 0), terminating=True))
     assert isinstance(event, PodPlaced)
 
 
 def test_what_no_rule_looks_at_is_kept_without_an_event():
     cache = CacheState()
-    cache.put_node(NodeRow("n", {}, 110, {}, frozenset(), False, {}))
-    cache.put_pod("a", "n", Resident(Usage((), 0, 0)))
-    assert cache.put_pod("a", "n", Resident(Usage((), 0, 0), started=7.0)) == []
+    cache.put_node(NodeInfo("n", {}, 110, {}, frozenset(), False, {}))
+    cache.put_pod("a", "n", AssignedPod(Usage((), 0, 0)))
+    assert cache.put_pod("a", "n", AssignedPod(Usage((), 0, 0), started=7.0)) == []
     assert [one.started for one in cache.on("n")] == [7.0]
     assert cache.pod("a").started == 7.0
     assert cache.columns.table.started[0] == 7.0

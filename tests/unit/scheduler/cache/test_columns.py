@@ -3,13 +3,13 @@ import pytest
 
 from sampan.scheduler.cache.columns import MOST_LAZY, MOST_TOUCHED, Columns, Touched
 from sampan.scheduler.model.arrays import ABSENT
-from sampan.scheduler.model.pod_and_node_info import NodeRow
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.assigned_pod import AssignedPod
+from sampan.scheduler.model.node_info import NodeInfo
 from sampan.scheduler.model.requests import Usage
 
 
 def node(name, labels=None, cpu=1000, images=None):
-    return NodeRow(name, {"cpu": cpu}, 110, labels or {}, frozenset(), False, images or {})
+    return NodeInfo(name, {"cpu": cpu}, 110, labels or {}, frozenset(), False, images or {})
 
 
 def test_what_a_snapshot_shows_cannot_be_written():
@@ -25,7 +25,7 @@ def test_a_snapshot_is_taken_anew_when_nodes_change_and_shows_pods_at_once():
     columns = Columns(tuple)
     columns.put_node(node("a"), ())
     first = columns.snapshot()
-    columns.add("a", Resident(Usage((("cpu", 5),), 5, 0)))
+    columns.add("a", AssignedPod(Usage((("cpu", 5),), 5, 0)))
     assert columns.snapshot() is first
     assert first.requested["cpu"].tolist() == [5]
     columns.put_node(node("b"), ())
@@ -36,7 +36,7 @@ def test_a_resource_that_only_a_pod_names_is_in_the_next_snapshot():
     columns = Columns(tuple)
     columns.put_node(node("a"), ())
     columns.snapshot()
-    columns.add("a", Resident(Usage((("example.com/new", 5),), 5, 0)))
+    columns.add("a", AssignedPod(Usage((("example.com/new", 5),), 5, 0)))
     assert columns.snapshot().requested["example.com/new"].tolist() == [5]
 
 
@@ -108,7 +108,7 @@ def test_label_values_of_nodes_long_gone_are_forgotten():
 
 def test_a_resource_that_only_a_pod_knows_is_a_column_too():
     columns = Columns(tuple)
-    columns.put_node(node("a"), [Resident(Usage((("example.com/gpu", 2),), 0, 0))])
+    columns.put_node(node("a"), [AssignedPod(Usage((("example.com/gpu", 2),), 0, 0))])
     nodes = columns.snapshot()
     assert nodes.requested["example.com/gpu"].tolist() == [2]
     assert nodes.allocatable["example.com/gpu"].tolist() == [0]

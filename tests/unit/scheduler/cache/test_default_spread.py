@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sampan.scheduler.cache.default_spread import SYSTEM_DEFAULTS, Default, Defaults
 from sampan.scheduler.filters.pod_topology_spread import SKEWED, evenness
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.scores.pod_topology_spread import PREFERRED_SPREAD
 from sampan.testing.generators.random_clusters import cache_of
@@ -54,7 +54,7 @@ def test_pods_of_a_service_are_spread_though_they_do_not_ask_for_it(there, data)
     cache.columns.workloads.put_service("default/s", {"spec": {"selector": {"app": "a"}}})
     feasible = data.draw(st.lists(st.booleans(), min_size=len(there), max_size=len(there)))
     nodes = cache.snapshot()
-    found = PREFERRED_SPREAD.points(pod_row(pod("a")).shape, nodes, np.array(feasible))
+    found = PREFERRED_SPREAD.points(pod_info_of(pod("a")).shape, nodes, np.array(feasible))
     scored = [at for at, may in enumerate(feasible) if may]
     if not scored:
         assert found is None
@@ -76,7 +76,7 @@ def test_pods_of_a_service_are_spread_though_they_do_not_ask_for_it(there, data)
 def test_who_belongs_to_nobody_or_says_it_himself_is_not_spread_by_default():
     cache = cluster([("x", "a"), ("y", "")])
     points = lambda made: PREFERRED_SPREAD.points(  # noqa: E731
-        pod_row(made).shape, cache.snapshot(), np.ones(2, bool)
+        pod_info_of(made).shape, cache.snapshot(), np.ones(2, bool)
     )
     assert points(pod("a")) is None
     cache.columns.workloads.put_service("default/s", {"spec": {"selector": {"app": "a"}}})
@@ -90,7 +90,7 @@ def test_who_belongs_to_nobody_or_says_it_himself_is_not_spread_by_default():
 def test_defaults_of_a_configuration_may_be_hard():
     rule = evenness(Defaults((Default(ZONE, 1, True),)))
     cache = cluster([("x", "aa"), ("y", ""), ("", "")])
-    shape = pod_row(pod("a")).shape
+    shape = pod_info_of(pod("a")).shape
     assert rule.mask(shape, cache.snapshot()) is None
     cache.columns.workloads.put_service("default/s", {"spec": {"selector": {"app": "a"}}})
     nodes = cache.snapshot()

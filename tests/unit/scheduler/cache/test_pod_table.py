@@ -1,10 +1,10 @@
 from sampan.scheduler.cache.pod_table import NOWHERE, PodTable
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.requests import Usage
 
 
 def pod(uid, cpu=1, priority=0):
-    return Resident(Usage((("cpu", cpu),), cpu, 0), priority, uid=uid)
+    return AssignedPod(Usage((("cpu", cpu),), cpu, 0), priority, uid=uid)
 
 
 def test_slots_are_given_back_and_grow():
@@ -33,7 +33,7 @@ def test_a_node_that_moves_takes_its_pods_along():
 def test_a_refresh_changes_what_no_rule_looks_at():
     table = PodTable()
     table.put(0, pod("a"))
-    later = Resident(Usage((("cpu", 1),), 1, 0), uid="a", started=7.0)
+    later = AssignedPod(Usage((("cpu", 1),), 1, 0), uid="a", started=7.0)
     table.refresh(later)
     table.refresh(pod("unknown"))
     assert table.started[0] == 7.0 or 7.0 in table.started

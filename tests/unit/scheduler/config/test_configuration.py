@@ -7,7 +7,7 @@ import pytest
 
 from sampan.api.configuration import BadConfiguration
 from sampan.scheduler.config.configuration import API_VERSION, KIND, read
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.scores.node_resources_fit import allocation
 from sampan.scheduler.settings import Election, Tls
@@ -176,7 +176,7 @@ def nodes_with(*used):
 
 def asking(cpu):
     container = {"name": "c", "resources": {"requests": {"cpu": cpu, "memory": f"{cpu}Gi"}}}
-    return pod_row({"metadata": {}, "spec": {"containers": [container]}}).shape
+    return pod_info_of({"metadata": {}, "spec": {"containers": [container]}}).shape
 
 
 def test_strategies_prefer_the_empty_the_full_or_what_the_shape_says():

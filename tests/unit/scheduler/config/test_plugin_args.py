@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from sampan.api.configuration import BadConfiguration
 from sampan.scheduler.config.configuration import API_VERSION, KIND, read
 from sampan.scheduler.decision.decide import filtered
-from sampan.scheduler.model.pod_and_node_info import node_row, pod_row
+from sampan.scheduler.model.node_info import node_info_of
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.queue.requeue import could_take
 from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of, terms
 
@@ -38,17 +39,17 @@ def score(profile, name):
 def test_added_affinity_is_demanded_of_every_node(cluster, pod, added):
     """[S4] Each node must match the profile's terms and the pod's."""
     made = profile_with("NodeAffinity", addedAffinity={REQUIRED: {"nodeSelectorTerms": added}})
-    nodes, shape = snapshot_of(cluster), pod_row(pod).shape
+    nodes, shape = snapshot_of(cluster), pod_info_of(pod).shape
     one = rule(made.filters, "NodeAffinity")
     found = one.mask(shape, nodes)
     asks = {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": added}}}}
-    enforced = pod_row({"metadata": {}, "spec": {"containers": [], **asks}}).shape
-    own = pod_row(
+    enforced = pod_info_of({"metadata": {}, "spec": {"containers": [], **asks}}).shape
+    own = pod_info_of(
         {"metadata": {}, "spec": {**pod["spec"], "containers": [], "tolerations": []}}
     ).shape
     roomy = {"allocatable": {"pods": "1"}}
     for at, node in enumerate(cluster[0]):
-        row = node_row({"metadata": node["metadata"], "status": roomy})
+        row = node_info_of({"metadata": node["metadata"], "status": roomy})
         assert found[at] == (could_take(row, enforced) and could_take(row, own))
     said = one.reasons(shape, nodes, ~found)
     assert sum(said.values()) == int((~found).sum())
@@ -61,9 +62,9 @@ def test_added_preferences_count_beside_the_pods():
     wishes = [{"weight": 6, "preference": {"matchExpressions": [_in("zone", "z")]}}]
     spec = {"containers": [], "affinity": {"nodeAffinity": {PREFERRED: wishes}}}
     points = score(made, "NodeAffinity").points
-    shape = pod_row({"metadata": {}, "spec": spec}).shape
+    shape = pod_info_of({"metadata": {}, "spec": spec}).shape
     assert points(shape, nodes, np.ones(3, bool)).tolist() == [50, 100, 0]
-    plain = pod_row({"metadata": {}, "spec": {"containers": []}}).shape
+    plain = pod_info_of({"metadata": {}, "spec": {"containers": []}}).shape
     assert points(plain, nodes, np.ones(3, bool)).tolist() == [100, 0, 0]
 
 
@@ -126,7 +127,7 @@ def test_scoring_strategies_are_those_of_the_slow_way(strategy, weights, shape, 
     cpu, memory, gpu = asks
     requests = {"cpu": str(cpu), "memory": f"{memory}Gi", "example.com/gpu": str(gpu)}
     container = {"name": "c", "resources": {"requests": requests}}
-    shape_of = pod_row({"metadata": {}, "spec": {"containers": [container]}}).shape
+    shape_of = pod_info_of({"metadata": {}, "spec": {"containers": [container]}}).shape
     found = made.points(shape_of, snapshot_of((there, {})), np.ones(len(there), bool))
     units = {"cpu": 1000, "memory": 2**30, "example.com/gpu": 1}
     for at, has in enumerate(capacities):
@@ -159,7 +160,7 @@ def test_three_resources_are_balanced_by_their_deviation(capacities, asks):
     ]
     requests = {"cpu": str(asks[0]), "memory": f"{asks[1]}Gi", "example.com/gpu": str(asks[2])}
     container = {"name": "c", "resources": {"requests": requests}}
-    shape = pod_row({"metadata": {}, "spec": {"containers": [container]}}).shape
+    shape = pod_info_of({"metadata": {}, "spec": {"containers": [container]}}).shape
     points = score(made, "NodeResourcesBalancedAllocation").points
     found = points(shape, snapshot_of((there, {})), np.ones(len(there), bool))
     if not any(asks):
@@ -184,7 +185,7 @@ def test_ignored_resources_are_not_asked_of_a_node():
 def test_a_profile_with_arguments_still_decides():
     made = profile_with("PodTopologySpread", defaultingType="List", defaultConstraints=[])
     nodes = snapshot_of(([_node("n0")], {}))
-    shape = pod_row({"metadata": {}, "spec": {"containers": []}}).shape
+    shape = pod_info_of({"metadata": {}, "spec": {"containers": []}}).shape
     assert filtered(shape, nodes, made)[0].all()
 
 

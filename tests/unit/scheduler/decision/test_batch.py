@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from sampan.scheduler.decision.batch import MOST_ROWS, MOST_SHAPES, Batches
 from sampan.scheduler.decision.decide import Chosen, decide
-from sampan.scheduler.model.pod_and_node_info import node_row, pod_row
-from sampan.scheduler.model.pod_info import resident
+from sampan.scheduler.model.assigned_pod import once_assigned
+from sampan.scheduler.model.node_info import node_info_of
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.testing.generators.random_clusters import (
@@ -88,19 +89,19 @@ def decide_both_ways(cluster, shapes, data):
     here, there_rng = random.Random(seed), random.Random(seed)
     assumed = []
     for number in range(data.draw(st.integers(1, 14))):
-        pod = pod_row(data.draw(st.sampled_from(shapes)))
+        pod = pod_info_of(data.draw(st.sampled_from(shapes)))
         found = batches.decide(pod.shape, here)
         assert found == decide(pod.shape, cache.snapshot(), DEFAULT_PROFILE, there_rng)
         if isinstance(found, Chosen):
             uid = f"new-{number}"
-            cache.assume(uid, found.node, resident(pod))
+            cache.assume(uid, found.node, once_assigned(pod))
             assumed.append(uid)
         match data.draw(st.integers(0, 5)):
             case 0 if assumed:
                 cache.remove_pod(assumed.pop())
             case 1:
                 for node in data.draw(nodes(2)):
-                    cache.put_node(node_row(node))
+                    cache.put_node(node_info_of(node))
             case 2 if there:
                 cache.remove_node(there[0]["metadata"]["name"])
 
@@ -109,7 +110,7 @@ def decide_both_ways(cluster, shapes, data):
 @settings(deadline=None)
 @given(clusters(with_demands=True), pods(with_demands=True))
 def test_a_rule_that_looks_at_one_node_says_the_same_of_it_as_of_all(cluster, pod):
-    all_nodes, shape = snapshot_of(cluster), pod_row(pod).shape
+    all_nodes, shape = snapshot_of(cluster), pod_info_of(pod).shape
     everywhere = np.ones(len(all_nodes), np.bool_)
     for rule in DEFAULT_PROFILE.filters:
         assert (rule.at is not None) == (rule.depends is Depends.PLACE), rule.name
@@ -128,7 +129,7 @@ def test_a_rule_that_looks_at_one_node_says_the_same_of_it_as_of_all(cluster, po
 def plain(number, cpu="100m", labels=None):
     container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
     meta = {"name": f"p{number}", "uid": f"p{number}", "namespace": "default", "labels": labels}
-    return pod_row({"metadata": meta, "spec": {"containers": [container]}})
+    return pod_info_of({"metadata": meta, "spec": {"containers": [container]}})
 
 
 def roomy(count):
@@ -144,7 +145,7 @@ def test_many_changes_between_two_pods_of_a_shape_are_all_seen():
     batches = Batches(cache.columns, DEFAULT_PROFILE)
     batches.decide(plain("first").shape, random.Random(1))
     for number in range(3 * 80):
-        cache.assume(f"other-{number}", f"n{number % 3}", resident(plain(number)))
+        cache.assume(f"other-{number}", f"n{number % 3}", once_assigned(plain(number)))
         if number % (MOST_ROWS + 7) == 0:
             expected = decide(
                 plain("x").shape, cache.snapshot(), DEFAULT_PROFILE, random.Random(number)

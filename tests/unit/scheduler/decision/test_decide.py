@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.scheduler.decision.decide import Chosen, Refused, decide, filtered, scored
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
@@ -14,7 +14,7 @@ from sampan.testing.generators.random_clusters import clusters, pods, snapshot_o
 @settings(deadline=None)
 @given(clusters(with_demands=True), pods(with_demands=True), st.integers())
 def test_the_chosen_node_passed_every_filter_and_none_has_more_points(cluster, pod, seed):
-    nodes, shape = snapshot_of(cluster), pod_row(pod).shape
+    nodes, shape = snapshot_of(cluster), pod_info_of(pod).shape
     decision = decide(shape, nodes, DEFAULT_PROFILE, random.Random(seed))
     masks = [rule.mask(shape, nodes) for rule in DEFAULT_PROFILE.filters]
     feasible = [at for at in range(len(nodes)) if all(mask is None or mask[at] for mask in masks)]
@@ -35,6 +35,6 @@ def test_ties_are_broken_at_random():
     plain = {"spec": {}, "status": {"allocatable": {"cpu": "4", "pods": "110"}}}
     there = [{"metadata": {"name": f"n{number}"}, **plain} for number in range(4)]
     nodes = snapshot_of((there, {}))
-    shape = pod_row({"metadata": {}, "spec": {"containers": [{"name": "c"}]}}).shape
+    shape = pod_info_of({"metadata": {}, "spec": {"containers": [{"name": "c"}]}}).shape
     chosen = {decide(shape, nodes, DEFAULT_PROFILE, random.Random(seed)).node for seed in range(50)}
     assert chosen == {"n0", "n1", "n2", "n3"}

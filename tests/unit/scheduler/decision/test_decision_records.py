@@ -9,14 +9,14 @@ from sampan.scheduler.decision.decision_records import (
     refusing,
     written,
 )
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.testing.generators.random_clusters import snapshot_of
 
 
 def row(name="p", **spec):
     meta = {"name": name, "uid": name, "namespace": "default"}
-    return pod_row({"metadata": meta, "spec": {"containers": [{"name": "c"}], **spec}})
+    return pod_info_of({"metadata": meta, "spec": {"containers": [{"name": "c"}], **spec}})
 
 
 def nodes(count, **spec):

@@ -13,15 +13,15 @@ from sampan.scheduler.decision.nominated_pods import (
     refused_with,
     with_room_for,
 )
-from sampan.scheduler.model.pod_and_node_info import pod_row
-from sampan.scheduler.model.pod_info import Resident, resident_of
+from sampan.scheduler.model.assigned_pod import AssignedPod, assigned_pod_of
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.testing.generators.random_clusters import cache_of, clusters, crowds, neighbours, pods
 
 
 def one(uid, priority=0):
-    return Resident(Usage((), 0, 0), priority, uid=uid)
+    return AssignedPod(Usage((), 0, 0), priority, uid=uid)
 
 
 def test_a_pod_is_expected_on_one_node_only():
@@ -59,9 +59,9 @@ def test_a_node_must_do_with_and_without_those_who_are_expected(cluster, pod, co
     for number, made in enumerate(coming):
         made["metadata"]["uid"] = f"e{number}"
         node = there[number % len(there)]["metadata"]["name"]
-        nominations.put(resident_of(made), node)
+        nominations.put(assigned_pod_of(made), node)
         where.setdefault(node, []).append(made)
-    shape = pod_row(pod).shape
+    shape = pod_info_of(pod).shape
     good = []
     for node in there:
         name = node["metadata"]["name"]
@@ -98,12 +98,12 @@ def test_a_node_must_do_with_and_without_those_who_are_expected(cluster, pod, co
 def test_room_is_weighed_all_at_once_as_one_by_one(cluster, pod, coming, is_expected_itself):
     """Some come, some are withdrawn, nodes come and go in between; the pod itself may be one."""
     cache, nominations = cache_of(*cluster), Nominations()
-    row = pod_row(pod)
+    row = pod_info_of(pod)
     nominations.taken(row.priority, cache.columns)  # from here on it is kept up to date
     for number, (made, where, priority) in enumerate(coming):
         uid = "me" if is_expected_itself and not number else f"e{number % 3}"
-        resident = replace(resident_of(made), uid=uid, priority=priority)
-        nominations.put(resident, f"node-{where}")
+        assigned = replace(assigned_pod_of(made), uid=uid, priority=priority)
+        nominations.put(assigned, f"node-{where}")
         if number == 1:
             cache.remove_node("node-0")
     expected = nominations.for_others("me", row.priority)

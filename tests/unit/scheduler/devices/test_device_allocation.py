@@ -9,7 +9,7 @@ from sampan.scheduler.devices.allocate import Search
 from sampan.scheduler.devices.device_pools import Pool, Pools
 from sampan.scheduler.devices.devices import claim_of
 from sampan.scheduler.filters.dynamic_resources import DYNAMIC_RESOURCES
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.scores.dynamic_resources import PREFERRED_DEVICES
 from sampan.testing.generators.device_objects import (
@@ -87,7 +87,7 @@ def test_nodes_that_are_alike_are_searched_once_and_all_are_right(places, count,
     asked = [{"name": "r", "exactly": wanted(count=count)}]
     cache = world(NODES, slices, [resource_claim("c", asked), other])
     allocation, nodes = cache.columns.devices, cache.snapshot()
-    shape = pod_row(pod_with("c")).shape
+    shape = pod_info_of(pod_with("c")).shape
     found = DYNAMIC_RESOURCES.mask(shape, nodes)
     for at, row in enumerate(nodes.rows):
         pools = [
@@ -124,7 +124,7 @@ def test_nodes_that_are_alike_are_searched_once_and_all_are_right(places, count,
 
 def test_what_is_wrong_with_a_claim_is_said_before_any_node_is_looked_at():
     cache = world(NODES, (), [])
-    said = lambda made: DYNAMIC_RESOURCES.beforehand(pod_row(made).shape, cache.snapshot())  # noqa: E731
+    said = lambda made: DYNAMIC_RESOURCES.beforehand(pod_info_of(made).shape, cache.snapshot())  # noqa: E731
     put = lambda made: cache.columns.devices.devices.put_claim("default/c", made)  # noqa: E731
     assert said(pod_with()) is None
     assert said(pod_with("c")) == 'resourceclaim "c" not found'
@@ -151,7 +151,7 @@ def test_to_administer_devices_is_for_namespaces_that_may():
     other = resource_claim("o", [], allocation={"devices": {"results": [used]}})
     there = [resource_slice("s", [device("d0")], nodeName="n0")]
     cache = world(NODES, there, [resource_claim("c", asked), other])
-    shape = pod_row(pod_with("c")).shape
+    shape = pod_info_of(pod_with("c")).shape
     said = DYNAMIC_RESOURCES.beforehand(shape, cache.snapshot())
     assert said == (
         "request r: admin access to devices requires the "
@@ -170,7 +170,7 @@ def test_a_claim_of_a_template_is_for_its_own_pod():
     made["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
     claim = resource_claim("c", [{"name": "r", "exactly": wanted()}])
     cache = world(NODES, (), [claim])
-    said = lambda: DYNAMIC_RESOURCES.beforehand(pod_row(made).shape, cache.snapshot())  # noqa: E731
+    said = lambda: DYNAMIC_RESOURCES.beforehand(pod_info_of(made).shape, cache.snapshot())  # noqa: E731
     assert said() == 'pod "default/p": ResourceClaim not created yet'
     made["status"] = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "c"}]}
     assert said() == "ResourceClaim default/c was not created for pod default/p (pod is not owner)"
@@ -178,7 +178,7 @@ def test_a_claim_of_a_template_is_for_its_own_pod():
     cache.columns.devices.devices.put_claim("default/c", claim)
     assert said() is None
     made["status"] = {"resourceClaimStatuses": [{"name": "gpu"}]}  # none was needed
-    assert not pod_row(made).shape.devices
+    assert not pod_info_of(made).shape.devices
 
 
 def test_a_broken_selector_is_told_and_other_nodes_go_on():
@@ -187,7 +187,7 @@ def test_a_broken_selector_is_told_and_other_nodes_go_on():
     bad = resource_slice("b", [device("d0")], nodeName="n1")
     asked = [{"name": "r", "exactly": wanted("", f'device.attributes["{DRIVER}"].model == "x"')}]
     nodes = world(NODES, [good, bad], [resource_claim("c", asked)]).snapshot()
-    shape = pod_row(pod_with("c")).shape
+    shape = pod_info_of(pod_with("c")).shape
     feasible, [refusal] = filtered(shape, nodes, DEFAULT_PROFILE)
     assert feasible.tolist() == [True, False, False, False]
     assert dict(refusal.reasons) == {
@@ -205,7 +205,7 @@ def test_an_earlier_alternative_makes_a_node_better():
     some = [wanted("big", of("y")), wanted("small", of("x"))]
     claim = resource_claim("c", [{"name": "r", "firstAvailable": some}])
     nodes = world(NODES, there, [claim]).snapshot()
-    shape = pod_row(pod_with("c")).shape
+    shape = pod_info_of(pod_with("c")).shape
     feasible = DYNAMIC_RESOURCES.mask(shape, nodes)
     points = PREFERRED_DEVICES.points(shape, nodes, feasible)
     assert points[1] == 100 > points[0] > 0
@@ -224,7 +224,7 @@ def test_settings_of_the_class_and_of_the_claim_go_along():
     ]  # fmt: skip
     there = [resource_slice("a", [device("d0")], allNodes=True)]
     nodes = world(NODES, there, [claim], [kind]).snapshot()
-    shape = pod_row(pod_with("c")).shape
+    shape = pod_info_of(pod_with("c")).shape
     [(_, made)] = nodes.devices.allocations(shape.devices, nodes, "n0")
     assert made["devices"]["config"] == [
         {"source": "FromClass", "requests": ["r/small"], **opaque},
@@ -238,8 +238,8 @@ def test_a_promise_holds_its_devices_until_the_api_has_its_word():
     there = [resource_slice("a", [device("d0")], nodeName="n0")]
     asked = [{"name": "r", "exactly": wanted()}]
     cache = world(NODES, there, [resource_claim("c", asked), resource_claim("e", asked)])
-    devices, shape = cache.columns.devices.devices, pod_row(pod_with("c")).shape
-    other = pod_row(pod_with("e")).shape
+    devices, shape = cache.columns.devices.devices, pod_info_of(pod_with("c")).shape
+    other = pod_info_of(pod_with("e")).shape
     [(_, made)] = cache.columns.devices.allocations(shape.devices, cache.snapshot(), "n0")
     devices.promise("default/c", made)
     assert DYNAMIC_RESOURCES.beforehand(shape, cache.snapshot()) == (
@@ -250,7 +250,7 @@ def test_a_promise_holds_its_devices_until_the_api_has_its_word():
     assert not devices.promised
     assert not DYNAMIC_RESOURCES.mask(other, cache.snapshot()).any()
     assert DYNAMIC_RESOURCES.mask(shape, cache.snapshot()).tolist() == [True, False, False, False]
-    row = pod_row(pod_with("c"))
+    row = pod_info_of(pod_with("c"))
     assert elsewhere(row, cache.snapshot()).key == "default/c"
     devices.put_claim(
         "default/c", resource_claim("c", asked, allocation=made, reservedFor=[{"uid": "another"}])

@@ -17,7 +17,7 @@ from sampan.core.tls import server_context
 from sampan.scheduler.decision.plugin_verdicts import ExtenderFailed
 from sampan.scheduler.extenders.extender import Extender
 from sampan.scheduler.loop import Scheduler
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.preemption.victims import Candidate
 from sampan.scheduler.settings import ExtenderSettings, Tls
@@ -118,7 +118,7 @@ def test_one_that_lies_or_hangs_is_not_believed(answers, why):
 
 
 def test_preempt_may_spare_nodes_but_not_invent_victims():
-    pods = tuple(Resident(Usage((), 0, 0), uid=uid) for uid in "xy")
+    pods = tuple(AssignedPod(Usage((), 0, 0), uid=uid) for uid in "xy")
     those = [Candidate("a", pods, 0), Candidate("b", pods, 1)]
     good = {"nodeNameToMetaVictims": {"b": {"pods": [{"uid": "x"}], "numPDBViolations": 1}}}
     found = asked(Program(preempt=good), lambda one: one.preempted(POD, those))

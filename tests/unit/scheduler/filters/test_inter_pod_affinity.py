@@ -7,7 +7,7 @@ from sampan.scheduler.filters.inter_pod_affinity import (
     INTER_POD_AFFINITY,
     OTHERS_ANTI_AFFINITY,
 )
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.pod_terms import selector_of, selects
 from sampan.testing.generators.random_clusters import NAMESPACES, crowds, neighbours, snapshot_of
 
@@ -83,7 +83,7 @@ def why_not(pod, node, cluster):
 @settings(deadline=None, max_examples=200)
 @given(crowds(), neighbours(asks=("near",)) | neighbours(asks=("apart",)))
 def test_nodes_are_refused_for_the_reasons_of_the_slow_way(cluster, pod):
-    nodes, shape = snapshot_of(cluster), pod_row(pod).shape
+    nodes, shape = snapshot_of(cluster), pod_info_of(pod).shape
     mask = INTER_POD_AFFINITY.mask(shape, nodes)
     found = [why_not(pod, node, cluster) for node in cluster[0]]
     if mask is None:

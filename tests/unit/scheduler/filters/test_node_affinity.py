@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 
 from sampan.scheduler.filters.node_affinity import NODE_AFFINITY
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
 
@@ -46,6 +46,6 @@ def allowed(pod, node):
 @settings(deadline=None)
 @given(clusters(), pods())
 def test_selector_and_required_terms_are_met_exactly_where_the_mask_is_true(cluster, pod):
-    mask = NODE_AFFINITY.mask(pod_row(pod).shape, snapshot_of(cluster))
+    mask = NODE_AFFINITY.mask(pod_info_of(pod).shape, snapshot_of(cluster))
     expected = [allowed(pod, node) for node in cluster[0]]
     assert expected == ([True] * len(expected) if mask is None else mask.tolist())

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from sampan.scheduler.config.configuration import API_VERSION, KIND, read
 from sampan.scheduler.filters.node_declared_features import NODE_DECLARED_FEATURES
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.testing.generators.random_clusters import snapshot_of
 
@@ -34,7 +34,7 @@ def test_a_node_must_declare_what_the_pod_needs(declared, restarts_all, in_host_
     needed = {RESTART} if restarts_all else set()
     if in_host_network and users is False:
         needed |= {HOST}
-    shape = pod_row(pod(restarts_all, in_host_network, users)).shape
+    shape = pod_info_of(pod(restarts_all, in_host_network, users)).shape
     found = NODE_DECLARED_FEATURES.mask(shape, snapshot_of((there, {})))
     if not needed:
         assert found is None

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 
 from sampan.scheduler.filters.node_ports import NODE_PORTS
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
 ANY = "0.0.0.0"
@@ -27,7 +27,7 @@ def clash(one, other):
 @given(clusters(), pods())
 def test_a_node_is_refused_exactly_where_a_pod_on_it_holds_the_port(cluster, pod):
     there, placed = cluster
-    mask = NODE_PORTS.mask(pod_row(pod).shape, snapshot_of(cluster))
+    mask = NODE_PORTS.mask(pod_info_of(pod).shape, snapshot_of(cluster))
     expected = [
         not any(
             clash(wanted, held)

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 
 from sampan.api.quantity import value_of
 from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
 RESOURCES = ("cpu", "memory", "example.com/gpu")
@@ -37,7 +37,7 @@ def lacking(pod, node, placed):
 @given(clusters(), pods())
 def test_a_node_is_allowed_exactly_where_nothing_is_lacking(cluster, pod):
     there, placed = cluster
-    nodes, shape = snapshot_of(cluster), pod_row(pod).shape
+    nodes, shape = snapshot_of(cluster), pod_info_of(pod).shape
     mask = NODE_RESOURCES_FIT.mask(shape, nodes)
     lacks = [lacking(pod, node, placed[node["metadata"]["name"]]) for node in there]
     assert mask.tolist() == [not one for one in lacks]

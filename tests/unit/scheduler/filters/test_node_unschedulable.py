@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 
 from sampan.scheduler.filters.node_unschedulable import NODE_UNSCHEDULABLE
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
 
@@ -21,6 +21,6 @@ def tolerates_the_cordon(toleration):
 @given(clusters(), pods())
 def test_a_cordoned_node_takes_only_pods_that_tolerate_it(cluster, pod):
     may = any(tolerates_the_cordon(one) for one in pod["spec"]["tolerations"])
-    mask = NODE_UNSCHEDULABLE.mask(pod_row(pod).shape, snapshot_of(cluster))
+    mask = NODE_UNSCHEDULABLE.mask(pod_info_of(pod).shape, snapshot_of(cluster))
     expected = [may or not node["spec"]["unschedulable"] for node in cluster[0]]
     assert expected == ([True] * len(expected) if mask is None else mask.tolist())

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.scheduler.filters.node_volume_limits import NODE_VOLUME_LIMITS
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.testing.generators.storage_objects import claim, node, pod, storage_class, volume, world
 
 NODES = [node(0, "a"), node(1, "b"), node(2, "")]
@@ -40,7 +40,7 @@ def test_the_nodes_are_those_of_the_slow_way(claims, mounted, wanted, limits):
     for at, of_node in enumerate(limits):
         drivers = [{"name": one, "allocatable": {"count": n}} for one, n in of_node.items()]
         nodes.volumes.put_limits(f"n{at}", {"spec": {"drivers": drivers}})
-    found = NODE_VOLUME_LIMITS.mask(pod_row(pod(*(f"c{one}" for one in wanted))).shape, nodes)
+    found = NODE_VOLUME_LIMITS.mask(pod_info_of(pod(*(f"c{one}" for one in wanted))).shape, nodes)
     expected = [
         not any(
             driver in of_node
@@ -61,7 +61,7 @@ def test_a_driver_attaches_only_so_many_volumes():
     limit = {"spec": {"drivers": [{"name": "disks", "allocatable": {"count": 2}}]}}
     for name in ("n0", "n1"):
         nodes.volumes.put_limits(name, limit)
-    another, same = pod_row(pod("c2")).shape, pod_row(pod("c1")).shape
+    another, same = pod_info_of(pod("c2")).shape, pod_info_of(pod("c1")).shape
     assert NODE_VOLUME_LIMITS.mask(another, nodes).tolist() == [False, True, True]
     assert NODE_VOLUME_LIMITS.mask(same, nodes).tolist() == [True, True, True]
-    assert NODE_VOLUME_LIMITS.mask(pod_row(pod()).shape, nodes) is None
+    assert NODE_VOLUME_LIMITS.mask(pod_info_of(pod()).shape, nodes) is None

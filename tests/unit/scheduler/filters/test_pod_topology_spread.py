@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from sampan.api.rules.node_selectors import any_matches
 from sampan.api.rules.tolerations import keeps_away, taints_of
 from sampan.scheduler.filters.pod_topology_spread import NO_LABEL, POD_TOPOLOGY_SPREAD, SKEWED
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.pod_terms import selector_of, selects
 from sampan.testing.generators.random_clusters import crowds, neighbours, snapshot_of
 
@@ -25,7 +25,7 @@ def means(constraint, owner, pod):
 
 
 def is_counted(constraint, pod, node):
-    shape = pod_row(pod).shape
+    shape = pod_info_of(pod).shape
     if constraint.get("nodeAffinityPolicy") != "Ignore":
         chosen = pod["spec"]["nodeSelector"].items()
         if any(labels(node).get(key) != value for key, value in chosen):
@@ -78,7 +78,7 @@ def why_not(pod, node, cluster):
 @settings(deadline=None, max_examples=200)
 @given(crowds(), neighbours(asks=("level",)))
 def test_nodes_are_refused_for_the_reasons_of_the_slow_way(cluster, pod):
-    nodes, shape = snapshot_of(cluster), pod_row(pod).shape
+    nodes, shape = snapshot_of(cluster), pod_info_of(pod).shape
     mask = POD_TOPOLOGY_SPREAD.mask(shape, nodes)
     found = [why_not(pod, node, cluster) for node in cluster[0]]
     if mask is None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 
 from sampan.scheduler.filters.taint_toleration import TAINT_TOLERATION
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
 
@@ -20,7 +20,7 @@ def tolerates(toleration, taint):
 @settings(deadline=None)
 @given(clusters(), pods())
 def test_every_hard_taint_must_be_tolerated(cluster, pod):
-    mask = TAINT_TOLERATION.mask(pod_row(pod).shape, snapshot_of(cluster))
+    mask = TAINT_TOLERATION.mask(pod_info_of(pod).shape, snapshot_of(cluster))
     expected = [
         all(
             any(tolerates(toleration, taint) for toleration in pod["spec"]["tolerations"])

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.scheduler.filters.volume_binding import VOLUME_BINDING, bindings
-from sampan.scheduler.model.pod_and_node_info import pod_row
-from sampan.scheduler.model.pod_info import resident_of
+from sampan.scheduler.model.assigned_pod import assigned_pod_of
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.testing.generators.random_clusters import cache_of
 from sampan.testing.generators.storage_objects import (
     ZONE,
@@ -37,7 +37,7 @@ def test_a_node_is_allowed_exactly_where_each_claim_finds_a_volume(offered, size
     provisioner = "example.com/disks" if dynamic else "kubernetes.io/no-provisioner"
     classes = [storage_class(provisioner=provisioner, zones=zones)]
     nodes = world(NODES, volumes, claims, classes)
-    shape = pod_row(pod(*(one["metadata"]["name"] for one in claims))).shape
+    shape = pod_info_of(pod(*(one["metadata"]["name"] for one in claims))).shape
     found = VOLUME_BINDING.mask(shape, nodes).tolist()
     for at, where in enumerate(("a", "b", "")):
         reach = [size for size, near in offered if near is None or where in near]
@@ -61,7 +61,7 @@ def dealt(sizes, reach):
 def test_a_bound_volume_must_be_within_reach():
     there = [volume("v", 1, ("a",), claim="c")]
     nodes = world(NODES, there, [claim("c", bound="v")], [storage_class()])
-    shape = pod_row(pod("c")).shape
+    shape = pod_info_of(pod("c")).shape
     assert VOLUME_BINDING.mask(shape, nodes).tolist() == [True, False, False]
     refused = ~VOLUME_BINDING.mask(shape, nodes)
     text = "node(s) didn't match PersistentVolume's node affinity"
@@ -70,7 +70,7 @@ def test_a_bound_volume_must_be_within_reach():
 
 def test_what_is_wrong_with_a_claim_is_said_before_any_node_is_looked_at():
     said = lambda one, *classes: VOLUME_BINDING.beforehand(  # noqa: E731
-        pod_row(pod("c")).shape, world(NODES, (), one, classes)
+        pod_info_of(pod("c")).shape, world(NODES, (), one, classes)
     )
     assert said([]) == 'persistentvolumeclaim "c" not found'
     deleted = claim("c", deletionTimestamp="2026-01-01T00:00:00Z")
@@ -113,7 +113,7 @@ def test_a_driver_that_tracks_its_capacity_must_have_room(reports, size, tracks)
                 return True
         return False
 
-    shape = pod_row(pod("c")).shape
+    shape = pod_info_of(pod("c")).shape
     expected = [not tracks or enough(zone) for zone in ("a", "b", "")]
     found = VOLUME_BINDING.mask(shape, nodes)
     assert found.tolist() == expected
@@ -125,7 +125,7 @@ def test_a_driver_that_tracks_its_capacity_must_have_room(reports, size, tracks)
 def test_a_claim_whose_node_was_chosen_goes_there_or_nowhere():
     chosen = claim("c", annotations={"volume.kubernetes.io/selected-node": "n1"})
     nodes = world(NODES, (), [chosen], [storage_class(provisioner="example.com/disks")])
-    assert VOLUME_BINDING.mask(pod_row(pod("c")).shape, nodes).tolist() == [False, True, False]
+    assert VOLUME_BINDING.mask(pod_info_of(pod("c")).shape, nodes).tolist() == [False, True, False]
 
 
 def test_claims_are_counted_while_pods_come_and_go():
@@ -133,6 +133,6 @@ def test_claims_are_counted_while_pods_come_and_go():
     assert cache.snapshot().claim_uses == {"default/c": 2}
     cache.remove_pod("a")
     assert cache.snapshot().claims_on == {"n1": {"default/c": 1}}
-    cache.put_pod("a", "n1", resident_of(pod("c", name="a")))
+    cache.put_pod("a", "n1", assigned_pod_of(pod("c", name="a")))
     cache.remove_node("n1")
     assert cache.snapshot().claim_uses == {}

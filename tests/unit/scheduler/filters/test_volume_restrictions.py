@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.scheduler.filters.volume_restrictions import VOLUME_RESTRICTIONS
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.testing.generators.storage_objects import claim, node, pod, world
 
 NODES = [node(0, "a"), node(1, "b"), node(2, "")]
@@ -74,7 +74,7 @@ def test_the_nodes_are_those_of_the_slow_way(there, mine, mode, is_used):
         asking["spec"]["volumes"] += pod("c")["spec"]["volumes"]
     claims = [claim("c", modes=(mode or "ReadWriteOnce",))]
     nodes = world(NODES, (), claims, placed=placed)
-    shape = pod_row(asking).shape
+    shape = pod_info_of(asking).shape
     taken = mode == "ReadWriteOncePod" and is_used
     blocked = [any(in_each_others_way(a, b) for a in mine for b in disks) for disks in there]
     found = VOLUME_RESTRICTIONS.mask(shape, nodes)
@@ -88,7 +88,7 @@ def test_the_nodes_are_those_of_the_slow_way(there, mine, mode, is_used):
 
 def test_a_claim_for_one_pod_is_used_by_one_pod():
     mine = claim("c", modes=("ReadWriteOncePod",))
-    shape = pod_row(pod("c")).shape
+    shape = pod_info_of(pod("c")).shape
     assert VOLUME_RESTRICTIONS.mask(shape, world(NODES, (), [mine])) is None
     placed = {"n0": [pod("c", name="other")]}
     nodes = world(NODES, (), [mine], placed=placed)

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.scheduler.filters.volume_zone import VOLUME_ZONE
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.testing.generators.storage_objects import ZONE, claim, node, pod, volume, world
 
 NODES = [node(0, "a"), node(1, "b"), node(2, "")]
@@ -45,7 +45,7 @@ def test_the_nodes_are_those_of_the_slow_way(places, labels):
         volumes[-1]["metadata"]["labels"] = one
         claims.append(claim(f"c{at}", bound=f"v{at}"))
     names = [one["metadata"]["name"] for one in claims]
-    found = VOLUME_ZONE.mask(pod_row(pod(*names)).shape, world(there, volumes, claims))
+    found = VOLUME_ZONE.mask(pod_info_of(pod(*names)).shape, world(there, volumes, claims))
     expected = [all(allowed(place, one) for one in labels) for place in places]
     assert (found.tolist() if found is not None else [True] * len(places)) == expected
 
@@ -55,9 +55,9 @@ def test_a_volume_with_a_zone_is_used_there():
     there = volume("v", 1)
     there["metadata"]["labels"] = {ZONE: "b__c"}
     nodes = world(NODES, [there], [claim("c", bound="v")])
-    assert VOLUME_ZONE.mask(pod_row(pod("c")).shape, nodes).tolist() == [False, True, True]
+    assert VOLUME_ZONE.mask(pod_info_of(pod("c")).shape, nodes).tolist() == [False, True, True]
     old = volume("v", 1)
     old["metadata"]["labels"] = {"failure-domain.beta.kubernetes.io/zone": "a"}
     nodes = world(NODES, [old], [claim("c", bound="v")])
-    assert VOLUME_ZONE.mask(pod_row(pod("c")).shape, nodes).tolist() == [True, False, True]
-    assert VOLUME_ZONE.mask(pod_row(pod()).shape, nodes) is None
+    assert VOLUME_ZONE.mask(pod_info_of(pod("c")).shape, nodes).tolist() == [True, False, True]
+    assert VOLUME_ZONE.mask(pod_info_of(pod()).shape, nodes) is None

@@ -1,62 +1,47 @@
-from dataclasses import fields
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from sampan.api.objects import copy_of
-from sampan.scheduler.model.pod_info import resident_after, resident_of
-from sampan.testing.generators.random_clusters import pods
-
-_resources = st.sampled_from(({}, {"requests": {"cpu": "4"}}))
-_statuses = st.fixed_dictionaries(
-    {},
-    optional={
-        "startTime": st.sampled_from(("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z")),
-        "phase": st.sampled_from(("Pending", "Running")),
-        "conditions": st.sampled_from(
-            (
-                [{"type": "Ready", "status": "True"}],
-                [{"type": "PodResizePending", "reason": "Infeasible"}],
-                [
-                    {
-                        "type": "DisruptionTarget", "status": "True",
-                        "reason": "PreemptionByScheduler",
-                    }
-                ],
-            )
-        ),
-        "containerStatuses": st.lists(
-            st.fixed_dictionaries(
-                {"name": st.sampled_from(("c0", "c1")), "resources": _resources},
-                optional={"allocatedResources": st.just({"cpu": "8"}), "ready": st.booleans()},
-            ),
-            max_size=2,
-        ),
-    },
-)  # fmt: skip
+from sampan.scheduler.model.node_info import node_info_of
+from sampan.scheduler.model.pod_info import image_name, pod_info_of, scheduler_of
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=200)
-@given(pods(with_demands=True), _statuses, _statuses, st.booleans(), st.sampled_from("0123"))
-def test_a_change_is_followed_as_if_the_pod_were_looked_at_anew(pod, old, new, goes, change):
-    """Of the status alone, of labels, of the spec."""
-    before = {**pod, "status": old}
-    after = copy_of({**pod, "status": new})
-    if goes:
-        after["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    if change == "1":
-        after["metadata"]["labels"] = {"another": "one"}
-    if change == "2":
-        after["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "7"}}
-    found, expected = resident_after(resident_of(before), before, after), resident_of(after)
-    for one in fields(expected):
-        assert getattr(found, one.name) == getattr(expected, one.name), one.name
+def test_an_empty_node_and_an_empty_pod_are_rows_too():
+    node = node_info_of({"metadata": {"name": "n"}})
+    assert (node.name, node.allowed_pods, node.taints) == ("n", 0, frozenset())
+    pod = pod_info_of({"metadata": {"name": "p", "namespace": "d", "uid": "u"}})
+    assert (pod.key, pod.uid, pod.priority, pod.gates) == ("d/p", "u", 0, ())
+    assert pod.shape.required is None
 
 
-def test_a_status_that_says_nothing_new_costs_nothing():
-    pod = {"metadata": {"name": "p", "uid": "u"}, "spec": {"containers": [{"name": "c"}]}}
-    there = resident_of(pod)
-    told = {**pod, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
-    assert resident_after(there, pod, told) is there
+def test_pods_that_differ_only_in_name_have_equal_shapes():
+    spec = {"containers": [{"name": "c", "image": "web"}], "nodeSelector": {"a": "b"}}
+    one, other = ({"metadata": {"name": name, "uid": name}, "spec": spec} for name in "pq")
+    assert pod_info_of(one).shape == pod_info_of(other).shape
+    assert hash(pod_info_of(one).shape) == hash(pod_info_of(other).shape)
+
+
+@pytest.mark.parametrize(
+    ("written", "full"),
+    [
+        ("web", "web:latest"),
+        ("web:1", "web:1"),
+        ("host:5000/web", "host:5000/web:latest"),
+        ("host:5000/web:1", "host:5000/web:1"),
+    ],
+)
+def test_an_image_without_a_tag_is_the_latest(written, full):
+    assert image_name(written) == full
+
+
+def test_a_pod_that_names_no_scheduler_is_for_the_default_one():
+    assert scheduler_of({"spec": {}}) == "default-scheduler"
+    assert scheduler_of({"spec": {"schedulerName": "mine"}}) == "mine"
+
+
+def test_the_claims_of_a_pod_are_named_ephemeral_ones_after_the_pod():
+    volumes = [
+        {"name": "a", "persistentVolumeClaim": {"claimName": "c"}},
+        {"name": "b", "ephemeral": {}},
+        {"name": "again", "persistentVolumeClaim": {"claimName": "c"}},
+    ]
+    pod = {"metadata": {"name": "p", "namespace": "x"}, "spec": {"volumes": volumes}}
+    assert pod_info_of(pod).shape.claims == ("x/c", "x/p-b")

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.pod_terms import selector_of, selects
 from sampan.scheduler.model.workloads import NO_OWNER, Workloads
 
@@ -18,7 +18,7 @@ def pod(labels, kind="", api_version=""):
 
 
 def selector_for(workloads, made):
-    shape = pod_row(made).shape
+    shape = pod_info_of(made).shape
     return workloads.selector_for(shape.namespace, shape.labels, shape.owner)
 
 
@@ -67,4 +67,4 @@ def test_what_is_gone_counts_no_more():
 
 
 def test_an_owner_of_another_group_is_none():
-    assert pod_row(pod({}, "ReplicaSet", "example.com/v1")).shape.owner == NO_OWNER
+    assert pod_info_of(pod({}, "ReplicaSet", "example.com/v1")).shape.owner == NO_OWNER

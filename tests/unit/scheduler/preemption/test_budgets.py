@@ -1,11 +1,11 @@
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.preemption.budgets import budget_of, violating
 
 
 def pod(name, app="a", namespace="default"):
     labels = (("app", app),) if app else ()
-    return Resident(Usage((), 0, 0), namespace=namespace, labels=labels, name=name)
+    return AssignedPod(Usage((), 0, 0), namespace=namespace, labels=labels, name=name)
 
 
 def budget(allowed, selector, disrupted=()):

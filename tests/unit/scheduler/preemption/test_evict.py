@@ -1,12 +1,12 @@
 from sampan.api.resources import PODS
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.preemption.evict import disruption, evict
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
 from sampan.testing.worlds.small_api import SmallApi
 
-VICTIM = Resident(Usage((), 0, 0), namespace="default", name="v", uid="u")
+VICTIM = AssignedPod(Usage((), 0, 0), namespace="default", name="v", uid="u")
 
 
 def test_the_victim_is_told_who_removes_it_and_only_it():
@@ -23,7 +23,7 @@ def test_a_victim_that_is_gone_already_is_no_failure():
         assert await evict(api, VICTIM, "mine", 0.0) is False
         pod = {"kind": "Pod", "metadata": {"name": "v"}, "spec": {}}
         made = await api.create(PODS, pod, "default")
-        there = Resident(
+        there = AssignedPod(
             Usage((), 0, 0), namespace="default", name="v", uid=made["metadata"]["uid"]
         )
         assert await evict(api, there, "mine", 0.0) is True

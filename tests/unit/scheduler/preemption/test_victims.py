@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from sampan.scheduler.decision.decide import filtered
 from sampan.scheduler.decision.nominated_pods import Nominations
-from sampan.scheduler.model.pod_and_node_info import pod_row
-from sampan.scheduler.model.pod_info import resident, resident_of
+from sampan.scheduler.model.assigned_pod import assigned_pod_of, once_assigned
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.preemption.budgets import budget_of
 from sampan.scheduler.preemption.victims import (
     NEVER,
@@ -140,7 +140,7 @@ def asked_of(world):
     nodes, placed, budgets, expected, _ = world
     nominations = Nominations()
     for one, where in expected:
-        nominations.put(resident_of(one), where)
+        nominations.put(assigned_pod_of(one), where)
     budgets = [budget_of(one) for one in budgets]
     return Preemptor(cache_of(nodes, placed), DEFAULT_PROFILE, budgets, nominations)
 
@@ -153,14 +153,14 @@ def fits(world, name, on_it):
     coming = [one for one, where in expected if where == name and one["spec"]["priority"] >= 10]
     for more in ([], coming):
         cache = cache_of(nodes, placed | {name: [*on_it, *more]}).snapshot()
-        feasible, _ = filtered(pod_row(newcomer).shape, cache, DEFAULT_PROFILE)
+        feasible, _ = filtered(pod_info_of(newcomer).shape, cache, DEFAULT_PROFILE)
         if not feasible[cache.at[name]]:
             return False
     return True
 
 
 def importance(one):
-    return (-one["spec"]["priority"], resident_of(one).started)
+    return (-one["spec"]["priority"], assigned_pod_of(one).started)
 
 
 def beyond(pods, budgets):
@@ -204,7 +204,7 @@ def reference_victims(world, name):
 def preference(victims, violations):
     highest = victims[0]["spec"]["priority"]
     earliest = min(
-        resident_of(one).started for one in victims if one["spec"]["priority"] == highest
+        assigned_pod_of(one).started for one in victims if one["spec"]["priority"] == highest
     )
     total = sum(one["spec"]["priority"] + 2**31 for one in victims)
     return (violations, highest, total, len(victims), -earliest)
@@ -213,7 +213,7 @@ def preference(victims, violations):
 def hopeless_by_rule(world):
     """Nodes that no removal can open, by the rules that look at the node alone."""
     nodes, _, _, _, newcomer = world
-    wants = pod_row(newcomer).shape.usage.requests
+    wants = pod_info_of(newcomer).shape.usage.requests
     return {
         one["metadata"]["name"]
         for one in nodes
@@ -224,7 +224,7 @@ def hopeless_by_rule(world):
 
 def check(world):
     asked = asked_of(world)
-    newcomer = pod_row(world[4])
+    newcomer = pod_info_of(world[4])
     before = [(one.uid, one) for name in world[1] for one in asked.cache.on(name)]
     found = preempt(newcomer, asked, random.Random(1))
     assert [(one.uid, one) for name in world[1] for one in asked.cache.on(name)] == before
@@ -272,7 +272,7 @@ def test_victims_and_node_are_those_of_the_slow_way_with_neighbours(world):
 @given(worlds(with_demands=False))
 def test_all_nodes_at_once_find_what_one_by_one_finds(world):
     asked = asked_of(world)
-    newcomer = pod_row(world[4])
+    newcomer = pod_info_of(world[4])
     found = preempt(newcomer, asked, random.Random(1))
     if isinstance(found, Candidate):
         at = asked.cache.snapshot().at[found.node]
@@ -285,14 +285,14 @@ def asked_for(nodes, placed, budgets=()):
 
 def test_a_node_whose_pods_are_all_as_important_has_no_victims():
     asked = asked_for([node("n", 2)], {"n": [pod("a", 2, 10)]})
-    found = preempt(pod_row(pod("new", 2, 10)), asked, random.Random(1))
+    found = preempt(pod_info_of(pod("new", 2, 10)), asked, random.Random(1))
     assert found == Hopeless(((NO_VICTIMS, 1),))
 
 
 def test_reasons_count_every_node_once():
     nodes = [node("small", 1), node("busy", 2), node("full", 2, pods="1")]
     placed = {"busy": [pod("a", 2, 10)], "full": [pod("b", 1, 10), pod("c", 0, 0)]}
-    found = preempt(pod_row(pod("new", 2, 10)), asked_for(nodes, placed), random.Random(1))
+    found = preempt(pod_info_of(pod("new", 2, 10)), asked_for(nodes, placed), random.Random(1))
     assert isinstance(found, Hopeless)
     assert dict(found.reasons) == {
         NOT_HELPFUL: 1, NO_VICTIMS: 1, "Insufficient cpu": 1, "Too many pods": 1
@@ -301,9 +301,9 @@ def test_reasons_count_every_node_once():
 
 def test_who_may_not_preempt():
     asked = asked_for([node("n", 2)], {"n": [pod("a", 2, 0)]})
-    never = pod_row(pod("new", 2, 10, preemptionPolicy="Never"))
+    never = pod_info_of(pod("new", 2, 10, preemptionPolicy="Never"))
     assert not_eligible(never, asked.nominations, asked.cache) == NEVER
-    allowed = pod_row(pod("new", 2, 10))
+    allowed = pod_info_of(pod("new", 2, 10))
     assert not_eligible(allowed, asked.nominations, asked.cache) == ""
 
 
@@ -313,6 +313,6 @@ def test_who_waits_for_its_victims_preempts_nobody_else():
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
     going["status"] = {"conditions": [condition]}
     asked = asked_for([node("n", 2)], {"n": [going]})
-    newcomer = pod_row(pod("new", 2, 10))
-    asked.nominations.put(resident(newcomer), "n")
+    newcomer = pod_info_of(pod("new", 2, 10))
+    asked.nominations.put(once_assigned(newcomer), "n")
     assert not_eligible(newcomer, asked.nominations, asked.cache) == WAITING

@@ -1,20 +1,21 @@
 from dataclasses import replace
 
+from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.cluster_events import NodeAdded, PodGone
-from sampan.scheduler.model.pod_and_node_info import NodeRow, pod_row
-from sampan.scheduler.model.pod_info import Resident
+from sampan.scheduler.model.node_info import NodeInfo
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.queue.queue_state import Place, QueueState
 
 FIT = frozenset({"NodeResourcesFit"})
 TAINTS = frozenset({"TaintToleration"})
-POD_GONE = PodGone(Resident(Usage((), 0, 0)), "n")
-NODE_ADDED = NodeAdded(NodeRow("n", {"cpu": 1000}, 110, {}, frozenset(), False, {}))
+POD_GONE = PodGone(AssignedPod(Usage((), 0, 0)), "n")
+NODE_ADDED = NodeAdded(NodeInfo("n", {"cpu": 1000}, 110, {}, frozenset(), False, {}))
 
 
 def pod(uid, priority=0, gates=(), **spec):
     spec = {"priority": priority, "schedulingGates": [{"name": gate} for gate in gates], **spec}
-    return pod_row({"metadata": {"uid": uid, "name": uid, "namespace": "d"}, "spec": spec})
+    return pod_info_of({"metadata": {"uid": uid, "name": uid, "namespace": "d"}, "spec": spec})
 
 
 def queue_of(*pods):

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from sampan.scheduler.decision.batch import Batches
 from sampan.scheduler.decision.decide import Chosen
 from sampan.scheduler.decision.nominated_pods import Nominations
+from sampan.scheduler.model.assigned_pod import assigned_pod_of
 from sampan.scheduler.model.cluster_events import PodGone
-from sampan.scheduler.model.pod_and_node_info import pod_row
-from sampan.scheduler.model.pod_info import resident_of
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.queue.queue_state import Alike
 from sampan.scheduler.queue.queueing_hints import Hints
@@ -32,17 +32,17 @@ def test_who_could_be_scheduled_after_an_event_is_always_named(cluster, pod, com
     """[S2]"""
     there, placed = cluster
     cache, nominations = cache_of(there, placed), Nominations()
-    row = pod_row(pod)
+    row = pod_info_of(pod)
     for made in coming:
         if there:
-            nominations.put(resident_of(made), there[0]["metadata"]["name"])
+            nominations.put(assigned_pod_of(made), there[0]["metadata"]["name"])
     batches = Batches(cache.columns, DEFAULT_PROFILE)
     expected = nominations.for_others(row.uid, row.priority)
     refused = batches.decide(row.shape, random.Random(1), expected)
-    residents = [(one["metadata"]["uid"], name) for name in placed for one in placed[name]]
-    if isinstance(refused, Chosen) or not residents:
+    assigned_pods = [(one["metadata"]["uid"], name) for name in placed for one in placed[name]]
+    if isinstance(refused, Chosen) or not assigned_pods:
         return
-    uid, _ = data.draw(st.sampled_from(residents))
+    uid, _ = data.draw(st.sampled_from(assigned_pods))
     event = cache.remove_pod(uid)
     assert isinstance(event, PodGone)
     helped = Hints(cache, nominations, DEFAULT_PROFILE).helped(
@@ -71,7 +71,7 @@ def test_a_pod_that_goes_wakes_only_whom_its_node_has_room_for():
     rules = frozenset({"NodeResourcesFit"})
     event = cache.remove_pod("small")
     for cpu, expected in (("1", {"w"}), ("2", set())):
-        group = Alike(pod_row(asking("w", cpu)).shape, rules, 0)
+        group = Alike(pod_info_of(asking("w", cpu)).shape, rules, 0)
         assert set(hints.helped(event, group, {"w"})) == expected
 
 
@@ -79,9 +79,9 @@ def test_room_that_is_kept_for_somebody_wakes_that_one_alone():
     """[S2]"""
     cache, nominations = cache_of([node("a", "2")], {"a": [asking("old", "2")]}), Nominations()
     hints = Hints(cache, nominations, DEFAULT_PROFILE)
-    nominations.put(resident_of(asking("first", "2", 5)), "a")
+    nominations.put(assigned_pod_of(asking("first", "2", 5)), "a")
     event = cache.remove_pod("old")
-    group = Alike(pod_row(asking("x", "2")).shape, frozenset({"NodeResourcesFit"}), 5)
+    group = Alike(pod_info_of(asking("x", "2")).shape, frozenset({"NodeResourcesFit"}), 5)
     assert list(hints.helped(event, group, {"first", "second", "third"})) == ["first"]
     higher = Alike(group.shape, group.rules, 9)
     assert set(hints.helped(event, higher, {"vip"})) == {"vip"}

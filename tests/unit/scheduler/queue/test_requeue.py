@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from sampan.api.rules.host_ports import HostPort
 from sampan.scheduler.decision.decide import Chosen, decide
+from sampan.scheduler.model.assigned_pod import AssignedPod, assigned_pod_of
 from sampan.scheduler.model.cluster_events import (
     DevicesChanged,
     NamespaceChanged,
@@ -16,8 +17,8 @@ from sampan.scheduler.model.cluster_events import (
     PodGone,
     PodPlaced,
 )
-from sampan.scheduler.model.pod_and_node_info import node_row, pod_row
-from sampan.scheduler.model.pod_info import Resident, resident_of
+from sampan.scheduler.model.node_info import node_info_of
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.queue.requeue import may_help
@@ -43,7 +44,7 @@ from sampan.testing.generators.random_clusters import (
 def test_an_event_after_which_a_pod_fits_is_never_answered_with_no(case, data):
     """The hint may be wrong in one direction only: a pod must not be left waiting."""
     cluster, pod = case
-    cache, shape = cache_of(*cluster), pod_row(pod).shape
+    cache, shape = cache_of(*cluster), pod_info_of(pod).shape
     refused = decide(shape, cache.snapshot(), DEFAULT_PROFILE, random.Random(1))
     if isinstance(refused, Chosen):
         return
@@ -60,7 +61,7 @@ def changed(cache, cluster, data):
     match data.draw(st.sampled_from(["node", "no node", "pod", "no pod", "namespace"])):
         case "node":
             more = data.draw(nodes(most=6).filter(bool) | crowds().map(lambda crowd: crowd[0]))
-            return [cache.put_node(node_row(more[-1]))]
+            return [cache.put_node(node_info_of(more[-1]))]
         case "no node" if there:
             return [cache.remove_node(data.draw(st.sampled_from(there))["metadata"]["name"])]
         case "no pod" if on_nodes:
@@ -69,17 +70,17 @@ def changed(cache, cluster, data):
             return [cache.put_namespace("default", {"team": "x"})]
         case _:
             uid = data.draw(st.sampled_from([*on_nodes, "new"]))
-            made = resident_of(data.draw(neighbours()))
+            made = assigned_pod_of(data.draw(neighbours()))
             return cache.put_pod(uid, data.draw(st.sampled_from(list(placed))), made)
 
 
 def pod(**spec):
-    return pod_row({"metadata": {}, "spec": {"containers": [{"name": "c"}], **spec}}).shape
+    return pod_info_of({"metadata": {}, "spec": {"containers": [{"name": "c"}], **spec}}).shape
 
 
 def node(**spec):
     status = {"allocatable": {"cpu": "1", "pods": "10"}}
-    return node_row({"metadata": {"name": "n"}, "spec": spec, "status": status})
+    return node_info_of({"metadata": {"name": "n"}, "spec": spec, "status": status})
 
 
 def test_a_node_that_cannot_take_the_pod_wakes_nobody():
@@ -95,34 +96,34 @@ def test_a_freed_port_helps_only_who_wants_it():
     rules = frozenset({"NodePorts"})
 
     def freed(port):
-        return PodGone(Resident(Usage((), 0, 0, (HostPort("TCP", port, "0.0.0.0"),))), "n")
+        return PodGone(AssignedPod(Usage((), 0, 0, (HostPort("TCP", port, "0.0.0.0"),))), "n")
 
     assert may_help(freed(80), wants, rules)
     assert not may_help(freed(81), wants, rules)
 
 
 def test_a_pod_that_ends_does_not_help_against_taints():
-    gone = PodGone(Resident(Usage((("cpu", 1),), 1, 1)), "n")
+    gone = PodGone(AssignedPod(Usage((("cpu", 1),), 1, 1)), "n")
     assert not may_help(gone, pod(), frozenset({"TaintToleration", "NodeAffinity"}))
     assert may_help(gone, pod(), frozenset({"TaintToleration", "NodeResourcesFit"}))
 
 
 def test_where_there_was_no_node_only_a_new_one_helps():
     assert may_help(NodeAdded(node()), pod(), frozenset())
-    assert not may_help(PodGone(Resident(Usage((), 0, 0)), "n"), pod(), frozenset())
+    assert not may_help(PodGone(AssignedPod(Usage((), 0, 0)), "n"), pod(), frozenset())
 
 
 SPREAD, AFFINITY = frozenset({"PodTopologySpread"}), frozenset({"InterPodAffinity"})
 FIT = frozenset({"NodeResourcesFit"})
 
 
-def resident(namespace="default"):
-    return Resident(Usage((), 0, 0), namespace=namespace)
+def once_assigned(namespace="default"):
+    return AssignedPod(Usage((), 0, 0), namespace=namespace)
 
 
 def in_default(**spec):
     made = {"metadata": {"namespace": "default"}, "spec": {"containers": [], **spec}}
-    return pod_row(made).shape
+    return pod_info_of(made).shape
 
 
 def test_a_node_that_goes_may_level_what_is_left_but_gives_no_room():
@@ -132,16 +133,16 @@ def test_a_node_that_goes_may_level_what_is_left_but_gives_no_room():
 
 
 def test_a_pod_that_comes_helps_those_who_want_to_be_near_or_level():
-    assert may_help(PodPlaced(resident("other"), "n"), in_default(), AFFINITY)
-    assert may_help(PodPlaced(resident(), "n"), in_default(), SPREAD)
-    assert not may_help(PodPlaced(resident("other"), "n"), in_default(), SPREAD)
-    assert not may_help(PodPlaced(resident(), "n"), in_default(), FIT)
+    assert may_help(PodPlaced(once_assigned("other"), "n"), in_default(), AFFINITY)
+    assert may_help(PodPlaced(once_assigned(), "n"), in_default(), SPREAD)
+    assert not may_help(PodPlaced(once_assigned("other"), "n"), in_default(), SPREAD)
+    assert not may_help(PodPlaced(once_assigned(), "n"), in_default(), FIT)
 
 
 def test_a_pod_that_goes_helps_those_who_want_to_be_apart_or_level():
-    assert may_help(PodGone(resident("other"), "n"), in_default(), AFFINITY)
-    assert may_help(PodGone(resident(), "n"), in_default(), SPREAD)
-    assert not may_help(PodGone(resident("other"), "n"), in_default(), SPREAD)
+    assert may_help(PodGone(once_assigned("other"), "n"), in_default(), AFFINITY)
+    assert may_help(PodGone(once_assigned(), "n"), in_default(), SPREAD)
+    assert not may_help(PodGone(once_assigned("other"), "n"), in_default(), SPREAD)
 
 
 def test_a_relabelled_node_moves_domains_also_for_pods_that_cannot_go_there():

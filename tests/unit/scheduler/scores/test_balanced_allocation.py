@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 
 from sampan.api.quantity import value_of
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.scores.balanced_allocation import BALANCED_ALLOCATION
 from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
@@ -36,7 +36,7 @@ def points(pod, node, placed):
 def test_cpu_and_memory_should_be_used_up_at_the_same_pace(cluster, pod):
     there, placed = cluster
     nodes = snapshot_of(cluster)
-    found = BALANCED_ALLOCATION.points(pod_row(pod).shape, nodes, np.ones(len(nodes), bool))
+    found = BALANCED_ALLOCATION.points(pod_info_of(pod).shape, nodes, np.ones(len(nodes), bool))
     if not requested(pod, "cpu") and not requested(pod, "memory"):
         assert found is None
         return

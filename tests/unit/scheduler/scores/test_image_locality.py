@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.scores.image_locality import IMAGE_LOCALITY
 from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
@@ -36,7 +36,7 @@ def points(pod, node, there):
 @given(clusters(), pods())
 def test_images_count_by_size_and_by_how_many_nodes_have_them(cluster, pod):
     nodes = snapshot_of(cluster)
-    found = IMAGE_LOCALITY.points(pod_row(pod).shape, nodes, np.ones(len(nodes), bool))
+    found = IMAGE_LOCALITY.points(pod_info_of(pod).shape, nodes, np.ones(len(nodes), bool))
     expected = [points(pod, node, cluster[0]) for node in cluster[0]]
     assert (expected if found is not None else [0] * len(nodes)) == expected
     assert found is None or found.tolist() == expected

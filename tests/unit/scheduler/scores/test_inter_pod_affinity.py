@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.pod_terms import Carried, carried_by, demands_of
 from sampan.scheduler.scores.inter_pod_affinity import nearness
 from sampan.testing.generators.random_clusters import NAMESPACES, crowds, neighbours, snapshot_of
@@ -22,10 +22,10 @@ def raw_points(pod, node, cluster, hard_weight=1):
     there, placed = cluster
     total = 0
     for other in there:
-        for resident in placed[other["metadata"]["name"]]:
+        for assigned in placed[other["metadata"]["name"]]:
             for weight, term in demands_of(pod).preferred:
-                total += worth(term, weight, resident, node, other)
-            for carried in carried_by(demands_of(resident)):
+                total += worth(term, weight, assigned, node, other)
+            for carried in carried_by(demands_of(assigned)):
                 assert isinstance(carried, Carried)
                 weight = hard_weight if carried.attracts else carried.weight
                 total += worth(carried.term, weight, pod, node, other)
@@ -49,7 +49,7 @@ def test_points_are_those_of_the_slow_way(cluster, pod, hard_weight, ignores, da
     if not any(feasible):
         return
     rule = nearness(hard_weight, ignores_others_wishes=ignores)
-    found = rule.points(pod_row(pod).shape, nodes, np.array(feasible, bool))
+    found = rule.points(pod_info_of(pod).shape, nodes, np.array(feasible, bool))
     if ignores and not demands_of(pod).preferred:
         assert found is None
         return

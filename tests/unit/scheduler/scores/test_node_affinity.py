@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.api.rules.node_selectors import matches, term_of
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.scores.node_affinity import PREFERRED_NODE_AFFINITY
 from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
@@ -15,7 +15,7 @@ from sampan.testing.generators.random_clusters import clusters, pods, snapshot_o
 def test_the_weights_of_matching_terms_are_scaled_to_the_best_feasible_node(cluster, pod, data):
     nodes = snapshot_of(cluster)
     feasible = data.draw(st.lists(st.booleans(), min_size=len(nodes), max_size=len(nodes)))
-    found = PREFERRED_NODE_AFFINITY.points(pod_row(pod).shape, nodes, np.array(feasible, bool))
+    found = PREFERRED_NODE_AFFINITY.points(pod_info_of(pod).shape, nodes, np.array(feasible, bool))
     preferred = pod["spec"]["affinity"]["nodeAffinity"][
         "preferredDuringSchedulingIgnoredDuringExecution"
     ]

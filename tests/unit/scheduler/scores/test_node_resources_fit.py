@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 
 from sampan.api.quantity import value_of
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.scores.node_resources_fit import LEAST_ALLOCATED
 from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
@@ -40,5 +40,5 @@ def points(pod, node, placed):
 def test_the_emptier_the_better(cluster, pod):
     there, placed = cluster
     nodes = snapshot_of(cluster)
-    found = LEAST_ALLOCATED.points(pod_row(pod).shape, nodes, np.ones(len(nodes), bool))
+    found = LEAST_ALLOCATED.points(pod_info_of(pod).shape, nodes, np.ones(len(nodes), bool))
     assert found.tolist() == [points(pod, node, placed[node["metadata"]["name"]]) for node in there]

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.api.rules.tolerations import keeps_away
-from sampan.scheduler.model.pod_and_node_info import node_row, pod_row
+from sampan.scheduler.model.node_info import node_info_of
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.model.pod_terms import demands_of
 from sampan.scheduler.queue.requeue import could_take
 from sampan.scheduler.scores.pod_topology_spread import PREFERRED_SPREAD
@@ -30,7 +31,7 @@ def matching(constraint, on_node):
 
 def counted(constraint, pod, node):
     """By the filters of one node, resources and other taints aside."""
-    shape, row = pod_row(pod).shape, node_row(node)
+    shape, row = pod_info_of(pod).shape, node_info_of(node)
     bare = {"unschedulable": False, "taints": frozenset(), "allowed_pods": 1}
 
     no_requests = replace(shape, usage=replace(shape.usage, requests=()))
@@ -46,7 +47,7 @@ def test_points_are_those_of_the_slow_way(cluster, pod, data):
     there, placed = cluster
     nodes = snapshot_of(cluster)
     feasible = data.draw(st.lists(st.booleans(), min_size=len(nodes), max_size=len(nodes)))
-    found = PREFERRED_SPREAD.points(pod_row(pod).shape, nodes, np.array(feasible, bool))
+    found = PREFERRED_SPREAD.points(pod_info_of(pod).shape, nodes, np.array(feasible, bool))
     soft = [one for one in demands_of(pod).spread if not one.hard]
     labelled = [all(one.topology_key in labels(node) for one in soft) for node in there]
     scored = [node for node, may, has in zip(there, feasible, labelled, strict=True) if may and has]
@@ -115,7 +116,7 @@ def test_many_domains_weigh_more_than_few():
     }
     pod = {"metadata": {"name": "p", "namespace": "default", "labels": {"app": "a"}}, "spec": spec}
     found = PREFERRED_SPREAD.points(
-        pod_row(pod).shape, snapshot_of((there, placed)), np.ones(6, bool)
+        pod_info_of(pod).shape, snapshot_of((there, placed)), np.ones(6, bool)
     )
     raw = []
     for zone, count in zip(zones, pods, strict=True):

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 
 from sampan.api.rules.tolerations import Taint, is_tolerated, tolerations_of
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.scores.taint_toleration import PREFERRED_TAINTS
 from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
 
@@ -13,7 +13,7 @@ from sampan.testing.generators.random_clusters import clusters, pods, snapshot_o
 @given(clusters(), pods())
 def test_fewer_disliked_taints_are_better(cluster, pod):
     nodes = snapshot_of(cluster)
-    found = PREFERRED_TAINTS.points(pod_row(pod).shape, nodes, np.ones(len(nodes), bool))
+    found = PREFERRED_TAINTS.points(pod_info_of(pod).shape, nodes, np.ones(len(nodes), bool))
     tolerations = tolerations_of(pod)
     raw = []
     for node in cluster[0]:

@@ -1,4 +1,4 @@
-from sampan.scheduler.model.pod_and_node_info import pod_row
+from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.scheduler.why.changes import amount_text, changes
 from sampan.testing.generators.random_clusters import snapshot_of
@@ -20,7 +20,7 @@ def pod(cpu="1", **spec):
 
 def found(made, nodes, placed=None):
     there = snapshot_of((nodes, placed or {}))
-    shape = pod_row(made).shape
+    shape = pod_info_of(made).shape
     return {one.text: one.nodes for one in changes(shape, there, DEFAULT_PROFILE)}
 
 
