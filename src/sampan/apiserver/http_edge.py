@@ -319,7 +319,7 @@ class HttpEdge:
 
     def _to_nodes(self) -> NodeProxy:
         if self._nodes is None:
-            raise ServiceUnavailable("this server has no way to its nodes")
+            raise ServiceUnavailable("no kubelet client configured")
         return self._nodes
 
     def _call(self, request: Request, info: RequestInfo) -> Call:

@@ -60,7 +60,7 @@ from sampan.apiserver.proxy.node_proxy import NodeProxy
 from sampan.apiserver.proxy.service_proxy import SERVICE_NAME, service_origin
 from sampan.apiserver.registry import services
 from sampan.apiserver.registry.bootstrap import bootstrap_objects, brought_up_to_date
-from sampan.apiserver.registry.endpoint_reconciler import Masters
+from sampan.apiserver.registry.endpoint_reconciler import EndpointReconciler
 from sampan.apiserver.registry.generic import Registry
 from sampan.apiserver.registry.metadata import new_uid
 from sampan.apiserver.registry.service_claims import Claims
@@ -132,7 +132,9 @@ class ApiServer:
         parts = self._parts(schema, may)
         measured = MetricsApi(registry.find_all, self._to_nodes, clock)
         self._chain = Chain(parts, {**handlers(signer), **measured.handlers()})
-        self._masters = Masters(registry, settings, partial(overwrite, parts), clock)
+        self._endpoint_reconciler = EndpointReconciler(
+            registry, settings, partial(overwrite, parts), clock
+        )
         self._health = Health(
             dict.fromkeys(("etcd", "etcd-readiness", "informer-sync"), self._cache_trouble)
         )
@@ -220,7 +222,7 @@ class ApiServer:
         await self._definitions.start()
         await self._repair.at_start()
         if self._store.shared:
-            await self._masters.once()
+            await self._endpoint_reconciler.once()
         self._health.started = True
 
     @property
@@ -254,7 +256,7 @@ class ApiServer:
         there are with the endpoints of `kubernetes`; until cancelled."""
         works = [self._repair.keep_going(), *(one.keep_going() for one in self.followed_files)]
         if self._store.shared:
-            works.append(self._masters.keep_going())
+            works.append(self._endpoint_reconciler.keep_going())
         await all_of(works)
 
     def wind_down(self) -> None:
@@ -264,7 +266,7 @@ class ApiServer:
     async def stop(self) -> None:
         self.wind_down()
         if self._store.shared and not self._cache.stopped:
-            await self._masters.leave()
+            await self._endpoint_reconciler.leave()
         await self._definitions.stop()
         await self._cache.stop()
         if self._to_nodes is not None:

@@ -89,7 +89,7 @@ class Authentication:
                 continue
             if user is not None:
                 return authenticated(user)
-        raise BadToken(", ".join(troubles) or "nobody knows the token")
+        raise BadToken(", ".join(troubles) or "no authenticator accepted the token")
 
     def _by_certificate(self, request: Request, certificate: bytes) -> User | None:
         proxy, is_client = self._with.front_proxy, self._with.is_client

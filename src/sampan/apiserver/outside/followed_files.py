@@ -64,11 +64,11 @@ class Followed(Generic[T]):
             self._text = text
             await self._replace(self._source.parse(text))
         except (OSError, ValueError) as error:
-            log.error("a configuration file is not good; the former one holds", what=self._what,
+            log.error("invalid configuration file, keeping the previous one", what=self._what,
                       error=error)  # fmt: skip
             self._note("failure")
             return
-        log.info("a configuration file was read again", what=self._what)
+        log.info("configuration file reloaded", what=self._what)
         self._note("success")
 
     def _note(self, status: str) -> None:

@@ -167,7 +167,7 @@ class MetricsApi:
 
     async def _ask(self, node: Obj) -> Sample | None:
         if self._http is None:
-            raise ServiceUnavailable("this server has no way to its nodes")
+            raise ServiceUnavailable("no kubelet client configured")
         try:
             url = Target(kubelet_origin(node), "/metrics/resource")
             answer = await self._http.request("GET", url, timeout_seconds=ASK_SECONDS)

@@ -29,7 +29,7 @@ Address = tuple[str, int]  # where a server is
 log = get_logger(__name__)
 
 
-class Masters:
+class EndpointReconciler:
     def __init__(
         self, registry: Registry, settings: ApiServerSettings, overwrite: Overwrite, clock: Clock
     ) -> None:
@@ -52,7 +52,9 @@ class Masters:
             try:
                 await self.once()
             except ApiError as error:
-                log.warning("this server cannot be announced", error=error)
+                log.warning(
+                    "could not renew this server's lease in the kubernetes endpoints", error=error
+                )
 
     async def leave(self) -> None:
         """So that nobody is sent here any more; what fails runs out by itself."""
@@ -63,7 +65,7 @@ class Masters:
                 await self._registry.cache.reached(revision)
             await self._bring_up_to_date()
         except (ApiError, StoreError) as error:
-            log.info("this server did not say good-bye", error=error)
+            log.info("could not remove this server from the kubernetes endpoints", error=error)
 
     async def _announce(self) -> None:
         store = self._registry.store

@@ -61,7 +61,9 @@ class Claims:
             try:
                 await self._give_back_address(service, address)
             except ApiError as error:
-                log.warning("a service's address was not released", address=address, error=error)
+                log.warning(
+                    "could not release the service's cluster IP", address=address, error=error
+                )
 
     async def _give_back_address(self, service: Obj, address: str) -> None:
         for _ in range(ATTEMPTS):
@@ -93,7 +95,7 @@ class Claims:
         try:
             await self.change_ports(lambda bits: bits & ~self.bits_of(ports))
         except ApiError as error:
-            log.warning("node ports were not released", ports=sorted(ports), error=error)
+            log.warning("could not release node ports", ports=sorted(ports), error=error)
 
     async def change_ports(self, change: Change, terms: Terms = PLAIN) -> None:
         """Compare and swap; again when another server was faster."""

@@ -67,7 +67,7 @@ class Repair:
         for service, address in found.missing:
             await self._claims.take_address(service, address, Hold())
         for service, address in found.orphans:
-            log.warning("an address of no service is released", address=address)
+            log.warning("releasing an IPAddress without a service", address=address)
             await self._claims.give_back_addresses(service, [address])
         had = self._claims.bits_of(port for one in services for port in holdings(one).ports)
         await self._claims.change_ports(lambda bits: self._ports(bits, had, rounds))
@@ -83,5 +83,5 @@ class Repair:
         self._leaked = {port: self._leaked.get(port, 0) + 1 for port in leaked}
         freed = {port for port, seen in self._leaked.items() if seen >= rounds}
         if freed:
-            log.warning("node ports of no service are released", ports=sorted(freed))
+            log.warning("releasing node ports without a service", ports=sorted(freed))
         return (bits | had) & ~self._claims.bits_of(freed)

@@ -13,7 +13,7 @@ from sampan.apiserver.registry.reads import wait_for
 from sampan.apiserver.registry.selection import Selection
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.watch.watch_cache import Watcher
-from sampan.apiserver.watch.watch_stream import Shown, WatchStream, bookmark
+from sampan.apiserver.watch.watch_stream import Shown, WatchStream, WatchTimes, bookmark
 
 
 async def open_watch(
@@ -46,8 +46,7 @@ async def open_watch(
         1.0 + rng.random()
     )
     with kind.watch(watcher, selection.trigger, selection.trigger_getter) as hold:
-        stream = WatchStream(
-            cache, kind, call, watcher, lifetime, settings.watch_bookmark_seconds, shown
-        )
+        times = WatchTimes(lifetime, settings.watch_bookmark_seconds)
+        stream = WatchStream(cache, kind, call, watcher, times, shown)
         hold.commit()  # from now on whoever has the stream closes it
     return stream

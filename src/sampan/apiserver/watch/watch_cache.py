@@ -351,7 +351,9 @@ class WatchCache:
                 try:
                     await self._take_changes()
                 except Compacted as error:
-                    log.warning("the watch cache fell behind and reads all again", error=error)
+                    log.warning(
+                        "watch cache is behind the compacted revision, relisting", error=error
+                    )
                     await self._load()
         except StoreClosed:
             self.stopped = True

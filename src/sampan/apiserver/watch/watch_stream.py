@@ -12,10 +12,17 @@ import orjson
 from sampan.api.calls import Call, Event, Item
 from sampan.api.objects import Obj
 from sampan.apiserver.watch.watch_cache import KindCache, WatchCache, Watcher
+from sampan.core.fast_dataclass import dataclass
 
 # Events as the version that is watched has them.
 Shown = Callable[[list[Event]], Awaitable[list[Event]]]
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTimes:
+    lifetime_seconds: float  # after which the server ends it
+    bookmark_seconds: float  # between bookmarks
 
 
 class WatchStream:
@@ -27,22 +34,21 @@ class WatchStream:
         kind: KindCache,
         call: Call,
         watcher: Watcher,
-        lifetime_seconds: float,
-        bookmark_seconds: float,
+        times: WatchTimes,
         shown: Shown | None = None,
     ) -> None:
         self._shown = shown
         self._cache, self._kind = cache, kind
         self._call = call
         self._watcher = watcher
-        self._bookmark_seconds = bookmark_seconds
+        self._bookmark_seconds = times.bookmark_seconds
         self._bookmark_due = False
         self._over = False
         loop = asyncio.get_running_loop()
-        self._end_timer = loop.call_later(lifetime_seconds, self._end)
+        self._end_timer = loop.call_later(times.lifetime_seconds, self._end)
         self._bookmark_timer: asyncio.TimerHandle | None = None
         if call.options.allow_bookmarks:
-            self._bookmark_timer = loop.call_later(bookmark_seconds, self._bookmark)
+            self._bookmark_timer = loop.call_later(times.bookmark_seconds, self._bookmark)
 
     async def next(self) -> list[Event]:
         while True:

@@ -124,7 +124,7 @@ class Quotas:
         try:
             await self._recount(key)
         except ApiError as error:  # the controller will; the caller's own failure is told
-            log.info("quota charge was not given back", quota=key, error=error)
+            log.info("could not release the quota charge", quota=key, error=error)
 
     async def _recount(self, key: Key) -> None:
         for _ in range(ATTEMPTS):

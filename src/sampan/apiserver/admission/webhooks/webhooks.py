@@ -147,7 +147,7 @@ class Webhooks:
         text = f'failed calling webhook "{hook.name}": failed to call webhook: {error}'
         if not hook.ignores_failure:
             raise InternalError(f"Internal error occurred: {text}") from error
-        log.warning("a webhook failed, and its policy ignores that", hook=hook.name, error=error)
+        log.warning("webhook failed, ignored by its failurePolicy", hook=hook.name, error=error)
         word = "mutation" if self._resource is MUTATING else "validating"
         key = f"failed-open.{word}.webhook.admission.k8s.io/{hook.configuration}"
         attributes.audit[key] = hook.name
