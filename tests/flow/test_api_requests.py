@@ -1,10 +1,13 @@
 """Small rules of a request, through the API's HTTP edge: deadlines, forms, words."""
 
+import asyncio
+
 import pytest
 
 from sampan.api.schema.published import Schema
+from sampan.core.clock import SystemClock
 from sampan.testing import virtual_time
-from sampan.testing.generators.api_requests import api_server, pod
+from sampan.testing.generators.api_requests import MERGE, api_server, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -115,6 +118,58 @@ def test_a_version_on_a_new_object_is_found_after_everything_else(schema):
         assert (await api.post(PODS, versioned)).status == 201
 
     run(schema, story)
+
+
+def test_a_strategic_patch_may_say_that_it_is_something_else(schema):
+    """[A7] As ansible's k8s_scale does."""
+
+    async def story(api):
+        path = "/apis/apps/v1/namespaces/default/deployments"
+        await api.made(path, made("a", "deployments"))
+        patch = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 3}}
+        scaled = await api.patch(f"{path}/a/scale", patch)
+        assert (scaled.status, scaled.obj["kind"]) == (200, "Scale")
+        assert scaled.obj["spec"]["replicas"] == 3
+        refused = await api.patch(f"{path}/a/scale", patch, MERGE)
+        assert refused.status == 400
+
+    run(schema, story)
+
+
+@pytest.mark.slow
+def test_a_webhook_that_does_not_answer_is_told_with_its_deadline(schema):
+    """[A3]"""
+
+    async def main():
+        never = asyncio.Event()
+
+        async def silent(_reader, writer):
+            await never.wait()
+            writer.close()
+
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with api_server(schema, clock=SystemClock()) as api:
+            hook = {
+                "name": "slow.example.com", "sideEffects": "None", "timeoutSeconds": 1,
+                "admissionReviewVersions": ["v1"],
+                "clientConfig": {"url": f"https://127.0.0.1:{port}/hook"},
+                "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                           "resources": ["configmaps"]}],
+            }  # fmt: skip
+            path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+            await api.made(path, {"metadata": {"name": "slow"}, "webhooks": [hook]})
+            refused = await api.post(MAPS, {"metadata": {"name": "a"}})
+            assert refused.message == (
+                'Internal error occurred: failed calling webhook "slow.example.com": failed to'
+                f' call webhook: Post "https://127.0.0.1:{port}/hook?timeout=1s": '
+                "context deadline exceeded"
+            )
+        never.set()
+        server.close()
+        await server.wait_closed()
+
+    asyncio.run(main())
 
 
 def made(name, kind):

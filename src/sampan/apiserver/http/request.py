@@ -63,6 +63,8 @@ def request_info(
 ) -> RequestInfo:
     """Raises NotFound, BadRequest or MethodNotAllowed."""
     verb = _VERBS.get(method)
+    if verb is None and method == "OPTIONS" and "/proxy" in path:
+        verb = ""  # of no verb, as upstream: only proxies take it
     if verb is None:
         raise MethodNotAllowed("the server does not allow this method on the requested resource")
     if not path.startswith(("/api/", "/apis/")):
@@ -112,7 +114,7 @@ def _resource_info(verb: str, path: str, found: _Found, watch: bool) -> RequestI
             raise not_found(resource.plural, resource.group, name)
         if row is None or (len(rest) > 2 and subresource != "proxy"):
             raise unknown_path()
-        verbs = row.verbs
+        verbs = (*row.verbs, "") if subresource == "proxy" else row.verbs
     else:
         verb = _verb_at(verb, name, watch)
         wrong_place = verb in (_UNNAMED_ONLY if name else _NAMED_ONLY)

@@ -12,7 +12,7 @@ import orjson
 
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import HttpClient, HttpError
+from sampan.core.http_client import HttpClient, HttpError, HttpTimeout
 
 
 class CallFailed(Exception):
@@ -52,7 +52,8 @@ class Caller:
             )
         except (HttpError, OSError) as error:
             url = self._target.shown_url or self._target.url
-            raise CallFailed(f'Post "{url}": {error}') from error
+            why = "context deadline exceeded" if isinstance(error, HttpTimeout) else error
+            raise CallFailed(f'Post "{url}": {why}') from error
         if answer.status not in (200, 201):
             raise CallFailed(f"the server answered with {answer.status}")
         try:

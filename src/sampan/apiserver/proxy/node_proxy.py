@@ -24,6 +24,7 @@ from sampan.api.errors import (
 from sampan.api.log_options import is_true, options_from_query, to_query
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.apiserver.proxy.links import link_through, pages_through
+from sampan.apiserver.proxy.log_messages import chosen_protocol, log_messages
 from sampan.apiserver.proxy.port_translation import port_channels
 from sampan.apiserver.proxy.stream_translation import (
     SPDY,
@@ -89,6 +90,7 @@ class NodeProxy:
         options, errors = options_from_query(query)
         if errors:
             raise invalid("PodLogOptions", "", name, errors)
+        protocol = chosen_protocol(request) if is_websocket(request) else None
         pod = await self._get_pod(namespace, name)
         container = container_of(pod, query.get("container", [""])[0])
         if not node_name_of(pod):
@@ -103,6 +105,8 @@ class NodeProxy:
             raise InternalError(f'Get "{url}": {error}') from error
         if stream.status >= 300:
             raise server_error(stream.status, await _text_of(stream), "pods/log", name)
+        if protocol is not None:
+            return log_messages(request, protocol, _chunks_of(stream))
         return Stream(200, (("content-type", "text/plain"),), _chunks_of(stream))
 
     async def connect(self, subresource: str, namespace: str, name: str, request: Request) -> Reply:

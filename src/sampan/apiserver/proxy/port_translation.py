@@ -1,10 +1,13 @@
-"""port-forward over WebSocket channels (`v4.channel.k8s.io`), SPDY/3.1 on the node's side.
+"""port-forward over WebSocket channels, SPDY/3.1 on the node's side.
 
 Job: channel 2n carries the bytes of the n-th port, channel 2n+1 its errors; both begin with the
-    port's number (two bytes, little end first).
+    port's number (two bytes, little end first). In the base64 protocols a message is text: the
+    channel as a digit, then its bytes.
 Invariant: one connection into the pod per port; when all have ended, the WebSocket is closed.
 """
 
+import base64
+import binascii
 import struct
 from collections.abc import Sequence
 
@@ -13,9 +16,10 @@ from sampan.apiserver.proxy.stream_translation import ConnectNode, open_connecti
 from sampan.core import spdy
 from sampan.core.http import Connection, Request, Upgrade
 from sampan.core.tasks import Tasks
-from sampan.core.websocket import WebSocket, accept, protocols_of, why_not
+from sampan.core.websocket import TEXT, WebSocket, accept, protocols_of, why_not
 
-V4 = "v4.channel.k8s.io"
+BINARY_PROTOCOLS = ("v4.channel.k8s.io", "channel.k8s.io", "")  # none is the oldest of them
+BASE64_PROTOCOLS = ("v4.base64.channel.k8s.io", "base64.channel.k8s.io")
 NODE_PROTOCOLS = ("portforward.k8s.io",)
 
 
@@ -24,14 +28,48 @@ def port_channels(request: Request, ports: Sequence[str], connect: ConnectNode) 
     wrong = why_not(request)
     if wrong:
         raise BadRequest(wrong)
-    if V4 not in protocols_of(request):
-        raise BadRequest(f"unable to upgrade: of the WebSocket protocols only {V4} is spoken here")
+    spoken = (*BINARY_PROTOCOLS, *BASE64_PROTOCOLS)
+    chosen = next((one for one in protocols_of(request) or [""] if one in spoken), None)
+    if chosen is None:
+        listed = ", ".join(one for one in spoken if one)
+        raise BadRequest(f"unable to upgrade: the WebSocket protocols spoken here are {listed}")
     numbers = _numbers(ports)
 
     async def take_over(connection: Connection) -> None:
-        await _PortChannels(WebSocket(connection), numbers).run(connect)
+        socket = _Messages(WebSocket(connection), chosen in BASE64_PROTOCOLS)
+        await _PortChannels(socket, numbers).run(connect)
 
-    return Upgrade(accept(request, V4), take_over)
+    return Upgrade(accept(request, chosen), take_over)
+
+
+class _Messages:
+    """A channel and its bytes, in the form of the protocol."""
+
+    def __init__(self, socket: WebSocket, in_base64: bool) -> None:
+        self._socket, self._in_base64 = socket, in_base64
+
+    async def send(self, channel: int, payload: bytes) -> None:
+        if self._in_base64:
+            text = bytes([ord("0") + channel]) + base64.b64encode(payload)
+            await self._socket.send(text, TEXT)
+        else:
+            await self._socket.send(bytes([channel]) + payload)
+
+    async def receive(self) -> tuple[int, bytes] | None:
+        """None at the end."""
+        while (message := await self._socket.receive()) is not None:
+            if not message:
+                continue
+            if not self._in_base64:
+                return message[0], message[1:]
+            try:
+                return message[0] - ord("0"), base64.b64decode(message[1:], validate=True)
+            except binascii.Error:
+                return None
+        return None
+
+    async def close(self) -> None:
+        await self._socket.close()
 
 
 def _numbers(ports: Sequence[str]) -> list[int]:
@@ -44,7 +82,7 @@ def _numbers(ports: Sequence[str]) -> list[int]:
 
 
 class _PortChannels:
-    def __init__(self, socket: WebSocket, ports: list[int]) -> None:
+    def __init__(self, socket: _Messages, ports: list[int]) -> None:
         self._socket, self._ports = socket, ports
         self._session = spdy.Session()
         self._channels: dict[int, int] = {}  # SPDY stream → channel
@@ -52,11 +90,11 @@ class _PortChannels:
 
     async def run(self, connect: ConnectNode) -> None:
         for channel in range(2 * len(self._ports)):
-            await self._socket.send(bytes([channel]) + struct.pack("<H", self._ports[channel // 2]))
+            await self._socket.send(channel, struct.pack("<H", self._ports[channel // 2]))
         try:
             node = await open_connection(connect, NODE_PROTOCOLS)
         except ApiError as error:
-            await self._socket.send(bytes([1]) + error.message.encode())
+            await self._socket.send(1, error.message.encode())
             await self._socket.close()
             return
         tasks = Tasks("port-forward")
@@ -82,8 +120,9 @@ class _PortChannels:
     async def _copy_to_node(self, node: Connection) -> None:
         try:
             while (message := await self._socket.receive()) is not None:
-                if message and message[0] % 2 == 0 and message[0] in self._streams:
-                    await node.write(self._session.data(self._streams[message[0]], message[1:]))
+                channel, payload = message
+                if channel % 2 == 0 and channel in self._streams:
+                    await node.write(self._session.data(self._streams[channel], payload))
         except ConnectionError:
             return
         finally:
@@ -103,7 +142,7 @@ class _PortChannels:
             case spdy.Data(stream, payload, fin):
                 channel = self._channels.get(stream)
                 if channel is not None and payload:
-                    await self._socket.send(bytes([channel]) + payload)
+                    await self._socket.send(channel, payload)
                 if fin and channel is not None:
                     open_channels.discard(channel)
             case spdy.Reset(stream):

@@ -36,6 +36,8 @@ def apply_patch(schema: Schema, call: Call, current: Obj, warnings: list[str]) -
         case "strategic":
             left = _not_mentioned(current, call.body)
             result = strategic_patch(schema, api_version, kind, _without(current, left), call.body)
+            # Only fields are merged: whatever kind the patch says it is, as upstream.
+            result |= {"apiVersion": api_version, "kind": kind}
         case _:
             raise UnsupportedMediaType(
                 "this subresource takes JSON, merge and strategic merge patches only"

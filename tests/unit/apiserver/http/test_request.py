@@ -155,3 +155,19 @@ def test_a_number_is_written_as_go_writes_it(text):
 
 def test_a_negative_limit_is_none():
     assert options_of("limit=-5", "list").limit == 0
+
+
+def test_every_method_goes_through_a_proxy():
+    """[A9] OPTIONS has no verb, as upstream."""
+    path = "/api/v1/namespaces/default/pods/web/proxy/x"
+    verbs = {method: request_info(method, path, False).verb for method in _METHODS}
+    assert verbs == dict(
+        zip(_METHODS, ("get", "get", "create", "update", "patch", "delete", ""), strict=True)
+    )
+    with pytest.raises(MethodNotAllowed):
+        request_info("OPTIONS", "/api/v1/namespaces/default/pods/web", False)
+    with pytest.raises(MethodNotAllowed):
+        request_info("OPTIONS", "/api/v1/namespaces/default/pods/web/log", False)
+
+
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

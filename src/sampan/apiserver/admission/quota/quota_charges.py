@@ -26,6 +26,11 @@ log = get_logger(__name__)
 ATTEMPTS = 100  # a lost race is somebody else's success
 _CHANGING = (PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES)  # updates of these may take more
 Key = tuple[str, str]  # (namespace, name) of a quota
+# Who writes counts: the controller, alone or under the name of all of them.
+_COUNTERS = frozenset({
+    "system:kube-controller-manager",
+    "system:serviceaccount:kube-system:resourcequota-controller",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,13 +48,22 @@ class Quotas:
         self._registry, self._limited = registry, limited
         self._kind = registry.kind(RESOURCE_QUOTAS)
         self._under_way: dict[Key, list[_Charge]] = {}
+        self._doubtful: set[Key] = set()  # whose status somebody else has written
 
     def mutate(self, attributes: Attributes) -> None:
-        """Whatever somebody writes into a quota's usage, the server's own count is what is kept."""
+        """What the controller counted may be old when it arrives: the server counts once more. What
+        anybody else writes stands as it is written, until the controller puts it right; nothing is
+        allowed by it."""
         new = attributes.obj
         if new is None or attributes.resource is not RESOURCE_QUOTAS:
             return
-        if attributes.subresource == "status":
+        if attributes.subresource != "status":
+            return
+        key = (namespace_of(new), name_of(new))
+        if attributes.user.name not in _COUNTERS:
+            self._doubtful.add(key)
+        else:
+            self._doubtful.discard(key)
             hard = (new.get("spec") or {}).get("hard") or {}
             new["status"] = {"hard": copy_of(hard), "used": quotas.quantities(self._count(new))}
 
@@ -104,6 +118,7 @@ class Quotas:
             except Stale:
                 self._forget(key, charge)
                 continue
+            self._doubtful.discard(key)
             return
         raise forbidden(
             attributes.resource.plural, attributes.resource.group, attributes.name,
@@ -149,7 +164,8 @@ class Quotas:
         """As recorded, where everything that is limited has been counted; else as it is now."""
         hard = (quota.get("spec") or {}).get("hard") or {}
         recorded = (quota.get("status") or {}).get("used") or {}
-        if all(name in recorded for name in hard):
+        doubtful = (namespace_of(quota), name_of(quota)) in self._doubtful
+        if not doubtful and all(name in recorded for name in hard):
             return {name: quotas.amounts({name: recorded[name]})[name] for name in hard}
         return self._count(quota)
 
