@@ -130,6 +130,8 @@ class PodSync:
                 await self._remove_cgroups(self._cgroups, uid)
             if not job.gone:
                 await self._remove_unstarted(uid)
+            if job.gone:
+                self._probes.forget(uid)  # its figures go before anybody hears that it is gone
             if job.known:
                 self._report_end(job)
             if job.known and is_deleted(pod):
