@@ -17,7 +17,8 @@ from sampan.testing.parts.network_pods import (
     server,
     service,
 )
-from sampan.testing.parts.processes import eventually
+from sampan.testing.parts.processes import Program, eventually
+from sampan.testing.parts.sampan_process import environment, sampan_command
 
 pytestmark = [pytest.mark.containerd, pytest.mark.kubectl, pytest.mark.slow]
 
@@ -336,3 +337,23 @@ def test_rolling_updates_refuse_nobody(kubectl, machine):
     assert int(good) > 500
     assert bad == "{}", said
     kubectl("delete", "deployment", "rolling")
+
+
+def test_the_proxy_works_alone_against_an_api_server_elsewhere(
+    kubectl, pair, lone_cluster, machine, tmp_path
+):
+    """Beside the node's own: its table holds the same, and Services that come later."""
+    command = [*machine.where, *sampan_command("service-proxy"), "--kubeconfig",
+               str(lone_cluster.kubeconfig), "--ready-file", str(tmp_path / "r")]  # fmt: skip
+    proxy = Program(command, tmp_path / "out", environment())
+    try:
+        proxy.wait_until((tmp_path / "r").exists)
+        apply(kubectl, service("alone", ports(), pair))
+        key = f"{cluster_ip(kubectl, 'alone')} . tcp . 80"
+        table = ("nft", "list", "map", "ip", "sampan-proxy", "service-ips")
+        eventually(lambda: f"{key} : goto cluster-2" in machine.run(*table))
+        kubectl("delete", "service", "alone")
+        eventually(lambda: key not in machine.run(*table))
+    finally:
+        proxy.stop()
+        machine.run("nft", "delete", "table", "ip", "sampan-proxy")

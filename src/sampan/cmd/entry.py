@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 
 CLUSTER_VERBS = (
-    "up", "kubelet", "token", "join", "controllers", "down", "reset", "image", "why", "schedule",
-    "version", "status", "doctor", "log", "kubeconfig",
+    "up", "kubelet", "token", "join", "service-proxy", "controllers", "down", "reset", "image",
+    "why", "schedule", "version", "status", "doctor", "log", "kubeconfig",
 )  # fmt: skip
 
 

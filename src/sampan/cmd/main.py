@@ -17,6 +17,7 @@ from sampan.cmd.settings import (
     ControllersSettings,
     NodeChoices,
     NodeProcessSettings,
+    ProxyProcessSettings,
     UpSettings,
 )
 from sampan.version import GIT_VERSION, KUBERNETES_VERSION, VERSION
@@ -90,6 +91,10 @@ def _dispatch(given: argparse.Namespace) -> int:
 
             settings = _node_settings(given)
             return join.run(given.server, given.token, given.ca_hash, settings)
+        case "service-proxy":
+            from sampan.cmd.verbs import service_proxy
+
+            return service_proxy.run(_proxy_settings(given))
         case "token":
             from sampan.cmd.verbs import token
 
@@ -190,6 +195,17 @@ def _controllers_settings(given: argparse.Namespace) -> ControllersSettings:
         signing_key_file=given.cluster_signing_key_file,
         account_key_file=given.service_account_private_key_file,
         cluster_cidrs=given.cluster_cidr,
+        ready_file=given.ready_file,
+        log_level=given.log_level,
+    )
+
+
+def _proxy_settings(given: argparse.Namespace) -> ProxyProcessSettings:
+    return ProxyProcessSettings(
+        kubeconfig=given.kubeconfig,
+        node_name=given.node_name,
+        cluster_cidrs=given.cluster_cidr,
+        service_cidrs=given.service_cidr,
         ready_file=given.ready_file,
         log_level=given.log_level,
     )
@@ -387,6 +403,18 @@ def _add_kubelet(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     _add_node_process(join)
     token = _verb(verbs, "token", "print the line that another machine joins with")
     token.add_argument("action", choices=("create",))
+
+    text = "run the service proxy of this machine, with an API server elsewhere"
+    proxy = verbs.add_parser("service-proxy", help=text, description=text)
+    add = proxy.add_argument
+    add("--kubeconfig", metavar="FILE", default="", help="the API server, and who we are")
+    add("--node-name", metavar="NAME", default="", help="default: the host's name")
+    add("--cluster-cidr", metavar="CIDR,…", type=_names, default=(),
+        help="of pods: connections from elsewhere are masqueraded (default: none are)")  # fmt: skip
+    add("--service-cidr", metavar="CIDR,…", type=_names, default=(),
+        help="what no Service takes of these is refused (default: it goes on)")  # fmt: skip
+    add("--ready-file", metavar="FILE", default="", help="written when the rules are there")
+    _log_level(proxy)
 
 
 def _add_node_process(parser: argparse.ArgumentParser) -> None:

@@ -90,3 +90,15 @@ class ControllersSettings:
     cluster_cidrs: tuple[str, ...] = ()  # nodes get their podCIDR from here; empty: from nobody
     ready_file: str = ""
     log_level: str = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyProcessSettings:
+    """`sampan service-proxy`: the service proxy as a process of its own."""
+
+    kubeconfig: str
+    node_name: str = ""
+    cluster_cidrs: tuple[str, ...] = ()  # of pods: what comes from elsewhere is masqueraded
+    service_cidrs: tuple[str, ...] = ()  # what is left for them is refused
+    ready_file: str = ""
+    log_level: str = "warning"

@@ -308,6 +308,7 @@ class RealNode:
                 cni.set_up, self._data.root, SERVICE_CIDRS, (CLUSTER_CIDR,), self.pod_cidr
             )
             self.pod_cidr = network.subnet
+            self._warn_of_overlaps()
             self._network = NodeNetwork(self._network_settings(network), self._clock)
             self._containerd = PrivateContainerd(
                 self._data.root,
@@ -322,6 +323,18 @@ class RealNode:
         except (ContainerdError, cni.NetworkError) as error:
             raise CannotStart(str(error)) from error
         return self._containerd.socket_path
+
+    def _warn_of_overlaps(self) -> None:
+        """A machine in the service range cannot be reached from here any more."""
+        from sampan.network import netlink
+
+        ranges = [ipaddress.ip_network(each) for each in SERVICE_CIDRS]
+        for text in netlink.own_networks():
+            if any(each.overlaps(ipaddress.ip_network(text)) for each in ranges):
+                self._progress.warn(
+                    f"this machine's network {text} overlaps the Services' {SERVICE_CIDR}: "
+                    "what both have is taken for Services"
+                )
 
     def _network_settings(self, network: "PodNetwork") -> NodeNetworkSettings:
         from sampan.network import cni

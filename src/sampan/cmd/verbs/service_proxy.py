@@ -1,0 +1,91 @@
+"""`sampan service-proxy`: the service proxy as a process of its own, against any API server.
+
+Job: settings → client, informers, ServiceProxy; start and stop them.
+Invariant: the rules stay when it ends; `nft delete table ip sampan-proxy` removes them.
+"""
+
+import asyncio
+import ipaddress
+import os
+import sys
+from pathlib import Path
+
+from sampan.client import kubeconfig
+from sampan.client.informer import Informers
+from sampan.client.rest import RestClient, connect
+from sampan.cmd.cluster import machine
+from sampan.cmd.cluster.process import loop_factory, run_until_signal
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.settings import ProxyProcessSettings
+from sampan.core import log
+from sampan.core.clock import Clock, SystemClock
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+
+TABLE = "sampan-proxy"
+
+
+def run(settings: ProxyProcessSettings) -> int:
+    log.set_up(settings.log_level)
+    progress = Progress(sys.stdout, SystemClock())
+
+    def started() -> None:
+        progress.say(f"ready in {progress.elapsed_seconds():.2f} s")
+        if settings.ready_file:
+            Path(settings.ready_file).write_text("ready\n")
+
+    async def serve() -> None:
+        await run_until_signal(ProxyProcess(settings, SystemClock()), progress, started)
+
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(serve())
+    except CannotStart as error:
+        print(f"sampan: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+class ProxyProcess:
+    def __init__(self, settings: ProxyProcessSettings, clock: Clock) -> None:
+        self._settings, self._clock = settings, clock
+        self._tasks = Tasks("proxy")
+        self._client: RestClient | None = None
+        self._informers: Informers | None = None
+
+    async def start(self) -> None:
+        """Returns when every Service that there is can be reached. Raises CannotStart."""
+        from sampan.network.nftables import nft
+        from sampan.network.services.proxy import ProxySettings, ServiceProxy
+        from sampan.network.services.ruleset import ProxyPlace
+
+        settings = self._settings
+        try:
+            for cidr in (*settings.cluster_cidrs, *settings.service_cidrs):
+                ipaddress.ip_network(cidr)
+            nft.run(f"add table ip {TABLE}\n")  # said at once where there is no nftables
+            loaded = kubeconfig.load(settings.kubeconfig, os.environ, str(Path.home()))
+            connection = loaded.connection()
+        except (ValueError, nft.NftError, kubeconfig.KubeconfigError) as error:
+            raise CannotStart(str(error)) from error
+        self._client = connect(connection, clock=self._clock, user_agent="sampan-proxy")
+        self._informers = Informers(self._client, clock=self._clock)
+        place = ProxyPlace(
+            TABLE, cluster_cidrs=settings.cluster_cidrs, service_cidrs=settings.service_cidrs
+        )
+        name = settings.node_name or machine.node_name(os.uname().nodename)
+        proxy = ServiceProxy(ProxySettings(place, name), self._informers, self._clock, Metrics())
+        self._informers.start()
+        self._tasks.supervise("service proxy", proxy.run)
+        await proxy.ready.wait()
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+        if self._informers is not None:
+            await self._informers.stop()
+        if self._client is not None:
+            await self._client.close()
+
+    def hurry(self) -> None:
+        """Nothing takes long here."""
