@@ -13,7 +13,7 @@ from sampan.testing.generators.api_requests import JSON_PATCH, MERGE, STRATEGIC,
 from sampan.testing.parts.loop_holds import loop_holds
 from sampan.testing.worlds.control_plane import published_schema
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 # What is promised is 50 ms on a machine of its own; the tests share theirs.
 MOST_SECONDS = 0.15
@@ -74,8 +74,8 @@ INPUTS = {
             {"name": "a", "image": "i", "env": named(10_000, value="v")}]),
          {"content-type": APPLY}),
     "3 000 containers": ("POST", f"{NS}/pods", pod(containers=named(3_000, image="i")), {}),
-    "100 000 containers without a name":
-        ("POST", f"{NS}/pods", pod(containers=[{}] * 100_000), {}),
+    "30 000 containers without a name":
+        ("POST", f"{NS}/pods", pod(containers=[{}] * 30_000), {}),
     "8 000 volumes": ("POST", f"{NS}/pods", pod(volumes=named(8_000, emptyDir={})), {}),
     "100 000 unknown fields":
         ("POST", f"{NS}/pods", pod(**{f"u{number}": 1 for number in range(100_000)}), {}),

@@ -87,8 +87,8 @@ def test_attach_reaches_the_running_process(speaking):
 def test_a_terminal_is_told_its_size(speaking):
     pid, terminal = pty.fork()
     if pid == 0:
-        command = [speaking._binary, "exec", "-it", "streams", "-c", "main", "--", "sh"]
-        os.execve(speaking._binary, command, speaking._env)
+        command = [*speaking._command, "exec", "-it", "streams", "-c", "main", "--", "sh"]
+        os.execve(command[0], command, speaking._env)
     try:
         resize(terminal, 31, 77)
         type_until(terminal, b"stty size\n", b"31 77")
