@@ -132,6 +132,10 @@ class ServiceUnavailable(ApiError):
     code, reason = 503, "ServiceUnavailable"
 
 
+class Unserved(ServiceUnavailable):
+    """A group of another server, which cannot be reached; told in plain text, as upstream does."""
+
+
 class Timeout(ApiError):
     code, reason = 504, "Timeout"
 

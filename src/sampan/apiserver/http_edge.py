@@ -21,11 +21,12 @@ from sampan.api.errors import (
     Timeout,
     Unauthorized,
     UnknownPath,
+    Unserved,
 )
-from sampan.api.objects import copy_of
+from sampan.api.objects import copy_of, spec_of
 from sampan.api.protobuf.codec import ProtobufReader
 from sampan.api.protobuf.writer import ProtobufWriter
-from sampan.api.resources import CREATE, Resource
+from sampan.api.resources import API_SERVICES, CREATE, Resource
 from sampan.apiserver.audit.audit_log import Audit, Entry, audit_reply
 from sampan.apiserver.authn.chain import ALWAYS_ALLOWED_PATHS
 from sampan.apiserver.authn.user import User
@@ -182,7 +183,7 @@ class HttpEdge:
                 served.seat = await self._limit.wait(user, info, request.path, verb)
         if info is None or unknown is not None:
             await self._authorize_path(user, request)
-            raise unknown or unknown_path()
+            raise self._elsewhere(request.path) or unknown or unknown_path()
         if info.resource is None:
             return await self._document(request, info, user)
         return await self._resource(request, info, user, served.entry)
@@ -218,7 +219,7 @@ class HttpEdge:
             )
         reply = await self._documents.reply(request)
         if reply is None:
-            raise unknown_path()
+            raise self._elsewhere(request.path) or unknown_path()
         return reply
 
     async def _authorize_path(self, user: User, request: Request) -> None:
@@ -316,6 +317,16 @@ class HttpEdge:
             request = replace(request, query=connect_options.query_of(admitted))
         nodes = self._to_nodes()
         return await nodes.connect(info.subresource, info.namespace, info.name, request)
+
+    def _elsewhere(self, path: str) -> ApiError | None:
+        """A group that another server serves, which cannot be reached."""
+        parts = path.split("/")
+        if len(parts) < 4 or parts[1] != "apis":
+            return None
+        registry = self._chain.parts.registry
+        service = registry.find(API_SERVICES, "", f"{parts[3]}.{parts[2]}")
+        backed = service is not None and spec_of(service).get("service") is not None
+        return Unserved("service unavailable") if backed else None
 
     def _to_nodes(self) -> NodeProxy:
         if self._nodes is None:

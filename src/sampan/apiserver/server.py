@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from sampan.api.calls import Call
 from sampan.api.errors import AlreadyExists
 from sampan.api.kinds import Kinds
-from sampan.api.objects import Obj, labels_of, name_of, namespace_of
+from sampan.api.objects import Obj, labels_of, name_of, namespace_of, time_text
 from sampan.api.resources import (
+    API_SERVICES,
     ENDPOINT_SLICES,
     ENDPOINTS,
     NAMESPACES,
@@ -39,6 +40,7 @@ from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.modes import Modes, followed_rbac
 from sampan.apiserver.authz.settings import AuthorizerSettings
 from sampan.apiserver.chain import Chain
+from sampan.apiserver.extension.api_services import ApiServices, built_in
 from sampan.apiserver.extension.conversion import Conversions
 from sampan.apiserver.extension.definitions import Definitions
 from sampan.apiserver.flow.control import FlowControl
@@ -58,7 +60,7 @@ from sampan.apiserver.outside.webhook_client import Caller
 from sampan.apiserver.proxy.metrics_api import MetricsApi
 from sampan.apiserver.proxy.node_proxy import NodeProxy
 from sampan.apiserver.proxy.service_proxy import SERVICE_NAME, service_origin
-from sampan.apiserver.registry import services
+from sampan.apiserver.registry import api_services, services
 from sampan.apiserver.registry.bootstrap import bootstrap_objects, brought_up_to_date
 from sampan.apiserver.registry.endpoint_reconciler import EndpointReconciler
 from sampan.apiserver.registry.generic import Registry
@@ -67,6 +69,7 @@ from sampan.apiserver.registry.service_claims import Claims
 from sampan.apiserver.registry.service_repair import Repair
 from sampan.apiserver.registry.services import Allocator
 from sampan.apiserver.registry.strategies import Strategies
+from sampan.apiserver.registry.strategy import Strategy
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.subresources.handlers import handlers
 from sampan.apiserver.watch.followed import follow
@@ -146,6 +149,8 @@ class ApiServer:
             signer,
         )
         self._definitions = Definitions(parts)
+        self._api_services = ApiServices(parts)
+        self._definitions.when_changed(self._api_services.changed)
         self._audit = self._audit_of(settings, metrics, clock, rng)
         self._edge = self._http_edge()
         metrics.gauge(
@@ -169,7 +174,7 @@ class ApiServer:
         return Parts(
             registry=self._registry,
             schema=schema,
-            strategies=Strategies(settings, {"services": services.strategy(self._allocator)}),
+            strategies=Strategies(settings, self._stateful_strategies()),
             ownership=Ownership(schema, self._kinds),
             conversions=Conversions(self._named_callers, lambda: new_uid(self._rng)),
             authentication=Authentication(
@@ -218,8 +223,12 @@ class ApiServer:
                 steps.append(ensure(parts, resource, obj))
             elif changed := put_right(found, obj):
                 steps.append(overwrite(parts, resource, changed))
+        for service in built_in():
+            if self._registry.find(API_SERVICES, "", name_of(service)) is None:
+                steps.append(ensure(parts, API_SERVICES, service))
         await all_of(steps)
         await self._definitions.start()
+        await self._api_services.start()
         await self._repair.at_start()
         if self._store.shared:
             await self._endpoint_reconciler.once()
@@ -267,6 +276,7 @@ class ApiServer:
         self.wind_down()
         if self._store.shared and not self._cache.stopped:
             await self._endpoint_reconciler.leave()
+        await self._api_services.stop()
         await self._definitions.stop()
         await self._cache.stop()
         if self._to_nodes is not None:
@@ -307,6 +317,14 @@ class ApiServer:
             chain = settings.authorization_config
             found.append(Followed("authorization", chain, new_authorizers, clock, metrics))
         return found
+
+    def _stateful_strategies(self) -> dict[str, Strategy]:
+        return {
+            "services": services.strategy(self._allocator),
+            API_SERVICES.group_resource: api_services.strategy(
+                lambda: time_text(self._clock.now())
+            ),
+        }
 
     async def _make_namespace(self, name: str) -> None:
         """For NamespaceAutoProvision: as the server itself."""

@@ -11,7 +11,7 @@ import orjson
 
 from sampan.api import convert
 from sampan.api.calls import Answer, Event, Item, ListAnswer
-from sampan.api.errors import ApiError, Failure, NotAcceptable, UnknownPath
+from sampan.api.errors import ApiError, Failure, NotAcceptable, UnknownPath, Unserved
 from sampan.api.objects import Obj, meta_of
 from sampan.api.resources import Resource
 from sampan.apiserver.http.negotiate import (
@@ -35,7 +35,7 @@ _JSON = ("content-type", JSON)
 _CACHE = ("cache-control", "no-cache, private")
 _PLAIN = (_CACHE, _JSON)
 _SCALES = Resource("autoscaling", "v1", "Scale", "scales")  # what the scale subresource gives
-_NOT_FOUND = (
+_PLAIN_TEXT = (
     _CACHE,
     ("content-type", "text/plain; charset=utf-8"),
     ("x-content-type-options", "nosniff"),
@@ -117,7 +117,9 @@ def object_reply(obj: Obj, code: int = 200) -> Response:
 
 def error_reply(error: ApiError) -> Response:
     if isinstance(error, UnknownPath):
-        return Response(404, _NOT_FOUND, b"404 page not found\n")
+        return Response(404, _PLAIN_TEXT, b"404 page not found\n")
+    if isinstance(error, Unserved):
+        return Response(503, _PLAIN_TEXT, f"{error.message}\n".encode())
     headers = headers_of(JSON, error.warnings)
     if error.retry_after_seconds is not None:
         headers.append(("retry-after", str(error.retry_after_seconds)))
