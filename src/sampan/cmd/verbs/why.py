@@ -15,6 +15,7 @@ from sampan.api.resources import EVENTS, PODS
 from sampan.api.rules import conditions, pods
 from sampan.api.rules.pods import node_name
 from sampan.client import kubeconfig, rest
+from sampan.cmd.diagnosis.claims import waiting_for_volumes
 from sampan.cmd.diagnosis.pod_diagnosis import Finding, diagnosis
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import SystemClock
@@ -73,6 +74,8 @@ async def _why(name: str, namespace: str, kubeconfig_path: str) -> int:
         objects = await fetched(client)
         findings = diagnosis(pod, await _events_about(client, pod), _node_in(objects, pod))
         lines = answer(pod, explained(pod, objects), findings)
+        if not node_name(pod):
+            lines += waiting_for_volumes(pod, objects)
         record = await _record(client, namespace, name)
         if record is not None and record.get("uid") == uid_of(pod) and "chosen" in record:
             lines += ["", *remembered(record)]

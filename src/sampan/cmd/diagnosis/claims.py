@@ -1,0 +1,54 @@
+"""What a pod without a node waits for, where that is a volume. Pure.
+
+Job: the pod's claims, their classes and the node that was chosen for them → lines.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from sampan.api.objects import Obj, annotations_of, name_of, namespace_of, spec_of, status_of
+from sampan.api.rules.storage import LOCAL_PROVISIONER, LOCAL_ROOT, SELECTED_NODE
+
+
+def waiting_for_volumes(pod: Obj, objects: Sequence[Obj]) -> list[str]:
+    lines: list[str] = []
+    for name in _claims(pod):
+        claim = _find(objects, "PersistentVolumeClaim", name, namespace_of(pod))
+        if claim is None:
+            lines.append(f"Its claim {name} does not exist: create it.")
+        elif status_of(claim).get("phase") != "Bound":
+            lines.append(_why(claim, objects))
+    return lines
+
+
+def _claims(pod: Obj) -> Iterable[str]:
+    for volume in spec_of(pod).get("volumes") or ():
+        if claim := volume.get("persistentVolumeClaim"):
+            yield claim["claimName"]
+        elif "ephemeral" in volume:
+            yield f"{name_of(pod)}-{volume['name']}"
+
+
+def _why(claim: Obj, objects: Sequence[Obj]) -> str:
+    said = f"It waits for its claim {name_of(claim)}"
+    name = spec_of(claim).get("storageClassName") or ""
+    if not name:
+        return f"{said}, which has no class: a volume without one must be made for it."
+    storage_class = _find(objects, "StorageClass", name)
+    if storage_class is None:
+        return f"{said}: there is no StorageClass {name}."
+    maker = storage_class.get("provisioner") or ""
+    chosen = annotations_of(claim).get(SELECTED_NODE)
+    if not chosen:
+        return f"{said}: {maker} has to make a volume of class {name}."
+    said = f"{said}: {maker} has to make a volume of class {name} on node {chosen}"
+    node = _find(objects, "Node", chosen)
+    if maker == LOCAL_PROVISIONER and node is not None and LOCAL_ROOT not in annotations_of(node):
+        return f"{said}, which makes none: start it with --join, or use volumes that exist."
+    return f"{said}, and has not done so yet."
+
+
+def _find(objects: Sequence[Obj], kind: str, name: str, namespace: str = "") -> Obj | None:
+    for one in objects:
+        if one.get("kind") == kind and name_of(one) == name and namespace_of(one) == namespace:
+            return one
+    return None
