@@ -122,7 +122,8 @@ def _renamed(objects: list[Obj], config: Obj) -> list[Obj]:
         keep = obj["kind"] in ("CustomResourceDefinition", "Namespace", "APIService")
         meta["name"] = old if keep else f"{before}{old}{after}"
         if hashed:
-            meta["name"] += "-" + suffix({**obj, "metadata": meta})
+            # As kustomize: the hash is of the content alone, whatever the name.
+            meta["name"] += "-" + suffix({**obj, "metadata": {"name": ""}})
         names[obj["kind"], old] = meta["name"]
         out.append({**obj, "metadata": meta})
     return [_with_references(obj, names) for obj in out]

@@ -40,6 +40,9 @@ def decoded(obj: Any) -> Obj:
     if isinstance(meta, dict):
         empty = [key for key in ("labels", "annotations") if meta.get(key) == {}]
         checked = {**checked, "metadata": {k: v for k, v in meta.items() if k not in empty}}
+    if kind == "Pod" and (obj.get("spec") or {}).get("containers") == []:
+        # A list that a patch emptied is empty; one that was never there is null.
+        checked = {**checked, "spec": {**checked["spec"], "containers": []}}
     return with_zeros(checked)
 
 

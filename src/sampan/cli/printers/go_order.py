@@ -81,7 +81,7 @@ def _messages() -> Messages:
 
 @functools.cache
 def _ranks(name: str) -> dict[str, int]:
-    fields = [token.rstrip("!") for token in own_tokens(_messages(), name)]
+    fields = [token.rstrip("!?") for token in own_tokens(_messages(), name)]
     first = ORDER.get(name, "").split()
     order = ["metadata", *first, *(field for field in fields if field not in first)]
     return {field: rank for rank, field in reversed(list(enumerate(order)))}

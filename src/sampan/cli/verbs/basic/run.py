@@ -229,7 +229,10 @@ def _sent(session: Session, values: Values, obj: Obj, strategy: str) -> Obj:
     if strategy == "client":
         return obj
     if values["save-config"]:
-        obj = writing.with_last_applied(obj, typed=True)
+        plain = {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "namespace"}}
+        obj = writing.annotated(
+            obj, {writing.LAST_APPLIED: writing.last_applied(plain, typed=True)}
+        )
     resource = session.discovery.of_kind(obj["apiVersion"], obj["kind"])
     if resource is None:
         raise CliError(f'no matches for kind "{obj["kind"]}" in version "{obj["apiVersion"]}"')

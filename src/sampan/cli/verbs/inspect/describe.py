@@ -48,6 +48,7 @@ WITHOUT_EVENTS = {
     "Secret", "ResourceQuota", "LimitRange", "Role", "ClusterRole", "RoleBinding",
     "ClusterRoleBinding", "Namespace", "NetworkPolicy",
 }  # fmt: skip
+BY_PREFIX = "found by the beginning of its name"
 OWNERS = {"ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet"}
 
 
@@ -58,10 +59,13 @@ def run(session: Session, values: Values) -> None:
         if isinstance(found, Exception):
             failures.append(found)
             continue
-        if count:
+        is_guess = found.source == BY_PREFIX
+        if count and not is_guess:
             session.print()
         count += 1
         session.write(description(session, found, events=bool(values["show-events"])))
+        if is_guess:
+            session.print()
     if failures:
         raise Several(failures)
     if not count:
@@ -96,7 +100,7 @@ def _found(session: Session, values: Values) -> "list[selection.Found]":
 def _by_prefix(session: Session, target: Target, namespace: str) -> list[Info]:
     objects = selection.listed(session, target.resource, namespace, {})
     return [
-        selection.info_of(target.resource, obj, namespace)
+        selection.info_of(target.resource, obj, namespace, BY_PREFIX)
         for obj in objects
         if obj["metadata"]["name"].startswith(target.name)
     ]
