@@ -134,3 +134,27 @@ def test_streams_of_a_real_container(env, tmp_path):
         assert "once\n" in do("run", "once", image, *once, code=4)
     finally:
         do("delete", "pod", "streams", "--now")
+
+
+def test_a_file_that_says_detach_starts_one_cluster_in_the_background(tmp_path):
+    """The process in the background reads the same file, and must not start another."""
+    data = tmp_path / "dev"
+    config = tmp_path / "cluster.yaml"
+    shared = tmp_path / "config"
+    config.write_text(
+        f"dataDir: {data}\nport: 0\nruntime: simulated\ndetach: true\nkubeconfig: {shared}\n"
+    )
+    sampan = [sys.executable, "-m", "sampan"]
+
+    def do(*words):
+        return subprocess.run([*sampan, *words], capture_output=True, text=True, timeout=60)
+
+    try:
+        started = do("up", "--config", str(config))
+        assert started.returncode == 0, started.stderr
+        assert "in the background" in started.stdout
+        assert do("status", "--data-dir", str(data)).returncode == 0
+        assert "sampan-dev" in shared.read_text()
+    finally:
+        assert do("reset", "--yes", "--data-dir", str(data)).returncode == 0
+    assert "sampan-dev" not in shared.read_text()

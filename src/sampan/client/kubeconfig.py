@@ -156,6 +156,23 @@ def write_kubeconfig(path: str | Path, connection: Connection, name: str = "samp
     _write_whole(path, yaml.safe_dump(written, sort_keys=False).encode())
 
 
+def remove_context(path: Path, name: str) -> bool:
+    """Take out what `write_kubeconfig` put there under this name; all else stays."""
+    if not path.exists():
+        return False
+    document = _document(path)
+    names = {"contexts": name, "clusters": name, "users": f"{name}-admin"}
+    if name not in [entry.get("name") for entry in document.get("contexts") or []]:
+        return False
+    for section, own in names.items():
+        entries = document.get(section) or []
+        document[section] = [entry for entry in entries if entry.get("name") != own]
+    if document.get("current-context") == name:
+        document["current-context"] = ""
+    _write_whole(path, yaml.safe_dump(document, sort_keys=False).encode())
+    return True
+
+
 def _read(path: Path, *, must_exist: bool) -> tuple[Path, Obj] | None:
     if not path.exists():
         if must_exist:

@@ -6,11 +6,13 @@ Job: parse, call the verb, print a failure as one clear line, and choose the exi
 import argparse
 import difflib
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from sampan.cmd.flags import node_flags, security
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags import defaults, node_flags, security
 from sampan.cmd.settings import (
     DEFAULT_DATA_DIR,
     DEFAULT_PORT,
@@ -46,9 +48,14 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = _parser().parse_args(_joined(sys.argv[1:] if arguments is None else arguments))
+    words = _joined(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser()
     try:
+        given = parser.parse_args(_with_defaults(parser, words))
         return _dispatch(given)
+    except CannotStart as error:
+        print(f"sampan: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -58,6 +65,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         print(f"sampan: {where}{(error.strerror or str(error)).lower()}", file=sys.stderr)
         return 1
+
+
+def _with_defaults(parser: argparse.ArgumentParser, words: list[str]) -> list[str]:
+    """What a file and the environment say about the verb's flags, before what was given."""
+    [verbs] = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    own = verbs.choices.get(words[0]) if words else None
+    if own is None or words[0] == "image":  # its flags belong to its own verbs
+        return words
+    return [words[0], *defaults.words(own, words[1:], os.environ), *words[1:]]
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:
@@ -81,7 +97,10 @@ def _dispatch(given: argparse.Namespace) -> int:
         case "up":
             from sampan.cmd.verbs import up
 
-            return up.run(_up_settings(given), detach=given.detach, ready_fd=given.ready_fd)
+            # The process in the background has --ready-fd: a file or the environment may tell it
+            # to detach, too, and it must not start another.
+            detach = given.detach and given.ready_fd < 0
+            return up.run(_up_settings(given), detach=detach, ready_fd=given.ready_fd)
         case "kubelet":
             from sampan.cmd.verbs import kubelet
 
@@ -372,6 +391,8 @@ def _add_up(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> Non
         help="a KubeSchedulerConfiguration: profiles, plugins, extenders",
     )
     _add_node(up)
+    add("--config", metavar="FILE", default="",
+        help="a ClusterConfiguration: any of these flags, as camelCase: value")  # fmt: skip
     add("--detach", action="store_true", help="go to the background when ready")
     add("--ready-file", metavar="FILE", default="", help="written when the cluster is ready")
     add(

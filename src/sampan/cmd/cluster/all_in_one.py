@@ -211,10 +211,12 @@ class AllInOne:
         return context
 
     def _write_kubeconfig(self, url: str) -> None:
-        paths = [self._data.kubeconfig]
+        paths = {self._data.kubeconfig: "sampan"}
         if self._settings.kubeconfig:
-            paths.append(Path(self._settings.kubeconfig).absolute())
-        for path in paths:
+            shared = Path(self._settings.kubeconfig).absolute()
+            paths[shared] = self._data.context_name
+            self._data.remember(kubeconfig=str(shared))
+        for path, name in paths.items():
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 admin = Connection(
@@ -223,7 +225,7 @@ class AllInOne:
                     certificate=self._pki.certificate("admin").read_bytes(),
                     key=self._pki.key("admin").read_bytes(),
                 )
-                write_kubeconfig(path, admin)
+                write_kubeconfig(path, admin, name)
             except OSError as error:
                 raise CannotStart(f"cannot write the kubeconfig {path}: {error}") from error
 

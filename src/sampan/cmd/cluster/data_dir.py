@@ -46,6 +46,11 @@ class DataDir:
         return self.root / "kubeconfig"
 
     @property
+    def context_name(self) -> str:
+        """In a kubeconfig that several clusters share: after the directory, so they keep apart."""
+        return "sampan" if self.root.name == "sampan-data" else f"sampan-{self.root.name}"
+
+    @property
     def lock_file(self) -> Path:
         return self.root / "lock"
 

@@ -2,8 +2,8 @@
 
 import yaml
 
-from sampan.client.kubeconfig import Connection, write_kubeconfig
-from sampan.cmd.verbs.kubeconfig import context_name, remove_context
+from sampan.client.kubeconfig import Connection, remove_context, write_kubeconfig
+from sampan.cmd.cluster.data_dir import DataDir
 
 ONE = Connection("https://1", ca=b"a", certificate=b"c", key=b"k")
 TWO = Connection("https://2", ca=b"a", certificate=b"c", key=b"k")
@@ -31,5 +31,5 @@ def test_what_is_not_there_is_not_removed(tmp_path):
 
 
 def test_a_context_is_named_after_the_data_directory(tmp_path):
-    assert context_name(tmp_path / "sampan-data") == "sampan"
-    assert context_name(tmp_path / "dev") == "sampan-dev"
+    assert DataDir(tmp_path / "sampan-data").context_name == "sampan"
+    assert DataDir(tmp_path / "dev").context_name == "sampan-dev"

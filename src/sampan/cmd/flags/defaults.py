@@ -1,0 +1,90 @@
+"""Where flags get their values when they are not given: a file, and the environment.
+
+Job: `--config FILE` (a ClusterConfiguration) and SAMPAN_* variables as words of the command line.
+Invariant: what is given on the command line wins, then the environment, then the file.
+"""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sampan.cmd.errors import CannotStart
+
+PREFIX = "SAMPAN_"
+API_VERSION, KIND = "sampan.dev/v1", "ClusterConfiguration"
+
+
+def words(
+    parser: argparse.ArgumentParser, given: list[str], environment: Mapping[str, str]
+) -> list[str]:
+    """The words of the file and the environment, to stand before those that were given."""
+    flags = _flags(parser)
+    found: list[str] = []
+    path = _config_path(given) or environment.get(f"{PREFIX}CONFIG", "")
+    if path:
+        for key, value in _read(path).items():
+            name = f"--{_dashed(key)}"
+            if name not in flags:
+                known = ", ".join(sorted(flag.removeprefix("--") for flag in flags))
+                raise CannotStart(f"{path}: {key} is no setting; there are: {known}")
+            found += _words(name, flags[name], value, path)
+    for name, action in flags.items():
+        variable = PREFIX + name.removeprefix("--").replace("-", "_").upper()
+        if variable in environment and name != "--config":
+            found += _words(name, action, environment[variable], variable)
+    return found
+
+
+def _flags(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    return {
+        name: action
+        for action in parser._actions
+        if action.help is not argparse.SUPPRESS
+        for name in action.option_strings
+        if name.startswith("--") and name != "--help"
+    }
+
+
+def _config_path(given: list[str]) -> str:
+    for index, word in enumerate(given):
+        if word.startswith("--config="):
+            return word.partition("=")[2]
+        if word == "--config" and index + 1 < len(given):
+            return given[index + 1]
+    return ""
+
+
+def _dashed(key: str) -> str:
+    """`dataDir` and `data-dir` are the same setting."""
+    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in key)
+
+
+def _read(path: str) -> dict[str, Any]:
+    import yaml
+
+    try:
+        document = yaml.safe_load(Path(path).read_bytes()) or {}
+    except (OSError, yaml.YAMLError) as error:
+        raise CannotStart(f"{path}: {' '.join(str(error).split())}") from error
+    if not isinstance(document, dict):
+        raise CannotStart(f"{path}: not a {KIND}: the top is not a mapping")
+    version, kind = document.pop("apiVersion", API_VERSION), document.pop("kind", KIND)
+    if (version, kind) != (API_VERSION, KIND):
+        raise CannotStart(f"{path}: {version} {kind} is not {API_VERSION} {KIND}")
+    return document
+
+
+def _words(name: str, action: argparse.Action, value: Any, where: str) -> list[str]:
+    if action.nargs == 0:  # a switch
+        text = str(value).lower()
+        if text not in ("true", "false", "1", "0", ""):
+            raise CannotStart(f"{where}: {name} is a switch: true or false, not {value!r}")
+        return [name] if text in ("true", "1") else []
+    if isinstance(value, list):
+        value = ",".join(str(item) for item in value)
+    if isinstance(value, dict):
+        value = ",".join(f"{key}={item}" for key, item in value.items())
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    return [f"{name}={value}"]
