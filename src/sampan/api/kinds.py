@@ -38,11 +38,6 @@ class Kinds:
     def all(self) -> Sequence[Resource]:
         return (*resources.RESOURCES, *self.custom())
 
-    def versions_of(self, resource: Resource) -> list[Resource]:
-        """All rows under which the objects of a resource are served, its own included."""
-        prefix = resource.storage_prefix
-        return [one for one in self.all() if one.storage_prefix == prefix]
-
     def replace(self, definition: str, rows: Iterable[Resource]) -> bool:
         """The rows of a definition from now on; none where it serves nothing. Whether that is
         another answer than before."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from sampan.api.errors import ApiError
 from sampan.cli import catalog, flags
-from sampan.cli.command import Command, close_words, help_text, usage_text
+from sampan.cli.command import Command, close_words, help_text
 from sampan.cli.errors import CliError, FlagError, Plain, Quiet, Several, UsageError
 from sampan.cli.session import GLOBAL_FLAGS, Io, Session
 
@@ -268,7 +268,3 @@ def status_text(error: ApiError) -> str:
     if reason:
         return f"Error from server ({reason}): {error.message}"
     return f"Error from server: {error.message}"
-
-
-def usage_line(command: Command, session: Session) -> str:
-    return usage_text(command, session.program, session.path)

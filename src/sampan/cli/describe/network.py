@@ -4,7 +4,7 @@ Job: addresses, ports and who may talk to whom.
 """
 
 from sampan.api.objects import Obj, labels_of
-from sampan.cli.describe.writer import Writer, long_time, pairs_text, selector_text
+from sampan.cli.describe.writer import Writer, pairs_text, selector_text
 
 
 def service(writer: Writer, obj: Obj, slices: list[Obj]) -> None:
@@ -242,7 +242,3 @@ def ingress_class(writer: Writer, obj: Obj, now: float) -> None:
         writer.line(1, "APIGroup:", parameters.get("apiGroup") or "")
         writer.line(1, "Kind:", parameters["kind"])
         writer.line(1, "Name:", parameters["name"])
-
-
-def created_text(obj: Obj) -> str:
-    return long_time(obj["metadata"].get("creationTimestamp"))

@@ -26,7 +26,6 @@ CHANGE_FLAGS = (
     switch("local", "Do not ask the server: change only what the files say."),
 )
 ALL = switch("all", "Select all resources, in the namespace of the specified resource types.")
-GO_TYPES = {"": "v1"}
 
 
 def go_type(info: Info) -> str:

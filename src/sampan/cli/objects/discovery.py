@@ -6,7 +6,6 @@ Invariant: what is kept on disk is at most KEPT_SECONDS old, and is asked for ag
 """
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -277,9 +276,3 @@ def _legacy(api: BlockingClient, group: str, version: str, path: str) -> list[Ap
         for entry in entries
         if "/" not in entry["name"]
     ]
-
-
-def subresource_rows(resources: list[ApiResource]) -> Iterator[tuple[ApiResource, str]]:
-    for resource in resources:
-        for name in resource.subresources:
-            yield resource, name

@@ -22,7 +22,7 @@ def _value(value: Any, depth: int, ordered: bool) -> str:
         return _sequence(value, depth, ordered)
     if isinstance(value, str):
         return _text(value, depth)
-    return yaml_text._scalar(value, 0, False)
+    return yaml_text._scalar(value)
 
 
 def _mapping(value: dict[str, Any], depth: int, ordered: bool) -> str:

@@ -51,7 +51,7 @@ def _block(lines: list[str], value: Any, indent: int, lead: str) -> None:
     """`lead` stands before the first line (`- ` of a list, `key:`), and is already indented."""
     if isinstance(value, dict) and value:
         for key in sorted(value, key=natural_key):
-            _entry(lines, value[key], indent, (lead or " " * indent) + _scalar(key, indent, True))
+            _entry(lines, value[key], indent, (lead or " " * indent) + _scalar(key))
             lead = ""
     elif isinstance(value, list) and value:
         for item in value:
@@ -62,7 +62,7 @@ def _block(lines: list[str], value: Any, indent: int, lead: str) -> None:
         depth = indent if lead else 2
         _append_text(lines, lead, value, depth, len(lead))
     else:
-        lines.append(lead + _scalar(value, indent, False))
+        lines.append(lead + _scalar(value))
 
 
 def _entry(lines: list[str], value: Any, indent: int, lead: str) -> None:
@@ -75,7 +75,7 @@ def _entry(lines: list[str], value: Any, indent: int, lead: str) -> None:
     elif isinstance(value, str):
         _append_text(lines, lead + ": ", value, indent + 2, len(lead) + 2)
     else:
-        lines.append(f"{lead}: {_scalar(value, indent, False)}")
+        lines.append(f"{lead}: {_scalar(value)}")
 
 
 def _append_text(lines: list[str], lead: str, text: str, indent: int, column: int) -> None:
@@ -92,7 +92,7 @@ def _append_text(lines: list[str], lead: str, text: str, indent: int, column: in
     lines += _folded(lead, _quoted(text), indent, column)
 
 
-def _scalar(value: Any, indent: int, is_key: bool) -> str:
+def _scalar(value: Any) -> str:
     if isinstance(value, str):
         return _quoted(value)
     if value is None:

@@ -5,7 +5,6 @@ Job: find the object, follow its selector to a pod, choose the container.
 
 from typing import Any
 
-from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli.describe.writer import selector_text
 from sampan.cli.errors import CliError
@@ -104,7 +103,3 @@ def check_container(pod: Obj, name: str) -> None:
         from sampan.api.errors import BadRequest
 
         raise BadRequest(f"container {name} is not valid for pod {pod['metadata']['name']}")
-
-
-def is_not_found(error: ApiError) -> bool:
-    return error.reason == "NotFound"

@@ -46,10 +46,6 @@ def skeleton(family: str, table: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def map_shape(family: str, direction: str) -> SetShape:
-    return SetShape(MAPS[direction], (address_field(family),), verdicts=True)
-
-
 def peers_name(policy: CompiledPolicy, direction: str, number: int) -> str:
     """The set of the pods that the rule's peers are."""
     return f"{PREFIX}{policy.id}-{direction}-{number}"

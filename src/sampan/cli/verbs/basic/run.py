@@ -23,7 +23,6 @@ from sampan.core.fast_dataclass import dataclass
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*$")
 POD_PATH = "/api/v1/namespaces/{}/pods"
-SERVICE_PATH = "/api/v1/namespaces/{}/services"
 
 
 @dataclass(frozen=True, slots=True)
