@@ -2,6 +2,9 @@
 
 import asyncio
 
+import pytest
+
+from sampan.api.errors import Forbidden, NotFound
 from sampan.api.resources import NODES, PODS
 from sampan.kubelet.container_spec.generate import NodeFacts, sandbox_spec
 from sampan.kubelet.contracts.runtime import ContainerState
@@ -343,5 +346,28 @@ def test_a_pod_that_cannot_be_cleaned_up_says_so_and_goes_when_it_can():
             await node.settle()
             assert ("FailedKillPod", "error cleaning up pod: the shim is stuck") in node.events()
             assert await node.observed() is None
+
+    virtual_time.run(story())
+
+
+@pytest.mark.parametrize("error", [NotFound("no such kind"), Forbidden("not for you")], ids=str)
+@pytest.mark.parametrize("plural", ["leases", "events", "runtimeclasses", "configmaps", "secrets"])
+def test_a_kind_that_the_api_lacks_or_refuses_holds_up_nobody_who_needs_it_not(plural, error):
+    """An older server, or a stricter one: the node runs what it can, and goes on when it may."""
+
+    async def story():
+        node = SimulatedNode()
+        node.api.without[plural] = error
+        async with node:
+            await node.make(automountServiceAccountToken=False)
+            await node.until_phase("Running")
+            await asyncio.sleep(60)
+            assert ready_condition(node)["status"] == "True"
+            await node.delete()
+            await node.until(lambda: not node.has())
+            del node.api.without[plural]
+            await asyncio.sleep(60)
+            await node.make("later")
+            await node.until_phase("Running", "later")
 
     virtual_time.run(story())

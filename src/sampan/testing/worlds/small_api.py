@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from sampan.api.errors import (
+    ApiError,
     Expired,
     ServiceUnavailable,
     already_exists,
@@ -48,6 +49,7 @@ class SmallApi:
         self.down = False  # every call fails while it is
         self.conflicts = 0  # so many patches of pods fail, as if another writer were faster
         self.calls: list[str] = []
+        self.without: dict[str, ApiError] = {}  # kinds, by plural, that it refuses or does not have
 
     # What a test does.
 
@@ -233,6 +235,8 @@ class SmallApi:
         self.calls.append(f"{verb} {resource.plural}")
         if self.down:
             raise ServiceUnavailable("the API is down")
+        if resource.plural in self.without:
+            raise self.without[resource.plural]
 
     def _found(self, resource: Resource, namespace: str, name: str) -> Obj:
         found = self._objects.get((resource.group_resource, namespace, name))
