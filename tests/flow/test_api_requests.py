@@ -210,3 +210,22 @@ def test_every_kind_has_its_own_way_with_dependents(schema, path, orphans):
         assert (await api.get(f"{path}/b")).status == 404
 
     run(schema, story)
+
+
+def test_a_volume_remembers_since_when_it_is_in_its_phase(schema):
+    """[A7]"""
+
+    async def story(api):
+        path = "/api/v1/persistentvolumes"
+        spec = {
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/x"},
+        }  # fmt: skip
+        first = (await api.made(path, {"metadata": {"name": "v"}, "spec": spec}))["status"]
+        await asyncio.sleep(60)
+        same = await api.patch(f"{path}/v/status", {"status": {"message": "m"}}, MERGE)
+        assert same.obj["status"]["lastPhaseTransitionTime"] == first["lastPhaseTransitionTime"]
+        moved = await api.patch(f"{path}/v/status", {"status": {"phase": "Available"}}, MERGE)
+        assert moved.obj["status"]["lastPhaseTransitionTime"] == "2023-11-14T22:14:20Z"
+
+    run(schema, story)

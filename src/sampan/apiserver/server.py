@@ -68,7 +68,7 @@ from sampan.apiserver.registry.metadata import new_uid
 from sampan.apiserver.registry.service_claims import Claims
 from sampan.apiserver.registry.service_repair import Repair
 from sampan.apiserver.registry.services import Allocator
-from sampan.apiserver.registry.strategies import Strategies
+from sampan.apiserver.registry.strategies import Strategies, volume_strategy
 from sampan.apiserver.registry.strategy import Strategy
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.subresources.handlers import handlers
@@ -321,6 +321,7 @@ class ApiServer:
     def _stateful_strategies(self) -> dict[str, Strategy]:
         return {
             "services": services.strategy(self._allocator),
+            "persistentvolumes": volume_strategy(self._clock),
             API_SERVICES.group_resource: api_services.strategy(
                 lambda: time_text(self._clock.now())
             ),

@@ -15,6 +15,7 @@ from sampan.api.errors import (
     Expired,
     Gone,
     InternalError,
+    NotFound,
     ServiceUnavailable,
     Timeout,
     TooManyRequests,
@@ -79,6 +80,7 @@ class Reflector:
         self._revision: int | None = None  # None: a new list is needed
         self._listed_before = False
         self._failures = 0
+        self._told = ""  # the refusal that was logged last
 
     @property
     def revision(self) -> int:
@@ -99,8 +101,17 @@ class Reflector:
             except RESUMABLE as error:
                 log.warning("list or watch failed, trying again", **self._log_fields(error))
                 await self._pause(error)
+            except NotFound as error:
+                # An older server, or a kind that comes later: nothing is there, and nobody who can
+                # do without it has to wait.
+                self._tell("kind is not served, going on without it", error)
+                self._revision = None
+                if not self._listed_before:
+                    self._listed_before = True
+                    apply(Replace((), 0))
+                await self._pause(error)
             except ApiError as error:
-                log.warning("list or watch was refused, trying again", **self._log_fields(error))
+                self._tell("list or watch was refused, trying again", error)
                 self._revision = None
                 await self._pause(error)
 
@@ -126,6 +137,7 @@ class Reflector:
             if not token:
                 break
         self._listed_before = True
+        self._told = ""
         self._revision = page.revision
         apply(Replace(items, page.revision))
 
@@ -167,6 +179,12 @@ class Reflector:
         if isinstance(error, Expired | Gone) and self._failures == 1:
             seconds = 0.0  # nothing is wrong with the server: it has only moved on
         await self._clock.sleep(max(seconds, float(error.retry_after_seconds or 0)))
+
+    def _tell(self, sentence: str, error: ApiError) -> None:
+        """Once, however often it is tried: until it is another trouble, or over."""
+        if self._told != error.message:
+            self._told = error.message
+            log.warning(sentence, **self._log_fields(error))
 
     def _log_fields(self, error: ApiError) -> dict[str, object]:
         return {

@@ -1,11 +1,12 @@
 import asyncio
+import logging
 import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.api.errors import Expired, Forbidden, ServiceUnavailable
+from sampan.api.errors import Expired, Forbidden, NotFound, ServiceUnavailable
 from sampan.api.resources import PODS
 from sampan.client.reflector import Delete, Put, Reflector, Replace, Selection
 from sampan.core.tasks import Tasks
@@ -121,6 +122,35 @@ def test_a_refusal_means_a_new_list_later():
             assert world.client.lists == 2
 
     virtual_time.run(story())
+
+
+def test_a_kind_that_is_not_served_is_empty_until_it_is():
+    """[L3] An older server, or a kind that comes later."""
+
+    async def story():
+        async with World() as world:
+            world.client.fail_lists([NotFound("404 page not found")] * 3)
+            world.client.put(pod("a"))
+            await settled()
+            assert world.changes == [Replace((), 0)]
+            await settled(30)
+            assert set(world.names()) == {"a"}
+            assert len([one for one in world.changes if isinstance(one, Replace)]) == 2
+
+    virtual_time.run(story())
+
+
+def test_a_refusal_is_logged_once(caplog):
+    caplog.set_level(logging.INFO, "sampan")
+
+    async def story():
+        async with World() as world:
+            world.client.fail_lists([Forbidden("pods is forbidden")] * 4)
+            await settled(40)
+            assert world.client.lists == 5
+
+    virtual_time.run(story())
+    assert caplog.text.count("list or watch was refused") == 1
 
 
 def test_bookmarks_advance_the_revision_from_which_it_resumes():

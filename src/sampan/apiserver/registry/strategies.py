@@ -10,13 +10,14 @@ from types import MappingProxyType
 
 from sampan.api.calls import Call
 from sampan.api.custom.custom_version import custom_of
-from sampan.api.objects import Obj, annotations_of
+from sampan.api.objects import Obj, annotations_of, time_text
 from sampan.api.resources import Resource
 from sampan.apiserver.registry import custom_resource_definitions, jobs, namespaces, pods, services
 from sampan.apiserver.registry.custom_resources import strategy_of
 from sampan.apiserver.registry.selection import Selection, selection_of
 from sampan.apiserver.registry.strategy import Strategy, flag_getter, path_getter
 from sampan.apiserver.settings import ApiServerSettings
+from sampan.core.clock import Clock
 
 _GENERATION = frozenset({
     "customresourcedefinitions.apiextensions.k8s.io", "cronjobs.batch", "daemonsets.apps",
@@ -128,7 +129,6 @@ _OWN = {
         prepare_create=_first_template_generation, prepare_update=_next_template_generation
     ),
     "persistentvolumeclaims": Strategy(prepare_create=_new_claim),
-    "persistentvolumes": Strategy(prepare_create=_new_volume),
     "secrets": Strategy(
         prepare_create=_string_data,
         prepare_update=lambda new, _old: _string_data(new),
@@ -153,6 +153,22 @@ _OWN = {
     "events": Strategy(fields=_EVENT_FIELDS),
     "events.events.k8s.io": Strategy(fields=_EVENT_V1_FIELDS),
 }
+
+
+def volume_strategy(clock: Clock) -> Strategy:
+    """Of persistent volumes, which remember since when they are in their phase."""
+
+    def prepare_status(new: Obj, old: Obj) -> None:
+        status, before = new.get("status") or {}, old.get("status") or {}
+        since = before.get("lastPhaseTransitionTime")
+        if status.get("lastPhaseTransitionTime") not in (None, since):
+            return  # who writes it knows better
+        if status.get("phase") != before.get("phase"):
+            since = time_text(clock.now())
+        if since:
+            new["status"] = {**status, "lastPhaseTransitionTime": since}
+
+    return Strategy(prepare_create=_new_volume, prepare_status=prepare_status)
 
 
 class Strategies:
