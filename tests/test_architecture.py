@@ -81,6 +81,8 @@ LAYERS = {
     "cmd": "errors flags.security settings flags cluster diagnosis verbs main entry",
 }
 MOST_MODULES = 25  # of one folder: more is a drawer, not a room
+MOST_LINES, MOST_PARAMETERS, MOST_BRANCHES = 60, 6, 15  # of one function
+BRANCHING_FUNCTIONS = 34  # that branch more ways: may only become fewer
 
 
 @functools.cache
@@ -267,3 +269,48 @@ def test_dataclasses_come_from_the_decorator_that_is_cheap_to_import():
     for path in SOURCES:
         if path != PACKAGE / "core" / "records.py":
             assert "dataclasses.dataclass" not in modules_imported(path), path
+
+
+def functions() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    return [
+        (f"{path.relative_to(PACKAGE)}: {node.name}", node)
+        for path in SOURCES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    given = function.args
+    named = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    return sum(argument.arg not in ("self", "cls") for argument in named)
+
+
+def branches(function: ast.AST) -> int:
+    """Ways through it: ifs, loops, cases, handlers, and each `and` or `or`."""
+    ways = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case)
+    inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+    count = 0
+    for node in ast.iter_child_nodes(function):
+        if isinstance(node, inner):
+            continue
+        count += isinstance(node, ways)
+        count += 1 + len(node.ifs) if isinstance(node, ast.comprehension) else 0
+        count += len(node.values) - 1 if isinstance(node, ast.BoolOp) else 0
+        count += branches(node)
+    return count
+
+
+def test_functions_are_short():
+    long = [name for name, node in functions() if node.end_lineno - node.lineno >= MOST_LINES]
+    assert long == []
+
+
+def test_what_travels_together_is_a_value():
+    wide = [name for name, node in functions() if parameters(node) > MOST_PARAMETERS]
+    assert len(wide) <= 10, wide
+
+
+def test_functions_branch_few_ways():
+    branching = [name for name, node in functions() if branches(node) > MOST_BRANCHES]
+    assert len(branching) <= BRANCHING_FUNCTIONS, branching
