@@ -26,7 +26,7 @@ from sampan.core.metrics import Metrics
 from sampan.network import cni
 from sampan.network.dns import wire
 from sampan.network.dns.server import ClusterDns, DnsSettings
-from sampan.network.nftables.desired_elements import DesiredElements, settled
+from sampan.network.nftables.desired_elements import DesiredElements, net_changes
 from sampan.network.services.elements_of_service import elements_of_service
 from sampan.network.services.endpoints import NodeView
 from sampan.network.services.table import ServiceTable
@@ -65,7 +65,7 @@ def rules(place):
                                            "ip", NODE)  # fmt: skip
             changes += desired.put(f"default/s{number}", elements)
         started = time.perf_counter()
-        table.apply(settled(changes))
+        table.apply(net_changes(changes))
         row[f"{count - known} Services loaded, ms"] = (time.perf_counter() - started) * 1000
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         times = []
@@ -73,14 +73,14 @@ def rules(place):
             last = f"10.244.1.{4 + turn % 2}"
             started = time.perf_counter()
             elements = elements_of_service(service(5), [piece("10.244.1.2", last)], "ip", NODE)
-            table.apply(settled(desired.put("default/s5", elements)))
+            table.apply(net_changes(desired.put("default/s5", elements)))
             times.append((time.perf_counter() - started) * 1000)
         row[f"one endpoint changed among {count} Services p50, ms"] = statistics.median(times)
         if count == 10_000:
             row["memory per Service, KiB"] = grown / (count - known)
         known = count
     for number in range(known):
-        table.apply(settled(desired.put(f"default/s{number}", {})))
+        table.apply(net_changes(desired.put(f"default/s{number}", {})))
     table.close()
     return row
 
@@ -202,7 +202,7 @@ def connections(network, place):
         threading.Thread(target=serve, args=(listening,), daemon=True).start()
         table, desired = ServiceTable("ip", place), DesiredElements()
         elements = elements_of_service(service(7), [piece(address)], "ip", NODE)
-        table.apply(settled(desired.put("default/s7", elements)))
+        table.apply(net_changes(desired.put("default/s7", elements)))
         row = {}
         ways = {"pod→pod": (address, 8080), "pod→Service": ("10.96.0.7", 80)}
         opened = {name: [] for name in ways}
@@ -266,7 +266,7 @@ def first_packet(table, desired, client, address):
     for number in range(100, 150):
         started = time.perf_counter()
         elements = elements_of_service(service(number), [piece(address)], "ip", NODE)
-        table.apply(settled(desired.put(f"default/s{number}", elements)))
+        table.apply(net_changes(desired.put(f"default/s{number}", elements)))
         with client.inside():
             one = socket.socket()
         one.connect((service(number)["spec"]["clusterIP"], 80))

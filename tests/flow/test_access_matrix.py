@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
-from sampan.apiserver.authn.jwt import encoded
+from sampan.apiserver.authn.jwt import base64url
 from sampan.apiserver.authn.jwt_keys import VerifyingKey
 from sampan.apiserver.authn.settings import FrontProxySettings, OidcSettings
 from sampan.apiserver.outside.webhook_client import Target
@@ -78,8 +78,8 @@ def oidc_token(key, url, **changes):
     now = int(SystemClock().now())
     body = {"iss": url, "aud": "sampan", "sub": "from-oidc", "exp": now + 60, **changes}
     header = {"alg": "RS256", "kid": VerifyingKey(key.public_key()).key_id}
-    signed = f"{encoded(orjson.dumps(header))}.{encoded(orjson.dumps(body))}"
-    return f"{signed}.{encoded(key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
+    signed = f"{base64url(orjson.dumps(header))}.{base64url(orjson.dumps(body))}"
+    return f"{signed}.{base64url(key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
 
 
 @asynccontextmanager

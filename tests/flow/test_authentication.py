@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 from sampan.api.resources import SECRETS, SERVICE_ACCOUNTS
-from sampan.apiserver.authn.jwt import encoded
+from sampan.apiserver.authn.jwt import base64url
 from sampan.apiserver.authn.jwt_keys import VerifyingKey
 from sampan.apiserver.authn.settings import OidcSettings
 from sampan.apiserver.outside.webhook_client import Target
@@ -89,9 +89,9 @@ class Issuer:
         body = {"iss": self.url, "aud": "sampan", "sub": "7", "exp": now + 60, "iat": now,
                 "email": "a@example.com", "groups": ["dev"], **changes}  # fmt: skip
         header = {"alg": "RS256", "kid": VerifyingKey(self.key.public_key()).key_id}
-        signed = f"{encoded(orjson.dumps(header))}.{encoded(orjson.dumps(body))}"
+        signed = f"{base64url(orjson.dumps(header))}.{base64url(orjson.dumps(body))}"
         signature = self.key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
-        return f"{signed}.{encoded(signature)}"
+        return f"{signed}.{base64url(signature)}"
 
     def answer(self, request):
         if request.path == "/.well-known/openid-configuration":
@@ -132,7 +132,7 @@ def test_a_user_of_an_openid_issuer(authority):
                 issuer.key = rsa.generate_private_key(65537, 2048)  # a key it does not show us yet
                 assert await who(api, issuer.token(tier="gold")) == 401  # asked too recently
                 head, body, _ = good.split(".")
-                none = encoded(orjson.dumps({"alg": "none"}))
+                none = base64url(orjson.dumps({"alg": "none"}))
                 for forged in (f"{none}.{body}.", f"{head}.{body}.AAAA", f"{head}.{body}"):
                     assert await who(api, forged) == 401
 

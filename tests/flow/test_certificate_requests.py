@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 
 from sampan.apiserver.authn.certificate import user_of
 from sampan.controllers.access import csr_requests
-from sampan.kubelet.server.access import certified
+from sampan.kubelet.server.access import caller_of
 from sampan.testing import virtual_time
 from sampan.testing.generators.api_requests import MERGE, api_server
 from sampan.testing.worlds.control_plane import published_schema
@@ -125,4 +125,4 @@ def test_who_has_several_common_names_is_nobody():
         .public_bytes(serialization.Encoding.DER)
     )
     assert user_of(certificate).name == ""
-    assert certified(certificate).user == ""
+    assert caller_of(certificate).user == ""

@@ -17,7 +17,7 @@ from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.scheduler.loop import Scheduler
 from sampan.testing import virtual_time
-from sampan.testing.generators.device_objects import device_class, resource_claim, wanted
+from sampan.testing.generators.device_objects import device_class, device_request, resource_claim
 from sampan.testing.virtual_time import LoopClock
 from sampan.testing.worlds.bindings_api import BindingsApi
 
@@ -149,7 +149,7 @@ def test_objects_beside_the_pod_that_say_nonsense():
         await api.create(PERSISTENT_VOLUMES, volume)
         await api.create(RESOURCE_SLICES, {"metadata": {"name": "s"}, "spec": {"devices": [{}]}})
         await api.create(DEVICE_CLASSES, device_class("gpu", "device.", "1 +"))
-        made = resource_claim("c", [{"name": "r", "exactly": wanted()}])
+        made = resource_claim("c", [{"name": "r", "exactly": device_request()}])
         await api.create(RESOURCE_CLAIMS, made, "default")
         await api.node("n")
         await api.pod("odd", resourceClaims=[{"name": "c", "resourceClaimName": "c"}])

@@ -23,7 +23,7 @@ from sampan.api.rules.storage import LOCAL_PROVISIONER, LOCAL_ROOT
 from sampan.client.leader_election import Elector
 from sampan.cmd.cluster.schedulers import lease_of
 from sampan.controllers.catalog import ControllerSettings, all_controllers
-from sampan.controllers.controller import selected
+from sampan.controllers.controller import selected_controllers
 from sampan.core.http import Request
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
@@ -34,8 +34,8 @@ from sampan.testing.generators.device_objects import (
     DRIVER,
     device,
     device_class,
+    device_request,
     resource_slice,
-    wanted,
 )
 from sampan.testing.worlds.control_plane import ControlPlane
 
@@ -64,7 +64,7 @@ async def scheduling(*names):
     """`names`: of controllers that run beside the scheduler."""
 
     def controllers():
-        return selected(all_controllers(ControllerSettings(root_ca="PEM")), names)
+        return selected_controllers(all_controllers(ControllerSettings(root_ca="PEM")), names)
 
     async with ControlPlane(controllers) if names else ControlPlane() as plane:
         client = plane.as_user("system:kube-scheduler")
@@ -285,7 +285,7 @@ def test_pods_take_turns_with_a_device():
             there = [device("d0", model="x"), device("d1", model="y")]
             await create(RESOURCE_SLICES, resource_slice("s", there, nodeName="b"))
             await create(DEVICE_CLASSES, device_class("gpu", f'device.driver == "{DRIVER}"'))
-            asked = wanted("", f'device.attributes["{DRIVER}"].model == "x"')
+            asked = device_request("", f'device.attributes["{DRIVER}"].model == "x"')
             spec = {"devices": {"requests": [{"name": "r", "exactly": asked}]}}
             template = {
                 "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",

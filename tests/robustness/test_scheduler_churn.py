@@ -16,7 +16,7 @@ from sampan.api.objects import name_of, uid_of
 from sampan.api.quantity import value_of
 from sampan.api.resources import NODES, PODS
 from sampan.scheduler.decision.decide import Chosen
-from sampan.scheduler.why.what_if import explained
+from sampan.scheduler.why.what_if import explain
 from sampan.testing import virtual_time
 from sampan.testing.worlds.control_plane import ControlPlane
 from sampan.testing.worlds.scheduler_world import SchedulerWorld
@@ -172,7 +172,7 @@ async def settled(world):
     waiting = [one for one in pods if not one["spec"].get("nodeName")]
     return [
         name_of(one) for one in waiting
-        if isinstance(explained(one, [*nodes, *pods]).decision, Chosen)
+        if isinstance(explain(one, [*nodes, *pods]).decision, Chosen)
     ]  # fmt: skip
 
 

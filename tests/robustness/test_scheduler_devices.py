@@ -22,21 +22,21 @@ from sampan.api.resources import (
     RESOURCE_SLICES,
 )
 from sampan.controllers.catalog import ControllerSettings, all_controllers
-from sampan.controllers.controller import selected
+from sampan.controllers.controller import selected_controllers
 from sampan.testing import virtual_time
 from sampan.testing.generators.device_objects import (
     device,
     device_class,
+    device_request,
     resource_claim,
     resource_slice,
-    wanted,
 )
 from sampan.testing.worlds.control_plane import ControlPlane
 from sampan.testing.worlds.scheduler_world import SchedulerWorld
 
 SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 WAVES, NODES_AT_ALL, DEVICES_EACH = 12, 6, 4
-SPEC = {"devices": {"requests": [{"name": "r", "exactly": wanted(count=1)}]}}
+SPEC = {"devices": {"requests": [{"name": "r", "exactly": device_request(count=1)}]}}
 
 
 class Unreliable:
@@ -146,7 +146,7 @@ def test_under_churn_no_device_is_given_twice_and_nobody_runs_without_one():
 
     def controllers():
         names = ("resourceclaim-controller", "garbagecollector")
-        return selected(all_controllers(ControllerSettings(root_ca="PEM")), names)
+        return selected_controllers(all_controllers(ControllerSettings(root_ca="PEM")), names)
 
     async def story():
         async with ControlPlane(controllers) as plane:

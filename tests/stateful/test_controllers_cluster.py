@@ -44,7 +44,7 @@ from sampan.testing.worlds.controller_worlds import (
     TOO_LATE,
     BaseWorld,
     absent,
-    named,
+    named_object,
     play,
     pod_of,
     steps,
@@ -71,7 +71,7 @@ class ByTheClock(BaseWorld):
             "successfulJobsHistoryLimit": 2,
             "jobTemplate": {"spec": {"template": JOB_TEMPLATE}},
         }
-        await self.client.create(CRON_JOBS, named("batch/v1", "CronJob", "tick", spec=spec))
+        await self.client.create(CRON_JOBS, named_object("batch/v1", "CronJob", "tick", spec=spec))
 
     async def do(self, verb, value):
         match verb:
@@ -157,7 +157,7 @@ class Finished(BaseWorld):
                 if ttl is not None:
                     spec["ttlSecondsAfterFinished"] = ttl
                 try:
-                    await self.client.create(JOBS, named("batch/v1", "Job", name, spec=spec))
+                    await self.client.create(JOBS, named_object("batch/v1", "Job", name, spec=spec))
                 except TOO_LATE:
                     return
                 self.finished.discard(name)
@@ -205,15 +205,15 @@ class Spaces(BaseWorld):
         match verb:
             case "namespace":
                 if name not in self.deleted:
-                    made = named("v1", "Namespace", name, "")
+                    made = named_object("v1", "Namespace", name, "")
                     await absent(self.client.create(NAMESPACES, made), *TOO_LATE)
             case "content":
                 await absent(
-                    self.client.create(SECRETS, named("v1", "Secret", "s", name)), *TOO_LATE
+                    self.client.create(SECRETS, named_object("v1", "Secret", "s", name)), *TOO_LATE
                 )
             case "held":
                 meta = {"finalizers": ["example.com/held"]}
-                made = named("v1", "ConfigMap", "held", name, meta=meta)
+                made = named_object("v1", "ConfigMap", "held", name, meta=meta)
                 try:
                     await self.client.create(CONFIG_MAPS, made)
                 except TOO_LATE:
@@ -275,7 +275,7 @@ class Addresses(BaseWorld):
     async def begin(self):
         ports = [{"name": "http", "port": 80, "targetPort": 8080}]
         spec = {"selector": {"app": "web"}, "ports": ports}
-        await self.client.create(SERVICES, named("v1", "Service", "web", spec=spec))
+        await self.client.create(SERVICES, named_object("v1", "Service", "web", spec=spec))
 
     async def do(self, verb, value):
         number, state = value
@@ -347,9 +347,11 @@ class Nodes(BaseWorld):
 
     async def begin(self):
         for name in self.alive:
-            await self.client.create(NODES, named("v1", "Node", name, ""))
+            await self.client.create(NODES, named_object("v1", "Node", name, ""))
             lease = {"holderIdentity": name, "leaseDurationSeconds": 40}
-            made = named("coordination.k8s.io/v1", "Lease", name, "kube-node-lease", spec=lease)
+            made = named_object(
+                "coordination.k8s.io/v1", "Lease", name, "kube-node-lease", spec=lease
+            )
             await self.client.create(LEASES, made)
             await self.report(name)
             loyal = [{"operator": "Exists"}]
@@ -431,7 +433,7 @@ class Budget(BaseWorld):
 
     async def begin(self):
         spec = {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": self.least}
-        made = named("policy/v1", "PodDisruptionBudget", "web", spec=spec)
+        made = named_object("policy/v1", "PodDisruptionBudget", "web", spec=spec)
         await self.client.create(POD_DISRUPTION_BUDGETS, made)
 
     async def do(self, verb, value):
@@ -444,7 +446,7 @@ class Budget(BaseWorld):
             case "ready":
                 await absent(self.run_pod(name, state), NotFound)
             case "evict":
-                eviction = named("policy/v1", "Eviction", name)
+                eviction = named_object("policy/v1", "Eviction", name)
                 asked = self.client.create(
                     PODS, eviction, "default", subresource="eviction", name=name
                 )
@@ -488,7 +490,7 @@ def test_a_budget_says_how_many_may_go(told, least):
 class Quota(BaseWorld):
     async def begin(self):
         hard = {"pods": "9", "requests.cpu": "5", "configmaps": "9", "count/secrets": "9"}
-        made = named("v1", "ResourceQuota", "q", spec={"hard": hard})
+        made = named_object("v1", "ResourceQuota", "q", spec={"hard": hard})
         await self.client.create(RESOURCE_QUOTAS, made)
 
     async def do(self, verb, value):
@@ -500,7 +502,7 @@ class Quota(BaseWorld):
         name = f"o{value[1]}"
         match verb:
             case "create":
-                made = pod_of(name) if kind == "Pod" else named("v1", kind, name)
+                made = pod_of(name) if kind == "Pod" else named_object("v1", kind, name)
                 await absent(self.client.create(resource, made), *TOO_LATE)
             case "delete":
                 gone = self.client.delete(resource, "default", name, grace_seconds=0)
@@ -550,9 +552,11 @@ class Scaled(BaseWorld):
         }
         selector = {"matchLabels": {"app": "web"}}
         spec = {"replicas": 2, "selector": selector, "template": template}
-        await self.client.create(DEPLOYMENTS, named("apps/v1", "Deployment", "web", spec=spec))
+        await self.client.create(
+            DEPLOYMENTS, named_object("apps/v1", "Deployment", "web", spec=spec)
+        )
         target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-        made = named(
+        made = named_object(
             "autoscaling/v2", "HorizontalPodAutoscaler", "web",
             spec={"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 5},
         )  # fmt: skip
@@ -614,7 +618,7 @@ class Certificates(BaseWorld):
                     "signerName": "kubernetes.io/kube-apiserver-client",
                     "usages": ["client auth"],
                 }
-                made = named(
+                made = named_object(
                     "certificates.k8s.io/v1", "CertificateSigningRequest", name, "", spec=spec
                 )
                 try:

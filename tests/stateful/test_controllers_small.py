@@ -26,7 +26,7 @@ from sampan.testing.worlds.controller_worlds import (
     TOO_LATE,
     BaseWorld,
     absent,
-    named,
+    named_object,
     play,
     pod_of,
     steps,
@@ -50,7 +50,7 @@ class Mirrors(BaseWorld):
 
     async def begin(self):
         spec = {"ports": [{"port": 80}]}
-        await self.client.create(SERVICES, named("v1", "Service", "db", spec=spec))
+        await self.client.create(SERVICES, named_object("v1", "Service", "db", spec=spec))
 
     async def do(self, verb, value):
         match verb:
@@ -58,7 +58,7 @@ class Mirrors(BaseWorld):
                 self.wanted = {f"192.0.2.{number}" for number in range(1, value + 2)}
                 listed = [{"ip": one} for one in sorted(self.wanted)]
                 subsets = [{"addresses": listed, "ports": [{"port": 80}]}]
-                made = named("v1", "Endpoints", "db", subsets=subsets)
+                made = named_object("v1", "Endpoints", "db", subsets=subsets)
                 try:
                     await self.client.create(ENDPOINTS, made)
                 except TOO_LATE:
@@ -101,7 +101,9 @@ class Gathered(BaseWorld):
 
     async def begin(self):
         rule = {"clusterRoleSelectors": [{"matchLabels": {"of": "all"}}]}
-        made = named(CLUSTER_ROLES.api_version, "ClusterRole", "all", "", aggregationRule=rule)
+        made = named_object(
+            CLUSTER_ROLES.api_version, "ClusterRole", "all", "", aggregationRule=rule
+        )
         await self.client.create(CLUSTER_ROLES, {**made, "rules": []})
 
     async def do(self, verb, value):
@@ -110,7 +112,7 @@ class Gathered(BaseWorld):
             case "role":
                 rules = [{"apiGroups": [""], "resources": [f"r{value[1]}"], "verbs": ["get"]}]
                 meta = {"labels": {"of": "all"}}
-                made = named(
+                made = named_object(
                     CLUSTER_ROLES.api_version, "ClusterRole", name, "", meta=meta, rules=rules
                 )
                 self.parts[name] = f"r{value[1]}"
@@ -145,7 +147,7 @@ class Tokens(BaseWorld):
     async def do(self, verb, value):
         match verb:
             case "account":
-                made = named("v1", "ServiceAccount", f"a{value}")
+                made = named_object("v1", "ServiceAccount", f"a{value}")
                 await absent(self.client.create(SERVICE_ACCOUNTS, made), *TOO_LATE)
             case "no account":
                 gone = self.client.delete(SERVICE_ACCOUNTS, "default", f"a{value}")
@@ -153,7 +155,7 @@ class Tokens(BaseWorld):
             case "secret":
                 meta = {"annotations": {"kubernetes.io/service-account.name": f"a{value}"}}
                 kind = "kubernetes.io/service-account-token"
-                made = named("v1", "Secret", f"s{value}", meta=meta, type=kind)
+                made = named_object("v1", "Secret", f"s{value}", meta=meta, type=kind)
                 await absent(self.client.create(SECRETS, made), *TOO_LATE)
             case "spoil":
                 await absent(self.merge(SECRETS, f"s{value}", {"data": None}), NotFound)
@@ -188,7 +190,7 @@ class Lost(BaseWorld):
     async def do(self, verb, value):
         match verb:
             case "node":
-                made = named("v1", "Node", f"n{value}", "")
+                made = named_object("v1", "Node", f"n{value}", "")
                 await absent(self.client.create(NODES, made), *TOO_LATE)
             case "no node":
                 await absent(self.client.delete(NODES, "", f"n{value}"), NotFound)
@@ -217,7 +219,7 @@ class Ranges(BaseWorld):
         match verb:
             case "range":
                 spec = {"cidrs": [f"10.{value + 1}.0.0/24"]}
-                made = named(
+                made = named_object(
                     SERVICE_CIDRS.api_version, "ServiceCIDR", f"range-{value}", "", spec=spec
                 )
                 await absent(self.client.create(SERVICE_CIDRS, made), *TOO_LATE)
@@ -226,7 +228,7 @@ class Ranges(BaseWorld):
                 await absent(gone, NotFound)
             case "service":
                 spec = {"ports": [{"port": 80}], "clusterIP": f"10.{value + 1}.0.5"}
-                made = named("v1", "Service", f"web-{value}", spec=spec)
+                made = named_object("v1", "Service", f"web-{value}", spec=spec)
                 await absent(self.client.create(SERVICES, made), ApiError)
             case "no service":
                 gone = self.client.delete(SERVICES, "default", f"web-{value}")

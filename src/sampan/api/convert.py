@@ -149,7 +149,9 @@ def _carried_json(text: str | None) -> Any:
 
 def _carried_list(text: str | None) -> list[Obj]:
     found = _carried_json(text)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return (
+        [match_ for match_ in found if isinstance(match_, dict)] if isinstance(found, list) else []
+    )
 
 
 def _carried_dict(text: str | None) -> Obj:

@@ -83,7 +83,7 @@ class Decoder:
 
     def _compile(self, name: str) -> Checker:
         types = self._fields_of(name)
-        fields = {key: self._checker(one) for key, one in types.items()}
+        fields = {key: self._checker(item) for key, item in types.items()}
         form = self._go_form_of(name)
         if form is None:
             return _plain_struct(go_type(Type("object", name=name)), fields)

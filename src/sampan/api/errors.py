@@ -166,12 +166,12 @@ def from_status(status: Obj, code: int = 500) -> ApiError:
     return kind(message, details=details, retry_after_seconds=retry)
 
 
-def qualified(plural: str, group: str) -> str:
+def qualified_resource(plural: str, group: str) -> str:
     """`pods`, `deployments.apps`: how messages name a resource."""
     return f"{plural}.{group}" if group else plural
 
 
-def _named(plural: str, group: str, name: str) -> Obj:
+def _details_of(plural: str, group: str, name: str) -> Obj:
     details: Obj = {"name": name} if name else {}
     if group:
         details["group"] = group
@@ -182,35 +182,37 @@ def _named(plural: str, group: str, name: str) -> Obj:
 
 def not_found(plural: str, group: str, name: str) -> NotFound:
     return NotFound(
-        f'{qualified(plural, group)} "{name}" not found', details=_named(plural, group, name)
+        f'{qualified_resource(plural, group)} "{name}" not found',
+        details=_details_of(plural, group, name),
     )
 
 
 def method_not_supported(plural: str, group: str, verb: str) -> MethodNotAllowed:
     return MethodNotAllowed(
-        f'{verb} is not supported on resources of kind "{qualified(plural, group)}"',
-        details=_named(plural, group, ""),
+        f'{verb} is not supported on resources of kind "{qualified_resource(plural, group)}"',
+        details=_details_of(plural, group, ""),
     )
 
 
 def already_exists(plural: str, group: str, name: str) -> AlreadyExists:
     return AlreadyExists(
-        f'{qualified(plural, group)} "{name}" already exists', details=_named(plural, group, name)
+        f'{qualified_resource(plural, group)} "{name}" already exists',
+        details=_details_of(plural, group, name),
     )
 
 
 def conflict(plural: str, group: str, name: str, why: str) -> Conflict:
     return Conflict(
-        f'Operation cannot be fulfilled on {qualified(plural, group)} "{name}": {why}',
-        details=_named(plural, group, name),
+        f'Operation cannot be fulfilled on {qualified_resource(plural, group)} "{name}": {why}',
+        details=_details_of(plural, group, name),
     )
 
 
 def forbidden(plural: str, group: str, name: str, why: str) -> Forbidden:
     """Refused by admission or by the object's own rules (authorization words its own)."""
     return Forbidden(
-        f'{qualified(plural, group)} "{name}" is forbidden: {why}',
-        details=_named(plural, group, name),
+        f'{qualified_resource(plural, group)} "{name}" is forbidden: {why}',
+        details=_details_of(plural, group, name),
     )
 
 
@@ -226,23 +228,25 @@ class FieldError:
         return f"{self.field}: {self.message}"
 
 
-def required(field: str, detail: str = "") -> FieldError:
+def required_value(field: str, detail: str = "") -> FieldError:
     return FieldError("FieldValueRequired", field, _with("Required value", detail))
 
 
 def invalid_value(field: str, value: Any, detail: str) -> FieldError:
-    return FieldError("FieldValueInvalid", field, _with(f"Invalid value: {shown(value)}", detail))
+    return FieldError(
+        "FieldValueInvalid", field, _with(f"Invalid value: {value_text(value)}", detail)
+    )
 
 
 def not_supported(field: str, value: Any, supported: Sequence[str]) -> FieldError:
-    listed = ", ".join(f'"{one}"' for one in supported)
+    listed = ", ".join(f'"{item}"' for item in supported)
     detail = f"supported values: {listed}" if supported else ""
-    message = _with(f"Unsupported value: {shown(value)}", detail)
+    message = _with(f"Unsupported value: {value_text(value)}", detail)
     return FieldError("FieldValueNotSupported", field, message)
 
 
 def duplicate(field: str, value: Any) -> FieldError:
-    return FieldError("FieldValueDuplicate", field, f"Duplicate value: {shown(value)}")
+    return FieldError("FieldValueDuplicate", field, f"Duplicate value: {value_text(value)}")
 
 
 def field_forbidden(field: str, detail: str) -> FieldError:
@@ -250,7 +254,7 @@ def field_forbidden(field: str, detail: str) -> FieldError:
 
 
 def field_not_found(field: str, value: Any) -> FieldError:
-    return FieldError("FieldValueNotFound", field, f"Not found: {shown(value)}")
+    return FieldError("FieldValueNotFound", field, f"Not found: {value_text(value)}")
 
 
 def too_long(field: str, limit: int) -> FieldError:
@@ -266,7 +270,7 @@ def too_many(field: str, count: int, limit: int) -> FieldError:
 
 
 def type_invalid(field: str, value: Any, detail: str) -> FieldError:
-    message = _with(f"Invalid value: {shown(value)}", detail)
+    message = _with(f"Invalid value: {value_text(value)}", detail)
     return FieldError("FieldValueTypeInvalid", field, message)
 
 
@@ -275,14 +279,14 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[FieldError]) -> I
     listed = [str(cause) for cause in dict.fromkeys(causes)]
     text = listed[0] if len(listed) == 1 else f"[{', '.join(listed)}]"
     named = f"{kind}.{group}" if group else kind
-    details = _named(kind, group, name)
+    details = _details_of(kind, group, name)
     details["causes"] = [
         {"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes
     ]
     return Invalid(f'{named} "{name}" is invalid: {text}', details=details)
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A bad value as field errors print it: strings quoted, numbers plain, the rest as JSON."""
     if isinstance(value, str):
         return orjson.dumps(value).decode()

@@ -84,7 +84,7 @@ class Resource:
         return self.storage_prefix + inner
 
     def subresource(self, name: str) -> Subresource | None:
-        return next((one for one in self.subresources if one.name == name), None)
+        return next((item for item in self.subresources if item.name == name), None)
 
 
 STATUS = Subresource("status")

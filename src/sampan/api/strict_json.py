@@ -132,7 +132,7 @@ def syntax_complaint(text: str) -> str:
 def _complaint(rest: str, problem: str) -> str:
     for word in ("true", "false", "null"):
         if rest[0] == word[0]:
-            good = next((at for at, one in enumerate(word) if rest[at : at + 1] != one), 0)
+            good = next((at for at, item in enumerate(word) if rest[at : at + 1] != item), 0)
             if good >= len(rest):
                 return "unexpected end of JSON input"
             return f"invalid character '{rest[good]}' in literal {word} (expecting '{word[good]}')"

@@ -244,15 +244,15 @@ class HttpEdge:
             return replies.watch_reply(watching, call.resource, form, self._clock)
         seconds = deadline_seconds(request.query) if "timeout=" in request.query else None
         if seconds is None:
-            return await self._answered(request, call, user, form, entry)
+            return await self._answer(request, call, user, form, entry)
         try:
             async with asyncio.timeout(seconds):
-                return await self._answered(request, call, user, form, entry)
+                return await self._answer(request, call, user, form, entry)
         except TimeoutError as error:
             why = "request did not complete within requested timeout - context deadline exceeded"
             raise Timeout(f"Timeout: {why}") from error
 
-    async def _answered(
+    async def _answer(
         self, request: Request, call: Call, user: User, form: Form, entry: Entry | None
     ) -> Response:
         now = self._clock.now()
@@ -277,10 +277,10 @@ class HttpEdge:
                 return replies.answer_reply(answer, call.resource, form, now)
             return replies.list_reply(answer, form, now)
 
-        shaped = await self._shaped(shape, answer, form)
+        shaped = await self._shape(shape, answer, form)
         return await replies.compress(shaped, request.headers.get("accept-encoding", ""))
 
-    async def _shaped(
+    async def _shape(
         self, shape: Callable[[], Response], answer: Answer | ListAnswer, form: Form
     ) -> Response:
         """Beside the loop where it takes long."""

@@ -101,7 +101,7 @@ def request_of(call: Call) -> Request:
     if call.namespace:
         parts.append(f"namespaces/{call.namespace}")
     parts.append(resource.plural)
-    parts += [quote(one, safe="") for one in (call.name, call.subresource) if one]
+    parts += [quote(item, safe="") for item in (call.name, call.subresource) if item]
     body = b"" if call.body is None else orjson.dumps(call.body)
     query = "watch=true" if call.verb == "watch" else ""
     headers = {"user-agent": call.agent or _AGENT}

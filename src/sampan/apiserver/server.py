@@ -28,13 +28,13 @@ from sampan.api.resources import (
 from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.chain import Admission
 from sampan.apiserver.admission.parts import PluginParts
-from sampan.apiserver.admission.plugins import chosen
+from sampan.apiserver.admission.plugins import chosen_plugins
 from sampan.apiserver.audit.audit_log import Audit, Sink
 from sampan.apiserver.audit.policy import AuditPolicy
 from sampan.apiserver.audit.sinks import FileSink, WebhookSink
 from sampan.apiserver.authn.chain import Authentication
 from sampan.apiserver.authn.options import authenticators, token_signer
-from sampan.apiserver.authn.user import MASTERS, User, authenticated
+from sampan.apiserver.authn.user import MASTERS, User, with_authenticated_group
 from sampan.apiserver.authz.bootstrap.objects import rbac_objects, reconcile
 from sampan.apiserver.authz.chain import Authorization
 from sampan.apiserver.authz.modes import Modes, followed_rbac
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from sampan.apiserver.authn.configuration import AuthenticationRules
     from sampan.apiserver.storage.encryption import EncryptedStore
 
-_BOUND = {one.plural: one for one in (NODES, PODS, SECRETS, SERVICE_ACCOUNTS)}
+_BOUND = {item.plural: item for item in (NODES, PODS, SECRETS, SERVICE_ACCOUNTS)}
 
 
 class ApiServer:
@@ -185,7 +185,7 @@ class ApiServer:
                 self._metrics,
             ),
             authorization=may,
-            admission=Admission(chosen(self._plugins)),
+            admission=Admission(chosen_plugins(self._plugins)),
             settings=settings,
             clock=clock,
             rng=self._rng,
@@ -203,7 +203,7 @@ class ApiServer:
         """Read the store, create what a cluster starts with. On a filled store it only reads."""
         if self._encrypted is not None:
             strategies = self._chain.parts.strategies
-            lives = {one.storage_prefix: strategies.of(one).ttl_seconds for one in RESOURCES}
+            lives = {item.storage_prefix: strategies.of(item).ttl_seconds for item in RESOURCES}
             await self._encrypted.reencrypt(lives)
         await self._cache.start()
         steps, parts = [], self._chain.parts
@@ -215,8 +215,8 @@ class ApiServer:
                 continue  # other servers are in there too
             elif changed := brought_up_to_date(resource, found, obj):
                 steps.append(overwrite(parts, resource, changed))
-        own = [(*one, reconcile) for one in rbac_objects()]
-        own += [(*one, flow_reconciled) for one in flow_objects(self._clock.now())]
+        own = [(*item, reconcile) for item in rbac_objects()]
+        own += [(*item, flow_reconciled) for item in flow_objects(self._clock.now())]
         for resource, obj, put_right in own:
             found = self._registry.find(resource, namespace_of(obj), name_of(obj))
             if found is None:
@@ -257,13 +257,13 @@ class ApiServer:
     def as_user(self, user: User) -> AsUser | AuditedUser:
         """The server as one user sees it from inside this process."""
         if self._audit is None:
-            return AsUser(self._chain, authenticated(user))
-        return AuditedUser(self._chain, authenticated(user), self._audit)
+            return AsUser(self._chain, with_authenticated_group(user))
+        return AuditedUser(self._chain, with_authenticated_group(user), self._audit)
 
     async def keep_repaired(self) -> None:
         """Now and then what services have is compared with what is taken, and the servers that
         there are with the endpoints of `kubernetes`; until cancelled."""
-        works = [self._repair.keep_going(), *(one.keep_going() for one in self.followed_files)]
+        works = [self._repair.keep_going(), *(file.keep_going() for file in self.followed_files)]
         if self._store.shared:
             works.append(self._endpoint_reconciler.keep_going())
         await all_of(works)
@@ -330,7 +330,7 @@ class ApiServer:
     async def _make_namespace(self, name: str) -> None:
         """For NamespaceAutoProvision: as the server itself."""
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        system = authenticated(User("system:apiserver", (MASTERS,)))
+        system = with_authenticated_group(User("system:apiserver", (MASTERS,)))
         try:
             await create(self._chain.parts, system, Call("create", NAMESPACES, body=body))
         except AlreadyExists:
@@ -387,9 +387,9 @@ class ApiServer:
             registry = self._registry
             service = (await registry.current(SERVICES, namespace, name)).obj
             slices = [
-                one
-                for one in registry.find_all(ENDPOINT_SLICES)
-                if namespace_of(one) == namespace and labels_of(one).get(SERVICE_NAME) == name
+                item
+                for item in registry.find_all(ENDPOINT_SLICES)
+                if namespace_of(item) == namespace and labels_of(item).get(SERVICE_NAME) == name
             ]
 
             def find_pod(pod_namespace: str, pod_name: str) -> Obj | None:

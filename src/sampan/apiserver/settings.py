@@ -88,4 +88,4 @@ class ApiServerSettings:
         if self.authorization_config is not None:
             return self.authorization_config.now()
         webhook = (self.authorization_webhook, self.authorization_webhook_settings)
-        return tuple(AuthorizerSettings(one, "", *webhook) for one in self.authorization_modes)
+        return tuple(AuthorizerSettings(mode, "", *webhook) for mode in self.authorization_modes)

@@ -42,7 +42,7 @@ def help_text(command: Command, program: str, path: str, global_flags: bool = Tr
     """Short text, examples, children, flags, usage: kubectl's order."""
     lines = [command.short.rstrip(".") + ".", ""]
     if command.examples:
-        lines += ["Examples:", *_indented(command.examples.replace("{program}", program)), ""]
+        lines += ["Examples:", *_indent(command.examples.replace("{program}", program)), ""]
     children = [child for child in command.children if not child.hidden]
     if children:
         width = max(len(child.name) for child in children)
@@ -88,7 +88,7 @@ def _default(flag: Flag) -> str:
     return str(flag.default)
 
 
-def _indented(text: str) -> list[str]:
+def _indent(text: str) -> list[str]:
     return [f"  {line}" if line else "" for line in textwrap.dedent(text).strip().splitlines()]
 
 

@@ -22,10 +22,10 @@ class ConfigFile:
     def __init__(self, session: Session) -> None:
         given = str(session.shared("kubeconfig"))
         listed = [
-            one for one in session.io.environment.get("KUBECONFIG", "").split(os.pathsep) if one
+            part for part in session.io.environment.get("KUBECONFIG", "").split(os.pathsep) if part
         ]
         paths = [given] if given else listed or [str(Path(session.io.home) / ".kube" / "config")]
-        self.path = next((one for one in paths if os.path.exists(one)), paths[-1])
+        self.path = next((item for item in paths if os.path.exists(item)), paths[-1])
         self.entries: dict[str, dict[str, Obj]] = {section: {} for section in SECTIONS}
         self.current = ""
         self._rest: Obj = {}
@@ -60,8 +60,7 @@ class ConfigFile:
         for section in ("clusters", "users", "contexts"):
             entries = self.entries[section]
             whole[section] = [
-                {"name": name, SECTIONS[section]: _ordered(entries[name])}
-                for name in sorted(entries)
+                {"name": name, SECTIONS[section]: _order(entries[name])} for name in sorted(entries)
             ] or None
         whole["current-context"] = self.current
         return whole
@@ -84,26 +83,26 @@ _ORDER = (
 )  # fmt: skip
 
 
-def _ordered(entry: Obj) -> Obj:
+def _order(entry: Obj) -> Obj:
     def rank(key: str) -> int:
         return _ORDER.index(key) if key in _ORDER else len(_ORDER)
 
     return {key: entry[key] for key in sorted(entry, key=rank)}
 
 
-def redacted(document: Obj) -> Obj:
+def redact(document: Obj) -> Obj:
     """Secrets out of what is shown."""
     whole = {**document}
     whole["clusters"] = [
-        {**entry, "cluster": _hidden(entry["cluster"])} for entry in document["clusters"] or []
+        {**entry, "cluster": _hide(entry["cluster"])} for entry in document["clusters"] or []
     ] or None
     whole["users"] = [
-        {**entry, "user": _hidden(entry["user"])} for entry in document["users"] or []
+        {**entry, "user": _hide(entry["user"])} for entry in document["users"] or []
     ] or None
     return whole
 
 
-def _hidden(entry: Obj) -> Obj:
+def _hide(entry: Obj) -> Obj:
     out: dict[str, Any] = dict(entry)
     for key in out:
         if key.endswith("-data"):

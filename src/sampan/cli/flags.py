@@ -82,7 +82,7 @@ class Values:
         self._changed[flag.name] = None
 
 
-def parsed(flags: Sequence[Flag], words: Sequence[str], *, interspersed: bool = True) -> Values:
+def parse(flags: Sequence[Flag], words: Sequence[str], *, interspersed: bool = True) -> Values:
     values = Values(flags)
     shorts = {flag.short: flag for flag in flags if flag.short}
     rest = list(words)
@@ -144,7 +144,7 @@ def _take_shorts(values: Values, shorts: dict[str, Flag], word: str, rest: list[
         if flag is None and letter == "h":
             raise HelpAsked
         if flag is None:
-            raise FlagError(f"unknown shorthand flag: {_quoted(letter)} in -{letter}{letters}")
+            raise FlagError(f"unknown shorthand flag: {_quote(letter)} in -{letter}{letters}")
         if letters.startswith("="):
             _put(values, flag, letters[1:], flag.spelled)
             return
@@ -156,14 +156,14 @@ def _take_shorts(values: Values, shorts: dict[str, Flag], word: str, rest: list[
         elif rest:
             _put(values, flag, rest.pop(0), flag.spelled)
         else:
-            raise FlagError(f"flag needs an argument: {_quoted(letter)} in -{letter}{letters}")
+            raise FlagError(f"flag needs an argument: {_quote(letter)} in -{letter}{letters}")
 
 
 class HelpAsked(Exception):  # no error: what -h raises on its way to the help
     """-h or --help was given."""
 
 
-def _quoted(letter: str) -> str:
+def _quote(letter: str) -> str:
     return f"'{letter}'"
 
 

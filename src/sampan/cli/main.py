@@ -73,7 +73,7 @@ def run_command(session: Session, command: Command, words: list[str]) -> int:
             for flag in GLOBAL_FLAGS
             if flag.name not in known
         ]  # fmt: skip
-        values = flags.parsed((*command.flags, *shared), words, interspersed=command.interspersed)
+        values = flags.parse((*command.flags, *shared), words, interspersed=command.interspersed)
         session.values = values
         for notice in values.notices:
             session.complain(notice)
@@ -144,7 +144,7 @@ def _group_without_child(session: Session, command: Command, values: flags.Value
 
 def _no_verb(session: Session, words: list[str]) -> int:
     with contextlib.suppress(flags.HelpAsked):
-        flags.parsed(GLOBAL_FLAGS, words)
+        flags.parse(GLOBAL_FLAGS, words)
     session.write(overview(session.program))
     return 0
 

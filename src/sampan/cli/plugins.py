@@ -24,14 +24,14 @@ def run(session: Session, words: list[str]) -> int | None:
     path = session.io.environment.get("PATH", "")
     while names:
         for prefix in prefixes(session.program):
-            program = _found(path, f"{prefix}-{'-'.join(names)}")
+            program = _find(path, f"{prefix}-{'-'.join(names)}")
             if program:
                 return _ran(session, program, words[len(names) :])
         names.pop()
     return None
 
 
-def _found(path: str, name: str) -> str:
+def _find(path: str, name: str) -> str:
     for folder in path.split(os.pathsep):
         candidate = Path(folder) / name
         if folder and candidate.is_file() and os.access(candidate, os.X_OK):

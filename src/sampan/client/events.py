@@ -25,7 +25,7 @@ from sampan.api.objects import Obj, meta_of, time_text
 from sampan.api.resources import EVENTS
 from sampan.client.contract import Client
 from sampan.client.event_correlation import Correlator, Write
-from sampan.core.backoff import Backoff, jittered
+from sampan.core.backoff import Backoff, with_jitter
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.tasks import all_of
@@ -135,7 +135,7 @@ class EventRecorder:
         while self._queue and len(some) < most and self._queue[0][1].key not in some:
             write = self._queue.popleft()[1]
             some[write.key] = write
-        await all_of(self._write(one) for one in some.values())
+        await all_of(self._write(item) for item in some.values())
 
     async def _write(self, write: Write) -> None:
         for attempt in range(1, ATTEMPTS + 1):
@@ -143,7 +143,7 @@ class EventRecorder:
                 self._correlator.stored(write.key, await self._store(write.event))
                 return
             except PASSING as error:
-                pause = jittered(PAUSE.delay(attempt), 0.5, self._rng)
+                pause = with_jitter(PAUSE.delay(attempt), 0.5, self._rng)
                 await self._clock.sleep(max(pause, float(error.retry_after_seconds or 0)))
             except ApiError as error:
                 # Refused for good: its namespace is going away, or the object is.

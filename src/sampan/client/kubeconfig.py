@@ -126,7 +126,7 @@ def load(explicit_path: str, environment: Mapping[str, str], home: str) -> Kubec
     if explicit_path:
         return _merge([_read(Path(explicit_path), must_exist=True)], environment)
     listed = environment.get("KUBECONFIG", "")
-    paths = [Path(one) for one in listed.split(os.pathsep) if one]
+    paths = [Path(part) for part in listed.split(os.pathsep) if part]
     if not paths:
         paths = [Path(home) / ".kube" / "config"]
     return _merge([_read(path, must_exist=False) for path in paths], environment)
@@ -197,7 +197,7 @@ def _document(path: Path) -> Obj:
 
 
 def _merge(read: list[tuple[Path, Obj] | None], environment: Mapping[str, str]) -> Kubeconfig:
-    found = [one for one in read if one is not None]
+    found = [item for item in read if item is not None]
     sections: dict[str, dict[str, Obj]] = {section: {} for section in _SECTIONS}
     current = ""
     for path, document in found:

@@ -16,7 +16,7 @@ from sampan.api.errors import AlreadyExists, ApiError, Conflict, NotFound
 from sampan.api.objects import Obj, copy_of, micro_time_text
 from sampan.api.resources import LEASES
 from sampan.client.contract import Client
-from sampan.core.backoff import jittered
+from sampan.core.backoff import with_jitter
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
@@ -45,7 +45,7 @@ class Seen:
     since: float
 
 
-def seen(before: Seen | None, spec: Obj, now: float) -> Seen:
+def observation(before: Seen | None, spec: Obj, now: float) -> Seen:
     """Only a change of the record shows that its holder lives."""
     return before if before is not None and before.spec == spec else Seen(spec, now)
 
@@ -58,7 +58,7 @@ def may_take(lease: Seen, identity: str, now: float) -> bool:
     return now >= lease.since + float(lease.spec.get("leaseDurationSeconds") or 0)
 
 
-def taken(spec: Obj, settings: LeaseSettings, wall: float) -> Obj:
+def taken_spec(spec: Obj, settings: LeaseSettings, wall: float) -> Obj:
     """The lease's spec when we take or renew it."""
     changes_hands = spec.get("holderIdentity") != settings.identity
     transitions = int(spec.get("leaseTransitions") or 0)
@@ -72,7 +72,7 @@ def taken(spec: Obj, settings: LeaseSettings, wall: float) -> Obj:
     }
 
 
-def released(spec: Obj, wall: float) -> Obj:
+def released_spec(spec: Obj, wall: float) -> Obj:
     """Given up: the next one need not wait."""
     return {
         **spec,
@@ -112,7 +112,7 @@ class Elector:
 
     async def _acquire(self) -> None:
         while not await self._try_renew():
-            await self._clock.sleep(jittered(self._settings.retry_seconds, 1.2, self._rng))
+            await self._clock.sleep(with_jitter(self._settings.retry_seconds, 1.2, self._rng))
 
     async def _renew_until_lost(self) -> None:
         renewed = self._clock.monotonic()
@@ -147,16 +147,16 @@ class Elector:
                 "apiVersion": LEASES.api_version,
                 "kind": LEASES.kind,
                 "metadata": meta,
-                "spec": taken({}, settings, self._clock.now()),
+                "spec": taken_spec({}, settings, self._clock.now()),
             }
             await self._client.create(LEASES, lease, settings.namespace)
             return True
         now = self._clock.monotonic()
-        self._seen = seen(self._seen, lease.get("spec") or {}, now)
+        self._seen = observation(self._seen, lease.get("spec") or {}, now)
         if not may_take(self._seen, settings.identity, now):
             return False
         mine = copy_of(lease)
-        mine["spec"] = taken(self._seen.spec, settings, self._clock.now())
+        mine["spec"] = taken_spec(self._seen.spec, settings, self._clock.now())
         await self._client.update(LEASES, mine)
         return True
 
@@ -165,7 +165,7 @@ class Elector:
         try:
             lease = copy_of(await self._client.get(LEASES, settings.namespace, settings.name))
             if lease["spec"].get("holderIdentity") == settings.identity:
-                lease["spec"] = released(lease["spec"], self._clock.now())
+                lease["spec"] = released_spec(lease["spec"], self._clock.now())
                 await self._client.update(LEASES, lease)
         except ApiError as error:
             log.info("lease was not given up, it will run out", error=error)

@@ -23,7 +23,7 @@ from sampan.api.errors import (
 from sampan.api.objects import Obj, revision_of
 from sampan.api.resources import Resource
 from sampan.client.contract import Client, Page, WatchEvent
-from sampan.core.backoff import Backoff, jittered
+from sampan.core.backoff import Backoff, with_jitter
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
@@ -175,7 +175,7 @@ class Reflector:
 
     async def _pause(self, error: ApiError) -> None:
         self._failures += 1
-        seconds = jittered(BACKOFF.delay(self._failures), JITTER, self._rng)
+        seconds = with_jitter(BACKOFF.delay(self._failures), JITTER, self._rng)
         if isinstance(error, Expired | Gone) and self._failures == 1:
             seconds = 0.0  # nothing is wrong with the server: it has only moved on
         await self._clock.sleep(max(seconds, float(error.retry_after_seconds or 0)))

@@ -33,11 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _complete(words: list[str], program: str) -> int:
     """For the shells: one candidate per line."""
     from sampan.cli.completing import candidates
-    from sampan.cli.flags import parsed
+    from sampan.cli.flags import parse
     from sampan.cli.session import GLOBAL_FLAGS, Io, Session
 
     session = Session(program, program, Io())
-    session.values = parsed(GLOBAL_FLAGS, [])
+    session.values = parse(GLOBAL_FLAGS, [])
     try:
         for word in candidates(session, words, () if program == "kubectl" else CLUSTER_VERBS):
             print(word)

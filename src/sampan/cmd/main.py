@@ -48,7 +48,7 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    words = _joined(sys.argv[1:] if arguments is None else arguments)
+    words = _join(sys.argv[1:] if arguments is None else arguments)
     parser = _parser()
     try:
         given = parser.parse_args(_with_defaults(parser, words))
@@ -69,59 +69,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _with_defaults(parser: argparse.ArgumentParser, words: list[str]) -> list[str]:
     """What a file and the environment say about the verb's flags, before what was given."""
-    [verbs] = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    [verbs] = [
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    ]
     own = verbs.choices.get(words[0]) if words else None
     if own is None or words[0] == "image":  # its flags belong to its own verbs
         return words
     return [words[0], *defaults.words(own, words[1:], os.environ), *words[1:]]
 
 
-def _joined(arguments: Sequence[str]) -> list[str]:
+def _join(arguments: Sequence[str]) -> list[str]:
     """`--controllers -job` as `--controllers=-job`: a value that looks like a flag."""
     joined: list[str] = []
-    for one in arguments:
+    for argument in arguments:
         if joined and joined[-1] == "--controllers":
-            joined[-1] = f"--controllers={one}"
+            joined[-1] = f"--controllers={argument}"
         else:
-            joined.append(one)
+            joined.append(argument)
     return joined
 
 
 def _dispatch(given: argparse.Namespace) -> int:
     # Each verb imports what it needs when it runs: `sampan version` must not pay for a cluster.
-    if given.verb in ("up", "kubelet", "join", "controllers"):
-        # What a start imports and builds stays: looking through it for garbage, again and again,
-        # costs a tenth of the start. process.settle_memory enables it.
-        gc.disable()
     match given.verb:
-        case "up":
-            from sampan.cmd.verbs import up
-
-            # The process in the background has --ready-fd: a file or the environment may tell it
-            # to detach, too, and it must not start another.
-            detach = given.detach and given.ready_fd < 0
-            return up.run(_up_settings(given), detach=detach, ready_fd=given.ready_fd)
-        case "kubelet":
-            from sampan.cmd.verbs import kubelet
-
-            return kubelet.run(_node_settings(given))
-        case "join":
-            from sampan.cmd.verbs import join
-
-            settings = _node_settings(given)
-            return join.run(given.server, given.token, given.ca_hash, settings)
-        case "service-proxy":
-            from sampan.cmd.verbs import service_proxy
-
-            return service_proxy.run(_proxy_settings(given))
+        case "up" | "kubelet" | "join" | "service-proxy" | "controllers":
+            return _start(given)
         case "token":
             from sampan.cmd.verbs import token
 
             return token.run(given.data_dir)
-        case "controllers":
-            from sampan.cmd.verbs import controllers
-
-            return controllers.run(_controllers_settings(given))
         case "down":
             from sampan.cmd.verbs import down
 
@@ -156,6 +132,38 @@ def _dispatch(given: argparse.Namespace) -> int:
         case _:
             _parser().print_help(sys.stderr)
             return 2
+
+
+def _start(given: argparse.Namespace) -> int:
+    """The verbs that run until they are told to stop."""
+    if given.verb == "service-proxy":
+        from sampan.cmd.verbs import service_proxy
+
+        return service_proxy.run(_proxy_settings(given))
+    # What a start imports and builds stays: looking through it for garbage, again and again,
+    # costs a tenth of the start. process.settle_memory enables it.
+    gc.disable()
+    match given.verb:
+        case "up":
+            from sampan.cmd.verbs import up
+
+            # The process in the background has --ready-fd: a file or the environment may tell it
+            # to detach, too, and it must not start another.
+            detach = given.detach and given.ready_fd < 0
+            return up.run(_up_settings(given), detach=detach, ready_fd=given.ready_fd)
+        case "join":
+            from sampan.cmd.verbs import join
+
+            settings = _node_settings(given)
+            return join.run(given.server, given.token, given.ca_hash, settings)
+        case "kubelet":
+            from sampan.cmd.verbs import kubelet
+
+            return kubelet.run(_node_settings(given))
+        case _:
+            from sampan.cmd.verbs import controllers
+
+            return controllers.run(_controllers_settings(given))
 
 
 def _look(given: argparse.Namespace) -> int:
@@ -350,9 +358,9 @@ def _add_questions(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]")
     schedule.add_argument(
         "--cluster", metavar="FILE", default="", help="a saved cluster instead of the live one"
     )
-    for one in (why, schedule):
-        one.add_argument("-n", "--namespace", default="default", help="default: %(default)s")
-        one.add_argument("--kubeconfig", metavar="FILE", default="", help="default: as kubectl")
+    for item in (why, schedule):
+        item.add_argument("-n", "--namespace", default="default", help="default: %(default)s")
+        item.add_argument("--kubeconfig", metavar="FILE", default="", help="default: as kubectl")
 
 
 def _add_up(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -555,7 +563,7 @@ def _node_name(text: str) -> str:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(one.strip() for one in text.split(",") if one.strip())
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _port(text: str) -> int:
@@ -584,7 +592,7 @@ def _header(text: str) -> tuple[str, str]:
 
 
 def _labels(text: str) -> dict[str, str]:
-    pairs = [one.partition("=") for one in text.split(",") if one]
+    pairs = [part.partition("=") for part in text.split(",") if part]
     if any(not key or not equals for key, equals, _ in pairs):
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE,…")
     return {key: value for key, _, value in pairs}
@@ -592,11 +600,11 @@ def _labels(text: str) -> dict[str, str]:
 
 def _taints(text: str) -> list[dict[str, str]]:
     taints = []
-    for one in text.split(","):
-        told, colon, effect = one.rpartition(":")
+    for part in text.split(","):
+        told, colon, effect = part.rpartition(":")
         key, _, value = told.partition("=")
         if not colon or not key or effect not in TAINT_EFFECTS:
-            raise argparse.ArgumentTypeError(f"{one!r} is not KEY=VALUE:EFFECT")
+            raise argparse.ArgumentTypeError(f"{part!r} is not KEY=VALUE:EFFECT")
         taints.append({"key": key, "effect": effect, **({"value": value} if value else {})})
     return taints
 

@@ -22,7 +22,7 @@ from sampan.controllers.cluster.small_statuses import (
     service_cidr_controller,
     validating_admission_policy_status_controller,
 )
-from sampan.controllers.controller import Controller, selected
+from sampan.controllers.controller import Controller, selected_controllers
 from sampan.controllers.jobs.cronjob import cronjob_controller
 from sampan.controllers.jobs.job import job_controller
 from sampan.controllers.jobs.ttl_after_finished import ttl_after_finished_controller
@@ -116,4 +116,4 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
 
 def chosen_controllers(settings: ControllerSettings, names: Iterable[str]) -> list[Controller]:
     """By --controllers. Raises UnknownController."""
-    return selected(all_controllers(settings), names, NEED_A_KEY)
+    return selected_controllers(all_controllers(settings), names, NEED_A_KEY)

@@ -53,17 +53,17 @@ class UnknownController(ValueError):
     """--controllers names one that does not exist."""
 
 
-def selected(
+def selected_controllers(
     controllers: Iterable[Controller], names: Iterable[str], unoffered: Iterable[str] = ()
 ) -> list[Controller]:
     """As upstream: `*` is all, `foo` one of them, `-foo` not that one, `-*` none but those that are
     named. `unoffered`: names that are known, though they cannot be had here."""
     offered, wanted = list(controllers), list(names)
-    known = {name for one in offered for name in (one.name, *one.aliases)} | set(unoffered)
+    known = {name for item in offered for name in (item.name, *item.aliases)} | set(unoffered)
     for name in wanted:
         if name not in ("*", "-*") and name.removeprefix("-") not in known:
             raise UnknownController(f'"{name}" is not in the list of known controllers')
-    return [one for one in offered if _is_wanted(one, wanted)]
+    return [item for item in offered if _is_wanted(item, wanted)]
 
 
 def _is_wanted(controller: Controller, wanted: list[str]) -> bool:

@@ -39,18 +39,18 @@ async def perform(
         size = 1 if kind is Create else AT_ONCE
         while pending:
             batch, pending = pending[:size], pending[size:]
-            outcomes += await all_of(_performed(action, client, recorder) for action in batch)
+            outcomes += await all_of(_outcome_of(action, client, recorder) for action in batch)
             if any(outcome.error is not None for outcome in outcomes[-len(batch) :]):
                 return outcomes
             size = min(AT_ONCE, size * 2)
     return outcomes
 
 
-async def _performed(action: Action, client: Client, recorder: EventRecorder) -> Outcome:
+async def _outcome_of(action: Action, client: Client, recorder: EventRecorder) -> Outcome:
     try:
-        return Outcome(action, await _called(action, client, recorder))
+        return Outcome(action, await _call(action, client, recorder))
     except ApiError as error:
-        if isinstance(error, _settled(action)) or _is_too_late(action, error):
+        if isinstance(error, _settled_errors(action)) or _is_too_late(action, error):
             return Outcome(action)
         return Outcome(action, error=error)
 
@@ -62,7 +62,7 @@ def _is_too_late(action: Action, error: ApiError) -> bool:
     return isinstance(action, Create) and terminating
 
 
-def _settled(action: Action) -> Settled:
+def _settled_errors(action: Action) -> Settled:
     match action:
         case Create() | Update() | Patch():
             return action.settled
@@ -76,7 +76,7 @@ def _settled(action: Action) -> Settled:
             assert_never(action)
 
 
-async def _called(action: Action, client: Client, recorder: EventRecorder) -> Obj | None:
+async def _call(action: Action, client: Client, recorder: EventRecorder) -> Obj | None:
     match action:
         case Create(resource, obj):
             namespace = (obj.get("metadata") or {}).get("namespace") or ""

@@ -71,8 +71,15 @@ class ControllerRunner:
         rng = rng or random.Random()
         self._informers = informers
         self._loops = [
-            _Loop(one, acting_as(one.name) if acting_as else client, informers, clock, metrics, rng)
-            for one in controllers
+            _Loop(
+                controller,
+                acting_as(controller.name) if acting_as else client,
+                informers,
+                clock,
+                metrics,
+                rng,
+            )
+            for controller in controllers
         ]
         depth = metrics.gauge("workqueue_depth", "Current depth of the workqueue.", ("name",))
         depth.read_from(lambda: {(loop.name,): float(loop.depth()) for loop in self._loops})
@@ -181,7 +188,7 @@ class _Loop:
         """What a plan made may be gone again before any cache saw it; then no change tells."""
         self._relists[resource] += 1
         for key, expected in self._expected.items():
-            if any(one.resource == resource for one in expected):
+            if any(item.resource == resource for item in expected):
                 self._queue.add(key)
 
     def _follower(self, brought: Callable[[Obj], Mapping[Resource, Wake]]) -> Listener:
@@ -268,7 +275,7 @@ class _Loop:
         now = self._clock.monotonic()
         expected = [expectation(outcome, now) for outcome in outcomes]
         # What no informer of ours shows cannot be waited for.
-        seen = [one for one in expected if one is not None and one.resource in self._informers]
+        seen = [item for item in expected if item is not None and item.resource in self._informers]
         if seen:
             self._expected[key] = seen
             self._prune(now)
@@ -286,7 +293,7 @@ class _Loop:
         self._prune_at = max(PRUNE_AT, 2 * len(self._expected))
 
     def _unmet(self, expected: Sequence[Expectation], now: float) -> list[Expectation]:
-        return [one for one in expected if not is_met(one, self._revision, self._lookup, now)]
+        return [item for item in expected if not is_met(item, self._revision, self._lookup, now)]
 
     def _has_caught_up(self, key: Key) -> bool:
         expected = self._expected.get(key)
@@ -298,8 +305,8 @@ class _Loop:
             del self._expected[key]
             return True
         self._expected[key] = unmet
-        for one in unmet:
-            self._waiting.setdefault(one.resource, set()).add(key)
+        for item in unmet:
+            self._waiting.setdefault(item.resource, set()).add(key)
         self._queue.add_after(key, LOOK_AGAIN_SECONDS)
         return False
 

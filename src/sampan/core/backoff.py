@@ -23,6 +23,6 @@ class Backoff:
         return min(self.cap_seconds, self.first_seconds * self.factor ** min(failures - 1, 64))
 
 
-def jittered(seconds: float, fraction: float, rng: random.Random) -> float:
+def with_jitter(seconds: float, fraction: float, rng: random.Random) -> float:
     """`seconds` plus up to `fraction` of itself: many waiters must not wake as one."""
     return seconds * (1.0 + fraction * rng.random())

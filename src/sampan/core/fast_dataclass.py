@@ -46,7 +46,7 @@ def _record(cls: type[T], frozen: bool, eq: bool) -> type[T]:
     body.pop("__weakref__", None)
     body["__slots__"] = tuple(name for name in own if name not in inherited)
     body[_FIELDS] = known
-    body["__match_args__"] = tuple(name for name, one in known.items() if one.init)
+    body["__match_args__"] = tuple(name for name, item in known.items() if item.init)
     body.setdefault("__repr__", _repr(known))
     _add_equality(body, known, frozen, eq)
     if frozen:
@@ -82,18 +82,18 @@ def _compiled_init(cls: type, known: Fields, frozen: bool) -> Callable[..., None
     """A frozen instance is filled through its slots, past the `__setattr__` that refuses."""
     scope: dict[str, Any] = {"MISSING": MISSING}
     arguments, lines = ["self"], []
-    for name, one in known.items():
+    for name, item in known.items():
         value = name
-        if one.default_factory is not MISSING:
-            scope[f"_make_{name}"] = one.default_factory
+        if item.default_factory is not MISSING:
+            scope[f"_make_{name}"] = item.default_factory
             value = f"_make_{name}() if {name} is MISSING else {name}"
             arguments.append(f"{name}=MISSING")
-        elif one.default is not MISSING:
-            scope[f"_default_{name}"] = one.default
+        elif item.default is not MISSING:
+            scope[f"_default_{name}"] = item.default
             arguments.append(f"{name}=_default_{name}")
-        elif one.init:
+        elif item.init:
             arguments.append(name)
-        if not one.init:
+        if not item.init:
             continue
         scope[f"_set_{name}"] = getattr(cls, name).__set__
         lines.append(f"_set_{name}(self, {value})" if frozen else f"self.{name} = {value}")
@@ -112,7 +112,7 @@ def _getter(names: list[str]) -> Callable[[Any], Any]:
 def _add_equality(body: dict[str, Any], known: Fields, frozen: bool, eq: bool) -> None:
     if not eq:
         return
-    values = _getter([name for name, one in known.items() if one.compare])
+    values = _getter([name for name, item in known.items() if item.compare])
 
     def equal(self: Any, other: Any) -> Any:
         return (
@@ -125,7 +125,7 @@ def _add_equality(body: dict[str, Any], known: Fields, frozen: bool, eq: bool) -
 
 
 def _repr(known: Fields) -> Callable[[Any], str]:
-    names = [name for name, one in known.items() if one.repr]
+    names = [name for name, item in known.items() if item.repr]
 
     def described(self: Any) -> str:
         inner = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)

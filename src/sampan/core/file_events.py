@@ -105,7 +105,7 @@ class FileEvents:
             os.close(self._fd)
             self._fd = -1
         self._libc = None
-        for changes in [one for waiting in self._watching.values() for one in waiting]:
+        for changes in [item for waiting in self._watching.values() for item in waiting]:
             changes.add(LOOK_AGAIN)
         self._watching.clear()
 

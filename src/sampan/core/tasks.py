@@ -75,7 +75,7 @@ class Tasks:
             log.bug("task failed", error, task=task.get_name())
 
 
-async def finished(work: Coroutine[Any, Any, T]) -> T:
+async def finish(work: Coroutine[Any, Any, T]) -> T:
     """The result of `work`. Who is cancelled meanwhile is cancelled when it is over; when cancelled
     again, it is cut off."""
     task = asyncio.get_running_loop().create_task(work)

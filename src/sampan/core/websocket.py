@@ -44,7 +44,7 @@ def is_websocket(request: Request) -> bool:
 
 def protocols_of(request: Request) -> list[str]:
     offered = request.headers.get("sec-websocket-protocol", "")
-    return [one.strip() for one in offered.split(",") if one.strip()]
+    return [part.strip() for part in offered.split(",") if part.strip()]
 
 
 def why_not(request: Request) -> str:

@@ -20,11 +20,11 @@ from sampan.kubelet.settings import KubeletSettings, Reserved
 API_VERSION, KIND = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
 
 
-def configured(settings: KubeletSettings, written: object) -> KubeletSettings:
+def with_configuration(settings: KubeletSettings, written: object) -> KubeletSettings:
     """Raises BadConfiguration with everything that is wrong."""
     document = ConfigReader().document(written, KIND, (API_VERSION,))
     fields = {name: value for name, value in document.items() if name not in ("apiVersion", "kind")}
-    known = heeded()
+    known = heeded_fields()
     problems = [f"{name}: this node has no such setting" for name in fields if name not in known]
     try:
         changes = {_FIELDS[name][0]: _read(name, fields, _FIELDS[name][1])
@@ -32,7 +32,7 @@ def configured(settings: KubeletSettings, written: object) -> KubeletSettings:
         images = {_IMAGES[name][0]: _read(name, fields, _IMAGES[name][1])
                   for name in fields if name in _IMAGES}  # fmt: skip
         evicting = _evicting(settings.eviction, fields)
-        reserved = _reserved(settings.reserved, fields)
+        reserved = _reservation(settings.reserved, fields)
         shutdown = _shutdown(settings.shutdown, fields)
         _check_policies(fields)
     except BadConfiguration as fault:
@@ -46,7 +46,7 @@ def configured(settings: KubeletSettings, written: object) -> KubeletSettings:
     )  # fmt: skip
 
 
-def heeded() -> frozenset[str]:
+def heeded_fields() -> frozenset[str]:
     """The fields that have an effect."""
     return frozenset({
         *_FIELDS, *_EVICTION_MAPS, *_EVICTION_TIMES, *_IMAGES, *_RESERVED, *_SHUTDOWN, *_POLICIES,
@@ -72,39 +72,39 @@ def _positive(written: object) -> int:
     return _whole(written)
 
 
-def _enforced(written: Any) -> tuple[str, ...]:
+def _enforcement(written: Any) -> tuple[str, ...]:
     """As limits of the pods' cgroup, or not at all; upstream's other two need slices of others."""
-    asked = tuple(one for one in written if one != "none")
-    for one in asked:
-        if one != "pods":
-            raise ValueError(f"{one!r} cannot be enforced here, only pods")
+    asked = tuple(item for item in written if item != "none")
+    for item in asked:
+        if item != "pods":
+            raise ValueError(f"{item!r} cannot be enforced here, only pods")
     return asked
 
 
 def _sysctls(written: Any) -> tuple[str, ...]:
     """As upstream: only what belongs to a pod's own namespaces can be allowed."""
-    for one in written:
-        name = str(one).replace("/", ".")
+    for item in written:
+        name = str(item).replace("/", ".")
         if not name.startswith(("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.", "net.")):
-            raise ValueError(f"the sysctls {one!r} are not known to be namespaced")
+            raise ValueError(f"the sysctls {item!r} are not known to be namespaced")
     return tuple(written)
 
 
-def _reserved(settings: Reserved, fields: Obj) -> Reserved:
+def _reservation(settings: Reserved, fields: Obj) -> Reserved:
     """Both together; where neither is given, what the command says."""
     given: list[Obj] = [fields.get(name) or {} for name in _RESERVED if name in fields]
-    for one in given:
-        unknown = [name for name in one if name not in ("cpu", "memory", "ephemeral-storage")]
+    for item in given:
+        unknown = [name for name in item if name not in ("cpu", "memory", "ephemeral-storage")]
         if unknown:
             raise BadConfiguration([f"{', '.join(unknown)} cannot be reserved"])
     if not given:
         return settings
     return Reserved(
-        cpu_milli=sum(_read("cpu", one, lambda text: value_of(text).milli())
-                      for one in given if "cpu" in one),
-        memory_bytes=sum(_read("memory", one, _bytes) for one in given if "memory" in one),
-        ephemeral_bytes=sum(_read("ephemeral-storage", one, _bytes)
-                            for one in given if "ephemeral-storage" in one),
+        cpu_milli=sum(_read("cpu", item, lambda text: value_of(text).milli())
+                      for item in given if "cpu" in item),
+        memory_bytes=sum(_read("memory", item, _bytes) for item in given if "memory" in item),
+        ephemeral_bytes=sum(_read("ephemeral-storage", item, _bytes)
+                            for item in given if "ephemeral-storage" in item),
     )  # fmt: skip
 
 
@@ -122,9 +122,9 @@ def _shutdown(settings: tuple[ShutdownStep, ...], fields: Obj) -> tuple[Shutdown
         raise BadConfiguration([f"{_SHUTDOWN[0]}: periods are zero, or one second at least"])
     if by_priority:
         return tuple(
-            ShutdownStep(_read("priority", one, _whole),
-                         float(_read("shutdownGracePeriodSeconds", one, _whole)))
-            for one in by_priority
+            ShutdownStep(_read("priority", item, _whole),
+                         float(_read("shutdownGracePeriodSeconds", item, _whole)))
+            for item in by_priority
         )  # fmt: skip
     return steps_of(total, critical) if _SHUTDOWN[0] in fields else settings
 
@@ -149,7 +149,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "containerLogMaxSize": ("container_log_max_bytes", _bytes),
     "maxParallelImagePulls": ("parallel_image_pulls", _positive),
     "maxPods": ("max_pods", _whole),
-    "enforceNodeAllocatable": ("enforce_allocatable", _enforced),
+    "enforceNodeAllocatable": ("enforce_allocatable", _enforcement),
     "nodeLeaseDurationSeconds": ("lease_seconds", _whole),
     "nodeStatusReportFrequency": ("status_report_seconds", parse_seconds),
     "nodeStatusUpdateFrequency": ("heartbeat_seconds", parse_seconds),

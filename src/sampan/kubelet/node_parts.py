@@ -101,10 +101,10 @@ def _simulated_side(context: NodeContext, objects: TrackedObjects, retry: Retry)
 
 
 def api_side(context: NodeContext) -> ApiSide:
-    return (_standalone if context.settings.standalone else _connected)(context)
+    return (_standalone if context.settings.standalone else _connect)(context)
 
 
-def _connected(context: NodeContext) -> ApiSide:
+def _connect(context: NodeContext) -> ApiSide:
     recorder = EventRecorder(
         context.client,
         "kubelet",

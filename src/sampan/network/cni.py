@@ -265,7 +265,7 @@ def set_up(
 
 def tear_down(data_dir: Path) -> None:
     """Remove bridge, rules, addresses and files; what is already gone is no error."""
-    network = recorded(data_dir)
+    network = record(data_dir)
     if network is not None and alias_of(network.bridge) == owner_mark(data_dir):
         if shutil.which("iptables"):
             _remove_iptables_rules(network)
@@ -281,7 +281,7 @@ def tear_down(data_dir: Path) -> None:
 def reserve(data_dir: Path, subnet: str = "") -> PodNetwork:
     """The bridge with its address; asked again, the same one."""
     mark = owner_mark(data_dir)
-    known = recorded(data_dir)
+    known = record(data_dir)
     if known is not None and alias_of(known.bridge) == mark:
         return known
     routes = parse_routes(Path("/proc/net/route").read_text())
@@ -301,7 +301,7 @@ def reserve(data_dir: Path, subnet: str = "") -> PodNetwork:
     raise NetworkError("no free pod subnet: every one that could be used overlaps with a route")
 
 
-def recorded(data_dir: Path) -> PodNetwork | None:
+def record(data_dir: Path) -> PodNetwork | None:
     """What was chosen at an earlier start."""
     try:
         return PodNetwork(**json.loads(_record_file(data_dir).read_text()))

@@ -45,7 +45,7 @@ _ANSWER_BYTES = 65536
 def alias_of(interface: str) -> str:
     """Empty where there is no such interface, or no alias."""
     try:
-        answer = _asked(_RTM_GETLINK, 0, _attribute(_IFLA_IFNAME, interface))
+        answer = _ask(_RTM_GETLINK, 0, _attribute(_IFLA_IFNAME, interface))
     except OSError:
         return ""
     return _attributes(answer).get(_IFLA_IFALIAS, b"").rstrip(b"\0").decode(errors="replace")
@@ -54,7 +54,7 @@ def alias_of(interface: str) -> str:
 def set_alias(interface: str, alias: str) -> None:
     """Raises OSError where there is no such interface, or no permission."""
     body = _attribute(_IFLA_IFNAME, interface) + _attribute(_IFLA_IFALIAS, alias)
-    _asked(_RTM_SETLINK, _NLM_F_ACK, body)
+    _ask(_RTM_SETLINK, _NLM_F_ACK, body)
 
 
 def add_route(cidr: str, interface: str) -> None:
@@ -126,7 +126,7 @@ def ensure_vxlan(name: str, local: str, hardware: bytes) -> None:
 def delete_link(name: str) -> None:
     """What is already gone is no error."""
     try:
-        _asked(_RTM_DELLINK, _NLM_F_ACK, _attribute(_IFLA_IFNAME, name))
+        _ask(_RTM_DELLINK, _NLM_F_ACK, _attribute(_IFLA_IFNAME, name))
     except OSError:
         return
 
@@ -154,7 +154,7 @@ def set_tunnel_end(interface: str, hardware: bytes, node: str) -> None:
     _request(_RTM_NEWNEIGH, _NLM_F_ACK | _NLM_F_CREATE | _NLM_F_REPLACE, body)
 
 
-def _asked(kind: int, flags: int, attributes: bytes) -> bytes:
+def _ask(kind: int, flags: int, attributes: bytes) -> bytes:
     return _request(kind, flags, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + attributes)
 
 

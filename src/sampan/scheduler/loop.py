@@ -52,7 +52,13 @@ from sampan.scheduler.binding.reports import Reports
 from sampan.scheduler.cache.cache_state import CacheState
 from sampan.scheduler.decision.batch import Batches
 from sampan.scheduler.decision.decide import Chosen, Decision, Refused
-from sampan.scheduler.decision.decision_records import Record, Records, best_of, refusing, written
+from sampan.scheduler.decision.decision_records import (
+    Record,
+    Records,
+    best_of,
+    record_object,
+    refusing,
+)
 from sampan.scheduler.decision.nominated_pods import Nominations
 from sampan.scheduler.decision.plugin_verdicts import Answer, ExtenderFailed, Extra
 from sampan.scheduler.extenders.extender_chain import Extenders
@@ -96,7 +102,7 @@ class Scheduler:
         backoff: Backoff = BACKOFF,
     ) -> None:
         self._client, self._clock, self._rng = client, clock, rng
-        self._profiles = {one.scheduler_name: one for one in profiles}
+        self._profiles = {profile.scheduler_name: profile for profile in profiles}
         self._metrics, self._backoff = metrics, backoff
         self._outside = Extenders(extenders)
         self._begin()
@@ -110,7 +116,9 @@ class Scheduler:
         self._calls = Calls(self._tasks, self._wake.set)
         self._cache = CacheState()
         columns = self._cache.columns
-        self._batches = {name: Batches(columns, one) for name, one in self._profiles.items()}
+        self._batches = {
+            name: Batches(columns, profile) for name, profile in self._profiles.items()
+        }
         self._nodes: dict[str, Obj] = {}  # as objects, for extenders
         self.records = Records()
         [first, *others] = self._profiles.values()
@@ -121,8 +129,8 @@ class Scheduler:
         self._pending = Pending(self._queue, nominations, self._cache, clock, self._wake.set)
         self._permits = Permits(self._cache, self._reconsider)
         self._plugins = {
-            name: [(made(args, self._permits), weight) for made, args, weight in one.plugins]
-            for name, one in self._profiles.items()
+            name: [(made(args, self._permits), weight) for made, args, weight in profile.plugins]
+            for name, profile in self._profiles.items()
         }
         self._measures = Measures(self._metrics, self._queue, self._cache)
         self._events = EventRecorder(
@@ -173,10 +181,10 @@ class Scheduler:
     def _watch_workloads(self, informers: Informers) -> None:
         """They change where a pod would rather go, not whether it can: no pod is called back."""
         workloads = self._cache.columns.workloads
-        informers.of(SERVICES).on_change(_told(workloads.put_service))
+        informers.of(SERVICES).on_change(_change_listener(workloads.put_service))
         for resource in (REPLICATION_CONTROLLERS, REPLICA_SETS, STATEFUL_SETS):
             put = partial(workloads.put_controller, resource.kind)
-            informers.of(resource).on_change(_told(put))
+            informers.of(resource).on_change(_change_listener(put))
 
     def _watch_devices(self, informers: Informers) -> None:
         allocation = self._cache.columns.devices
@@ -210,7 +218,7 @@ class Scheduler:
             self._bindings.volumes.changed()
             self._pending.happened(StorageChanged(key))
 
-        return _told(put_and_tell)
+        return _change_listener(put_and_tell)
 
     def _device_changes(self, put: Put) -> Changed:
         def put_and_tell(key: str, written: Obj | None) -> None:
@@ -218,7 +226,7 @@ class Scheduler:
             self._cache.columns.changed_beside()
             self._pending.happened(DevicesChanged(key))
 
-        return _told(put_and_tell)
+        return _change_listener(put_and_tell)
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
         if old is not None and (new is None or uid_of(new) != uid_of(old)):
@@ -278,7 +286,11 @@ class Scheduler:
         requested = (name for name, _ in row.shape.usage.requests)
         return without(
             row,
-            {one for one in requested if one in self._outside.resources or profile.ignores(one)},
+            {
+                item
+                for item in requested
+                if item in self._outside.resources or profile.ignores(item)
+            },
         )
 
     def _reconsider(self, uid: str) -> None:
@@ -305,7 +317,7 @@ class Scheduler:
 
     def _next_alarm(self) -> float | None:
         moments = (self._queue.next_flush(), self._bindings.next_expiry())
-        return min((one for one in moments if one is not None), default=None)
+        return min((moment for moment in moments if moment is not None), default=None)
 
     async def _attempt(self) -> bool:
         """One pod; False where there is none to try."""
@@ -316,7 +328,7 @@ class Scheduler:
         row = waiting.pod
         pod = self._pending.objects[row.uid]
         try:
-            decision = await self._decided(pod, row)
+            decision = await self._decide(pod, row)
         except ExtenderFailed as error:
             self._not_decided(pod, row, error, started)
             return True
@@ -331,7 +343,7 @@ class Scheduler:
                 await self._refuse(pod, waiting, decision, started)
         return True
 
-    async def _decided(self, pod: Obj, row: PodInfo) -> Decision:
+    async def _decide(self, pod: Obj, row: PodInfo) -> Decision:
         plugins = self._plugins[row.scheduler]
         answers: list[Answer] = []
         for plugin, _ in plugins:
@@ -365,7 +377,7 @@ class Scheduler:
         self._measures.attempted(UNSCHEDULED, now - started, row.scheduler)
         profile = self._profiles[row.scheduler]
         nominated, preemption = await self._preemption.make_room(pod, row, refused, profile)
-        why = message(refused, preemption, self._deallocated(row, refused))
+        why = message(refused, preemption, self._deallocate(row, refused))
         self._remember(row, refused, why)
         for plugin, _ in self._plugins[row.scheduler]:
             named = plugin.post_filter(pod, why)
@@ -375,7 +387,7 @@ class Scheduler:
         self._reports.failed(pod, why)
         self._reports.not_scheduled(pod, UNSCHEDULABLE, why, nominated)
 
-    def _deallocated(self, row: PodInfo, refused: Refused) -> str:
+    def _deallocate(self, row: PodInfo, refused: Refused) -> str:
         """As upstream's PostFilter: a claim that only this pod has, and has in the wrong place, is
         given up so that it can be allocated anew."""
         if not row.shape.devices or refused.beforehand:
@@ -407,15 +419,15 @@ class Scheduler:
         record = self.records.get(f"{namespace}/{name}")
         if record is None:
             return None
-        made = written(record)
+        made = record_object(record)
         if isinstance(record.decision, Refused):
             row = record.pod
             those = changes(row.shape, self._cache.snapshot(), self._profiles[row.scheduler])
-            made["changes"] = [{"change": one.text, "nodes": one.nodes} for one in those]
+            made["changes"] = [{"change": item.text, "nodes": item.nodes} for item in those]
         return made
 
 
-def _told(put: Put) -> Changed:
+def _change_listener(put: Put) -> Changed:
     def changed(old: Obj | None, new: Obj | None) -> None:
         obj = new if new is not None else old
         assert obj is not None

@@ -42,7 +42,7 @@ class Leases:
 
     def forget(self, lease_id: int) -> None:
         """etcd does not know it (any more)."""
-        self._by_ttl = {ttl: one for ttl, one in self._by_ttl.items() if one.id != lease_id}
+        self._by_ttl = {ttl: item for ttl, item in self._by_ttl.items() if item.id != lease_id}
 
     async def _new(self, ttl_seconds: int) -> Lease:
         seconds = ttl_seconds + min(SHARE_SECONDS, ttl_seconds // SHARE_FRACTION)

@@ -41,7 +41,7 @@ class EtcdAddress:
 def parse_etcd_url(url: str) -> EtcdAddress:
     """Raises BadEtcdUrl."""
     parts = urlsplit(url)
-    endpoints = tuple(_endpoint(url, one) for one in parts.netloc.split(",") if one)
+    endpoints = tuple(_endpoint(url, part) for part in parts.netloc.split(",") if part)
     if not endpoints:
         raise BadEtcdUrl(f"{url!r} names no etcd: {_FORM}")
     given = dict(parse_qsl(parts.query, keep_blank_values=True))

@@ -75,7 +75,7 @@ class SqliteStore:
         self._writer = writer
         self._reader = ThreadPoolExecutor(1, "sampan-store-reader")
         self._revision, self._compacted = revision, compacted
-        self._index = {one.key: Current(one.revision, one.create_revision) for one in living}
+        self._index = {item.key: Current(item.revision, item.create_revision) for item in living}
         self._ahead: dict[str, Write] = {}  # the newest queued write of each key that has one
         self._queue: list[Write] = []
         self._committing: list[Write] = []
@@ -87,9 +87,9 @@ class SqliteStore:
         self._tasks = Tasks("sqlite store")
         self._closing = Tasks("sqlite store closing")
         self._expiry = Expiry(clock, self._tasks, self._expire)
-        for one in living:
-            if one.expires is not None:
-                self._expiry.set(one.key, one.revision, one.expires)
+        for item in living:
+            if item.expires is not None:
+                self._expiry.set(item.key, item.revision, item.expires)
 
     @property
     def revision(self) -> int:

@@ -125,7 +125,7 @@ class SqliteLog:
     def _previous_values(self, rows: list[Row]) -> dict[int, bytes]:
         first = rows[0].revision
         wanted = [row.previous for row in rows if 0 < row.previous < first]
-        return {one: self._writer.execute(_VALUE, (one,)).fetchone()[0] for one in wanted}
+        return {item: self._writer.execute(_VALUE, (item,)).fetchone()[0] for item in wanted}
 
     def _outcome_after(self, error: sqlite3.Error, rows: list[Row]) -> Outcome:
         """A commit that failed may still have happened: only the file knows."""

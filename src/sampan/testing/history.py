@@ -109,22 +109,22 @@ def unseen(story: Iterable[Told], answered: Iterable[Answered]) -> list[str]:
                 seen.add((name, value))
                 spans[-1] = (spans[-1][0], value.revision)
     return [
-        f"{one} was not seen"
-        for one in answered
-        if (one.name, one.value) not in seen
-        and any(after < one.value.revision <= upto for after, upto in spans)
+        f"{item} was not seen"
+        for item in answered
+        if (item.name, item.value) not in seen
+        and any(after < item.value.revision <= upto for after, upto in spans)
     ]
 
 
 def revision_faults(answered: Iterable[Answered]) -> list[str]:
     """A write that was sent when a revision was known gets a later one; none is given twice."""
     faults, given = [], set()
-    for one in answered:
-        if one.value.revision <= one.known_before:
-            faults.append(f"{one} went back")
-        if one.value.revision in given:
-            faults.append(f"{one}: the revision was given before")
-        given.add(one.value.revision)
+    for item in answered:
+        if item.value.revision <= item.known_before:
+            faults.append(f"{item} went back")
+        if item.value.revision in given:
+            faults.append(f"{item}: the revision was given before")
+        given.add(item.value.revision)
     return faults
 
 

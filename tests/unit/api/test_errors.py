@@ -21,7 +21,7 @@ def test_not_found_is_worded_as_the_original_words_it():
 
 def test_invalid_lists_every_cause():
     causes = [
-        errors.required("spec.containers[0].image"),
+        errors.required_value("spec.containers[0].image"),
         errors.not_supported("spec.restartPolicy", "Sometimes", ["Always", "Never"]),
     ]
     error = errors.invalid("Pod", "", "web", causes)

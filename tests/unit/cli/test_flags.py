@@ -3,7 +3,7 @@
 import pytest
 
 from sampan.cli.errors import FlagError
-from sampan.cli.flags import Flag, HelpAsked, duration, integer, parsed
+from sampan.cli.flags import Flag, HelpAsked, duration, integer, parse
 
 FLAGS = (
     Flag("namespace", short="n"),
@@ -20,23 +20,23 @@ FLAGS = (
 @pytest.mark.parametrize("words", [["-n", "x"], ["-nx"], ["--namespace=x"], ["--namespace", "x"]])
 def test_a_value_may_be_given_in_four_ways(words):
     """[C1]"""
-    assert parsed(FLAGS, words)["namespace"] == "x"
+    assert parse(FLAGS, words)["namespace"] == "x"
 
 
 def test_short_switches_may_be_joined_and_mixed_with_arguments():
-    values = parsed(FLAGS, ["pod", "-it", "web", "-nx", "--", "sh", "-c"])
+    values = parse(FLAGS, ["pod", "-it", "web", "-nx", "--", "sh", "-c"])
     assert (values["stdin"], values["tty"], values["namespace"]) == (True, True, "x")
     assert values.arguments == ["pod", "web", "sh", "-c"]
     assert values.dash == 2
 
 
 def test_a_switch_takes_its_value_only_with_an_equals_sign():
-    values = parsed(FLAGS, ["-i", "false", "--tty=false"])
+    values = parse(FLAGS, ["-i", "false", "--tty=false"])
     assert (values["stdin"], values["tty"], values.arguments) == (True, False, ["false"])
 
 
 def test_lists_grow_by_commas_or_by_repetition():
-    values = parsed(FLAGS, ["--image=a,b", "--image", "c", "--env=A=1,2", "--env=B=3"])
+    values = parse(FLAGS, ["--image=a,b", "--image", "c", "--env=A=1,2", "--env=B=3"])
     assert values["image"] == ["a", "b", "c"]
     assert values["env"] == ["A=1,2", "B=3"]
 
@@ -69,21 +69,21 @@ def test_lists_grow_by_commas_or_by_repetition():
 def test_what_is_wrong_is_said_in_pflags_words(words, message):
     """[C1]"""
     with pytest.raises(FlagError) as failure:
-        parsed(FLAGS, words)
+        parse(FLAGS, words)
     assert str(failure.value) == message
 
 
 def test_help_is_asked_for_anywhere():
     with pytest.raises(HelpAsked):
-        parsed(FLAGS, ["pod", "-nx", "--help"])
+        parse(FLAGS, ["pod", "-nx", "--help"])
 
 
 def test_a_deprecated_flag_is_said_so():
-    assert parsed(FLAGS, ["--old"]).notices == ["Flag --old has been deprecated, use new"]
+    assert parse(FLAGS, ["--old"]).notices == ["Flag --old has been deprecated, use new"]
 
 
 def test_what_was_given_is_known():
-    values = parsed(FLAGS, ["--tty", "-n", "x"])
+    values = parse(FLAGS, ["--tty", "-n", "x"])
     assert values.given() == ["tty", "namespace"]
     assert not values.is_set("stdin")
 

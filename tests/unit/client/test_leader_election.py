@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.api.errors import ServiceUnavailable, already_exists, conflict, not_found
-from sampan.client.leader_election import Elector, LeaseSettings, Seen, may_take, seen, taken
+from sampan.client.leader_election import (
+    Elector,
+    LeaseSettings,
+    Seen,
+    may_take,
+    observation,
+    taken_spec,
+)
 from sampan.core.tasks import Tasks
 from sampan.testing import virtual_time
 
@@ -149,18 +156,18 @@ def test_there_are_never_two_leaders(cuts):
 
 def test_a_holder_is_judged_by_when_we_saw_its_last_change():
     spec = {"holderIdentity": "x", "leaseDurationSeconds": 15, "renewTime": "long ago"}
-    first = seen(None, spec, 100.0)
-    assert seen(first, dict(spec), 110.0).since == 100.0
+    first = observation(None, spec, 100.0)
+    assert observation(first, dict(spec), 110.0).since == 100.0
     assert not may_take(first, "me", 114.9)
     assert may_take(first, "me", 115.0)
-    assert seen(first, {**spec, "renewTime": "now"}, 110.0).since == 110.0
+    assert observation(first, {**spec, "renewTime": "now"}, 110.0).since == 110.0
 
 
 def test_renewing_keeps_the_time_of_acquisition():
     settings = LeaseSettings("ns", "l", "me")
-    spec = taken({}, settings, 100.0)
+    spec = taken_spec({}, settings, 100.0)
     assert spec["leaseTransitions"] == 0
-    again = taken(spec, settings, 200.0)
+    again = taken_spec(spec, settings, 200.0)
     assert again["acquireTime"] == spec["acquireTime"]
     assert again["renewTime"] != spec["renewTime"]
     assert may_take(Seen({"holderIdentity": ""}, 0.0), "me", 0.0)

@@ -98,7 +98,7 @@ def test_a_wrong_flag_of_a_node_is_named(flags, capsys):
     ],
 )
 def test_controllers_are_named_in_every_spelling(flags, wanted):
-    given = main._parser().parse_args(main._joined(["up", *flags]))
+    given = main._parser().parse_args(main._join(["up", *flags]))
     assert main._up_settings(given).controllers == wanted
 
 

@@ -1,13 +1,13 @@
 import pytest
 
 from sampan.controllers.catalog import ControllerSettings, all_controllers
-from sampan.controllers.controller import UnknownController, selected
+from sampan.controllers.controller import UnknownController, selected_controllers
 
 ALL = all_controllers(ControllerSettings(root_ca="PEM"))
 
 
 def names(wanted):
-    return {one.name for one in selected(ALL, wanted)}
+    return {one.name for one in selected_controllers(ALL, wanted)}
 
 
 def test_a_star_is_all_of_them():

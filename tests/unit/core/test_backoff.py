@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.core.backoff import Backoff, jittered
+from sampan.core.backoff import Backoff, with_jitter
 
 
 def test_the_delay_doubles_from_the_first_to_the_cap():
@@ -21,4 +21,4 @@ def test_the_delay_never_falls_and_never_exceeds_the_cap(first, cap, failures):
 
 @given(st.floats(0, 100), st.integers())
 def test_jitter_only_lengthens_and_only_by_its_fraction(seconds, seed):
-    assert seconds <= jittered(seconds, 0.5, random.Random(seed)) <= seconds * 1.5
+    assert seconds <= with_jitter(seconds, 0.5, random.Random(seed)) <= seconds * 1.5

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sampan.core.tasks import PATIENCE_SECONDS, Tasks, all_of, finished
+from sampan.core.tasks import PATIENCE_SECONDS, Tasks, all_of, finish
 from sampan.testing import virtual_time
 
 
@@ -114,7 +114,7 @@ def test_who_is_cancelled_waits_for_what_was_begun():
             await asyncio.sleep(3)
             done.append("done")
 
-        caller = asyncio.get_running_loop().create_task(finished(call()))
+        caller = asyncio.get_running_loop().create_task(finish(call()))
         await asyncio.sleep(1)
         caller.cancel()
         await asyncio.sleep(1)
@@ -129,14 +129,14 @@ def test_who_is_cancelled_waits_for_what_was_begun():
 def test_patience_ends_with_a_second_cancellation_which_stopping_brings():
     async def main():
         loop = asyncio.get_running_loop()
-        caller = loop.create_task(finished(asyncio.sleep(3600)))
+        caller = loop.create_task(finish(asyncio.sleep(3600)))
         for seconds in (1, 4):
             loop.call_later(seconds, caller.cancel)
         await asyncio.wait([caller])
         assert caller.cancelled()
         assert loop.time() == 4
         tasks = Tasks("test")
-        tasks.start("patient", finished(asyncio.sleep(3600)))
+        tasks.start("patient", finish(asyncio.sleep(3600)))
         await asyncio.sleep(1)
         await tasks.stop()
         assert loop.time() == 5 + PATIENCE_SECONDS
@@ -149,8 +149,8 @@ def test_a_result_and_a_failure_come_through():
         raise ValueError("expected by this test")
 
     async def main():
-        assert await finished(asyncio.sleep(1, "fine")) == "fine"
+        assert await finish(asyncio.sleep(1, "fine")) == "fine"
         with pytest.raises(ValueError, match="expected"):
-            await finished(fail())
+            await finish(fail())
 
     virtual_time.run(main())

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sampan.api.configuration import BadConfiguration
-from sampan.kubelet.configuration import API_VERSION, KIND, configured, heeded
+from sampan.kubelet.configuration import API_VERSION, KIND, heeded_fields, with_configuration
 from sampan.kubelet.eviction.eviction_rules import MEMORY, NODEFS, Threshold
 from sampan.kubelet.settings import KubeletSettings, Reserved
 
@@ -13,7 +13,7 @@ BEFORE = KubeletSettings("n")
 
 
 def read(**fields):
-    return configured(BEFORE, {"apiVersion": API_VERSION, "kind": KIND, **fields})
+    return with_configuration(BEFORE, {"apiVersion": API_VERSION, "kind": KIND, **fields})
 
 
 def refused(**fields):
@@ -77,9 +77,9 @@ def test_what_has_no_effect_is_refused_by_name():
         'imageMinimumGCAge: time: unknown unit " hours" in duration "2 hours"'
     ]
     with pytest.raises(BadConfiguration, match="is no KubeletConfiguration"):
-        configured(BEFORE, {"kind": "Pod"})
+        with_configuration(BEFORE, {"kind": "Pod"})
     with pytest.raises(BadConfiguration, match="expected an object"):
-        configured(BEFORE, [])
+        with_configuration(BEFORE, [])
 
 
 def test_what_is_reserved_adds_up_and_what_is_enforced_is_named():
@@ -134,5 +134,5 @@ def test_the_periods_of_a_graceful_shutdown():
 
 def test_every_field_that_is_heeded_is_documented():
     document = (Path(__file__).parents[3] / "docs" / "node.md").read_text()
-    for name in heeded():
+    for name in heeded_fields():
         assert f"`{name}`" in document, name

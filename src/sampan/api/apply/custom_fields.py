@@ -123,8 +123,8 @@ def custom_root(root: Structural, metadata: Node) -> Node:
 
 def _struct(node: Structural, always: frozenset[str] = frozenset()) -> Struct:
     struct = OpenStruct(always) if node.preserve else CustomStruct(always, False)
-    for key, one in node.properties.items():
-        struct.add(key, _node(one))
+    for key, prop in node.properties.items():
+        struct.add(key, _node(prop))
     if node.embedded:
         struct.add("apiVersion", LEAF)
         struct.add("kind", LEAF)

@@ -11,7 +11,7 @@ from sampan.api.custom.custom_version import CustomVersion, custom_of
 from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj
 from sampan.api.schema.field_kinds import Type, type_from
-from sampan.api.schema.message_table import Messages, load_messages, marked
+from sampan.api.schema.message_table import Messages, fields_always_written, load_messages
 from sampan.api.schema.published import Schema
 
 # Upstream's defaults of the fields that tell items apart; the definitions here do not have them.
@@ -73,7 +73,7 @@ class FieldSchema:
             self._structs[name] = LEAF
             return LEAF
         self._messages = self._messages or load_messages()
-        struct = Struct(marked(self._messages, name))
+        struct = Struct(fields_always_written(self._messages, name))
         if not atomic:
             self._structs[name] = struct
         for key, published in properties.items():
@@ -94,10 +94,10 @@ class FieldSchema:
             return Map(self._of(kind.element))
         if kind.shape == "list" and kind.list_type != "atomic":
             assert kind.element is not None, kind
-            return self._keyed(kind, kind.element)
+            return self._key(kind, kind.element)
         return LEAF
 
-    def _keyed(self, kind: Type, element: Type) -> Node:
+    def _key(self, kind: Type, element: Type) -> Node:
         if kind.list_type == "set":
             return KeyedList(LEAF, (), {}, frozenset())
         defaults = _KEY_DEFAULTS.get(element.name, {})

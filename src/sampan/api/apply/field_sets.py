@@ -30,7 +30,7 @@ _ORDER = "fkvi"  # of path elements among each other
 def union(one: FieldSet, two: FieldSet) -> FieldSet:
     if not one or not two or one is two:
         return one or two
-    return _joined(one, two)
+    return _union(one, two)
 
 
 def difference(one: FieldSet, two: FieldSet) -> FieldSet:
@@ -78,7 +78,7 @@ def intersection(one: FieldSet, two: FieldSet) -> FieldSet:
     for key, inner in one.items():
         other = two.get(key)
         if other is not None:
-            both = _shared(inner, other)
+            both = _intersection(inner, other)
             if both is not None:
                 shared[key] = both
     return shared
@@ -117,7 +117,7 @@ def without_itself(node: FieldSet) -> FieldSet:
 
 def paths(fields: FieldSet, before: Path = ()) -> Iterator[Path]:
     """Every member, in upstream's order."""
-    for key in sorted(fields, key=lambda one: (_ORDER.find(one[0]), one)):
+    for key in sorted(fields, key=lambda field: (_ORDER.find(field[0]), field)):
         if key == ".":
             continue
         path = (*before, key)
@@ -129,10 +129,10 @@ def paths(fields: FieldSet, before: Path = ()) -> Iterator[Path]:
 
 def path_text(path: Path) -> str:
     """`.spec.containers[name="main"].image`."""
-    return "".join(_element_text(one) for one in path)
+    return "".join(_element_text(item) for item in path)
 
 
-def normalised(given: object, depth: int = 0) -> FieldSet:
+def canonical_set(given: object, depth: int = 0) -> FieldSet:
     """A set that came from outside, in our spelling. Raises ValueError where it is none."""
     if not isinstance(given, dict) or depth > MAX_DEPTH:
         raise ValueError("a set of fields must be an object, and not too deep")
@@ -143,18 +143,18 @@ def normalised(given: object, depth: int = 0) -> FieldSet:
                 raise ValueError('nothing may be below "."')
             out["."] = {}
             continue
-        below = normalised(inner, depth + 1)
-        out[_spelled(key)] = _tidy(below)
+        below = canonical_set(inner, depth + 1)
+        out[_canonical_key(key)] = _tidy(below)
     return out
 
 
-def _joined(one: FieldSet, two: FieldSet) -> FieldSet:
+def _union(one: FieldSet, two: FieldSet) -> FieldSet:
     if not one or not two:
         return member(one or two)
     out = dict(one)
     for key, inner in two.items():
         mine = out.get(key)
-        out[key] = inner if mine is None or mine is inner else _joined(mine, inner)
+        out[key] = inner if mine is None or mine is inner else _union(mine, inner)
     return out
 
 
@@ -188,7 +188,7 @@ def _tidy(node: FieldSet) -> FieldSet:
     return {} if len(node) == 1 and "." in node else node
 
 
-def _shared(one: FieldSet, two: FieldSet) -> FieldSet | None:
+def _intersection(one: FieldSet, two: FieldSet) -> FieldSet | None:
     both = is_member(one) and is_member(two)
     below = intersection(without_itself(one), without_itself(two))
     if both:
@@ -196,7 +196,7 @@ def _shared(one: FieldSet, two: FieldSet) -> FieldSet | None:
     return below or None
 
 
-def _spelled(key: str) -> str:
+def _canonical_key(key: str) -> str:
     kind, rest = key[:2], key[2:]
     if kind == "f:":
         return key
@@ -215,7 +215,9 @@ def _element_text(element: str) -> str:
             return f".{rest}"
         case "k":
             keys = orjson.loads(rest).items()
-            return "[" + ",".join(f"{key}={orjson.dumps(one).decode()}" for key, one in keys) + "]"
+            return (
+                "[" + ",".join(f"{key}={orjson.dumps(item).decode()}" for key, item in keys) + "]"
+            )
         case "v":
             return f"[={rest}]"
     return f"[{rest}]"

@@ -217,8 +217,8 @@ class Map:
     def set_of(self, value: Obj) -> FieldSet | None:
         element = self._element
         found = {
-            f"f:{key}": {} if one is None else member(element.set_of(one) or {})
-            for key, one in value.items()
+            f"f:{key}": {} if item is None else member(element.set_of(item) or {})
+            for key, item in value.items()
         }
         return found or None
 
@@ -274,7 +274,7 @@ class KeyedList:
     def compare(self, old: list[Any], new: list[Any]) -> Sets:
         changed: FieldSet = {}
         removed: FieldSet = {}
-        before, after = self._indexed(old), self._indexed(new)
+        before, after = self._index(old), self._index(new)
         for label, items in after.items():
             were = before.get(label)
             if were is None:
@@ -291,7 +291,7 @@ class KeyedList:
         return changed or _NONE, removed or _NONE
 
     def set_of(self, value: list[Any]) -> FieldSet | None:
-        found = {self._label(one): member(self._element.set_of(one) or {}) for one in value}
+        found = {self._label(item): member(self._element.set_of(item) or {}) for item in value}
         return found or None
 
     def merged(self, live: list[Any], config: list[Any]) -> list[Any]:
@@ -366,7 +366,7 @@ class KeyedList:
                 keys[key] = value
         return "k:" + orjson.dumps(keys).decode()
 
-    def _indexed(self, items: list[Any]) -> dict[str, list[Any]]:
+    def _index(self, items: list[Any]) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {}
         for item in items:
             found.setdefault(self._label(item), []).append(item)
@@ -412,9 +412,9 @@ def less(root: Node, obj: Obj, fields: FieldSet) -> Obj:
 def whole(value: Any) -> Any:
     """Without what has become None."""
     if isinstance(value, dict):
-        return {key: whole(one) for key, one in value.items() if one is not None}
+        return {key: whole(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [whole(one) for one in value if one is not None]
+        return [whole(item) for item in value if item is not None]
     return value
 
 

@@ -11,9 +11,9 @@ from sampan.api.apply.field_schema import FieldSchema
 from sampan.api.apply.field_sets import (
     FieldSet,
     Patterns,
+    canonical_set,
     difference,
     in_canonical_order,
-    normalised,
     recursive_difference,
     union,
     within,
@@ -65,7 +65,7 @@ def manager_from_user_agent(agent: str) -> str:
 
 @lru_cache(maxsize=256)
 def _manager(agent: str) -> str:
-    printable = "".join(one for one in agent.partition("/")[0] if one.isprintable())
+    printable = "".join(item for item in agent.partition("/")[0] if item.isprintable())
     return printable.encode()[:MANAGER_LENGTH].decode(errors="ignore")
 
 
@@ -83,7 +83,7 @@ def chosen_entries(new: Obj, live: Obj) -> list[Obj]:
     if given == [{}]:
         return []  # how a caller says that it wants none
     try:
-        return [_normalised(entry) for entry in given]
+        return [_canonical_entry(entry) for entry in given]
     except ValueError:
         return own
 
@@ -112,7 +112,7 @@ def _after(
     left = [kept for entry in entries if (kept := changes.left_of(entry)) is not None]
     if changed:
         left = with_entry(left, new_entry(writer, UPDATE, changed))
-    return capped(left)
+    return with_oldest_merged(left)
 
 
 class Changes:
@@ -141,16 +141,16 @@ class Changes:
 
     def _at(self, api_version: str) -> Sets | None:
         if api_version not in self._found:
-            self._found[api_version] = self._compared(api_version)
+            self._found[api_version] = self._compare(api_version)
         return self._found[api_version]
 
-    def _compared(self, api_version: str) -> Sets | None:
+    def _compare(self, api_version: str) -> Sets | None:
         new = self._fields.in_version(self._new, api_version)
         live = self._fields.in_version(self._live, api_version) if self._live else {}
         root = None if new is None else self._fields.root(api_version, str(new.get("kind")))
         if new is None or live is None or root is None:
             return None
-        changed, removed = (stripped(one) for one in compare(root, live, new))
+        changed, removed = (without_server_fields(item) for item in compare(root, live, new))
         if api_version == self._writer.api_version:
             changed, removed = self._writer.writes(changed), self._writer.writes(removed)
         return changed, removed
@@ -173,16 +173,16 @@ def new_entry(writer: Writer, operation: str, fields: FieldSet) -> Obj:
 def with_entry(entries: list[Obj], entry: Obj) -> list[Obj]:
     """The entries with one more, or with what the same writer had before made larger."""
     others = []
-    for one in entries:
-        if identity(one) == identity(entry):
-            entry = {**entry, "fieldsV1": union(one.get("fieldsV1") or {}, entry["fieldsV1"])}
+    for item in entries:
+        if identity(item) == identity(entry):
+            entry = {**entry, "fieldsV1": union(item.get("fieldsV1") or {}, entry["fieldsV1"])}
         else:
-            others.append(one)
+            others.append(item)
     entry = {**entry, "fieldsV1": in_canonical_order(entry["fieldsV1"])}
     return in_order([*others, entry])
 
 
-def stripped(fields: FieldSet) -> FieldSet:
+def without_server_fields(fields: FieldSet) -> FieldSet:
     return difference(fields, _STRIPPED)
 
 
@@ -196,33 +196,33 @@ def identity(entry: Obj) -> tuple[str, str, str, str]:
 def in_order(entries: list[Obj]) -> list[Obj]:
     return sorted(
         entries,
-        key=lambda one: (
-            one.get("operation") or "", one.get("time") or "", one.get("manager") or "",
-            one.get("apiVersion") or "", one.get("subresource") or "",
+        key=lambda entry: (
+            entry.get("operation") or "", entry.get("time") or "", entry.get("manager") or "",
+            entry.get("apiVersion") or "", entry.get("subresource") or "",
         ),
     )  # fmt: skip
 
 
-def capped(entries: list[Obj]) -> list[Obj]:
+def with_oldest_merged(entries: list[Obj]) -> list[Obj]:
     """The oldest updaters put together, where there are too many; one bucket per version."""
-    updaters = [one for one in in_order(entries) if one.get("operation") == UPDATE]
+    updaters = [item for item in in_order(entries) if item.get("operation") == UPDATE]
     excess = len(updaters) - MAX_UPDATERS
     if excess <= 0:
         return entries
     buckets: dict[str, list[Obj]] = {}
-    for one in updaters:  # oldest first
-        bucket = buckets.setdefault(str(one.get("apiVersion")), [])
+    for updater in updaters:  # oldest first
+        bucket = buckets.setdefault(str(updater.get("apiVersion")), [])
         if excess <= 0:
             break
         excess -= bool(bucket)
-        bucket.append(one)
+        bucket.append(updater)
     merged = [group for group in buckets.values() if len(group) > 1]
-    gone = {id(one) for group in merged for one in group}
-    kept = [one for one in entries if id(one) not in gone]
+    gone = {id(item) for group in merged for item in group}
+    kept = [entry for entry in entries if id(entry) not in gone]
     for group in merged:
         together: FieldSet = {}
-        for one in group:
-            together = union(together, one.get("fieldsV1") or {})
+        for item in group:
+            together = union(together, item.get("fieldsV1") or {})
         bucket_entry = {**group[-1], "manager": OLD_CHANGES, "fieldsV1": together}
         bucket_entry.pop("subresource", None)
         kept = with_entry(kept, bucket_entry)
@@ -235,19 +235,19 @@ def same_but_times(one: list[Obj], two: list[Obj]) -> bool:
     )
 
 
-def _normalised(entry: Obj) -> Obj:
+def _canonical_entry(entry: Obj) -> Obj:
     """Raises ValueError."""
     if entry.get("fieldsType") != "FieldsV1" or entry.get("operation") not in (APPLY, UPDATE):
         raise ValueError("not an entry of managedFields")
-    return {**entry, "fieldsV1": normalised(entry.get("fieldsV1") or {})}
+    return {**entry, "fieldsV1": canonical_set(entry.get("fieldsV1") or {})}
 
 
 def manager_errors(manager: str) -> list[FieldError]:
     wrong = []
     if len(manager.encode()) > MANAGER_LENGTH:
         wrong.append(too_long("fieldManager", MANAGER_LENGTH))
-    for at, one in enumerate(manager):
-        if not one.isprintable():
-            why = f"invalid character U+{ord(one):04X} (at position {len(manager[:at].encode())})"
+    for at, item in enumerate(manager):
+        if not item.isprintable():
+            why = f"invalid character U+{ord(item):04X} (at position {len(manager[:at].encode())})"
             wrong.append(invalid_value("fieldManager", manager, why))
     return wrong

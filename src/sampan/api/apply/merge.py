@@ -27,13 +27,13 @@ from sampan.api.apply.managed_fields import (
     UPDATE,
     Changes,
     Writer,
-    capped,
     entries_of,
     first_entries,
     identity,
     in_order,
     new_entry,
-    stripped,
+    with_oldest_merged,
+    without_server_fields,
 )
 from sampan.api.errors import BadRequest, Conflict, Failure
 from sampan.api.objects import Obj, annotations_of, meta_of, name_of, namespace_of
@@ -70,7 +70,7 @@ def apply(fields: FieldSchema, live: Obj, config: Obj, writer: Writer, force: bo
     disputed = [] if force else attempt.disputed()
     if disputed and writer.manager == KUBECTL:
         allowed = _written_by_client_side_apply(fields, live, writer)
-        disputed = [one for one in disputed if not _has(allowed, one.path)]
+        disputed = [item for item in disputed if not _has(allowed, item.path)]
     if disputed:
         raise conflict_of(disputed)
     result = attempt.result()
@@ -88,11 +88,11 @@ class _Attempt:
     ) -> None:  # fmt: skip
         self._live, self._writer = live, writer
         mine = new_entry(writer, APPLY, writer.writes(set_of(root, config)))
-        self._last = next((one for one in entries if identity(one) == identity(mine)), None)
-        self._others = [one for one in entries if one is not self._last]
+        self._last = next((entry for entry in entries if identity(entry) == identity(mine)), None)
+        self._others = [entry for entry in entries if entry is not self._last]
         self._mine = mine
         merged: Obj = root.merged(live, config)
-        pruned = _pruned(fields, merged, self._last, [*self._others, mine])
+        pruned = _without_dropped_fields(fields, merged, self._last, [*self._others, mine])
         # What pruning has emptied may have been asked for empty.
         self._new = merged if pruned is merged else root.merged(whole(pruned), config)
         self._changes = Changes(fields, live, self._new, writer)
@@ -107,7 +107,7 @@ class _Attempt:
 
     def result(self) -> Applied:
         kept = [one for entry in self._others if (one := self._changes.left_of(entry)) is not None]
-        own = in_canonical_order(stripped(self._mine["fieldsV1"]))
+        own = in_canonical_order(without_server_fields(self._mine["fieldsV1"]))
         mine = {**self._mine, "fieldsV1": own}
         if self._changes_nothing():
             # As upstream: then not even the time of the entry, which a new one does not have yet.
@@ -117,7 +117,7 @@ class _Attempt:
             mine = last if mine == last else mine
         if mine["fieldsV1"]:
             kept.append(mine)
-        return Applied(self._new, capped(in_order(kept)))
+        return Applied(self._new, with_oldest_merged(in_order(kept)))
 
     def _changes_nothing(self) -> bool:
         if not self._live:
@@ -126,7 +126,9 @@ class _Attempt:
         return not changed and not removed
 
 
-def _pruned(fields: FieldSchema, merged: Obj, last: Obj | None, managed: list[Obj]) -> Obj:
+def _without_dropped_fields(
+    fields: FieldSchema, merged: Obj, last: Obj | None, managed: list[Obj]
+) -> Obj:
     """Without what the applier owned before, does not ask for now, and nobody else owns."""
     if last is None or not last.get("fieldsV1"):
         return merged
@@ -190,10 +192,10 @@ def conflict_of(disputed: list[Disputed]) -> Conflict:
     causes = [
         {
             "reason": "FieldManagerConflict",
-            "message": f"conflict with {_owner_text(one.owner)}",
-            "field": path_text(one.path),
+            "message": f"conflict with {_owner_text(item.owner)}",
+            "field": path_text(item.path),
         }
-        for one in disputed
+        for item in disputed
     ]
     if len(disputed) == 1:
         message = f"1 conflict: {causes[0]['message']}: {causes[0]['field']}"
@@ -204,12 +206,12 @@ def conflict_of(disputed: list[Disputed]) -> Conflict:
 
 def _conflicts_text(disputed: list[Disputed]) -> str:
     by_owner: dict[tuple[str, str, str, str], list[Disputed]] = {}
-    for one in disputed:
-        by_owner.setdefault(identity(one.owner), []).append(one)
+    for item in disputed:
+        by_owner.setdefault(identity(item.owner), []).append(item)
     lines = []
     for _, group in sorted(by_owner.items()):
         lines.append(f"conflicts with {_owner_text(group[0].owner)}:")
-        lines += [f"- {path_text(one.path)}" for one in group]
+        lines += [f"- {path_text(item.path)}" for item in group]
     return "\n".join(lines)
 
 

@@ -88,9 +88,9 @@ def owned_at(path: tuple[str, ...]) -> FieldSet:
 def scale_entries(entries: list[Obj], replicas: FieldSet = REPLICAS) -> list[Obj]:
     """Of the Scale: those of the object that own the number of replicas."""
     return [
-        {**one, "apiVersion": SCALE_VERSION, "fieldsV1": REPLICAS}
-        for one in entries
-        if _owns(one, replicas)
+        {**entry, "apiVersion": SCALE_VERSION, "fieldsV1": REPLICAS}
+        for entry in entries
+        if _owns(entry, replicas)
     ]
 
 
@@ -98,14 +98,14 @@ def object_entries(
     before: list[Obj], of_scale: list[Obj], api_version: str, replicas: FieldSet = REPLICAS
 ) -> list[Obj]:
     """Of the object, after a write of its Scale has left these of the Scale."""
-    left = {_who(one): one for one in of_scale}
+    left = {_who(item): item for item in of_scale}
     found = []
-    for one in before:
-        if not _owns(one, replicas) or left.pop(_who(one), None) is not None:
-            found.append(one)
-        elif rest := difference(one["fieldsV1"], replicas):
-            found.append({**one, "fieldsV1": rest})
-    new = [{**one, "apiVersion": api_version, "fieldsV1": replicas} for one in left.values()]
+    for item in before:
+        if not _owns(item, replicas) or left.pop(_who(item), None) is not None:
+            found.append(item)
+        elif rest := difference(item["fieldsV1"], replicas):
+            found.append({**item, "fieldsV1": rest})
+    new = [{**item, "apiVersion": api_version, "fieldsV1": replicas} for item in left.values()]
     return in_order([*found, *new])
 
 

@@ -23,12 +23,12 @@ from sampan.api.cel.language.types import (
 from sampan.api.cel.libraries.authorizer import AUTHORIZER, RESOURCE
 
 _KIND, _RESOURCE, _USER, _REQUEST = (
-    object_type(f"kubernetes.{one}")
-    for one in ("GroupVersionKind", "GroupVersionResource", "UserInfo", "AdmissionRequest")
+    object_type(f"kubernetes.{item}")
+    for item in ("GroupVersionKind", "GroupVersionResource", "UserInfo", "AdmissionRequest")
 )
 _NAMESPACE, _METADATA, _SPEC, _STATUS, _CONDITION = (
-    object_type(f"kubernetes.Namespace{one}")
-    for one in ("", "Metadata", "Spec", "Status", "Condition")
+    object_type(f"kubernetes.Namespace{item}")
+    for item in ("", "Metadata", "Spec", "Status", "Condition")
 )
 _STRINGS = list_of(STRING)
 _TEXTS = map_of(STRING, STRING)

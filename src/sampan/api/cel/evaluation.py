@@ -32,7 +32,7 @@ class Result:
     compiles: bool = True
 
 
-def evaluated(expression: Expression, variables: Mapping[str, Value], budget: Budget) -> Result:
+def result_of(expression: Expression, variables: Mapping[str, Value], budget: Budget) -> Result:
     """Raises OutOfBudget, and Undecided where an authorizer has to be asked first."""
     if expression.program is None:
         return Result(error=f"compilation error: {expression.trouble}", compiles=False)
@@ -58,12 +58,12 @@ class Variables(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Value:
         found = self._known.get(name)
         if found is None:
-            found = self._known[name] = self._evaluated(name)
+            found = self._known[name] = self._evaluate(name)
         if found.error:
             raise EvaluationError(found.error)
         return found.value
 
-    def _evaluated(self, name: str) -> Result:
+    def _evaluate(self, name: str) -> Result:
         expression = self._expressions[name]
         if expression.program is None:
             why = f'composited variable "{name}" fails to compile: {expression.trouble}'
@@ -80,7 +80,7 @@ class Variables(Mapping[str, Any]):
         return len(self._expressions)
 
 
-def bound(
+def with_variables_of(
     expressions: Mapping[str, Expression], given: Mapping[str, Value], budget: Budget
 ) -> dict[str, Value]:
     """What was given, and the policy's own variables, which see it too."""

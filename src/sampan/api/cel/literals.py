@@ -18,11 +18,11 @@ from sampan.api.cel.language.syntax import (
     Select,
     Struct,
 )
-from sampan.api.cel.libraries.regex import NotRegex, compiled
+from sampan.api.cel.libraries.regex import NotRegex, compile_pattern
 from sampan.api.cel.libraries.times import parse_duration, parse_timestamp
 
 _CHECKS: dict[str, Callable[[str], object]] = {
-    "matches": compiled,
+    "matches": compile_pattern,
     "duration": parse_duration,
     "timestamp": parse_timestamp,
 }
@@ -59,12 +59,12 @@ def _inside(node: Node) -> list[Node]:
         case ListOf():
             return list(node.elements)
         case MapOf():
-            return [one for entry in node.entries for one in (entry.key, entry.value)]
+            return [item for entry in node.entries for item in (entry.key, entry.value)]
         case Struct():
-            return [one.value for one in node.fields]
+            return [field.value for field in node.fields]
         case Fold():
             parts = (node.over, node.condition, node.result)
-            return [one for one in parts if one is not None]
+            return [part for part in parts if part is not None]
         case Bind():
             return [node.value, node.body]
         case OptionalMap():

@@ -41,15 +41,15 @@ class CompiledPolicy:
             *self.conditions,
             *self.variables.values(),
             *(
-                one
+                item
                 for pair in zip(self.validations, self.messages, strict=True)
-                for one in pair
-                if one is not None
+                for item in pair
+                if item is not None
             ),
             *self.annotations,
             *self.mutations,
         )
-        return [one for one in every if one.trouble]
+        return [item for item in every if item.trouble]
 
 
 class _Compiler:
@@ -62,12 +62,12 @@ class _Compiler:
     def expression(
         self, path: str, text: str, wanted: Sequence[Type], authorizer: bool = True
     ) -> Expression:
-        return compiled(path, text, self._environment(authorizer), wanted)
+        return compile_at(path, text, self._environment(authorizer), wanted)
 
     def condition(self, path: str, text: str) -> Expression:
         """Conditions come before the variables and do not see them."""
         plain = admission.environment(self._params, True)
-        return compiled(path, text, plain, (BOOL,))
+        return compile_at(path, text, plain, (BOOL,))
 
     def variable(self, path: str, name: str, text: str) -> Expression:
         found = self.expression(path, text, ())
@@ -91,7 +91,9 @@ def with_variables(
     return base.extended({"variables": admission.VARIABLES}, shapes)
 
 
-def compiled(path: str, text: str, environment: Environment, wanted: Sequence[Type]) -> Expression:
+def compile_at(
+    path: str, text: str, environment: Environment, wanted: Sequence[Type]
+) -> Expression:
     """`wanted`: the types that it may have; none: any."""
     try:
         program = compile_expression(text, environment)
@@ -101,13 +103,13 @@ def compiled(path: str, text: str, environment: Environment, wanted: Sequence[Ty
         got = program.result_type
         if len(wanted) == 1:
             return Expression(path, text, None, f"must evaluate to {wanted[0]} but got {got}")
-        listed = " ".join(_shown(one) for one in wanted)
-        why = f"must evaluate to one of [{listed}] but got {_shown(got)}"
+        listed = " ".join(_type_text(item) for item in wanted)
+        why = f"must evaluate to one of [{listed}] but got {_type_text(got)}"
         return Expression(path, text, None, why)
     return Expression(path, text, program)
 
 
-def _shown(one: Type) -> str:
+def _type_text(one: Type) -> str:
     return "null_type" if one == NULL else str(one)
 
 
@@ -117,8 +119,10 @@ def compile_conditions(
     """Match conditions of a webhook or a policy."""
     compiler = _Compiler(params, False)
     return tuple(
-        compiler.condition(f"{path}[{index}].expression", (one.get("expression") or "").strip())
-        for index, one in enumerate(conditions)
+        compiler.condition(
+            f"{path}[{index}].expression", (condition.get("expression") or "").strip()
+        )
+        for index, condition in enumerate(conditions)
     )
 
 
@@ -127,18 +131,18 @@ def compile_validating(spec: Obj) -> CompiledPolicy:
     conditions = spec.get("matchConditions") or ()
     variables = _variables(spec, compiler)
     validations, messages = [], []
-    for index, one in enumerate(spec.get("validations") or ()):
+    for index, validation in enumerate(spec.get("validations") or ()):
         path = f"spec.validations[{index}]"
-        text = one.get("expression") or ""
+        text = validation.get("expression") or ""
         validations.append(compiler.expression(f"{path}.expression", text, (BOOL,)))
-        messages.append(_message(compiler, f"{path}.messageExpression", one))
+        messages.append(_message(compiler, f"{path}.messageExpression", validation))
     annotations = [
         compiler.expression(
             f"spec.auditAnnotations[{index}].valueExpression",
-            (one.get("valueExpression") or "").strip(),
+            (annotation.get("valueExpression") or "").strip(),
             (STRING, NULL),
         )
-        for index, one in enumerate(spec.get("auditAnnotations") or ())
+        for index, annotation in enumerate(spec.get("auditAnnotations") or ())
     ]
     return CompiledPolicy(
         compile_conditions(conditions, "spec.matchConditions", bool(spec.get("paramKind"))),
@@ -165,8 +169,8 @@ def compile_mutating(spec: Obj) -> CompiledPolicy:
     )
     variables = _variables(spec, compiler)
     mutations = tuple(
-        _mutation(compiler, f"spec.mutations[{index}]", one)
-        for index, one in enumerate(spec.get("mutations") or ())
+        _mutation(compiler, f"spec.mutations[{index}]", mutation)
+        for index, mutation in enumerate(spec.get("mutations") or ())
     )
     return CompiledPolicy(conditions, variables, mutations=mutations)
 
@@ -182,10 +186,10 @@ def _mutation(compiler: _Compiler, path: str, mutation: Obj) -> Expression:
 
 def _variables(spec: Obj, compiler: _Compiler) -> dict[str, Expression]:
     return {
-        one.get("name") or "": compiler.variable(
+        variable.get("name") or "": compiler.variable(
             f"spec.variables[{index}].expression",
-            one.get("name") or "",
-            one.get("expression") or "",
+            variable.get("name") or "",
+            variable.get("expression") or "",
         )
-        for index, one in enumerate(spec.get("variables") or ())
+        for index, variable in enumerate(spec.get("variables") or ())
     }

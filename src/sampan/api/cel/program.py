@@ -11,7 +11,7 @@ from sampan.api.cel.language.cost import PER_CALL, Budget
 from sampan.api.cel.language.environment import Environment
 from sampan.api.cel.language.errors import CompileError, EvaluationError, Issue
 from sampan.api.cel.language.evaluator import Closure, Compiler, Frame
-from sampan.api.cel.language.field_names import unescaped
+from sampan.api.cel.language.field_names import unescape
 from sampan.api.cel.language.parser import parse
 from sampan.api.cel.language.types import Type
 from sampan.api.cel.language.values import Value
@@ -49,11 +49,13 @@ def compile_expression(source: str, environment: Environment) -> Program:
     issues = literal_issues(root)
     if issues:
         raise CompileError(source, issues)
-    compiler = Compiler(checked, unescaped)
+    compiler = Compiler(checked, unescape)
     try:
         run = compiler.block(root)
     except RecursionError as error:
         issue = Issue(0, "expression recursion limit exceeded: 250")
         raise CompileError(source, [issue]) from error
-    spoken_of = frozenset(one.variable for one in checked.references.values() if one.variable)
+    spoken_of = frozenset(
+        reference.variable for reference in checked.references.values() if reference.variable
+    )
     return Program(source, checked.result_type, run, compiler.slots, spoken_of)

@@ -6,7 +6,7 @@ Invariant: where nothing is known of a field it may be anything.
 
 from collections.abc import Mapping
 
-from sampan.api.cel.language.field_names import escaped
+from sampan.api.cel.language.field_names import escape
 from sampan.api.cel.language.types import (
     BOOL,
     BYTES,
@@ -42,8 +42,8 @@ class SchemaObjects:
             return None
         if name not in self._known:
             fields = self._schema.fields_of(name)
-            shown = {escaped(key): _cel_type(one) for key, one in fields.items()}
-            self._known[name] = {key: one for key, one in shown.items() if key is not None}
+            shown = {escape(key): _cel_type(field) for key, field in fields.items()}
+            self._known[name] = {key: item for key, item in shown.items() if key is not None}
         return self._known[name]
 
 

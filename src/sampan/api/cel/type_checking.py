@@ -28,8 +28,8 @@ def expression_warnings(policy: Obj, objects: SchemaObjects) -> list[Obj]:
     for path, text in _expressions(spec):
         said = "\n".join(
             f"{_gvk(kind)}: {trouble}\n"
-            for kind, one in environments
-            if (trouble := _trouble(text, one))
+            for kind, environment in environments
+            if (trouble := _trouble(text, environment))
         )
         if said:
             found.append({"fieldRef": path, "warning": said})
@@ -41,25 +41,29 @@ def kinds_to_check(spec: Obj, resources: Sequence[Resource]) -> list[Resource]:
     found: list[Resource] = []
     for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():
         groups, versions = rule.get("apiGroups") or (), rule.get("apiVersions") or ()
-        if any("*" in one for one in (*groups, *versions)):
+        if any("*" in group for group in (*groups, *versions)):
             continue
-        plurals = [one for one in rule.get("resources") or () if not set("*/") & set(one)]
-        found += [
-            one
-            for one in resources
-            if one.group in groups
-            and one.version in versions
-            and one.plural in plurals
-            and one not in found
+        plurals = [
+            resource for resource in rule.get("resources") or () if not set("*/") & set(resource)
         ]
-    return sorted(found[:MOST_TYPES], key=lambda one: (one.group, one.version, one.kind))
+        found += [
+            resource
+            for resource in resources
+            if resource.group in groups
+            and resource.version in versions
+            and resource.plural in plurals
+            and resource not in found
+        ]
+    return sorted(
+        found[:MOST_TYPES], key=lambda match_: (match_.group, match_.version, match_.kind)
+    )
 
 
 def _expressions(spec: Obj) -> Iterator[tuple[str, str]]:
-    for index, one in enumerate(spec.get("validations") or ()):
+    for index, validation in enumerate(spec.get("validations") or ()):
         for key in ("expression", "messageExpression"):
-            if (one.get(key) or "").strip():
-                yield f"spec.validations[{index}].{key}", one[key]
+            if (validation.get(key) or "").strip():
+                yield f"spec.validations[{index}].{key}", validation[key]
 
 
 def _environment(spec: Obj, kind: Resource, objects: SchemaObjects) -> Environment:
@@ -70,8 +74,8 @@ def _environment(spec: Obj, kind: Resource, objects: SchemaObjects) -> Environme
     base = admission.environment(bool(param), True)
     declared = admission.variables_of(bool(param), True, shown, given)
     made = base.extended(declared, admission.Shapes(others=objects))
-    for one in spec.get("variables") or ():
-        variables[one.get("name") or ""] = _type_of(one.get("expression") or "", made)
+    for variable in spec.get("variables") or ():
+        variables[variable.get("name") or ""] = _type_of(variable.get("expression") or "", made)
         made = with_variables(base.extended(declared), variables, objects)
     return made
 

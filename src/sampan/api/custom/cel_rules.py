@@ -27,7 +27,7 @@ from sampan.api.errors import (
     duplicate,
     field_forbidden,
     invalid_value,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj
 from sampan.core.fast_dataclass import dataclass
@@ -125,8 +125,8 @@ def _rules_of(
     self_type = objects.type_of(node, name, is_object)
     if self_type is None:
         return []
-    made = (compiled_rule(one, objects, self_type) for one in node.rules)
-    return [one for one in made if one is not None]
+    made = (compiled_rule(rule, objects, self_type) for rule in node.rules)
+    return [item for item in made if item is not None]
 
 
 def compiled_rule(rule: Obj, objects: StructuralObjects, self_type: Type) -> Rule | None:
@@ -155,9 +155,9 @@ def compiled_rule(rule: Obj, objects: StructuralObjects, self_type: Type) -> Rul
 
 def _below(node: Structural, objects: StructuralObjects, name: str) -> Walk | None:
     fields = {
-        key: _walk(one, objects, f"{name}.{key}", False) for key, one in node.properties.items()
+        key: _walk(prop, objects, f"{name}.{key}", False) for key, prop in node.properties.items()
     }
-    wanted = {key: one for key, one in fields.items() if one is not None}
+    wanted = {key: entry for key, entry in fields.items() if entry is not None}
     others = (
         _walk(node.additional, objects, f"{name}.@values", False)
         if isinstance(node.additional, Structural)
@@ -250,11 +250,11 @@ def _error(
     where = path
     if rule.field_path:
         where = f"{path}{rule.field_path}" if path else rule.field_path.removeprefix(".")
-        return shown_error(rule.reason, _dotted(where), {}, detail)
+        return shown_error(rule.reason, _dotted_path(where), {}, detail)
     return shown_error(rule.reason, where, value, detail)
 
 
-def _dotted(path: str) -> str:
+def _dotted_path(path: str) -> str:
     """`spec['a-b']` is written `spec.a-b`."""
     return path.replace("['", ".").replace("']", "")
 
@@ -278,7 +278,7 @@ def _message(rule: Rule, variables: dict[str, Any], found: Found) -> str:
 def shown_error(reason: str, path: str, value: Any, detail: str) -> FieldError:
     """Objects and lists are not printed: they may be large."""
     if reason == "FieldValueRequired":
-        return required(path, detail)
+        return required_value(path, detail)
     if reason == "FieldValueForbidden":
         return field_forbidden(path, detail)
     if reason == "FieldValueDuplicate":

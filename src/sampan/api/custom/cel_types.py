@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sampan.api.cel.language.errors import EvaluationError
-from sampan.api.cel.language.field_names import escaped
+from sampan.api.cel.language.field_names import escape
 from sampan.api.cel.language.types import (
     BOOL,
     BYTES,
@@ -63,9 +63,9 @@ class StructuralObjects:
             return None if inner is None else map_of(STRING, inner)
         fields: dict[str, Type] = {}
         self._fields[name] = fields
-        for key, one in node.properties.items():
-            found = self.type_of(one, f"{name}.{key}")
-            shown = escaped(key)
+        for key, prop in node.properties.items():
+            found = self.type_of(prop, f"{name}.{key}")
+            shown = escape(key)
             if found is not None and shown is not None:
                 fields[shown] = found
                 fields.setdefault(key, found)  # also where only CEL's own parser minds the name
@@ -82,15 +82,15 @@ def converter(node: Structural, is_object: bool = False) -> Convert | None:
         return _text_converter(node.schema.get("format") or "")
     if node.type == "array" and node.items is not None:
         each = converter(node.items)
-        return None if each is None else lambda value: [_converted(each, one) for one in value]
+        return None if each is None else lambda value: [_convert(each, entry) for entry in value]
     if node.type == "number":
         return lambda value: float(value) if type(value) is int else value
     if node.type != "object":
         return None
-    fields = {key: converter(one) for key, one in node.properties.items()}
-    nullable = any(one.nullable for one in node.properties.values())
+    fields = {key: converter(prop) for key, prop in node.properties.items()}
+    nullable = any(prop.nullable for prop in node.properties.values())
     others = converter(node.additional) if isinstance(node.additional, Structural) else None
-    wanted = {key: one for key, one in fields.items() if one is not None}
+    wanted = {key: field for key, field in fields.items() if field is not None}
     if not wanted and not nullable and others is None:
         return None
 
@@ -98,7 +98,7 @@ def converter(node: Structural, is_object: bool = False) -> Convert | None:
         if type(value) is not dict:
             return value
         return {
-            key: _converted(wanted.get(key, others if key not in fields else None), item)
+            key: _convert(wanted.get(key, others if key not in fields else None), item)
             for key, item in value.items()
             if item is not None
         }
@@ -106,7 +106,7 @@ def converter(node: Structural, is_object: bool = False) -> Convert | None:
     return convert
 
 
-def _converted(convert: Convert | None, value: Any) -> Any:
+def _convert(convert: Convert | None, value: Any) -> Any:
     return value if convert is None or value is None else convert(value)
 
 

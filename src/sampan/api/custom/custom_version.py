@@ -48,9 +48,10 @@ class CustomKind:
             conversion.get("webhook") if conversion.get("strategy") == "Webhook" else None
         )
         self.versions = {
-            one["name"]: CustomVersion(self, spec, one, published) for one in spec["versions"]
+            version["name"]: CustomVersion(self, spec, version, published)
+            for version in spec["versions"]
         }
-        self.storage = next(one for one in self.versions.values() if one.is_storage)
+        self.storage = next(version for version in self.versions.values() if version.is_storage)
 
 
 class CustomVersion:
@@ -73,7 +74,7 @@ class CustomVersion:
         self.scale = scale_paths(subresources.get("scale"))
         self.columns: list[Obj] = version.get("additionalPrinterColumns") or []
         self.selectable = [
-            one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or ()
+            field["jsonPath"].removeprefix(".") for field in version.get("selectableFields") or ()
         ]
         self.warning = _deprecation(spec, version)
         self._published = published
@@ -95,8 +96,8 @@ class CustomVersion:
     def _changed_elsewhere(self, other: "CustomVersion") -> bool:
         """Whether objects that are stored in another version may be shown differently."""
         mine, theirs = self.family.versions, other.family.versions
-        return {key: one.source for key, one in mine.items()} != {
-            key: one.source for key, one in theirs.items()
+        return {key: item.source for key, item in mine.items()} != {
+            key: their.source for key, their in theirs.items()
         }
 
     @property
@@ -148,10 +149,10 @@ class CustomVersion:
                 obj["metadata"], more = self._published.check_metadata(obj["metadata"])
             except ValueError as error:
                 raise not_handled(self.api_version, self.kind, str(error)) from error
-            unknown.extend(f"metadata.{one}" for one in more)
+            unknown.extend(f"metadata.{item}" for item in more)
         paths: list[Path] = []
         out: Obj = self._shape(obj, (), paths)
-        unknown.extend(sorted(path_text(one) for one in paths))
+        unknown.extend(sorted(path_text(path) for path in paths))
         if self.embedded_objects is not None:
             try:
                 embedded.coerce(self._published, self.embedded_objects, out, unknown)
@@ -190,7 +191,7 @@ def scale_paths(scale: Obj | None) -> ScalePaths | None:
         return None
     return ScalePaths(
         *(
-            tuple(one for one in (scale.get(key) or "").split(".") if one)
+            tuple(part for part in (scale.get(key) or "").split(".") if part)
             for key in ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
         )
     )
@@ -206,11 +207,11 @@ def _deprecation(spec: Obj, version: Obj) -> str:
     group, kind = spec["group"], spec["names"]["kind"]
     text = f"{group}/{version['name']} {kind} is deprecated"
     newer = [
-        one["name"]
-        for one in spec["versions"]
-        if one.get("served")
-        and not one.get("deprecated")
-        and version_rank(one["name"]) > version_rank(version["name"])
+        item["name"]
+        for item in spec["versions"]
+        if item.get("served")
+        and not item.get("deprecated")
+        and version_rank(item["name"]) > version_rank(version["name"])
     ]
     if newer:
         text += f"; use {group}/{max(newer, key=version_rank)} {kind}"

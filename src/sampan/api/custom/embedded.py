@@ -9,7 +9,7 @@ from typing import Any
 
 from sampan.api.custom.structural import Structural, nodes_below
 from sampan.api.decode import Path, path_text
-from sampan.api.errors import BadRequest, shown
+from sampan.api.errors import BadRequest, value_text
 from sampan.api.objects import Obj
 from sampan.api.schema.published import Schema
 
@@ -34,8 +34,8 @@ def coerce(schema: Schema, walk: Walk, obj: Obj, unknown: list[str]) -> None:
             found, more = schema.check_metadata(given)
         except ValueError as error:
             place = path_text((path, "metadata"))
-            raise BadRequest(f"{place}: Invalid value: {shown(given)}: {error}") from error
-        unknown.extend(f"{path_text((path, 'metadata'))}.{one}" for one in more)
+            raise BadRequest(f"{place}: Invalid value: {value_text(given)}: {error}") from error
+        unknown.extend(f"{path_text((path, 'metadata'))}.{item}" for item in more)
         inner["metadata"] = found
 
     walk(obj, (), visit)
@@ -44,7 +44,7 @@ def coerce(schema: Schema, walk: Walk, obj: Obj, unknown: list[str]) -> None:
 def _below(node: Structural) -> Walk | None:
     if not _concerns(node):
         return None
-    fields = {key: _walk(one) for key, one in node.properties.items()}
+    fields = {key: _walk(prop) for key, prop in node.properties.items()}
     others = _walk(node.additional) if isinstance(node.additional, Structural) else None
     items = None if node.items is None else _walk(node.items)
 
@@ -76,4 +76,4 @@ def _walk(node: Structural) -> Walk | None:
 
 
 def _concerns(node: Structural) -> bool:
-    return any(one.embedded or _concerns(one) for one in nodes_below(node))
+    return any(item.embedded or _concerns(item) for item in nodes_below(node))

@@ -99,7 +99,7 @@ def _is_base64(text: str) -> bool:
 
 def _is_uri(text: str) -> bool:
     """As Go's ParseRequestURI: absolute, or a path from the root."""
-    if not text or any(ord(one) < 0x21 or ord(one) == 0x7F for one in text):
+    if not text or any(ord(item) < 0x21 or ord(item) == 0x7F for item in text):
         return False
     try:
         parts = urlsplit(text)

@@ -23,8 +23,8 @@ def compile_duplicates(root: Structural) -> Search | None:
 def _search(node: Structural) -> Search | None:
     if not _concerns(node):
         return None
-    fields = {key: _search(one) for key, one in node.properties.items()}
-    wanted = {key: one for key, one in fields.items() if one is not None}
+    fields = {key: _search(prop) for key, prop in node.properties.items()}
+    wanted = {key: field for key, field in fields.items() if field is not None}
     others = _search(node.additional) if isinstance(node.additional, Structural) else None
     items = _search(node.items) if node.items is not None else None
     told = _told_apart(node)
@@ -48,7 +48,7 @@ def _search(node: Structural) -> Search | None:
 
 
 def _concerns(node: Structural) -> bool:
-    return node.list_type in ("set", "map") or any(_concerns(one) for one in nodes_below(node))
+    return node.list_type in ("set", "map") or any(_concerns(item) for item in nodes_below(node))
 
 
 def _told_apart(node: Structural) -> Callable[[Any], Any] | None:
@@ -71,8 +71,8 @@ def _find_duplicates(
         mark = value if type(value) is str else orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
         count = seen[mark] = seen.get(mark, 0) + 1
         if count == 2:  # the third time nothing new is learnt
-            errors.append(duplicate(f"{path}[{at}]", _sorted(value)))
+            errors.append(duplicate(f"{path}[{at}]", _in_order(value)))
 
 
-def _sorted(value: Any) -> Any:
+def _in_order(value: Any) -> Any:
     return dict(sorted(value.items())) if type(value) is dict else value

@@ -29,7 +29,7 @@ def compile_unfilled(node: Structural) -> Shape:
 
 
 def _without_defaults(node: Structural) -> Structural:
-    fields = {key: _without_defaults(one) for key, one in node.properties.items()}
+    fields = {key: _without_defaults(prop) for key, prop in node.properties.items()}
     items = None if node.items is None else _without_defaults(node.items)
     additional = node.additional
     if isinstance(additional, Structural):
@@ -44,17 +44,17 @@ def _number(value: float) -> float | int:
     return value
 
 
-def _emptied(value: Any, path: Path, unknown: list[Path]) -> Any:
+def _empty(value: Any, path: Path, unknown: list[Path]) -> Any:
     """Where there is no schema at all: scalars stay, objects lose every field."""
     if type(value) is dict:
         unknown.extend((path, key) for key in value)
         return {}
     if type(value) is list:
-        return [_emptied(item, (path, at), unknown) for at, item in enumerate(value)]
+        return [_empty(item, (path, at), unknown) for at, item in enumerate(value)]
     return _number(value) if type(value) is float else value
 
 
-def _kept(value: Any, _path: Path, _unknown: list[Path]) -> Any:
+def _keep(value: Any, _path: Path, _unknown: list[Path]) -> Any:
     if type(value) is float:
         return _number(value)
     return copy_of(value)
@@ -78,10 +78,10 @@ def _shape(node: Structural, is_object: bool = False) -> Shape:
 def _list_shape(node: Structural) -> Shape:
     items = node.items
     if items is None:
-        each: Shape = _kept if node.preserve else _emptied
+        each: Shape = _keep if node.preserve else _empty
     else:
         # Below a node that keeps everything its items keep everything too.
-        each = _shape(_opened(items)) if node.preserve else _shape(items)
+        each = _shape(_open(items)) if node.preserve else _shape(items)
     default = _null_value(items)
 
     def shape_list(value: list[Any], path: Path, unknown: list[Path]) -> Any:
@@ -93,7 +93,7 @@ def _list_shape(node: Structural) -> Shape:
     return shape_list
 
 
-def _opened(node: Structural) -> Structural:
+def _open(node: Structural) -> Structural:
     return node if node.preserve else replace(node, preserve=True)
 
 
@@ -110,9 +110,9 @@ def _default_of(node: Structural) -> Any:
 
 
 def _object_shape(node: Structural, is_object: bool) -> Shape:
-    shapes = {key: _shape(one) for key, one in node.properties.items()}
-    scalars = frozenset(key for key, one in node.properties.items() if _is_scalar(one))
-    nullable = frozenset(key for key, one in node.properties.items() if one.nullable)
+    shapes = {key: _shape(prop) for key, prop in node.properties.items()}
+    scalars = frozenset(key for key, prop in node.properties.items() if _is_scalar(prop))
+    nullable = frozenset(key for key, prop in node.properties.items() if prop.nullable)
     defaults = _defaults_of(node)
     other = _other_shape(node)
     drops_null = isinstance(node.additional, Structural) and not node.additional.nullable
@@ -136,7 +136,7 @@ def _object_shape(node: Structural, is_object: bool) -> Shape:
                 elif key in nullable:
                     out[key] = None
             elif preserve:
-                out[key] = _kept(item, path, unknown)
+                out[key] = _keep(item, path, unknown)
             elif other is None:
                 unknown.append((path, key))
             elif item is not None or not drops_null:
@@ -157,9 +157,9 @@ def _is_scalar(node: Structural) -> bool:
 
 def _defaults_of(node: Structural) -> list[tuple[str, Any]]:
     return [
-        (key, _default_of(one))
-        for key, one in node.properties.items()
-        if one.default is not MISSING
+        (key, _default_of(prop))
+        for key, prop in node.properties.items()
+        if prop.default is not MISSING
     ]
 
 
@@ -167,4 +167,4 @@ def _other_shape(node: Structural) -> Shape | None:
     """Of keys that are no properties; None: there are no such keys."""
     if isinstance(node.additional, Structural):
         return _shape(node.additional)
-    return None if node.additional is None else _emptied
+    return None if node.additional is None else _empty

@@ -49,7 +49,7 @@ def structural_of(schema: Obj) -> Structural:
     return Structural(
         schema,
         schema.get("type") or "",
-        {key: structural_of(one) for key, one in properties.items()},
+        {key: structural_of(prop) for key, prop in properties.items()},
         structural_of(items) if isinstance(items, dict) else None,
         structural_of(additional) if isinstance(additional, dict) else additional,
         bool(schema.get("nullable")),
@@ -74,7 +74,7 @@ def nodes_below(node: Structural) -> list[Structural]:
 
 
 def has_rules(node: Structural) -> bool:
-    return bool(node.rules) or any(has_rules(one) for one in nodes_below(node))
+    return bool(node.rules) or any(has_rules(item) for item in nodes_below(node))
 
 
 def parts_of(schema: Obj) -> list[Obj]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from sampan.api.cel.libraries.regex import NotRegex
-from sampan.api.cel.libraries.regex import compiled as regex
+from sampan.api.cel.libraries.regex import compile_pattern as regex
 from sampan.api.custom import formats
 from sampan.api.custom.structural import MISSING
 from sampan.api.decode import Path, path_text
@@ -18,7 +18,7 @@ from sampan.api.errors import (
     FieldError,
     invalid_value,
     not_supported,
-    required,
+    required_value,
     too_long,
     too_many,
     type_invalid,
@@ -54,16 +54,16 @@ def check_value(check: Check, value: Any, old: Any = MISSING) -> list[Problem]:
 
 
 def field_errors(problems: Sequence[Problem], prefix: str = "") -> list[FieldError]:
-    return [_field_error(one, prefix) for one in problems]
+    return [_field_error(problem, prefix) for problem in problems]
 
 
 def _field_error(problem: Problem, prefix: str) -> FieldError:
     kind, path, value, detail = problem
-    name = dotted(path)
+    name = dotted_path(path)
     field = f"{prefix}.{name}" if prefix and name else prefix or name
     match kind:
         case "required":
-            return required(field)
+            return required_value(field)
         case "enum":
             return not_supported(field, value, detail)
         case "too_long":
@@ -77,7 +77,7 @@ def _field_error(problem: Problem, prefix: str) -> FieldError:
     return invalid_value(field, value, f"{name} in body {detail}")
 
 
-def dotted(path: Path) -> str:
+def dotted_path(path: Path) -> str:
     """`spec.map.key`, `spec.list[0]`: keys of maps are written like fields."""
     return path_text(path) if path else ""
 
@@ -155,7 +155,7 @@ def _sure_types(wanted: tuple[str, ...]) -> frozenset[type]:
     }  # fmt: skip
     if not wanted:
         return frozenset({str, int, float, bool, list, dict, type(None)} - {type(None)})
-    return frozenset(one for name in wanted for one in known.get(name, ()))
+    return frozenset(item for name in wanted for item in known.get(name, ()))
 
 
 def is_whole(value: float) -> bool:
@@ -304,7 +304,7 @@ def _keys_of(item: Any, keys: tuple[str, ...]) -> Any:
 
 
 def _object_test(schema: Obj) -> Check | None:
-    fields = {key: _Compiled(one) for key, one in (schema.get("properties") or {}).items()}
+    fields = {key: _Compiled(prop) for key, prop in (schema.get("properties") or {}).items()}
     needed = tuple(schema.get("required") or ())
     least, most = schema.get("minProperties"), schema.get("maxProperties")
     additional = schema.get("additionalProperties")
@@ -315,7 +315,7 @@ def _object_test(schema: Obj) -> Check | None:
     if not (fields or needed or others or closed) and least is None and most is None:
         return None
 
-    known = {key: (one.direct, one.check) for key, one in fields.items()}
+    known = {key: (field.direct, field.check) for key, field in fields.items()}
     other = None if others is None else (others.direct, others.check)
 
     def check_object(value: Obj, path: Path, old: Any, problems: list[Problem]) -> None:
@@ -356,10 +356,10 @@ def _enum_tests(schema: Obj) -> list[Check]:
     allowed = schema.get("enum")
     if not allowed:
         return []
-    shown = [one if isinstance(one, str) else orjson.dumps(one).decode() for one in allowed]
+    shown = [item if isinstance(item, str) else orjson.dumps(item).decode() for item in allowed]
 
     def check_enum(value: Any, path: Path, _old: Any, problems: list[Problem]) -> None:
-        if not any(_same(value, one) for one in allowed):
+        if not any(_same(value, item) for item in allowed):
             problems.append(Problem("enum", path, value, shown))
 
     return [check_enum]
@@ -385,7 +385,7 @@ def _combined_tests(schema: Obj) -> list[Check]:
 
 
 def _any_of(schemas: list[Obj]) -> Check:
-    checks = [_Compiled(one).check for one in schemas]
+    checks = [_Compiled(schema).check for schema in schemas]
 
     def check_any(value: Any, path: Path, old: Any, problems: list[Problem]) -> None:
         failures: list[list[Problem]] = []
@@ -403,7 +403,7 @@ def _any_of(schemas: list[Obj]) -> Check:
 
 
 def _one_of(schemas: list[Obj]) -> Check:
-    checks = [_Compiled(one).check for one in schemas]
+    checks = [_Compiled(schema).check for schema in schemas]
 
     def check_one(value: Any, path: Path, old: Any, problems: list[Problem]) -> None:
         failures: list[list[Problem]] = []
@@ -425,7 +425,7 @@ def _one_of(schemas: list[Obj]) -> Check:
 
 
 def _all_of(schemas: list[Obj]) -> Check:
-    checks = [_Compiled(one).check for one in schemas]
+    checks = [_Compiled(schema).check for schema in schemas]
 
     def check_all(value: Any, path: Path, old: Any, problems: list[Problem]) -> None:
         good = 0
@@ -456,7 +456,7 @@ def _not(schema: Obj) -> Check:
 
 def _closest(schemas: list[Obj], failures: list[list[Problem]], value: Any) -> list[Problem]:
     """The problems with the alternative that asked most of the value; the first of equals."""
-    weights = [_weight(one, value) for one in schemas]
+    weights = [_weight(schema, value) for schema in schemas]
     return failures[weights.index(max(weights))]
 
 

@@ -4,7 +4,7 @@ Job: fill in the least number of replicas, a metric and the behaviour, as v1.35 
 Invariant: without a metric, CPU at 80 % is the goal.
 """
 
-from sampan.api.defaults.fill import filled, spec_of
+from sampan.api.defaults.fill import fill, spec_of
 from sampan.api.objects import Obj, annotations_of, copy_of
 
 # Where autoscaling/v1 keeps the metrics that it has no field for.
@@ -26,19 +26,19 @@ _DOWN = [{"type": "Percent", "value": 100, "periodSeconds": 15}]
 
 def default_autoscaler_v1(obj: Obj) -> None:
     spec = spec_of(obj)
-    filled(spec, minReplicas=1)
+    fill(spec, minReplicas=1)
     if not annotations_of(obj).get(METRICS_ANNOTATION):
-        filled(spec, targetCPUUtilizationPercentage=80)
+        fill(spec, targetCPUUtilizationPercentage=80)
 
 
 def default_autoscaler(obj: Obj) -> None:
     spec = spec_of(obj)
-    filled(spec, minReplicas=1)
+    fill(spec, minReplicas=1)
     if not spec.get("metrics"):
         spec["metrics"] = [copy_of(_CPU_METRIC)]
     behaviour = spec.get("behavior")
     if behaviour is None:
         return
-    filled(behaviour, scaleUp={}, scaleDown={})
-    filled(behaviour["scaleUp"], stabilizationWindowSeconds=0, selectPolicy="Max", policies=_UP)
-    filled(behaviour["scaleDown"], selectPolicy="Max", policies=_DOWN)
+    fill(behaviour, scaleUp={}, scaleDown={})
+    fill(behaviour["scaleUp"], stabilizationWindowSeconds=0, selectPolicy="Max", policies=_UP)
+    fill(behaviour["scaleDown"], selectPolicy="Max", policies=_DOWN)

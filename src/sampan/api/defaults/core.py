@@ -6,7 +6,7 @@ Invariant: a secret's stringData is in its data, and nowhere else, once it is de
 
 import base64
 
-from sampan.api.defaults.fill import filled, part_of, spec_of
+from sampan.api.defaults.fill import fill, part_of, spec_of
 from sampan.api.objects import Obj, copy_of
 
 NAME_LABEL = "kubernetes.io/metadata.name"
@@ -63,4 +63,4 @@ def default_limit_range(obj: Obj) -> None:
 
 def default_event(obj: Obj) -> None:
     """The core form shows these, even when they are empty."""
-    filled(obj, reportingComponent="", reportingInstance="")
+    fill(obj, reportingComponent="", reportingInstance="")

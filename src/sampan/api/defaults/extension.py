@@ -4,7 +4,7 @@ Job: fill in policies, timeouts, scopes and names, as v1.35 does.
 Invariant: a webhook that is not told otherwise refuses what it cannot judge.
 """
 
-from sampan.api.defaults.fill import filled, part_of, spec_of
+from sampan.api.defaults.fill import fill, part_of, spec_of
 from sampan.api.objects import Obj
 
 _HTTPS = 443
@@ -24,12 +24,12 @@ def default_validating_webhooks(obj: Obj) -> None:
 def default_mutating_webhooks(obj: Obj) -> None:
     for hook in obj.get("webhooks") or ():
         _default_hook(hook)
-        filled(hook, reinvocationPolicy="Never")
+        fill(hook, reinvocationPolicy="Never")
 
 
 def default_policy(obj: Obj) -> None:
     spec = spec_of(obj)
-    filled(spec, failurePolicy="Fail")
+    fill(spec, failurePolicy="Fail")
     if spec.get("matchConstraints") is not None:
         _default_match(spec["matchConstraints"])
 
@@ -49,9 +49,9 @@ def default_definition(obj: Obj) -> None:
             names["singular"] = kind.lower()
         if not names.get("listKind"):
             names["listKind"] = f"{kind}List"
-    filled(spec, conversion={"strategy": "None"})
+    fill(spec, conversion={"strategy": "None"})
     for version in spec.get("versions") or ():
-        filled(version, served=False, storage=False)
+        fill(version, served=False, storage=False)
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         if isinstance(schema, dict):
             _drop_zeros(schema)
@@ -63,14 +63,14 @@ def _drop_zeros(schema: Obj) -> None:
     """Go leaves out what says nothing: false, empty texts, lists and maps, and null."""
     for key in [key for key, value in schema.items() if _says_nothing(key, value)]:
         del schema[key]
-    for one in (schema.get("properties") or {}).values():
-        _drop_zeros(one)
+    for prop in (schema.get("properties") or {}).values():
+        _drop_zeros(prop)
     for key in ("items", "additionalProperties", "not"):
         if isinstance(schema.get(key), dict):
             _drop_zeros(schema[key])
     for key in ("allOf", "anyOf", "oneOf"):
-        for one in schema.get(key) or ():
-            _drop_zeros(one)
+        for item in schema.get(key) or ():
+            _drop_zeros(item)
     for rule in schema.get("x-kubernetes-validations") or ():
         for key in ("message", "messageExpression", "fieldPath"):
             if rule.get(key) == "":
@@ -90,7 +90,7 @@ def default_api_service(obj: Obj) -> None:
 
 
 def _default_hook(hook: Obj) -> None:
-    filled(
+    fill(
         hook,
         failurePolicy="Fail",
         matchPolicy="Equivalent",
@@ -100,16 +100,16 @@ def _default_hook(hook: Obj) -> None:
     )
     _default_service((hook.get("clientConfig") or {}).get("service"))
     for rule in hook.get("rules") or ():
-        filled(rule, scope="*")
+        fill(rule, scope="*")
 
 
 def _default_match(match: Obj) -> None:
-    filled(match, matchPolicy="Equivalent", namespaceSelector={}, objectSelector={})
+    fill(match, matchPolicy="Equivalent", namespaceSelector={}, objectSelector={})
     for key in ("resourceRules", "excludeResourceRules"):
         for rule in match.get(key) or ():
-            filled(rule, scope="*")
+            fill(rule, scope="*")
 
 
 def _default_service(service: Obj | None) -> None:
     if service is not None:
-        filled(service, port=_HTTPS)
+        fill(service, port=_HTTPS)

@@ -9,7 +9,7 @@ from typing import Any
 from sampan.api.objects import Obj, copy_of
 
 
-def filled(obj: Obj, **defaults: Any) -> None:
+def fill(obj: Obj, **defaults: Any) -> None:
     for key, value in defaults.items():
         if obj.get(key) is None:
             obj[key] = copy_of(value)

@@ -4,7 +4,7 @@ Job: fill in counts, modes and policies, as v1.35 does.
 Invariant: a job that was not told otherwise runs one pod to completion.
 """
 
-from sampan.api.defaults.fill import filled, part_of, spec_of
+from sampan.api.defaults.fill import fill, part_of, spec_of
 from sampan.api.defaults.pod import default_pod_template
 from sampan.api.objects import Obj
 
@@ -15,10 +15,10 @@ def default_job(obj: Obj) -> None:
     spec = spec_of(obj)
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = spec["parallelism"] = 1
-    filled(spec, parallelism=1)
+    fill(spec, parallelism=1)
     per_index = spec.get("backoffLimitPerIndex") is not None
-    filled(spec, backoffLimit=_MAX_INT32 if per_index else 6)
-    filled(spec, completionMode="NonIndexed", suspend=False, manualSelector=False)
+    fill(spec, backoffLimit=_MAX_INT32 if per_index else 6)
+    fill(spec, completionMode="NonIndexed", suspend=False, manualSelector=False)
     if spec.get("podReplacementPolicy") is None:
         has_policy = spec.get("podFailurePolicy") is not None
         spec["podReplacementPolicy"] = "Failed" if has_policy else "TerminatingOrFailed"
@@ -37,6 +37,6 @@ def default_cron_job(obj: Obj) -> None:
     spec = spec_of(obj)
     if not spec.get("concurrencyPolicy"):
         spec["concurrencyPolicy"] = "Allow"
-    filled(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
+    fill(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
     job = part_of(part_of(spec, "jobTemplate"), "spec")
     default_pod_template(part_of(job, "template"))

@@ -4,7 +4,7 @@ Job: fill in policies, modes and phases, as v1.35 does.
 Invariant: without a word about it, a volume is a filesystem and is retained.
 """
 
-from sampan.api.defaults.fill import filled, part_of, spec_of
+from sampan.api.defaults.fill import fill, part_of, spec_of
 from sampan.api.defaults.volumes import default_volume_source
 from sampan.api.objects import Obj
 
@@ -13,7 +13,7 @@ def default_persistent_volume(obj: Obj) -> None:
     spec = spec_of(obj)
     if not spec.get("persistentVolumeReclaimPolicy"):
         spec["persistentVolumeReclaimPolicy"] = "Retain"
-    filled(spec, volumeMode="Filesystem")
+    fill(spec, volumeMode="Filesystem")
     default_volume_source(spec)
     status = part_of(obj, "status")
     if not status.get("phase"):
@@ -25,19 +25,19 @@ def default_claim(obj: Obj) -> None:
 
 
 def default_claim_spec(claim: Obj) -> None:
-    filled(spec_of(claim), volumeMode="Filesystem")
+    fill(spec_of(claim), volumeMode="Filesystem")
     status = part_of(claim, "status")
     if not status.get("phase"):
         status["phase"] = "Pending"
 
 
 def default_storage_class(obj: Obj) -> None:
-    filled(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
+    fill(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
 
 def default_csi_driver(obj: Obj) -> None:
     spec = spec_of(obj)
-    filled(
+    fill(
         spec,
         attachRequired=True,
         podInfoOnMount=False,

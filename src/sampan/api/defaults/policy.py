@@ -4,12 +4,12 @@ Job: fill in policies and shares, as v1.35 does.
 Invariant: a pod of a priority class may preempt, unless the class says otherwise.
 """
 
-from sampan.api.defaults.fill import filled, part_of, spec_of
+from sampan.api.defaults.fill import fill, part_of, spec_of
 from sampan.api.objects import Obj
 
 
 def default_priority_class(obj: Obj) -> None:
-    filled(obj, preemptionPolicy="PreemptLowerPriority")
+    fill(obj, preemptionPolicy="PreemptLowerPriority")
 
 
 def default_flow_schema(obj: Obj) -> None:
@@ -21,11 +21,11 @@ def default_flow_schema(obj: Obj) -> None:
 def default_priority_level(obj: Obj) -> None:
     spec = spec_of(obj)
     if spec.get("type") == "Exempt":
-        filled(part_of(spec, "exempt"), nominalConcurrencyShares=0, lendablePercent=0)
+        fill(part_of(spec, "exempt"), nominalConcurrencyShares=0, lendablePercent=0)
     limited = spec.get("limited")
     if limited is None:
         return
-    filled(limited, nominalConcurrencyShares=30, lendablePercent=0)
+    fill(limited, nominalConcurrencyShares=30, lendablePercent=0)
     queuing = (limited.get("limitResponse") or {}).get("queuing")
     if queuing is not None:
         for key, value in (("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)):

@@ -4,7 +4,7 @@ Job: fill in protocols, ports and policies, as v1.35 does.
 Invariant: a service's port is also its target, unless it says otherwise.
 """
 
-from sampan.api.defaults.fill import filled, part_of, spec_of
+from sampan.api.defaults.fill import fill, part_of, spec_of
 from sampan.api.objects import Obj
 
 _AFFINITY_SECONDS = 10800
@@ -18,7 +18,7 @@ def default_service(obj: Obj) -> None:
         spec.pop("sessionAffinityConfig", None)
     elif spec["sessionAffinity"] == "ClientIP":
         client = part_of(part_of(spec, "sessionAffinityConfig"), "clientIP")
-        filled(client, timeoutSeconds=_AFFINITY_SECONDS)
+        fill(client, timeoutSeconds=_AFFINITY_SECONDS)
     if not spec.get("type"):
         spec["type"] = "ClusterIP"
     for port in spec.get("ports") or ():
@@ -33,9 +33,9 @@ def default_service(obj: Obj) -> None:
     if reachable and not spec.get("externalTrafficPolicy"):
         spec["externalTrafficPolicy"] = "Cluster"
     if kind in ("NodePort", "LoadBalancer", "ClusterIP"):
-        filled(spec, internalTrafficPolicy="Cluster")
+        fill(spec, internalTrafficPolicy="Cluster")
     if kind == "LoadBalancer":
-        filled(spec, allocateLoadBalancerNodePorts=True)
+        fill(spec, allocateLoadBalancerNodePorts=True)
 
 
 def default_endpoints(obj: Obj) -> None:
@@ -47,7 +47,7 @@ def default_endpoints(obj: Obj) -> None:
 
 def default_endpoint_slice(obj: Obj) -> None:
     for port in obj.get("ports") or ():
-        filled(port, name="", protocol="TCP")
+        fill(port, name="", protocol="TCP")
 
 
 def default_network_policy(obj: Obj) -> None:
@@ -55,7 +55,7 @@ def default_network_policy(obj: Obj) -> None:
     for direction in ("ingress", "egress"):
         for rule in spec.get(direction) or ():
             for port in rule.get("ports") or ():
-                filled(port, protocol="TCP")
+                fill(port, protocol="TCP")
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", *(["Egress"] if spec.get("egress") is not None else [])]
 
@@ -63,4 +63,4 @@ def default_network_policy(obj: Obj) -> None:
 def default_ingress_class(obj: Obj) -> None:
     parameters = spec_of(obj).get("parameters")
     if parameters is not None:
-        filled(parameters, scope="Cluster")
+        fill(parameters, scope="Cluster")

@@ -4,7 +4,7 @@ Job: fill in counts, strategies and templates, as v1.35 does.
 Invariant: a percentage stays a percentage.
 """
 
-from sampan.api.defaults.fill import filled, part_of, spec_of
+from sampan.api.defaults.fill import fill, part_of, spec_of
 from sampan.api.defaults.persistent_volumes import default_claim_spec
 from sampan.api.defaults.pod import default_pod_template
 from sampan.api.objects import Obj, copy_of
@@ -12,13 +12,13 @@ from sampan.api.objects import Obj, copy_of
 
 def default_replica_set(obj: Obj) -> None:
     spec = spec_of(obj)
-    filled(spec, replicas=1)
+    fill(spec, replicas=1)
     default_pod_template(part_of(spec, "template"))
 
 
 def default_replication_controller(obj: Obj) -> None:
     spec = spec_of(obj)
-    filled(spec, replicas=1)
+    fill(spec, replicas=1)
     template = spec.get("template")
     if template is not None:  # here it may be missing; with the others it is at worst empty
         default_pod_template(template)
@@ -34,7 +34,7 @@ def default_replication_controller(obj: Obj) -> None:
 
 def default_deployment(obj: Obj) -> None:
     spec = spec_of(obj)
-    filled(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+    fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
     default_pod_template(part_of(spec, "template"))
     strategy = spec.get("strategy")
     if strategy is None:
@@ -44,12 +44,12 @@ def default_deployment(obj: Obj) -> None:
     if strategy["type"] == "RollingUpdate":
         if strategy.get("rollingUpdate") is None:
             strategy["rollingUpdate"] = {}
-        filled(strategy["rollingUpdate"], maxUnavailable="25%", maxSurge="25%")
+        fill(strategy["rollingUpdate"], maxUnavailable="25%", maxSurge="25%")
 
 
 def default_stateful_set(obj: Obj) -> None:
     spec = spec_of(obj)
-    filled(spec, replicas=1, revisionHistoryLimit=10)
+    fill(spec, replicas=1, revisionHistoryLimit=10)
     if not spec.get("podManagementPolicy"):
         spec["podManagementPolicy"] = "OrderedReady"
     default_pod_template(part_of(spec, "template"))
@@ -62,7 +62,7 @@ def default_stateful_set(obj: Obj) -> None:
             strategy["rollingUpdate"] = {}
     rolling = strategy.get("rollingUpdate")
     if strategy["type"] == "RollingUpdate" and rolling is not None:
-        filled(rolling, partition=0)
+        fill(rolling, partition=0)
     policy = spec.get("persistentVolumeClaimRetentionPolicy")
     if policy is None:
         policy = spec["persistentVolumeClaimRetentionPolicy"] = {}
@@ -76,7 +76,7 @@ def default_stateful_set(obj: Obj) -> None:
 
 def default_daemon_set(obj: Obj) -> None:
     spec = spec_of(obj)
-    filled(spec, revisionHistoryLimit=10)
+    fill(spec, revisionHistoryLimit=10)
     default_pod_template(part_of(spec, "template"))
     strategy = spec.get("updateStrategy")
     if strategy is None:
@@ -86,7 +86,7 @@ def default_daemon_set(obj: Obj) -> None:
     if strategy["type"] == "RollingUpdate":
         if strategy.get("rollingUpdate") is None:
             strategy["rollingUpdate"] = {}
-        filled(strategy["rollingUpdate"], maxUnavailable=1, maxSurge=0)
+        fill(strategy["rollingUpdate"], maxUnavailable=1, maxSurge=0)
 
 
 def default_template_object(obj: Obj) -> None:

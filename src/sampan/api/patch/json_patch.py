@@ -29,7 +29,7 @@ class NotAsTested(DoesNotApply):
 
 def json_patch(document: Any, patch: Any) -> Any:
     """The patched document. BadRequest: no patch at all; Invalid: it does not apply."""
-    if not isinstance(patch, list) or not all(isinstance(one, dict) for one in patch):
+    if not isinstance(patch, list) or not all(isinstance(item, dict) for item in patch):
         raise BadRequest("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
     if len(patch) > _MOST_OPERATIONS:
         raise RequestEntityTooLarge(

@@ -88,7 +88,7 @@ class _Merge:
         return _order(merged, items, kept, key)
 
     def _items(self, kept: list[Obj], items: list[Obj], key: str, element: Type) -> list[Obj]:
-        places = _places([_identity(one, key) for one in kept])
+        places = _places([_identity(entry, key) for entry in kept])
         for item in items:
             at = places.setdefault(_hashable(_merge_value(item, key)), len(kept))
             if at == len(kept):
@@ -127,7 +127,7 @@ class _Merge:
                 raise BadRequest("invalid patch format of primitive list")
             if isinstance(original.get(field), list):
                 gone = {_hashable(value) for value in values}
-                original[field] = [one for one in original[field] if _hashable(one) not in gone]
+                original[field] = [item for item in original[field] if _hashable(item) not in gone]
 
 
 def _direct(patch: Obj) -> Obj:
@@ -196,7 +196,7 @@ def _special_items(
             case _:
                 raise _unknown_directive(item)
     if gone:
-        original = [one for one in original if _hashable(one.get(key)) not in gone]
+        original = [entry for entry in original if _hashable(entry.get(key)) not in gone]
     return original, items, replaced
 
 
@@ -258,7 +258,7 @@ def _check_order(items: list[Any], order: list[Any], key: str) -> None:
     named = [_merge_value(item, key) if key else item for item in plain]
     wanted = [_identity(item, key) for item in order]
     rest = iter(wanted)
-    if not all(any(one == other for other in rest) for one in named):
+    if not all(any(entry == other for other in rest) for entry in named):
         raise BadRequest(
             f"The order in patch list:\n{go_text(items)}\n doesn't match {_ORDER} list:\n"
             f"{go_text(order)}\n"

@@ -16,7 +16,7 @@ from sampan.api.objects import Obj
 from sampan.api.protobuf import values
 from sampan.api.protobuf.values import LENGTH, VARINT, ProtobufError, varint
 from sampan.api.schema.field_kinds import Type, short_name
-from sampan.api.schema.message_table import inlined, load_messages
+from sampan.api.schema.message_table import inlined_message, load_messages
 from sampan.api.schema.published import Schema
 from sampan.core.fast_dataclass import dataclass
 
@@ -142,7 +142,7 @@ class ProtobufReader:
         puts: dict[int, Put] = {}
         for number, name in message.numbers.items():
             if name.startswith("*"):
-                inner = self._messages[inlined(message.name, name)]
+                inner = self._messages[inlined_message(message.name, name)]
                 own = _Message(inner.name, inner.numbers, self._compile(inner, holder))
                 puts[number << 3 | LENGTH] = self._inline(own)
                 continue

@@ -19,7 +19,7 @@ from sampan.api.objects import Obj
 from sampan.api.protobuf.codec import MAGIC
 from sampan.api.protobuf.values import FIXED64, LENGTH, VARINT
 from sampan.api.schema.field_kinds import Type
-from sampan.api.schema.message_table import Messages, inlined, load_messages
+from sampan.api.schema.message_table import Messages, inlined_message, load_messages
 from sampan.api.schema.published import Schema
 from sampan.core.fast_dataclass import dataclass
 
@@ -82,13 +82,13 @@ class ProtobufWriter:
             raise NotWritable(f"{name} has no form in protobuf")
         types = self.schema.fields_of(holder)
         return [
-            self._inlined(number, inlined(name, token), holder)
+            self._inline(number, inlined_message(name, token), holder)
             if token.startswith("*")
             else self._put(number, token.rstrip("!?"), types[token.rstrip("!?")])
             for number, token in self._messages[name].items()
         ]
 
-    def _inlined(self, number: int, name: str, holder: str) -> Put:
+    def _inline(self, number: int, name: str, holder: str) -> Put:
         def put(obj: Obj, out: bytearray) -> None:
             out += _field(number, self._message(name, obj, holder))
 
@@ -147,13 +147,13 @@ class ProtobufWriter:
                 )
             case "JSONSchemaPropsOrArray":
                 return lambda value: (
-                    b"".join(_field(2, self._message(_SCHEMA, one)) for one in value)
+                    b"".join(_field(2, self._message(_SCHEMA, item)) for item in value)
                     if isinstance(value, list)
                     else _field(1, self._message(_SCHEMA, value))
                 )
             case "JSONSchemaPropsOrStringArray":
                 return lambda value: (
-                    b"".join(_field(2, one.encode()) for one in value)
+                    b"".join(_field(2, item.encode()) for item in value)
                     if isinstance(value, list)
                     else _field(1, self._message(_SCHEMA, value))
                 )
@@ -174,7 +174,7 @@ def _field(number: int, data: bytes) -> bytes:
 
 
 def _string_list(values: list[str]) -> bytes:
-    return b"".join(_field(1, one.encode()) for one in values)
+    return b"".join(_field(1, value.encode()) for value in values)
 
 
 def _moment(text: str) -> bytes:

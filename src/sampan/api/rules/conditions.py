@@ -15,7 +15,7 @@ def condition_of(obj: Obj, kind: str) -> Obj | None:
 
 
 def find(conditions: Sequence[Obj], kind: str) -> Obj | None:
-    return next((one for one in conditions if one.get("type") == kind), None)
+    return next((condition for condition in conditions if condition.get("type") == kind), None)
 
 
 def is_true(obj: Obj, kind: str) -> bool:
@@ -27,14 +27,14 @@ def with_condition(conditions: Sequence[Obj], wanted: Obj, now: float) -> list[O
     """The list with `wanted` in its place, or at the end. The transition time is kept while the
     status stays, else it is the one given in `wanted`, else `now`."""
     before = find(conditions, wanted["type"])
-    placed = _timed(before, wanted, now)
+    placed = _with_times(before, wanted, now)
     if before is None:
         return [*conditions, placed]
-    return [placed if one is before else one for one in conditions]
+    return [placed if condition is before else condition for condition in conditions]
 
 
 def without_condition(conditions: Sequence[Obj], kind: str) -> list[Obj]:
-    return [one for one in conditions if one.get("type") != kind]
+    return [condition for condition in conditions if condition.get("type") != kind]
 
 
 def transition_time(before: Obj | None, status: str, now: float) -> str:
@@ -44,7 +44,7 @@ def transition_time(before: Obj | None, status: str, now: float) -> str:
     return time_text(now)
 
 
-def _timed(before: Obj | None, wanted: Obj, now: float) -> Obj:
+def _with_times(before: Obj | None, wanted: Obj, now: float) -> Obj:
     moment = transition_time(before, wanted["status"], now)
     if before is None or before.get("status") != wanted["status"]:
         moment = wanted.get("lastTransitionTime") or moment

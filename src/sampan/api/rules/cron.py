@@ -95,7 +95,11 @@ def next_after(schedule: Schedule, moment: float, zone: ZoneInfo) -> float | Non
         day = first + timedelta(days=offset)
         if _strikes_on(schedule, day):
             for hour in schedule.hour.values:
-                found = [one for one in _strikes(schedule, day, hour, zone, moment) if one > moment]
+                found = [
+                    strike
+                    for strike in _strikes(schedule, day, hour, zone, moment)
+                    if strike > moment
+                ]
                 if found:
                     return min(found)
     return None

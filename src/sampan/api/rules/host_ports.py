@@ -26,7 +26,7 @@ class HostPort:
 
 
 def host_ports(pod: Obj) -> tuple[HostPort, ...]:
-    sidecars = (one for one in init_containers(pod) if is_sidecar(one))
+    sidecars = (item for item in init_containers(pod) if is_sidecar(item))
     return tuple(
         HostPort(
             port.get("protocol") or "TCP", int(port["hostPort"]), port.get("hostIP") or ANY_ADDRESS

@@ -32,7 +32,7 @@ class JsonPath:
     def find(self, obj: Any) -> list[Any]:
         found = [obj]
         for step in self._steps:
-            found = [inner for one in found for inner in step(one)]
+            found = [inner for match_ in found for inner in step(match_)]
         return found
 
 
@@ -90,7 +90,7 @@ def _index(found: "re.Match[str]") -> Step:
 
 
 def _slice(found: "re.Match[str]") -> Step:
-    start, end = (int(one) if one else None for one in (found[1], found[2]))
+    start, end = (int(item) if item else None for item in (found[1], found[2]))
     width = int(found[3]) if found[3] else 1
     return lambda value: value[start : end : max(width, 1)] if isinstance(value, list) else ()
 
@@ -104,8 +104,8 @@ def _deep(found: "re.Match[str]") -> Step:
             yield value[name]
         elif not name:
             yield value
-        for one in below:
-            yield from step(one)
+        for item in below:
+            yield from step(item)
 
     return step
 
@@ -117,7 +117,7 @@ def _filter(found: "re.Match[str]") -> Step:
     def step(value: Any) -> Iterable[Any]:
         if not isinstance(value, list):
             return ()
-        return [one for one in value if _holds(path.find(one), operator, wanted)]
+        return [item for item in value if _holds(path.find(item), operator, wanted)]
 
     return step
 

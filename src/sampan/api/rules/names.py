@@ -132,19 +132,19 @@ def qualified_name(value: str) -> Complaints:
     if len(value) <= 63 and _is_qualified(value):
         return ()
     # The same few keys come with every object; what is too long to be one is not worth keeping.
-    return _qualified(value) if len(value) <= 317 else _qualified.__wrapped__(value)
+    return _qualified_name(value) if len(value) <= 317 else _qualified_name.__wrapped__(value)
 
 
 def label_key(value: str) -> Complaints:
     """The same form, under its own name where there is more than one slash."""
     return tuple(
-        one.replace("a qualified name must", "a valid label key must", 1)
-        for one in qualified_name(value)
+        item.replace("a qualified name must", "a valid label key must", 1)
+        for item in qualified_name(value)
     )
 
 
 @lru_cache(maxsize=4096)
-def _qualified(value: str) -> Complaints:
+def _qualified_name(value: str) -> Complaints:
     parts = value.split("/")
     if len(parts) > 2:
         return (
@@ -155,7 +155,7 @@ def _qualified(value: str) -> Complaints:
     if len(parts) == 2:
         prefix = parts[0]
         wrong = dns_subdomain(prefix) if prefix else ("must be non-empty",)
-        found.extend(f"prefix part {one}" for one in wrong)
+        found.extend(f"prefix part {item}" for item in wrong)
     name = parts[-1]
     if not name:
         found.append("name part must be non-empty")

@@ -64,8 +64,8 @@ def any_matches(terms: Sequence[Term], name: str, labels: Mapping[str, str]) -> 
 def matches(term: Term, name: str, labels: Mapping[str, str]) -> bool:
     if not term.labels and not term.fields:
         return False
-    return all(holds(one, labels.get(one.key)) for one in term.labels) and all(
-        holds(one, name if one.key == NAME_FIELD else None) for one in term.fields
+    return all(holds(label, labels.get(label.key)) for label in term.labels) and all(
+        holds(field, name if field.key == NAME_FIELD else None) for field in term.fields
     )
 
 
@@ -105,6 +105,6 @@ def whole_number(text: str) -> int | None:
 
 def _requirements(written: Sequence[Obj] | None) -> tuple[Requirement, ...]:
     return tuple(
-        Requirement(one["key"], one["operator"], tuple(one.get("values") or ()))
-        for one in written or ()
+        Requirement(item["key"], item["operator"], tuple(item.get("values") or ()))
+        for item in written or ()
     )

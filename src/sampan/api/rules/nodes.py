@@ -35,8 +35,10 @@ def addresses(node: Obj, *kinds: str) -> list[str]:
     """The node's addresses, in the order of the kinds asked for; of every kind where none is."""
     listed = (node.get("status") or _NO_OBJ).get("addresses") or ()
     if not kinds:
-        return [str(one.get("address")) for one in listed]
-    return [str(one.get("address")) for kind in kinds for one in listed if one.get("type") == kind]
+        return [str(item.get("address")) for item in listed]
+    return [
+        str(item.get("address")) for kind in kinds for item in listed if item.get("type") == kind
+    ]
 
 
 def taints_of(node: Obj) -> list[Obj]:

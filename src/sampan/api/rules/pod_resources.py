@@ -96,9 +96,9 @@ def resize_held(pod: Obj) -> tuple[object, ...]:
     return (
         _is_infeasible(pod),
         *(
-            (one.get("name"), one.get("resources"), one.get("allocatedResources"))
+            (item.get("name"), item.get("resources"), item.get("allocatedResources"))
             for kind in _STATUSES
-            for one in status.get(kind) or ()
+            for item in status.get(kind) or ()
         ),
     )
 
@@ -163,15 +163,15 @@ def _holding(pod: Obj, kind: str, read: Reader[Number]) -> Callable[[Obj], dict[
     listed = _list_of(kind, read)
     status = pod.get("status") or _NO_OBJ
     found = {
-        one.get("name"): one
+        item.get("name"): item
         for field in _STATUSES
-        for one in status.get(field) or ()
-        if one.get("resources") is not None
+        for item in status.get(field) or ()
+        if item.get("resources") is not None
     }
     if not found:
         return listed
     infeasible = _is_infeasible(pod)
-    once = {one.get("name") for one in init_containers(pod) if not is_sidecar(one)}
+    once = {item.get("name") for item in init_containers(pod) if not is_sidecar(item)}
 
     def of(container: Obj) -> dict[str, Number]:
         name = container.get("name")

@@ -107,7 +107,7 @@ def is_critical(pod: Obj) -> bool:
 
 def secret_names(pod: Obj) -> frozenset[str]:
     spec = spec_of(pod)
-    names = {one.get("name") for one in spec.get("imagePullSecrets") or ()}
+    names = {secret.get("name") for secret in spec.get("imagePullSecrets") or ()}
     for container in all_containers(pod):
         names |= _env_names(container, "secretRef", "secretKeyRef")
     for volume in spec.get("volumes") or ():

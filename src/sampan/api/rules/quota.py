@@ -49,7 +49,7 @@ def counts(quota: Obj, resource: Resource, obj: Obj) -> bool:
     if not scopes:
         return True
     if resource == PODS:
-        return all(_pod_matches(obj, *one) for one in scopes)
+        return all(_pod_matches(obj, *item) for item in scopes)
     if resource == PERSISTENT_VOLUME_CLAIMS:
         named = (obj.get("spec") or {}).get("volumeAttributesClassName") or ""
         return all(
@@ -82,7 +82,7 @@ def _service_usage(service: Obj) -> Amounts:
     elif spec.get("type") == "LoadBalancer":
         usage["services.loadbalancers"] = _ONE
         if spec.get("allocateLoadBalancerNodePorts") is False:
-            node_ports = sum(1 for one in ports if one.get("nodePort"))
+            node_ports = sum(1 for port in ports if port.get("nodePort"))
         else:
             node_ports = len(ports)
     if node_ports:
@@ -112,8 +112,8 @@ def _scopes(quota: Obj) -> list[tuple[str, str, tuple[str, ...]]]:
     ]
     chosen = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
     return plain + [
-        (one.get("scopeName", ""), one.get("operator", ""), tuple(one.get("values") or ()))
-        for one in chosen
+        (item.get("scopeName", ""), item.get("operator", ""), tuple(item.get("values") or ()))
+        for item in chosen
     ]
 
 
@@ -151,6 +151,6 @@ def _crosses_namespaces(affinity: Obj) -> bool:
     for kind in ("podAffinity", "podAntiAffinity"):
         rules = affinity.get(kind) or {}
         terms += rules.get("requiredDuringSchedulingIgnoredDuringExecution") or []
-        for one in rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
-            terms.append(one.get("podAffinityTerm") or {})
+        for item in rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            terms.append(item.get("podAffinityTerm") or {})
     return any(term.get("namespaces") or term.get("namespaceSelector") for term in terms)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Literal
 
-from sampan.api.errors import shown
+from sampan.api.errors import value_text
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.core.digits import whole_number
@@ -59,10 +59,15 @@ class LabelSelector:
     matches: Question = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "matches", _all([_compile(one) for one in self.requirements]))
+        object.__setattr__(
+            self, "matches", _all([_compile(requirement) for requirement in self.requirements])
+        )
 
     def __str__(self) -> str:
-        return ",".join(str(one) for one in sorted(self.requirements, key=lambda one: one.key))
+        return ",".join(
+            str(requirement)
+            for requirement in sorted(self.requirements, key=lambda requirement: requirement.key)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ def _expression(expression: Obj) -> Requirement:
     operator = _OBJECT_OPERATORS.get(expression.get("operator") or "")
     if operator is None:
         raise SelectorError(
-            f"{shown(expression.get('operator') or '')} is not a valid label selector operator"
+            f"{value_text(expression.get('operator') or '')} is not a valid label selector operator"
         )
     values = tuple(expression.get("values") or ())
     return _check(Requirement(expression.get("key") or "", operator, values))
@@ -210,10 +215,12 @@ def _integer(text: str | None) -> int | None:
 
 
 def _check(one: Requirement) -> Requirement:
-    problems = [f"key: Invalid value: {shown(one.key)}: {why}" for why in _key_complaints(one.key)]
+    problems = [
+        f"key: Invalid value: {value_text(one.key)}: {why}" for why in _key_complaints(one.key)
+    ]
     problems += _count_complaints(one)
     for index, value in enumerate(one.values):
-        where = f"values[{index}][{one.key}]: Invalid value: {shown(value)}"
+        where = f"values[{index}][{one.key}]: Invalid value: {value_text(value)}"
         problems += [f"{where}: {why}" for why in names.label_value(value)]
     if problems:
         raise SelectorError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
@@ -222,7 +229,7 @@ def _check(one: Requirement) -> Requirement:
 
 def _count_complaints(one: Requirement) -> list[str]:
     """How many values an operator takes, and of which kind."""
-    listed = f"values: Invalid value: [{','.join(shown(value) for value in one.values)}]"
+    listed = f"values: Invalid value: [{','.join(value_text(value) for value in one.values)}]"
     match one.operator:
         case "in" | "notin" if not one.values:
             return [f"{listed}: for 'in', 'notin' operators, values set can't be empty"]
@@ -231,7 +238,7 @@ def _count_complaints(one: Requirement) -> list[str]:
         case "gt" | "lt" if len(one.values) != 1:
             return [f"{listed}: for 'Gt', 'Lt' operators, exactly one value is required"]
         case "gt" | "lt" if _integer(one.values[0]) is None:
-            first = f"values[0]: Invalid value: {shown(one.values[0])}"
+            first = f"values[0]: Invalid value: {value_text(one.values[0])}"
             return [f"{first}: for 'Gt', 'Lt' operators, the value must be an integer"]
     return []
 

@@ -48,9 +48,11 @@ def is_default_class(storage_class: Obj) -> bool:
 
 def default_class(classes: Iterable[Obj]) -> Obj | None:
     """The newest of the default ones, the first by name among equals."""
-    defaults = sorted((one for one in classes if is_default_class(one)), key=name_of)
+    defaults = sorted((class_ for class_ in classes if is_default_class(class_)), key=name_of)
     return max(
-        defaults, key=lambda one: str(meta_of(one).get("creationTimestamp") or ""), default=None
+        defaults,
+        key=lambda default: str(meta_of(default).get("creationTimestamp") or ""),
+        default=None,
     )
 
 

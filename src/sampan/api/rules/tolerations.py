@@ -55,11 +55,13 @@ def toleration_of(written: Obj) -> Toleration:
 
 
 def taints_of(node: Obj) -> frozenset[Taint]:
-    return frozenset(taint_of(one) for one in (node.get("spec") or {}).get("taints") or ())
+    return frozenset(taint_of(taint) for taint in (node.get("spec") or {}).get("taints") or ())
 
 
 def tolerations_of(pod: Obj) -> tuple[Toleration, ...]:
-    return tuple(toleration_of(one) for one in (pod.get("spec") or {}).get("tolerations") or ())
+    return tuple(
+        toleration_of(toleration) for toleration in (pod.get("spec") or {}).get("tolerations") or ()
+    )
 
 
 def is_tolerated(tolerations: Iterable[Toleration], taint: Taint) -> bool:

@@ -50,7 +50,7 @@ def type_from(schema: Obj) -> Type:
     """The Type of one property, list item or map value."""
     strategies = tuple(filter(None, schema.get("x-kubernetes-patch-strategy", "").split(",")))
     if "$ref" in schema:
-        return _named(schema["$ref"], strategies)
+        return _reference_type(schema["$ref"], strategies)
     if "items" in schema:
         return Type(
             "list",
@@ -70,7 +70,7 @@ def type_from(schema: Obj) -> Type:
 
 
 def fields_from(definition: Obj) -> dict[str, Type]:
-    return {name: type_from(one) for name, one in definition.get("properties", {}).items()}
+    return {name: type_from(prop) for name, prop in definition.get("properties", {}).items()}
 
 
 def short_name(name: str) -> str:
@@ -78,7 +78,7 @@ def short_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _named(name: str, strategies: tuple[str, ...]) -> Type:
+def _reference_type(name: str, strategies: tuple[str, ...]) -> Type:
     if name in _SCALARS:
         return Type("string", format=_SCALARS[name])
     if name in _FREE:

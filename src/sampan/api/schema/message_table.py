@@ -19,7 +19,7 @@ def load_messages() -> Messages:
     return messages
 
 
-def inlined(message: str, token: str) -> str:
+def inlined_message(message: str, token: str) -> str:
     """The message that `*Name` stands for: of the same package."""
     return f"{message.rpartition('.')[0]}.{token[1:]}"
 
@@ -28,12 +28,12 @@ def own_tokens(messages: Messages, message: str) -> Iterator[str]:
     """All fields that the message has in JSON, those of inlined messages among them."""
     for token in messages.get(message, {}).values():
         if token.startswith("*"):
-            yield from own_tokens(messages, inlined(message, token))
+            yield from own_tokens(messages, inlined_message(message, token))
         else:
             yield token
 
 
-def marked(messages: Messages, message: str) -> frozenset[str]:
+def fields_always_written(messages: Messages, message: str) -> frozenset[str]:
     """Names of the fields that Go writes in any case, or whose zero it can tell from nothing."""
     return frozenset(
         token[:-1] for token in own_tokens(messages, message) if token.endswith(("!", "?"))

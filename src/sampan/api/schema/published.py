@@ -15,7 +15,12 @@ from sampan.api.decode import Decoder, GoForm, Malformed, Mismatch, path_text
 from sampan.api.errors import BadRequest
 from sampan.api.objects import Obj
 from sampan.api.schema.field_kinds import Type, fields_from
-from sampan.api.schema.message_table import Messages, always_written, load_messages, marked
+from sampan.api.schema.message_table import (
+    Messages,
+    always_written,
+    fields_always_written,
+    load_messages,
+)
 from sampan.core.fast_dataclass import dataclass
 
 _FILE = Path(__file__).with_name("definitions.json.z")
@@ -136,7 +141,9 @@ class Schema:
         self._messages = self._messages or load_messages()
         if name not in self._messages:
             return None
-        return frozenset(always_written(self._messages, name)), marked(self._messages, name)
+        return frozenset(always_written(self._messages, name)), fields_always_written(
+            self._messages, name
+        )
 
     def check_metadata(self, meta: Any) -> tuple[Obj, list[str]]:
         """An ObjectMeta of a kind that the definitions do not know, and what it does not have.

@@ -6,7 +6,7 @@ Invariant: equal objects give no lines.
 
 from typing import Any
 
-from sampan.api.errors import shown
+from sampan.api.errors import value_text
 
 
 def difference(old: Any, new: Any) -> str:
@@ -27,6 +27,6 @@ def _walk(old: Any, new: Any, path: str, lines: list[str]) -> None:
             _walk(before, after, f"{path}[{index}]", lines)
     else:
         if old is not None:
-            lines.append(f"- \t{path}: {shown(old)}")
+            lines.append(f"- \t{path}: {value_text(old)}")
         if new is not None:
-            lines.append(f"+ \t{path}: {shown(new)}")
+            lines.append(f"+ \t{path}: {value_text(new)}")

@@ -7,7 +7,7 @@ Invariant: a missing value means that the rule does not apply, unless the rule i
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sampan.api.errors import FieldError, invalid_value, not_supported, required
+from sampan.api.errors import FieldError, invalid_value, not_supported, required_value
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 
@@ -26,7 +26,7 @@ def validate_not_negative(value: int | None, path: str, errors: Errors) -> None:
 def validate_choice(value: str | None, choices: Sequence[str], path: str, errors: Errors) -> None:
     """One of a closed set, and not left out."""
     if not value:
-        errors.append(required(path))
+        errors.append(required_value(path))
     elif value not in choices:
         errors.append(not_supported(path, value, choices))
 
@@ -52,7 +52,7 @@ def validate_immutable(new: Any, old: Any, path: str, errors: Errors) -> None:
 
 def validate_required(value: Any, path: str, errors: Errors, detail: str = "") -> None:
     if not value:
-        errors.append(required(path, detail))
+        errors.append(required_value(path, detail))
 
 
 def validate_mode(mode: int | None, path: str, errors: Errors) -> None:

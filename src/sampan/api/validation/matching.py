@@ -3,7 +3,7 @@
 Job: what must hold of the rules of webhooks and of the match constraints of policies.
 """
 
-from sampan.api.errors import FieldError, duplicate, invalid_value, not_supported, required
+from sampan.api.errors import FieldError, duplicate, invalid_value, not_supported, required_value
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_with
@@ -18,12 +18,12 @@ _MATCH_POLICIES = ("Equivalent", "Exact")
 def validate_match(match: Obj, path: str, errors: Errors) -> None:
     policy = match.get("matchPolicy")
     if policy is None:
-        errors.append(required(f"{path}.matchPolicy"))
+        errors.append(required_value(f"{path}.matchPolicy"))
     elif policy not in _MATCH_POLICIES:
         errors.append(not_supported(f"{path}.matchPolicy", policy, _MATCH_POLICIES))
     for key in ("namespaceSelector", "objectSelector"):
         if match.get(key) is None:
-            errors.append(required(f"{path}.{key}"))
+            errors.append(required_value(f"{path}.{key}"))
         else:
             validate_label_selector(match[key], f"{path}.{key}", errors)
     for key in ("resourceRules", "excludeResourceRules"):
@@ -49,7 +49,7 @@ def validate_rules(holder: Obj, key: str, path: str, errors: Errors) -> None:
 
 def _validate_words(values: list[str], field: str, path: str, errors: Errors) -> None:
     if not values:
-        errors.append(required(path))
+        errors.append(required_value(path))
     elif "*" in values and len(values) > 1 and field != "resources":
         others = "operations" if field == "operations" else "API " + field[3:].lower()
         why = f"if '*' is present, must not specify other {others}"

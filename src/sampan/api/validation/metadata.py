@@ -8,7 +8,7 @@ from sampan.api.errors import (
     FieldError,
     field_forbidden,
     invalid_value,
-    required,
+    required_value,
     too_long,
 )
 from sampan.api.objects import Obj
@@ -31,7 +31,7 @@ def validate_metadata(
     namespace = meta.get("namespace")
     if namespaced:
         if not namespace:
-            errors.append(required(f"{path}.namespace"))
+            errors.append(required_value(f"{path}.namespace"))
         else:
             for wrong in names.dns_label(namespace):
                 errors.append(invalid_value(f"{path}.namespace", namespace, wrong))
@@ -102,7 +102,7 @@ def _validate_name(meta: Obj, rule: names.NameRule, path: str, errors: Errors) -
             errors.append(invalid_value(f"{path}.generateName", prefix, wrong))
     name = meta.get("name")
     if not name:
-        errors.append(required(f"{path}.name", "name or generateName is required"))
+        errors.append(required_value(f"{path}.name", "name or generateName is required"))
         return
     for wrong in rule(name):
         errors.append(invalid_value(f"{path}.name", name, wrong))
@@ -135,7 +135,7 @@ def _validate_owners(owners: list[Obj], path: str, errors: Errors) -> None:
                 'Only one reference can have Controller set to true. Found "true" in references'
                 f" for {controller} and {name}"
             )
-            shown = [{key: one[key] for key in _OWNER_FIELDS if key in one} for one in owners]
+            shown = [{key: item[key] for key in _OWNER_FIELDS if key in item} for item in owners]
             errors.append(invalid_value(path, shown, why))
         else:
             controller = name
@@ -165,9 +165,11 @@ def _validate_finalizers(finalizers: list[str], path: str, errors: Errors) -> No
 
 def _validate_no_new_finalizers(new: Obj, old: Obj, path: str, errors: Errors) -> None:
     known = old.get("finalizers") or ()
-    added = sorted({one for one in new.get("finalizers") or () if one not in known})
+    added = sorted(
+        {finalizer for finalizer in new.get("finalizers") or () if finalizer not in known}
+    )
     if added:
-        listed = ", ".join(f'"{one}"' for one in added)
+        listed = ", ".join(f'"{item}"' for item in added)
         why = (
             "no new finalizers can be added if the object is being deleted, found new finalizers"
             f" []string{{{listed}}}"

@@ -4,7 +4,7 @@ Job: what must hold of the kinds whose rules are only a few lines.
 Invariant: a controller revision's data never changes.
 """
 
-from sampan.api.errors import FieldError, invalid_value, required
+from sampan.api.errors import FieldError, invalid_value, required_value
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_immutable, validate_not_negative
@@ -23,7 +23,7 @@ def validate_template_object(template: Obj, errors: Errors) -> None:
 def validate_revision(revision: Obj, errors: Errors) -> None:
     validate_not_negative(revision.get("revision"), "revision", errors)
     if revision.get("data") is None:
-        errors.append(required("data", "data is mandatory"))
+        errors.append(required_value("data", "data is mandatory"))
 
 
 def validate_revision_update(new: Obj, old: Obj, errors: Errors) -> None:
@@ -34,17 +34,17 @@ def validate_revision_update(new: Obj, old: Obj, errors: Errors) -> None:
 def validate_ip_address(address: Obj, errors: Errors) -> None:
     parent = spec_of(address).get("parentRef")
     if parent is None:
-        errors.append(required("spec.parentRef"))
+        errors.append(required_value("spec.parentRef"))
         return
     for key in ("resource", "name"):
         if not parent.get(key):
-            errors.append(required(f"spec.parentRef.{key}"))
+            errors.append(required_value(f"spec.parentRef.{key}"))
 
 
 def validate_service_range(range_: Obj, errors: Errors) -> None:
     networks = spec_of(range_).get("cidrs") or []
     if not networks:
-        errors.append(required("spec.cidrs", "at least one CIDR required"))
+        errors.append(required_value("spec.cidrs", "at least one CIDR required"))
         return
     shown = internal_form("ServiceCIDRSpec", spec_of(range_))
     if len(networks) > 2:
@@ -52,7 +52,7 @@ def validate_service_range(range_: Obj, errors: Errors) -> None:
         return
     for index, text in enumerate(networks):
         validate_network(text, f"spec.cidrs[{index}]", errors)
-    families = [found.version for one in networks if (found := network_of(one))]
+    families = [found.version for network in networks if (found := network_of(network))]
     if len(families) != len(set(families)):
         why = (
             "may specify no more than one IP for each IP family,"

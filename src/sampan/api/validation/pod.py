@@ -9,7 +9,7 @@ from sampan.api.errors import (
     field_forbidden,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj, annotations_of, copy_of, meta_of, spec_of, status_of
 from sampan.api.rules import names
@@ -101,7 +101,7 @@ def validate_binding(binding: Obj, errors: Errors) -> None:
     if kind and kind != "Node":
         errors.append(not_supported("target.kind", kind, ("Node", "<empty>")))
     if not target.get("name"):
-        errors.append(required("target.name"))
+        errors.append(required_value("target.name"))
 
 
 def validate_ephemeral_containers(new: Obj, old: Obj, errors: Errors) -> None:
@@ -109,7 +109,7 @@ def validate_ephemeral_containers(new: Obj, old: Obj, errors: Errors) -> None:
     validate_pod(new, errors)
     if MIRROR_ANNOTATION in annotations_of(old):
         errors.append(field_forbidden("[]", "static pods do not support ephemeral containers"))
-    now = {one.get("name"): one for one in spec_of(new).get("ephemeralContainers") or ()}
+    now = {item.get("name"): item for item in spec_of(new).get("ephemeralContainers") or ()}
     for container in spec_of(old).get("ephemeralContainers") or ():
         name = container.get("name")
         if name not in now:
@@ -134,7 +134,7 @@ def validate_resize(new: Obj, old: Obj, errors: Errors) -> None:
         why = "Pod QOS Class may not change as a result of resizing"
         errors.append(invalid_value("spec", quality, why))  # as upstream: what it is
     for kind in ("containers", "initContainers"):
-        before = {one.get("name"): one for one in was.get(kind) or ()}
+        before = {item.get("name"): item for item in was.get(kind) or ()}
         for index, container in enumerate(rest.get(kind) or ()):
             original = before.get(container.get("name")) or {}
             _put_back_amounts(container, original, f"spec.{kind}[{index}].resources", errors)
@@ -201,8 +201,8 @@ def _validate_deadline(spec: Obj, was: Obj, errors: Errors) -> bool:
 
 
 def _validate_added_tolerations(spec: Obj, was: Obj, errors: Errors) -> None:
-    now = [_without_seconds(one) for one in spec.get("tolerations") or ()]
-    if any(_without_seconds(one) not in now for one in was.get("tolerations") or ()):
+    now = [_without_seconds(toleration) for toleration in spec.get("tolerations") or ()]
+    if any(_without_seconds(toleration) not in now for toleration in was.get("tolerations") or ()):
         why = "existing toleration can not be modified except its tolerationSeconds"
         errors.append(field_forbidden("spec.tolerations", why))
 
@@ -244,9 +244,9 @@ def _validate_no_return(kind: str, status: Obj, was: Obj, spec: Obj, errors: Err
     if policy == "Always":
         return
     own_policies = _with_own_policy(spec)
-    now = {one.get("name"): one.get("state") or {} for one in status.get(kind) or ()}
-    for index, one in enumerate(was.get(kind) or ()):
-        name, end = one.get("name"), (one.get("state") or {}).get("terminated")
+    now = {item.get("name"): item.get("state") or {} for item in status.get(kind) or ()}
+    for index, item in enumerate(was.get(kind) or ()):
+        name, end = item.get("name"), (item.get("state") or {}).get("terminated")
         if end is None or name in own_policies or name not in now:
             continue
         if _has_returned(policy, end, now[name]):
@@ -256,7 +256,9 @@ def _validate_no_return(kind: str, status: Obj, was: Obj, spec: Obj, errors: Err
 
 def _with_own_policy(spec: Obj) -> set[str]:
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
-    return {one.get("name") or "" for one in containers if one.get("restartPolicy")}
+    return {
+        container.get("name") or "" for container in containers if container.get("restartPolicy")
+    }
 
 
 def _has_returned(policy: str | None, end: Obj, now: Obj) -> bool:
@@ -267,9 +269,9 @@ def _has_returned(policy: str | None, end: Obj, now: Obj) -> bool:
 def _validate_ips(status: Obj, errors: Errors) -> None:
     for kind in ("podIPs", "hostIPs"):
         listed = status.get(kind) or []
-        for index, one in enumerate(listed):
-            validate_address(one.get("ip") or "", f"status.{kind}[{index}]", errors)
-        families = [found.version for one in listed if (found := address_of(one.get("ip") or ""))]
+        for index, item in enumerate(listed):
+            validate_address(item.get("ip") or "", f"status.{kind}[{index}]", errors)
+        families = [found.version for item in listed if (found := address_of(item.get("ip") or ""))]
         if len(families) != len(set(families)):
             why = "may specify no more than one IP for each IP family"
             errors.append(invalid_value(f"status.{kind}", listed, why))

@@ -65,9 +65,9 @@ def _has_only_additions(new: Obj, old: Obj) -> bool:
     if was_empty and (new.get("matchExpressions") or new.get("matchFields")):
         return False  # it matched nothing before, and would match something now
     return all(
-        one in (new.get(key) or ())
+        item in (new.get(key) or ())
         for key in ("matchExpressions", "matchFields")
-        for one in old.get(key) or ()
+        for item in old.get(key) or ()
     )
 
 

@@ -4,7 +4,7 @@ Job: what must hold of a selector that somebody wrote.
 Invariant: values are checked too, so that a selector that can never match is refused.
 """
 
-from sampan.api.errors import FieldError, field_forbidden, invalid_value, required
+from sampan.api.errors import FieldError, field_forbidden, invalid_value, required_value
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.metadata import validate_labels
@@ -35,7 +35,7 @@ def validate_node_selector(selector: Obj, path: str, errors: Errors) -> None:
     terms = selector.get("nodeSelectorTerms") or ()
     if not terms:
         errors.append(
-            required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
+            required_value(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
         )
     for index, term in enumerate(terms):
         validate_node_term(term, f"{path}.nodeSelectorTerms[{index}]", errors, check_values=True)
@@ -64,7 +64,7 @@ def _validate_values(requirement: Obj, path: str, errors: Errors) -> None:
     if operator in ("In", "NotIn"):
         if not values:
             why = "must be specified when `operator` is 'In' or 'NotIn'"
-            errors.append(required(f"{path}.values", why))
+            errors.append(required_value(f"{path}.values", why))
     elif operator in ("Exists", "DoesNotExist"):
         if values:
             why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
@@ -77,7 +77,7 @@ def _validate_node_requirement(requirement: Obj, path: str, errors: Errors) -> N
     if requirement.get("operator") in ("Gt", "Lt"):
         if len(requirement.get("values") or ()) != 1:
             why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-            errors.append(required(f"{path}.values", why))
+            errors.append(required_value(f"{path}.values", why))
     else:
         _validate_values(requirement, path, errors)
     _validate_key(requirement, path, errors)
@@ -89,7 +89,7 @@ def _validate_node_field(requirement: Obj, path: str, errors: Errors) -> None:
         errors.append(invalid_value(f"{path}.operator", operator, _BAD_OPERATOR))
     elif len(values) != 1:
         why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-        errors.append(required(f"{path}.values", why))
+        errors.append(required_value(f"{path}.values", why))
     key = requirement.get("key") or ""
     if key != "metadata.name":
         errors.append(invalid_value(f"{path}.key", key, "not a valid field selector key"))

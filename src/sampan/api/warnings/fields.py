@@ -28,12 +28,12 @@ def old_label(key: str) -> str:
 
 
 def node_term(term: Obj, path: str) -> Iterator[str]:
-    for index, one in enumerate(term.get("matchExpressions") or ()):
+    for index, expression in enumerate(term.get("matchExpressions") or ()):
         here = f"{path}.matchExpressions[{index}]"
-        told = old_label(one.get("key") or "")
+        told = old_label(expression.get("key") or "")
         if told:
-            yield f"{here}.key: {one['key']} is {told}"
-        for number, value in enumerate(one.get("values") or ()):
+            yield f"{here}.key: {expression['key']} is {told}"
+        for number, value in enumerate(expression.get("values") or ()):
             for wrong in names.label_value(value):
                 yield f"{here}.values[{number}]: {wrong}"
 
@@ -102,4 +102,4 @@ def _without_zeros(text: str) -> str:
     if ":" in text:
         return text
     parts = text.split(".")
-    return ".".join(one.lstrip("0") or "0" for one in parts) if len(parts) == 4 else text
+    return ".".join(part.lstrip("0") or "0" for part in parts) if len(parts) == 4 else text

@@ -139,8 +139,10 @@ def _service_addresses(spec: Obj, has_cluster_ips: bool) -> Iterator[str]:
 def _endpoints(new: Obj, old: Obj | None) -> Iterator[str]:
     for index, subset in enumerate(new.get("subsets") or ()):
         for kind in ("addresses", "notReadyAddresses"):
-            for number, one in enumerate(subset.get(kind) or ()):
-                yield from odd_address(one.get("ip") or "", f"subsets[{index}].{kind}[{number}].ip")
+            for number, item in enumerate(subset.get(kind) or ()):
+                yield from odd_address(
+                    item.get("ip") or "", f"subsets[{index}].{kind}[{number}].ip"
+                )
 
 
 def _endpoint_slice(new: Obj, old: Obj | None) -> Iterator[str]:
@@ -179,11 +181,11 @@ def _claim(new: Obj, old: Obj | None) -> Iterator[str]:
 
 def _storage_class(new: Obj, old: Obj | None) -> Iterator[str]:
     for index, term in enumerate(new.get("allowedTopologies") or ()):
-        for number, one in enumerate(term.get("matchLabelExpressions") or ()):
-            told = old_label(one.get("key") or "")
+        for number, expression in enumerate(term.get("matchLabelExpressions") or ()):
+            told = old_label(expression.get("key") or "")
             if told:
                 path = f"allowedTopologies[{index}].matchLabelExpressions[{number}].key"
-                yield f"{path}: {one['key']} is {told}"
+                yield f"{path}: {expression['key']} is {told}"
 
 
 def _runtime_class(new: Obj, old: Obj | None) -> Iterator[str]:

@@ -82,12 +82,12 @@ def _placement(spec: Obj, path: str) -> Iterator[str]:
             yield f"{path}.nodeSelector[{key}]: {told}"
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     yield from _node_affinity(affinity, f"{path}.affinity.nodeAffinity")
-    for index, one in enumerate(spec.get("topologySpreadConstraints") or ()):
+    for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
         here = f"{path}.topologySpreadConstraints[{index}]"
-        told = old_label(one.get("topologyKey") or "")
+        told = old_label(constraint.get("topologyKey") or "")
         if told:
-            yield f"{here}.topologyKey: {one['topologyKey']} is {told}"
-        if one.get("labelSelector") is None:
+            yield f"{here}.topologyKey: {constraint['topologyKey']} is {told}"
+        if constraint.get("labelSelector") is None:
             yield f"{here}.labelSelector: {_NO_SELECTOR}"
 
 

@@ -113,7 +113,7 @@ class _Way:
 
 
 def kinds_of(*resources: Resource) -> frozenset[tuple[str, str]]:
-    return frozenset((one.group, one.kind) for one in resources)
+    return frozenset((resource.group, resource.kind) for resource in resources)
 
 
 # Webhooks see to their own reinvocation.
@@ -124,7 +124,7 @@ class Admission:
     """Which steps concern a kind is worked out when it is first written."""
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
-        self.names = [one.name for one in plugins]
+        self.names = [plugin.name for plugin in plugins]
         self._plugins = tuple(plugins)
         self._loaded: dict[str, Steps] = {}
         self._ways: dict[tuple[str, str, str, bool], _Way] = {}
@@ -164,18 +164,18 @@ class Admission:
 
     def _worked_out(self, operation: str, group: str, kind: str, is_main: bool) -> _Way:
         concerned = [
-            (one.name, steps)
-            for one in self._plugins
-            if operation in one.operations
-            and (one.kinds is None or (group, kind) in one.kinds)
-            and (is_main or not one.main_only)
-            and ((steps := self._steps_of(one)).idle_without is None or steps.idle_without.items)
+            (plugin.name, steps)
+            for plugin in self._plugins
+            if operation in plugin.operations
+            and (plugin.kinds is None or (group, kind) in plugin.kinds)
+            and (is_main or not plugin.main_only)
+            and ((steps := self._steps_of(plugin)).idle_without is None or steps.idle_without.items)
         ]
-        mutating = [(name, one.mutate) for name, one in concerned if one.mutate is not None]
+        mutating = [(name, item.mutate) for name, item in concerned if item.mutate is not None]
         return _Way(
             tuple(step for _, step in mutating),
             tuple(step for name, step in mutating if name not in _OUTSIDE),
-            tuple(one.validate for _, one in concerned if one.validate is not None),
+            tuple(item.validate for _, item in concerned if item.validate is not None),
         )
 
     def _steps_of(self, plugin: Plugin) -> Steps:

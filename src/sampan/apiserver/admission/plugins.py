@@ -125,7 +125,7 @@ ROWS = (
 )  # fmt: skip
 
 
-def chosen(parts: PluginParts) -> list[Plugin]:
+def chosen_plugins(parts: PluginParts) -> list[Plugin]:
     """Raises UnknownPlugin."""
     settings, names = parts.settings, {row.name for row in ROWS}
     for name in (*settings.enabled, *settings.disabled):

@@ -74,9 +74,9 @@ def _rule(rule: Obj, omitted: frozenset[str], managed: bool) -> Ruled:
 
 
 def _stages(given: list[str] | None) -> frozenset[str]:
-    for one in given or ():
-        if one not in STAGES:
-            raise BadPolicy(f"unknown audit stage {one!r}")
+    for item in given or ():
+        if item not in STAGES:
+            raise BadPolicy(f"unknown audit stage {item!r}")
     return frozenset(given or ())
 
 
@@ -93,7 +93,7 @@ def _matches(rule: Obj, user: User, verb: str, info: RequestInfo | None, path: s
             return False
         return not of_resources or _matches_resource(rule, info)
     if rule.get("nonResourceURLs"):
-        return any(_matches_path(one, path) for one in rule["nonResourceURLs"])
+        return any(_matches_path(url, path) for url in rule["nonResourceURLs"])
     return not of_resources
 
 
@@ -103,13 +103,13 @@ def _matches_resource(rule: Obj, info: RequestInfo) -> bool:
         return False
     if not rule.get("resources"):
         return True
-    for one in rule["resources"]:
-        if (one.get("group") or "") != info.resource.group:
+    for resource in rule["resources"]:
+        if (resource.get("group") or "") != info.resource.group:
             continue
-        names = one.get("resourceNames") or ()
+        names = resource.get("resourceNames") or ()
         if names and info.name not in names:
             continue
-        wanted = one.get("resources") or ()
+        wanted = resource.get("resources") or ()
         if not wanted or any(
             _matches_plural(pattern, info.resource.plural, info.subresource) for pattern in wanted
         ):

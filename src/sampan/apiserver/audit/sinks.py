@@ -131,10 +131,10 @@ class FileSink(_Buffered):
         backups = sorted(self._path.parent.glob(pattern), reverse=True)
         keep = self._settings.max_backups or len(backups)
         oldest = self._clock.now() - self._settings.max_age_days * 86400
-        for index, one in enumerate(backups):
-            too_old = self._settings.max_age_days and one.stat().st_mtime < oldest
+        for index, backup in enumerate(backups):
+            too_old = self._settings.max_age_days and backup.stat().st_mtime < oldest
             if index >= keep or too_old:
-                one.unlink()
+                backup.unlink()
 
 
 class WebhookSink(_Buffered):

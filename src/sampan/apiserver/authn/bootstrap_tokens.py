@@ -42,10 +42,10 @@ def bootstrap_user(token: str, lookup: Lookup, now: float) -> User | None:
 
 
 def _groups(text: str) -> tuple[str, ...]:
-    extra = [one.strip() for one in text.split(",") if one.strip()]
-    for one in extra:
-        if not _EXTRA_GROUP.fullmatch(one):
-            raise BadToken(f"bootstrap group {one!r} is invalid")
+    extra = [part.strip() for part in text.split(",") if part.strip()]
+    for item in extra:
+        if not _EXTRA_GROUP.fullmatch(item):
+            raise BadToken(f"bootstrap group {item!r} is invalid")
     return (GROUP, *sorted(set(extra)))
 
 

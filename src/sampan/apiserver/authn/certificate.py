@@ -7,7 +7,7 @@ Invariant: at most MOST users are remembered, each by the whole certificate.
 
 import hashlib
 
-from sampan.apiserver.authn.user import User, authenticated
+from sampan.apiserver.authn.user import User, with_authenticated_group
 
 MOST = 1024
 CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"  # in audit, and in whoami
@@ -24,7 +24,7 @@ class CertificateAuthenticator:
         if user is None:
             if len(self._users) >= MOST:
                 self._users.clear()
-            user = self._users[certificate_der] = authenticated(user_of(certificate_der))
+            user = self._users[certificate_der] = with_authenticated_group(user_of(certificate_der))
         return user
 
 
@@ -34,8 +34,8 @@ def user_of(certificate_der: bytes) -> User:
     from cryptography.x509.oid import NameOID
 
     subject = x509.load_der_x509_certificate(certificate_der).subject
-    names = [str(one.value) for one in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    names = [str(item.value) for item in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     groups = subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     said = {CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(certificate_der).hexdigest()}",)}
     name = names[0] if len(names) == 1 else ""
-    return User(name, tuple(str(one.value) for one in groups), extra=said)
+    return User(name, tuple(str(group.value) for group in groups), extra=said)

@@ -14,7 +14,7 @@ from sampan.apiserver.authn.certificate import CertificateAuthenticator
 from sampan.apiserver.authn.settings import PUBLIC_PATHS
 from sampan.apiserver.authn.token_use import TokenUse
 from sampan.apiserver.authn.tokens import BadToken, Lookup, TokenSigner, checked_user
-from sampan.apiserver.authn.user import ANONYMOUS, User, authenticated
+from sampan.apiserver.authn.user import ANONYMOUS, User, with_authenticated_group
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import Request
@@ -88,7 +88,7 @@ class Authentication:
                 troubles.append(str(error))
                 continue
             if user is not None:
-                return authenticated(user)
+                return with_authenticated_group(user)
         raise BadToken(", ".join(troubles) or "no authenticator accepted the token")
 
     def _by_certificate(self, request: Request, certificate: bytes) -> User | None:
@@ -96,7 +96,7 @@ class Authentication:
         if proxy is not None:
             user = proxy.user(request, certificate)
             if user is not None:
-                return authenticated(user)
+                return with_authenticated_group(user)
         if is_client is not None and not is_client(certificate):
             return None  # a proxy that names nobody is nobody itself
         user = self._certificates.user(certificate)

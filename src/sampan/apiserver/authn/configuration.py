@@ -63,14 +63,16 @@ class _Reader:
         self.wrong.document(document, "AuthenticationConfiguration", VERSIONS)
         self._only(document, {"apiVersion", "kind", "jwt", "anonymous"}, "")
         issuers = tuple(
-            self._issuer(one, f"jwt[{index}]")
-            for index, one in enumerate(document.get("jwt") or ())
+            self._issuer(item, f"jwt[{index}]")
+            for index, item in enumerate(document.get("jwt") or ())
         )
         anonymous = document.get("anonymous")
         if anonymous is None:
             return AuthenticationRules(issuers)
         self._only(anonymous, {"enabled", "conditions"}, "anonymous")
-        paths = tuple(str(one.get("path") or "") for one in anonymous.get("conditions") or ())
+        paths = tuple(
+            str(condition.get("path") or "") for condition in anonymous.get("conditions") or ()
+        )
         if paths and not anonymous.get("enabled"):
             self._say("anonymous.conditions", "Invalid value: enabled should be set to true when "
                       "conditions are defined")  # fmt: skip
@@ -85,8 +87,8 @@ class _Reader:
         fields |= self._mappings(given.get("claimMappings") or {}, f"{path}.claimMappings")
         required, checked = self._claim_rules(given, path)
         users = tuple(
-            self._rule(one, expressions.user_rule, f"{path}.userValidationRules[{index}]")
-            for index, one in enumerate(given.get("userValidationRules") or ())
+            self._rule(rule, expressions.user_rule, f"{path}.userValidationRules[{index}]")
+            for index, rule in enumerate(given.get("userValidationRules") or ())
         )
         made = OidcSettings(
             str(issuer.get("url") or ""), tuple(issuer.get("audiences") or ()),
@@ -190,15 +192,15 @@ class _Reader:
         self, given: Obj, path: str
     ) -> tuple[tuple[tuple[str, str], ...], tuple[Checked, ...]]:
         required, checked = [], []
-        for index, one in enumerate(given.get("claimValidationRules") or ()):
+        for index, rule in enumerate(given.get("claimValidationRules") or ()):
             here = f"{path}.claimValidationRules[{index}]"
-            if one.get("claim") and one.get("expression"):
+            if rule.get("claim") and rule.get("expression"):
                 self._say(here, "Invalid value: claim and expression can't both be set")
-            elif one.get("claim"):
-                self._only(one, {"claim", "requiredValue"}, here)
-                required.append((str(one["claim"]), str(one.get("requiredValue") or "")))
+            elif rule.get("claim"):
+                self._only(rule, {"claim", "requiredValue"}, here)
+                required.append((str(rule["claim"]), str(rule.get("requiredValue") or "")))
             else:
-                checked.append(self._rule(one, expressions.claim_rule, here))
+                checked.append(self._rule(rule, expressions.claim_rule, here))
         return tuple(required), tuple(checked)
 
     def _rule(self, given: Obj, compile_: Compile, path: str) -> Checked:
@@ -223,9 +225,9 @@ class _Reader:
         """An address that nobody has verified is nobody's name."""
         if not _EMAIL.search(made.username_expression):
             return
-        looked_at = [made.username_expression, *(one for _, one in made.extra)]
-        looked_at += [one.expression for one in made.claim_rules]
-        if not any(_VERIFIED.search(one) for one in looked_at):
+        looked_at = [made.username_expression, *(item for _, item in made.extra)]
+        looked_at += [rule.expression for rule in made.claim_rules]
+        if not any(_VERIFIED.search(item) for item in looked_at):
             why = (
                 "claims.email_verified must be used in claimMappings.username.expression or "
                 "claimMappings.extra[*].valueExpression or claimValidationRules[*].expression "

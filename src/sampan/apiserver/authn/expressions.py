@@ -45,7 +45,7 @@ def _environment(variable: str) -> Environment:
     return Environment({variable: of}, KUBERNETES, _Shapes())
 
 
-def compiled(expression: str, variable: str, *wanted: Type) -> Program:
+def compile_claim(expression: str, variable: str, *wanted: Type) -> Program:
     """Raises CompileError or ValueError (of another type)."""
     program = compile_expression(expression, _environment(variable))
     if program.result_type not in wanted and not is_dynamic(program.result_type):
@@ -54,19 +54,19 @@ def compiled(expression: str, variable: str, *wanted: Type) -> Program:
 
 
 def claim_rule(expression: str) -> Program:
-    return compiled(expression, "claims", BOOL)
+    return compile_claim(expression, "claims", BOOL)
 
 
 def user_rule(expression: str) -> Program:
-    return compiled(expression, "user", BOOL)
+    return compile_claim(expression, "user", BOOL)
 
 
 def text(expression: str) -> Program:
-    return compiled(expression, "claims", STRING)
+    return compile_claim(expression, "claims", STRING)
 
 
 def texts(expression: str) -> Program:
-    return compiled(expression, "claims", STRING, _STRINGS, list_of(DYN))
+    return compile_claim(expression, "claims", STRING, _STRINGS, list_of(DYN))
 
 
 class Expressions:
@@ -74,12 +74,12 @@ class Expressions:
 
     def __init__(self, settings: OidcSettings) -> None:
         named = (settings.username_expression, settings.uid_expression)
-        self.username, self.uid = (text(one) if one else None for one in named)
+        self.username, self.uid = (text(item) if item else None for item in named)
         groups = settings.groups_expression
         self.groups = texts(groups) if groups else None
         self._extra = [(key, texts(expression)) for key, expression in settings.extra]
-        self._claim_rules = [(one, claim_rule(one.expression)) for one in settings.claim_rules]
-        self._user_rules = [(one, user_rule(one.expression)) for one in settings.user_rules]
+        self._claim_rules = [(rule, claim_rule(rule.expression)) for rule in settings.claim_rules]
+        self._user_rules = [(rule, user_rule(rule.expression)) for rule in settings.user_rules]
 
     def check_claims(self, claims: dict[str, Any]) -> None:
         """Raises BadToken."""
@@ -115,9 +115,9 @@ def strings_of(program: Program, claims: dict[str, Any]) -> tuple[str, ...]:
     if found is None or found == "":
         return ()
     several = [found] if isinstance(found, str) else found
-    if not isinstance(several, list) or not all(isinstance(one, str) for one in several):
+    if not isinstance(several, list) or not all(isinstance(item, str) for item in several):
         raise BadToken(f"oidc: expression '{program.source}' gives neither text nor texts")
-    return tuple(one for one in several if one)
+    return tuple(item for item in several if item)
 
 
 def _require(rule: Checked, program: Program, variables: Mapping[str, Any]) -> None:

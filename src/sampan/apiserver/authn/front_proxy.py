@@ -58,7 +58,9 @@ class FrontProxy:
         allowed = settings.allowed_names
         if allowed and user_of(certificate_der).name not in allowed:
             return None
-        groups = [one for header in settings.group_headers for one in request.values(header) if one]
+        groups = [
+            item for header in settings.group_headers for item in request.values(header) if item
+        ]
         return User(
             name, tuple(groups), _first(request, settings.uid_headers), self._extra(request)
         )

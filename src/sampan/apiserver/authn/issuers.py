@@ -17,7 +17,7 @@ class Issuers:
     def __init__(self, settings: Sequence[OidcSettings], clock: Clock) -> None:
         """Raises ValueError where an expression cannot be compiled."""
         self._clock = clock
-        self._issuers = [Oidc(one, clock) for one in settings]
+        self._issuers = [Oidc(setting, clock) for setting in settings]
 
     async def user(self, token: str) -> User | None:
         """None: nobody here has issued it. Raises BadToken."""
@@ -27,18 +27,18 @@ class Issuers:
             jwt = parse(token)
         except BadToken:
             return None  # somebody else may know what it is
-        for one in self._issuers:
-            if one.issued(jwt):
-                return await one.user(jwt)
+        for issuer in self._issuers:
+            if issuer.issued(jwt):
+                return await issuer.user(jwt)
         return None
 
     async def replace(self, settings: Sequence[OidcSettings]) -> None:
         """Raises ValueError, and changes nothing then."""
-        made = [Oidc(one, self._clock) for one in settings]
+        made = [Oidc(setting, self._clock) for setting in settings]
         former, self._issuers = self._issuers, made
-        for one in former:
-            await one.close()
+        for item in former:
+            await item.close()
 
     async def close(self) -> None:
-        for one in self._issuers:
-            await one.close()
+        for issuer in self._issuers:
+            await issuer.close()

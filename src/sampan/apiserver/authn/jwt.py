@@ -31,8 +31,8 @@ def parse(token: str) -> Parsed:
     if len(parts) != 3 or len(token) > LONGEST:
         raise BadToken("the token is malformed")
     try:
-        header, body = (orjson.loads(decoded(part)) for part in parts[:2])
-        signature = decoded(parts[2])
+        header, body = (orjson.loads(from_base64url(part)) for part in parts[:2])
+        signature = from_base64url(parts[2])
     except ValueError as error:
         raise BadToken("the token is malformed") from error
     if not isinstance(header, dict) or not isinstance(body, dict):
@@ -40,9 +40,9 @@ def parse(token: str) -> Parsed:
     return Parsed(header, body, f"{parts[0]}.{parts[1]}".encode(), signature)
 
 
-def encoded(data: bytes) -> str:
+def base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def decoded(text: str) -> bytes:
+def from_base64url(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import (
     encode_dss_signature,
 )
 
-from sampan.apiserver.authn.jwt import BadToken, Parsed, decoded, encoded
+from sampan.apiserver.authn.jwt import BadToken, Parsed, base64url, from_base64url
 
 _HASHES: dict[str, hashes.HashAlgorithm] = {
     "256": hashes.SHA256(),
@@ -92,11 +92,11 @@ class VerifyingKey:
         if isinstance(self._public, ec.EllipticCurvePublicKey):
             shown = {"use": "sig", "kid": self.key_id, "alg": self.algorithms[0]}
             point = self._public.public_numbers()
-            x, y = (encoded(n.to_bytes(self._size, "big")) for n in (point.x, point.y))
+            x, y = (base64url(n.to_bytes(self._size, "big")) for n in (point.x, point.y))
             curve = f"P-{self._public.curve.key_size}"
             return {**shown, "kty": "EC", "crv": curve, "x": x, "y": y}
         numbers = self._public.public_numbers()
-        n, e = (encoded(v.to_bytes((v.bit_length() + 7) // 8, "big")) for v in
+        n, e = (base64url(v.to_bytes((v.bit_length() + 7) // 8, "big")) for v in
                 (numbers.n, numbers.e))  # fmt: skip
         return {"use": "sig", "kid": self.key_id, "alg": "RS256", "kty": "RSA", "n": n, "e": e}
 
@@ -121,8 +121,11 @@ def verifying_keys(pem: bytes) -> list[VerifyingKey]:
 def key_of_jwk(jwk: dict[str, Any]) -> VerifyingKey | None:
     """None: not a key that signatures can be checked with."""
     try:
-        numbers = {one: int.from_bytes(decoded(jwk[one]), "big") for one in ("n", "e", "x", "y")
-                   if one in jwk}  # fmt: skip
+        numbers = {
+            name: int.from_bytes(from_base64url(jwk[name]), "big")
+            for name in ("n", "e", "x", "y")
+            if name in jwk
+        }
         if jwk.get("kty") == "RSA":
             public: Public = rsa.RSAPublicNumbers(numbers["e"], numbers["n"]).public_key()
         elif jwk.get("kty") == "EC":
@@ -141,7 +144,7 @@ def _key_id(public: Public) -> str:
     )
     digest = hashes.Hash(hashes.SHA256())
     digest.update(der)
-    return encoded(digest.finalize())
+    return base64url(digest.finalize())
 
 
 def _blocks(pem: bytes) -> list[bytes]:

@@ -80,8 +80,8 @@ class Oidc:
         if discovery.get("issuer") != self._settings.issuer:
             raise BadToken("oidc: the issuer's document names another issuer")
         keys = (await self._get(str(discovery.get("jwks_uri") or ""))).get("keys")
-        known = [key_of_jwk(one) for one in keys or () if isinstance(one, dict)]
-        self._keys = [one for one in known if one is not None]
+        known = [key_of_jwk(key) for key in keys or () if isinstance(key, dict)]
+        self._keys = [item for item in known if item is not None]
 
     async def _get(self, url: str) -> dict[str, Any]:
         if not url.startswith("https://"):
@@ -104,7 +104,7 @@ def check_claims(body: dict[str, Any], settings: OidcSettings, now: float) -> No
     """Raises BadToken."""
     audiences = body.get("aud")
     given = [audiences] if isinstance(audiences, str) else audiences or ()
-    if not any(one in given for one in settings.audiences):
+    if not any(audience in given for audience in settings.audiences):
         raise BadToken(f"oidc: expected audience {list(settings.audiences)} got {audiences!r}")
     expires, not_before = body.get("exp"), body.get("nbf")
     if not isinstance(expires, int | float) or now >= expires:
@@ -176,6 +176,6 @@ def _prefix(settings: OidcSettings) -> str:
 def _groups(body: dict[str, Any], settings: OidcSettings) -> tuple[str, ...]:
     found = body.get(settings.groups_claim) if settings.groups_claim else None
     groups = [found] if isinstance(found, str) else found or []
-    if not isinstance(groups, list) or not all(isinstance(one, str) for one in groups):
+    if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
         raise BadToken(f"oidc: parse groups claim {settings.groups_claim!r}: not a list of names")
-    return tuple(settings.groups_prefix + one for one in groups)
+    return tuple(settings.groups_prefix + group for group in groups)

@@ -26,7 +26,7 @@ class TokenFile:
                 raise BadTokenFile(
                     f"token file, line {number}: it must have token, user name and user uid"
                 )
-            groups = tuple(one.strip() for one in row[3].split(",")) if len(row) > 3 else ()
+            groups = tuple(part.strip() for part in row[3].split(",")) if len(row) > 3 else ()
             self._users[_digest(row[0])] = User(row[1], tuple(filter(None, groups)), row[2])
 
     def user(self, token: str) -> User | None:

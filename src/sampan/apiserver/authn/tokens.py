@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from sampan.api.objects import Obj, meta_of, seconds_of, uid_of
-from sampan.apiserver.authn.jwt import BadToken, Parsed, encoded, parse
+from sampan.apiserver.authn.jwt import BadToken, Parsed, base64url, parse
 from sampan.apiserver.authn.user import ACCOUNT_PREFIX, ACCOUNTS_GROUP, User
 from sampan.core.fast_dataclass import dataclass
 
@@ -80,7 +80,7 @@ class TokenSigner:
         from sampan.apiserver.authn.jwt_keys import verifying_keys
 
         keys = [self._key.public, *verifying_keys(self._other_keys_pem)]
-        return {one.key_id: one for one in reversed(keys)}
+        return {key.key_id: key for key in reversed(keys)}
 
     @property
     def algorithm(self) -> str:
@@ -133,7 +133,7 @@ class TokenSigner:
         return self._keys[self.key_id].jwk()
 
     def public_jwks(self) -> list[Obj]:
-        return [one.jwk() for one in reversed(self._keys.values())]
+        return [key.jwk() for key in reversed(self._keys.values())]
 
     def _verify(self, token: Parsed) -> Claims:
         named = self._keys.get(str(token.header.get("kid") or ""))
@@ -153,8 +153,8 @@ class TokenSigner:
 
     def _sign(self, body: Obj) -> str:
         header = {"alg": self.algorithm, "kid": self.key_id}
-        signed = f"{encoded(orjson.dumps(header))}.{encoded(orjson.dumps(body))}"
-        return f"{signed}.{encoded(self._key.signature(signed.encode()))}"
+        signed = f"{base64url(orjson.dumps(header))}.{base64url(orjson.dumps(body))}"
+        return f"{signed}.{base64url(self._key.signature(signed.encode()))}"
 
     def _body(self, claims: Claims, now: int, token_id: str) -> Obj:
         inner: Obj = {"namespace": claims.namespace}
@@ -276,7 +276,7 @@ def _reference(inner: Any, kind: str) -> tuple[str, str]:
 def _legacy_claims_of(body: Any) -> Claims:
     start = "kubernetes.io/serviceaccount/"
     fields = ("namespace", "service-account.name", "service-account.uid", "secret.name")
-    namespace, account, uid, secret = (str(body.get(f"{start}{one}") or "") for one in fields)
+    namespace, account, uid, secret = (str(body.get(f"{start}{field}") or "") for field in fields)
     if not (namespace and account and uid and secret):
         raise BadToken("the token is malformed")
     return Claims((), 0, namespace, account, uid, legacy_secret=secret)

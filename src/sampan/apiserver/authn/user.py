@@ -38,7 +38,7 @@ def component(name: str) -> User:
     return User(name)
 
 
-def authenticated(user: User) -> User:
+def with_authenticated_group(user: User) -> User:
     """The same user, a member of system:authenticated."""
     if AUTHENTICATED in user.groups:
         return user

@@ -48,22 +48,26 @@ class Abac:
         self._policies = known
 
     def authorize(self, attributes: Attributes) -> tuple[Decision, str]:
-        if any(_matches(one, attributes) for one in self._policies):
+        if any(_matches(policy, attributes) for policy in self._policies):
             return Decision.ALLOW, ""
         return Decision.NO_OPINION, "No policy matched."
 
     def rules(self, user: User, namespace: str) -> UserRules:
         found: list[Obj] = []
-        for one in self._policies:
-            if not _is_about(one, user):
+        for policy in self._policies:
+            if not _is_about(policy, user):
                 continue
-            verbs = sorted(_READS) if one.readonly else ["*"]
-            if one.resource and one.namespace in ("*", namespace):
+            verbs = sorted(_READS) if policy.readonly else ["*"]
+            if policy.resource and policy.namespace in ("*", namespace):
                 found.append(
-                    {"verbs": verbs, "apiGroups": [one.api_group], "resources": [one.resource]}
+                    {
+                        "verbs": verbs,
+                        "apiGroups": [policy.api_group],
+                        "resources": [policy.resource],
+                    }
                 )
-            if one.path:
-                found.append({"verbs": verbs, "nonResourceURLs": [one.path]})
+            if policy.path:
+                found.append({"verbs": verbs, "nonResourceURLs": [policy.path]})
         return UserRules(found)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from sampan.api.errors import Forbidden, qualified
+from sampan.api.errors import Forbidden, qualified_resource
 from sampan.api.objects import Obj
 from sampan.apiserver.authn.user import MASTERS, User
 from sampan.core.fast_dataclass import dataclass
@@ -108,11 +108,11 @@ class Authorization:
 
     def rules(self, user: User, namespace: str) -> UserRules:
         """What every authorizer knows, together."""
-        known = [one(user, namespace) for one in self._chain.rules]
-        trouble = [one.trouble for one in known if one.trouble]
+        known = [item(user, namespace) for item in self._chain.rules]
+        trouble = [item.trouble for item in known if item.trouble]
         return UserRules(
-            [rule for one in known for rule in one.rules],
-            any(one.incomplete for one in known),
+            [rule for item in known for rule in item.rules],
+            any(item.incomplete for item in known),
             ", ".join(trouble),
         )
 
@@ -155,7 +155,8 @@ def refusal(attributes: Attributes, reason: str) -> Forbidden:
     )
     named = f' "{attributes.name}"' if attributes.name else ""
     message = (
-        f'{qualified(plural, attributes.group)}{named} is forbidden: User "{user}" cannot {verb} '
+        f"{qualified_resource(plural, attributes.group)}{named} is forbidden: "
+        f'User "{user}" cannot {verb} '
         f'resource "{full}" in API group "{attributes.group}" {scope}'
     )
     details: Obj = {"kind": plural}

@@ -27,8 +27,8 @@ log = get_logger(__name__)
 
 _STRINGS = list_of(STRING)
 _SPEC, _RESOURCE, _PATH, _FIELDS, _LABELS, _REQUIREMENT = (
-    object_type(f"kubernetes.{one}")
-    for one in ("SubjectAccessReviewSpec", "ResourceAttributes", "NonResourceAttributes",
+    object_type(f"kubernetes.{item}")
+    for item in ("SubjectAccessReviewSpec", "ResourceAttributes", "NonResourceAttributes",
                 "FieldSelectorAttributes", "LabelSelectorAttributes", "SelectorRequirement")
 )  # fmt: skip
 _SELECTOR: dict[str, Type] = {"rawSelector": STRING, "requirements": list_of(_REQUIREMENT)}
@@ -64,7 +64,7 @@ def _environment() -> Environment:
     return Environment({"request": _SPEC}, KUBERNETES, _Shapes())
 
 
-def compiled(expression: str) -> Program:
+def compile_condition(expression: str) -> Program:
     """Raises ValueError."""
     program = compile_expression(expression, _environment())
     if program.result_type != BOOL and not is_dynamic(program.result_type):
@@ -77,7 +77,7 @@ class Conditions:
 
     def __init__(self, expressions: Sequence[str], name: str, metrics: Metrics | None) -> None:
         """Raises ValueError."""
-        self._programs = [compiled(one) for one in expressions]
+        self._programs = [compile_condition(expression) for expression in expressions]
         self._name = name
         start, labels = "apiserver_authorization_match_condition_evaluation", ("name", "type")
         self._failures = self._excluded = None

@@ -55,9 +55,9 @@ class _Reader:
         seen: set[str] = set()
         types: set[str] = set()
         found = []
-        for index, one in enumerate(given):
+        for index, item in enumerate(given):
             path = f"authorizers[{index}]"
-            found.append(self._authorizer(one, path))
+            found.append(self._authorizer(item, path))
             mode, name = found[-1].mode, found[-1].name
             if name in seen:
                 self._say(f"{path}.name", f'Duplicate value: "{name}"')
@@ -71,7 +71,7 @@ class _Reader:
         self._only(given, {"type", "name", "webhook"}, path)
         mode, name = str(given.get("type") or ""), str(given.get("name") or "")
         if mode not in MODES:
-            listed = ", ".join(f'"{one}"' for one in sorted(MODES))
+            listed = ", ".join(f'"{item}"' for item in sorted(MODES))
             self._say(f"{path}.type", f'Unsupported value: "{mode}": supported values: {listed}'
                       if mode else "Required value")  # fmt: skip
         if not name:
@@ -95,7 +95,8 @@ class _Reader:
         self._one_of(given, "failurePolicy", ("NoOpinion", "Deny"), path)
         self._one_of(given, "subjectAccessReviewVersion", ("v1",), path)
         written = tuple(
-            str(one.get("expression") or "") for one in given.get("matchConditions") or ()
+            str(condition.get("expression") or "")
+            for condition in given.get("matchConditions") or ()
         )
         if written:
             self._one_of(given, "matchConditionSubjectAccessReviewVersion", ("v1",), path)
@@ -139,7 +140,7 @@ class _Reader:
             self._say(path, "Required value")
             return
         try:
-            conditions.compiled(expression)
+            conditions.compile_condition(expression)
         except ValueError as error:
             self._say(path, f'Invalid value: "{expression}": compilation failed: {error}')
 
@@ -166,7 +167,7 @@ class _Reader:
         if not found:
             self._say(f"{path}.{field}", "Required value")
         elif found not in allowed:
-            listed = ", ".join(f'"{one}"' for one in allowed)
+            listed = ", ".join(f'"{item}"' for item in allowed)
             self._say(
                 f"{path}.{field}", f'Unsupported value: "{found}": supported values: {listed}'
             )

@@ -44,10 +44,10 @@ class Grants:
             return None
         full = f"{resource}/{subresource}" if subresource else resource
         every = (full, ALL, f"*/{subresource}") if subresource else (full, ALL)
-        for one in every:
+        for item in every:
             for of in (group, ALL):
                 for by in (verb, ALL):
-                    key = (of, one, by)
+                    key = (of, item, by)
                     why = self._any.get(key)
                     if why is None and name:
                         why = self._named.get(key, {}).get(name)
@@ -75,7 +75,7 @@ class Grants:
             for group in rule.get("apiGroups") or ():
                 for resource in rule.get("resources") or ():
                     main, _, sub = resource.partition("/")
-                    if any(self.resource(verb, group, main, sub, one) is None for one in names):
+                    if any(self.resource(verb, group, main, sub, name) is None for name in names):
                         return False
         return True
 

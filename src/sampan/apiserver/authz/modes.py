@@ -92,22 +92,22 @@ class Modes:
             self._callers = former
             raise
         authorization.replace(chain)
-        for one in former:
-            await one.close()
+        for item in former:
+            await item.close()
 
     async def close(self) -> None:
-        for one in self._callers:
-            await one.close()
+        for caller in self._callers:
+            await caller.close()
 
     def _chain(self, chosen: Sequence[AuthorizerSettings]) -> AuthorizerChain:
         """In the order given; system:masters come first, as upstream's privileged group."""
-        modes = [one.mode for one in chosen]
+        modes = [item.mode for item in chosen]
         rules: list[Rules] = [] if "RBAC" in modes else [_rules_of_masters]
-        built = [self._build(one) for one in chosen]
-        rules += [one for _, one in built if one is not None]
+        built = [self._build(item) for item in chosen]
+        rules += [item for _, item in built if item is not None]
         # What a webhook says holds for a while only, and what a node may changes with its pods.
         steady = None if "Webhook" in modes else (lambda user: node_of(user) is None)
-        return AuthorizerChain((masters, *(one for one, _ in built)), tuple(rules), steady)
+        return AuthorizerChain((masters, *(item for item, _ in built)), tuple(rules), steady)
 
     def _build(self, chosen: AuthorizerSettings) -> tuple[Authorizer, Rules | None]:
         match chosen.mode:

@@ -268,7 +268,8 @@ def _selects(asked: Attributes, node: str) -> bool:
     except ValueError:
         return False
     return any(
-        one.field == "spec.nodeName" and one.equal and one.value == node for one in requirements
+        requirement.field == "spec.nodeName" and requirement.equal and requirement.value == node
+        for requirement in requirements
     )
 
 

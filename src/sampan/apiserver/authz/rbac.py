@@ -86,7 +86,7 @@ class Rbac:
             both = Grants()
             both.add(held.everywhere.rules, "")
             both.add(self._inside(user, held, namespace).rules, "")
-        return [one for one in rules if not both.covers(one)]
+        return [rule for rule in rules if not both.covers(rule)]
 
     def _of(self, user: User) -> _OfUser:
         key = (user.name, user.groups)
@@ -103,7 +103,7 @@ class Rbac:
                 [*self._find_all(CLUSTER_ROLE_BINDINGS), *self._find_all(ROLE_BINDINGS)]
             )
         bindings: dict[str, list[Obj]] = {}
-        for subject in (("User", user.name), *(("Group", one) for one in user.groups)):
+        for subject in (("User", user.name), *(("Group", group) for group in user.groups)):
             for namespace, found in self._bound.get(subject, {}).items():
                 bindings.setdefault(namespace, []).extend(found)
         held = _OfUser(bindings, Grants())
@@ -152,7 +152,7 @@ def _by_subject(bindings: Sequence[Obj]) -> dict[_Subject, dict[str, list[Obj]]]
     found: dict[_Subject, dict[str, list[Obj]]] = {}
     for binding in bindings:
         namespace = namespace_of(binding)
-        for key in {_key(one, namespace) for one in binding.get("subjects") or ()}:
+        for key in {_key(subject, namespace) for subject in binding.get("subjects") or ()}:
             found.setdefault(key, {}).setdefault(namespace, []).append(binding)
     return found
 

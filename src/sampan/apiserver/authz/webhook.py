@@ -130,8 +130,8 @@ def review_of(attributes: Attributes) -> Obj:
 
 def _requirements(text: str) -> list[Obj]:
     return [
-        {"key": one.field, "operator": "In" if one.equal else "NotIn", "values": [one.value]}
-        for one in selectors.parse_field_selector(text)
+        {"key": item.field, "operator": "In" if item.equal else "NotIn", "values": [item.value]}
+        for item in selectors.parse_field_selector(text)
     ]
 
 

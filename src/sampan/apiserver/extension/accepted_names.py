@@ -17,29 +17,29 @@ _PROTECTED = ("k8s.io", "kubernetes.io")
 def wanted_status(definition: Obj, others: Iterable[Obj], now: float) -> Obj:
     """The status that the definition should have; its own where nothing changes."""
     spec, status = definition["spec"], definition.get("status") or {}
-    accepted, names_condition = _accepted(spec["names"], status, _taken(definition, others))
+    accepted, names_condition = _accept(spec["names"], status, _take(definition, others))
     conditions = list(status.get("conditions") or ())
     approval = _approval(definition)
     if approval is not None:
         conditions = with_condition(conditions, approval, now)
     conditions = with_condition(conditions, names_condition, now)
-    conditions = with_condition(conditions, _established(definition, names_condition), now)
+    conditions = with_condition(conditions, _establish(definition, names_condition), now)
     return {**status, "conditions": conditions, "acceptedNames": accepted}
 
 
 def is_protected(group: str) -> bool:
-    return any(group == one or group.endswith(f".{one}") for one in _PROTECTED)
+    return any(group == item or group.endswith(f".{item}") for item in _PROTECTED)
 
 
-def _taken(definition: Obj, others: Iterable[Obj]) -> tuple[set[str], set[str]]:
+def _take(definition: Obj, others: Iterable[Obj]) -> tuple[set[str], set[str]]:
     """(names of resources, names of kinds) that other definitions of the group have."""
     resources: set[str] = set()
     kinds: set[str] = set()
     group = definition["spec"]["group"]
-    for one in others:
-        if one["spec"]["group"] != group or name_of(one) == name_of(definition):
+    for other in others:
+        if other["spec"]["group"] != group or name_of(other) == name_of(definition):
             continue
-        names = (one.get("status") or {}).get("acceptedNames") or {}
+        names = (other.get("status") or {}).get("acceptedNames") or {}
         resources |= {names.get("plural") or "", names.get("singular") or ""}
         resources |= set(names.get("shortNames") or ())
         kinds |= {names.get("kind") or "", names.get("listKind") or ""}
@@ -53,7 +53,7 @@ def _clash(value: str | list[str] | None, held: set[str]) -> str:
     return f"[{', '.join(clashes)}]" if len(clashes) > 1 else "".join(clashes)
 
 
-def _accepted(asked: Obj, status: Obj, taken: tuple[set[str], set[str]]) -> tuple[Obj, Obj]:
+def _accept(asked: Obj, status: Obj, taken: tuple[set[str], set[str]]) -> tuple[Obj, Obj]:
     """The names, and the condition about them: of several conflicts it tells the last."""
     resources, kinds = taken
     before = status.get("acceptedNames") or {}
@@ -84,7 +84,7 @@ def _accepted(asked: Obj, status: Obj, taken: tuple[set[str], set[str]]) -> tupl
     return names, _condition("NamesAccepted", "False", *trouble)
 
 
-def _established(definition: Obj, names_condition: Obj) -> Obj:
+def _establish(definition: Obj, names_condition: Obj) -> Obj:
     if is_true(definition, "Established") or names_condition["status"] == "True":
         why = "the initial names have been accepted"
         return _condition("Established", "True", "InitialNamesAccepted", why)

@@ -58,7 +58,7 @@ def custom(rows: list[Resource]) -> dict[str, Obj]:
     """By name."""
     found = {(row.group, row.version): None for row in rows}
     services = (_service(group, version, _CUSTOM, "true") for group, version in found)
-    return {name_of(one): one for one in services}
+    return {name_of(service): service for service in services}
 
 
 def _service(group: str, version: str, priorities: tuple[int, int], managed: str) -> Obj:
@@ -98,7 +98,7 @@ class ApiServices:
 
     def _backend_changed(self) -> None:
         services = self._registry.kind(API_SERVICES).items.values()
-        if any(spec_of(one.obj).get("service") for one in services):
+        if any(spec_of(service.obj).get("service") for service in services):
             self.changed()
 
     def changed(self) -> None:

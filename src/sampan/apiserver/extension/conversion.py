@@ -39,7 +39,7 @@ class Conversions:
             if not _is_known(resource, item):
                 missing.setdefault(str(item.obj.get("apiVersion")), []).append(item)
         for group in missing.values():
-            found = await self._converted([_defaulted(custom, one.obj) for one in group], custom)
+            found = await self._convert([_default(custom, entry.obj) for entry in group], custom)
             for item, obj in zip(group, found, strict=True):
                 keep_form(item, custom, obj)
 
@@ -47,8 +47,10 @@ class Conversions:
         """Events of a watch as the resource's version shows them."""
 
         async def shown(events: list[Event]) -> list[Event]:
-            await self.prepare(resource, [one.item for one in events if one.type != "BOOKMARK"])
-            return [_shown_event(resource, one) for one in events]
+            await self.prepare(
+                resource, [event.item for event in events if event.type != "BOOKMARK"]
+            )
+            return [_shown_event(resource, event) for event in events]
 
         return shown
 
@@ -59,9 +61,9 @@ class Conversions:
             return obj
         if custom.family.webhook is None:
             return {**obj, "apiVersion": custom.family.storage.api_version}
-        return (await self._converted([obj], custom.family.storage))[0]
+        return (await self._convert([obj], custom.family.storage))[0]
 
-    async def _converted(self, objects: list[Obj], custom: CustomVersion) -> list[Obj]:
+    async def _convert(self, objects: list[Obj], custom: CustomVersion) -> list[Obj]:
         """By the webhook; then pruned and with the defaults of the version."""
         webhook, uid = custom.family.webhook, self._new_uid()
         assert webhook is not None, custom.api_version
@@ -79,10 +81,10 @@ class Conversions:
             if not told.startswith("conversion webhook for"):
                 told = f"conversion webhook for {kind_text(objects[0])} failed: {told}"
             raise Failure(told) from error
-        return [custom.defaulted(one) for one in found]
+        return [custom.defaulted(match_) for match_ in found]
 
 
-def _defaulted(custom: CustomVersion, obj: Obj) -> Obj:
+def _default(custom: CustomVersion, obj: Obj) -> Obj:
     """As the version in which it is stored shows it."""
     stored = custom.family.versions.get(str(obj.get("apiVersion")).rpartition("/")[2])
     return obj if stored is None else stored.defaulted(obj)

@@ -44,7 +44,7 @@ def converted_of(answer: Obj, objects: Sequence[Obj], api_version: str, uid: str
         why = _wrong(before, after, api_version)
         if why:
             raise BadAnswer(f"{subject} returned invalid converted object at index {at}: {why}")
-        out.append({**after, "metadata": _restored(meta_of(before), meta_of(after))})
+        out.append({**after, "metadata": _restore(meta_of(before), meta_of(after))})
     return out
 
 
@@ -82,7 +82,7 @@ def _wrong(before: Obj, after: Any, api_version: str) -> str:
     return ""
 
 
-def _restored(before: Obj, after: Obj) -> Obj:
+def _restore(before: Obj, after: Obj) -> Obj:
     """As it was, but for what may change."""
     kept = {key: value for key, value in before.items() if key not in _CHANGEABLE}
     return kept | {key: after[key] for key in _CHANGEABLE if after.get(key)}

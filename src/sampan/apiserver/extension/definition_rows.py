@@ -23,7 +23,7 @@ def rows_of(
     if not is_true(definition, "Established"):
         return ()
     kind = CustomKind(definition, published)
-    known = {one.version: custom_of(one) for one in before}
+    known = {item.version: custom_of(item) for item in before}
     rows = []
     for version in kind.versions.values():
         if not version.is_served:

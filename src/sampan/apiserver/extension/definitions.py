@@ -18,7 +18,7 @@ from sampan.api.objects import Obj, is_deleted, meta_of, name_of
 from sampan.api.resources import CUSTOM_RESOURCE_DEFINITIONS as DEFINITIONS
 from sampan.api.resources import Resource
 from sampan.api.rules.conditions import is_true
-from sampan.apiserver.authn.user import MASTERS, User, authenticated
+from sampan.apiserver.authn.user import MASTERS, User, with_authenticated_group
 from sampan.apiserver.extension.accepted_names import told, wanted_status
 from sampan.apiserver.extension.definition_rows import rows_of
 from sampan.apiserver.registry.custom_resource_definitions import CLEANUP
@@ -37,7 +37,7 @@ AT_ONCE = 64  # deletions under way
 _DELETING = (
     "Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress",
 )  # fmt: skip
-_SERVER = authenticated(User("system:apiserver", (MASTERS,)))
+_SERVER = with_authenticated_group(User("system:apiserver", (MASTERS,)))
 _AGENT = "kube-apiserver/v1.35"
 
 
@@ -80,7 +80,7 @@ class Definitions:
             self._mark_group(now.obj)
 
     def _serve(self, name: str, rows: tuple[Resource, ...]) -> None:
-        before = {one.version: one for one in self._kinds.of_definition(name)}
+        before = {item.version: item for item in self._kinds.of_definition(name)}
         changed = self._kinds.replace(name, rows)
         if any(
             _token(rows, version) is not _token((old,), version) for version, old in before.items()
@@ -94,7 +94,9 @@ class Definitions:
     def _reloaded(self) -> None:
         """At the start, and when the cache has been read anew."""
         found = self._registry.find_all(DEFINITIONS)
-        for name in {one.group_resource for one in self._kinds.custom()} - set(map(name_of, found)):
+        for name in {item.group_resource for item in self._kinds.custom()} - set(
+            map(name_of, found)
+        ):
             self._serve(name, ())
         for definition in found:
             known = self._kinds.of_definition(name_of(definition))
@@ -104,9 +106,9 @@ class Definitions:
     def _mark_group(self, definition: Obj) -> None:
         """Those that wait for a name of this one."""
         group = definition["spec"]["group"]
-        for one in self._registry.find_all(DEFINITIONS):
-            if one["spec"]["group"] == group and not is_true(one, "NamesAccepted"):
-                self._mark(name_of(one))
+        for item in self._registry.find_all(DEFINITIONS):
+            if item["spec"]["group"] == group and not is_true(item, "NamesAccepted"):
+                self._mark(name_of(item))
 
     def _mark(self, name: str) -> None:
         self._dirty[name] = None
@@ -156,7 +158,7 @@ class Definitions:
                 deleting = told(item.obj, _DELETING, self._clock.now())
                 await self._write_status(name_of(item.obj), deleting["status"])
                 return  # and again, with what was written
-            if not await self._emptied(rows[0]):
+            if not await self._empty(rows[0]):
                 self._later(name_of(item.obj))
                 return
         finalizers.remove(CLEANUP)
@@ -166,10 +168,10 @@ class Definitions:
         else:
             await self._registry.remove(DEFINITIONS, item, PLAIN)
 
-    async def _emptied(self, resource: Resource) -> bool:
+    async def _empty(self, resource: Resource) -> bool:
         """Ask for the deletion of every object; whether none is left."""
         items = self._registry.kind(resource).items
-        for key in [key for key, one in items.items() if not is_deleted(one.obj)]:
+        for key in [key for key, item in items.items() if not is_deleted(item.obj)]:
             namespace, _, name = key.rpartition("/")
             try:
                 await delete(self._parts, _SERVER, Call("delete", resource, namespace, name))
@@ -191,11 +193,13 @@ def _names(definition: Obj) -> Obj:
 
 
 def _token(rows: tuple[Resource, ...], version: str) -> object:
-    row = next((one for one in rows if one.version == version), None)
+    row = next((item for item in rows if item.version == version), None)
     custom = None if row is None else custom_of(row)
     return None if custom is None else custom.schema_token
 
 
 def _reason(definition: Obj) -> str:
     conditions = (definition.get("status") or {}).get("conditions") or ()
-    return next((one["reason"] for one in conditions if one["type"] == "Terminating"), "")
+    return next(
+        (condition["reason"] for condition in conditions if condition["type"] == "Terminating"), ""
+    )

@@ -204,7 +204,9 @@ class FlowControl:
 
     def _rebuild(self) -> None:
         """Levels that are there keep who sits and waits in them, if they are what they were."""
-        wanted = {one.name: one for one in level_settings(self._read_levels(), self._total)}
+        wanted = {
+            setting.name: setting for setting in level_settings(self._read_levels(), self._total)
+        }
         for name, settings in wanted.items():
             known = self._levels.get(name)
             if known is None or known.settings != settings:
@@ -214,19 +216,21 @@ class FlowControl:
                     self._levels[name] = Level(settings, self._to_borrow, self._turns)
                 elif known.settings.queues == settings.queues:
                     known.settings = settings
-        for name in [one for one in self._levels if one not in wanted]:
+        for name in [level for level in self._levels if level not in wanted]:
             if not self._levels[name].in_use and not self._levels[name].queued:
                 del self._levels[name]
 
     def _next_turn(self) -> None:
         """Whoever waits goes on; the level that uses the least of its seats first."""
-        waiting = [one for one in self._levels.values() if one.queued]
-        waiting.sort(key=lambda one: one.in_use / max(1, one.settings.seats))
+        waiting = [item for item in self._levels.values() if item.queued]
+        waiting.sort(key=lambda item: item.in_use / max(1, item.settings.seats))
         for level in waiting:
             level.dispatch()
 
     def _to_borrow(self, borrower: Level) -> int:
-        lent = sum(one.idle_lendable() for one in self._levels.values() if one is not borrower)
+        lent = sum(
+            level.idle_lendable() for level in self._levels.values() if level is not borrower
+        )
         return min(borrower.settings.borrowable, lent)
 
 

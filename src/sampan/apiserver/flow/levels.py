@@ -117,12 +117,12 @@ class Level:
         """A place in the shortest queue of the flow's hand; None: there is none left."""
         if not hand:
             return None
-        queue = min(hand, key=lambda one: len(one.waiting))
+        queue = min(hand, key=lambda item: len(item.waiting))
         if len(queue.waiting) >= self.settings.queue_length:
             return None
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if not queue.waiting:
-            floor = min((one.served for one in self._active), default=queue.served)
+            floor = min((item.served for item in self._active), default=queue.served)
             queue.served = max(queue.served, floor)
             self._active.add(queue)
         queue.waiting.append((future, seats))
@@ -131,9 +131,9 @@ class Level:
 
     def give_up(self, future: asyncio.Future[None], queue: Queue) -> None:
         """It has waited too long, or its caller is gone."""
-        for one in queue.waiting:
-            if one[0] is future:
-                queue.waiting.remove(one)
+        for item in queue.waiting:
+            if item[0] is future:
+                queue.waiting.remove(item)
                 self.queued -= 1
                 break
         if not queue.waiting:
@@ -153,7 +153,7 @@ class Level:
     def dispatch(self) -> None:
         """Call whoever fits, the least served queue first."""
         while self._active and not self._turns.taken:
-            queue = min(self._active, key=lambda one: (one.served, one.last))
+            queue = min(self._active, key=lambda item: (item.served, item.last))
             future, seats = queue.waiting[0]
             if not self._fits(seats):
                 return

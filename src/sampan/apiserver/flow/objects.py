@@ -38,8 +38,8 @@ def flow_objects(now: float) -> list[tuple[Resource, Obj]]:
     levels = [_limited_level(name, *row) for name, row in _LIMITED.items()]
     levels.append(_level("exempt", {"type": "Exempt", "exempt": _shares(0, 0)}))
     return [
-        *((LEVELS, one) for one in levels),
-        *((SCHEMAS, one) for one in _schemas(time_text(now))),
+        *((LEVELS, level) for level in levels),
+        *((SCHEMAS, schema) for schema in _schemas(time_text(now))),
     ]
 
 
@@ -85,7 +85,7 @@ def _schemas(now: str) -> list[Obj]:
     system_accounts = _account("*")
     both = [_group("system:unauthenticated"), _group("system:authenticated")]
     endpoint_accounts = [
-        _account(one) for one in ("endpoint-controller", "endpointslicemirroring-controller")
+        _account(item) for item in ("endpoint-controller", "endpointslicemirroring-controller")
     ]
     rows: list[tuple[str, str, int, str, list[Obj], Obj]] = [
         ("exempt", "exempt", 1, "", [_group("system:masters")], everything),

@@ -21,16 +21,16 @@ class Schemas:
     def __init__(self, schemas: list[Obj]) -> None:
         self._ordered = sorted(
             schemas,
-            key=lambda one: (
-                int((one.get("spec") or {}).get("matchingPrecedence") or 1000),
-                name_of(one),
+            key=lambda schema: (
+                int((schema.get("spec") or {}).get("matchingPrecedence") or 1000),
+                name_of(schema),
             ),
         )
 
     def flow(self, user: User, verb: str, info: RequestInfo | None, path: str) -> Flow | None:
         for schema in self._ordered:
             spec = schema.get("spec") or {}
-            if any(_rule_matches(one, user, verb, info, path) for one in spec.get("rules") or ()):
+            if any(_rule_matches(rule, user, verb, info, path) for rule in spec.get("rules") or ()):
                 level = (spec.get("priorityLevelConfiguration") or {}).get("name") or ""
                 by = (spec.get("distinguisherMethod") or {}).get("type")
                 word = ""
@@ -43,11 +43,11 @@ class Schemas:
 
 
 def _rule_matches(rule: Obj, user: User, verb: str, info: RequestInfo | None, path: str) -> bool:
-    if not any(_is_about(one, user) for one in rule.get("subjects") or ()):
+    if not any(_is_about(subject, user) for subject in rule.get("subjects") or ()):
         return False
     if info is not None and info.resource is not None:
-        return any(_resource(one, verb, info) for one in rule.get("resourceRules") or ())
-    return any(_path(one, verb, path) for one in rule.get("nonResourceRules") or ())
+        return any(_resource(item, verb, info) for item in rule.get("resourceRules") or ())
+    return any(_path(item, verb, path) for item in rule.get("nonResourceRules") or ())
 
 
 def _is_about(subject: Obj, user: User) -> bool:

@@ -159,7 +159,7 @@ def _may_repeat(body: bytes, value: Any) -> bool:
     much as reading."""
     if orjson.dumps(value) == body:
         return False
-    if b'\\"' in body or any(one in body for one in _SPACED):
+    if b'\\"' in body or any(item in body for item in _SPACED):
         return True
     return body.count(b'":') != _count_keys(value)
 
@@ -233,8 +233,8 @@ def _check_delete_options(body: Obj) -> None:
                 f"DeleteOptions.{key} of type {go_type}"
             )
     dry_run = body.get("dryRun") or []
-    if any(one != "All" for one in dry_run):
-        shown = [str(one) for one in dry_run]
+    if any(item != "All" for item in dry_run):
+        shown = [str(item) for item in dry_run]
         wrong = not_supported("dryRun", shown, ["All"])
         raise invalid_object("DeleteOptions", "meta.k8s.io", "", [wrong])
 

@@ -43,7 +43,7 @@ class Discovery:
     ) -> None:
         """`foreign_groups`: aggregated entries (APIGroupDiscovery) of other servers."""
         rows = list(resources)
-        self._rows = {(one.group, one.version, one.plural): one for one in rows}
+        self._rows = {(row.group, row.version, row.plural): row for row in rows}
         self._groups = [*_groups(rows), *foreign_groups]
         self._server_address = server_address
         self._made: dict[tuple[str, str], Document | None] = {}
@@ -75,7 +75,7 @@ class Discovery:
             case ["api"]:
                 return self._core_versions()
             case ["apis"]:
-                groups = [_group_entry(one) for one in self._groups if not _is_core(one)]
+                groups = [_group_entry(item) for item in self._groups if not _is_core(item)]
                 return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
             case ["api", version]:
                 return self._resource_list("", version)
@@ -89,11 +89,11 @@ class Discovery:
 
     def _is_custom(self, group: str, version: str) -> bool:
         rows = self._rows.values()
-        return any((one.group, one.version) == (group, version) and one.custom for one in rows)
+        return any((row.group, row.version) == (group, version) and row.custom for row in rows)
 
     def _core_versions(self) -> Obj:
         core = self._group("")
-        versions = [one["version"] for one in core["versions"]] if core else []
+        versions = [version["version"] for version in core["versions"]] if core else []
         address = {"clientCIDR": "0.0.0.0/0", "serverAddress": self._server_address}
         return {
             "kind": "APIVersions",
@@ -102,12 +102,14 @@ class Discovery:
         }
 
     def _group(self, name: str) -> Obj | None:
-        return next((one for one in self._groups if one["metadata"].get("name", "") == name), None)
+        return next(
+            (group for group in self._groups if group["metadata"].get("name", "") == name), None
+        )
 
     def _resource_list(self, name: str, version: str) -> Obj | None:
         group = self._group(name)
         found = (
-            next((one for one in group["versions"] if one["version"] == version), None)
+            next((item for item in group["versions"] if item["version"] == version), None)
             if group
             else None
         )
@@ -202,8 +204,8 @@ def _resource(row: Resource) -> Obj:
     if row.subresources:
         ordered: Sequence[Subresource] = row.subresources
         if row.custom is None:
-            ordered = sorted(ordered, key=lambda one: one.name)
-        out["subresources"] = [_subresource(row, one) for one in ordered]
+            ordered = sorted(ordered, key=lambda item: item.name)
+        out["subresources"] = [_subresource(row, item) for item in ordered]
     return out
 
 
@@ -217,8 +219,8 @@ def _subresource(row: Resource, sub: Subresource) -> Obj:
 def _group_entry(group: Obj) -> Obj:
     name = group["metadata"]["name"]
     versions = [
-        {"groupVersion": f"{name}/{one['version']}", "version": one["version"]}
-        for one in group["versions"]
+        {"groupVersion": f"{name}/{version['version']}", "version": version["version"]}
+        for version in group["versions"]
     ]
     return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 

@@ -83,7 +83,7 @@ class Health:
             lines.append(f"[-]{title} failed: reason withheld" if wrong else f"[+]{title} ok")
         unknown = sorted(skipped - set(checks))
         if unknown:
-            listed = ",".join(f'"{one}"' for one in unknown)
+            listed = ",".join(f'"{item}"' for item in unknown)
             lines.append(f"warn: some health checks cannot be excluded: no matches for {listed}")
         if failed:
             body = "\n".join([*lines, f"{kind} check failed", ""])
@@ -135,12 +135,12 @@ class Health:
         }
         found = {"ping": _good, "log": _good, **own}
         for hook in _HOOKS:
-            found[hook] = self._begun
+            found[hook] = self._begin
         if ready:
             found["shutdown"] = self._staying
         return found
 
-    def _begun(self) -> str:
+    def _begin(self) -> str:
         return "" if self.started else "not finished"
 
     def _staying(self) -> str:

@@ -78,7 +78,7 @@ def _form_of(accept: str, has_table: bool) -> Form:
         if shape == "Table" and not has_table:
             continue
         return Form(found, shape, given.get("v", "") if shape else "")
-    if any(one.strip().lower().startswith(PROTOBUF) and "as=" not in one for one in clauses):
+    if any(item.strip().lower().startswith(PROTOBUF) and "as=" not in item for item in clauses):
         return Form(PROTOBUF)  # last: JSON is there already, this has to be made
     raise NotAcceptable(f"only the following media types are accepted: {JSON}, {YAML}, {PROTOBUF}")
 

@@ -216,7 +216,7 @@ def _item(obj: Obj) -> Item:
 def headers_of(media: str, warnings: Sequence[str]) -> list[tuple[str, str]]:
     headers = [_CACHE, ("content-type", media)]
     for text in bounded_warnings(warnings):
-        plain = "".join(one if one.isprintable() else " " for one in text)
+        plain = "".join(item if item.isprintable() else " " for item in text)
         escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
         headers.append(("warning", f'299 - "{escaped}"'))
     return headers

@@ -129,7 +129,7 @@ def _marks(custom: CustomVersion, kind: str) -> Obj:
     named = {"group": custom.group, "kind": kind, "version": custom.version}
     found: Obj = {f"{_X}group-version-kind": [named]}
     if custom.selectable:
-        fields = [{"fieldPath": one} for one in custom.selectable]
+        fields = [{"fieldPath": item} for item in custom.selectable]
         found[f"{_X}selectable-fields"] = fields
     return found
 
@@ -142,8 +142,8 @@ def _v3(schema: Obj, prose: _Prose) -> Obj:
 
 def _complete(schema: Obj, prose: _Prose) -> None:
     """What the extensions stand for, for who does not know them."""
-    for one in _below(schema):
-        _complete(one, prose)
+    for item in _below(schema):
+        _complete(item, prose)
     if schema.get(f"{_X}int-or-string") and "anyOf" not in schema and "allOf" not in schema:
         schema["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     if schema.get(f"{_X}embedded-resource"):
@@ -173,7 +173,7 @@ def _v2(schema: Obj, is_root: bool = True) -> Obj:
             out["type"] = "object"
         return out
     if "properties" in out:
-        out["properties"] = {key: _v2(one, False) for key, one in out["properties"].items()}
+        out["properties"] = {key: _v2(prop, False) for key, prop in out["properties"].items()}
     for key in ("items", "additionalProperties"):
         if isinstance(out.get(key), dict):
             out[key] = _v2(out[key], False)

@@ -90,8 +90,8 @@ def _closure(schema: Schema, names: Iterable[str]) -> set[str]:
 
 def _references(part: Obj) -> list[str]:
     found = [part["$ref"]] if "$ref" in part else []
-    for one in part.get("properties", {}).values():
-        found += _references(one)
+    for prop in part.get("properties", {}).values():
+        found += _references(prop)
     for key in ("items", "additionalProperties"):
         if key in part:
             found += _references(part[key])
@@ -116,9 +116,9 @@ def _definition_v3(schema: Schema, name: str, prose: Prose) -> Obj:
     out = _definition(schema, name, prose, _SPECIAL_V3, "#/components/schemas/")
     for field, values in enums_of(name).items():
         out["properties"][field]["enum"] = values
-    for one in out.get("properties", {}).values():
-        if "$ref" in one:
-            one["allOf"] = [{"$ref": one.pop("$ref")}]
+    for prop in out.get("properties", {}).values():
+        if "$ref" in prop:
+            prop["allOf"] = [{"$ref": prop.pop("$ref")}]
     return out
 
 
@@ -133,7 +133,8 @@ def _published_types(part: Obj, special: Mapping[str, Obj], prefix: str) -> Obj:
             out[key] = _published_types(out[key], special, prefix)
     if "properties" in out:
         out["properties"] = {
-            name: _published_types(one, special, prefix) for name, one in out["properties"].items()
+            name: _published_types(prop, special, prefix)
+            for name, prop in out["properties"].items()
         }
     return out
 
@@ -158,21 +159,23 @@ def _name_for(schema: Schema, text: str) -> str | None:
 def _paths_v3(schema: Schema, resources: Sequence[Resource]) -> tuple[Obj, set[str]]:
     paths: Obj = {}
     names: set[str] = set()
-    for one in operations(resources):
-        takes, gives = _name_for(schema, one.takes), _name_for(schema, one.gives)
+    for operation in operations(resources):
+        takes, gives = _name_for(schema, operation.takes), _name_for(schema, operation.gives)
         names |= {name for name in (takes, gives) if name}
-        out = _shared_fields(one)
-        out["parameters"] = [_query_v3(name) for name in one.query]
+        out = _shared_fields(operation)
+        out["parameters"] = [_query_v3(name) for name in operation.query]
         if takes:
             body = {"schema": {"$ref": f"#/components/schemas/{takes}"}}
-            out["requestBody"] = {"content": dict.fromkeys(one.consumes, body)}
+            out["requestBody"] = {"content": dict.fromkeys(operation.consumes, body)}
         answer: Obj = {"description": "OK"}
         if gives:
             media = {"schema": {"$ref": f"#/components/schemas/{gives}"}}
             answer["content"] = {"application/json": media}
         out["responses"] = {"200": answer, "401": {"description": "Unauthorized"}}
-        item = paths.setdefault(one.path, {"parameters": [_in_path_v3(key) for key in one.in_path]})
-        item[one.method] = out
+        item = paths.setdefault(
+            operation.path, {"parameters": [_in_path_v3(key) for key in operation.in_path]}
+        )
+        item[operation.method] = out
     return paths, names
 
 
@@ -188,13 +191,13 @@ def _in_path_v3(name: str) -> Obj:
 def _paths_v2(schema: Schema, resources: Sequence[Resource]) -> tuple[Obj, set[str]]:
     paths: Obj = {}
     names: set[str] = set()
-    for one in operations(resources):
-        takes, gives = _name_for(schema, one.takes), _name_for(schema, one.gives)
+    for operation in operations(resources):
+        takes, gives = _name_for(schema, operation.takes), _name_for(schema, operation.gives)
         names |= {name for name in (takes, gives) if name}
-        out = _shared_fields(one)
-        out |= {"consumes": list(one.consumes), "produces": ["application/json"]}
+        out = _shared_fields(operation)
+        out |= {"consumes": list(operation.consumes), "produces": ["application/json"]}
         out["parameters"] = [
-            {"name": name, "in": "query", "type": parameter_type(name)} for name in one.query
+            {"name": name, "in": "query", "type": parameter_type(name)} for name in operation.query
         ]
         if takes:
             body = {"$ref": f"#/definitions/{takes}"}
@@ -204,7 +207,8 @@ def _paths_v2(schema: Schema, resources: Sequence[Resource]) -> tuple[Obj, set[s
             answer["schema"] = {"$ref": f"#/definitions/{gives}"}
         out["responses"] = {"200": answer, "401": {"description": "Unauthorized"}}
         in_path = [
-            {"name": key, "in": "path", "required": True, "type": "string"} for key in one.in_path
+            {"name": key, "in": "path", "required": True, "type": "string"}
+            for key in operation.in_path
         ]
-        paths.setdefault(one.path, {"parameters": in_path})[one.method] = out
+        paths.setdefault(operation.path, {"parameters": in_path})[operation.method] = out
     return paths, names

@@ -18,7 +18,7 @@ from sampan.api.resources import Resource
 from sampan.api.schema.published import Schema
 from sampan.apiserver.openapi.custom_kinds import ExtendedSchema, with_custom_v2, with_custom_v3
 from sampan.apiserver.openapi.documents import document_v2, document_v3
-from sampan.apiserver.openapi.protobuf import encoded
+from sampan.apiserver.openapi.protobuf import encode
 from sampan.core.fast_dataclass import dataclass
 
 JSON = "application/json"
@@ -70,14 +70,14 @@ class OpenApi:
         if not _prefers_protobuf(accept):
             return self._keep("v2", self._document_v2)
         if "v2.proto" not in self._made:
-            packed = _gzip(encoded(self._document_v2()))
+            packed = _gzip(encode(self._document_v2()))
             self._made["v2.proto"] = Packed(packed, self._etag("v2.proto"), PROTOBUF_V2)
         return self._made["v2.proto"]
 
     def hash_of(self, name: str) -> str:
         """Of one group version; of everything, where the name is none."""
         rows = self._versions.get(name, self._versions)
-        listed = rows if isinstance(rows, list) else [row for one in rows.values() for row in one]
+        listed = rows if isinstance(rows, list) else [row for item in rows.values() for row in item]
         custom = [custom.source for row in listed if (custom := custom_of(row)) is not None]
         made_of = f"{_FORM} {name} {self._digest} {rows} {custom}"
         return hashlib.sha512(made_of.encode()).hexdigest().upper()

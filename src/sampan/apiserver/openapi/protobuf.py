@@ -15,7 +15,7 @@ from sampan.api.objects import Obj
 _METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "options": 6, "head": 7, "patch": 8}
 
 
-def encoded(document: Obj) -> bytes:
+def encode(document: Obj) -> bytes:
     info = document["info"]
     paths = (
         _message(2, _text(1, path), _message(2, *_path_item(item)))
@@ -31,7 +31,8 @@ def encoded(document: Obj) -> bytes:
 
 def _named_schemas(schemas: Obj) -> Iterable[bytes]:
     return (
-        _message(1, _text(1, name), _message(2, *_schema(one))) for name, one in schemas.items()
+        _message(1, _text(1, name), _message(2, *_schema(schema)))
+        for name, schema in schemas.items()
     )
 
 

@@ -30,14 +30,14 @@ def endpoint_of(
     if service is None:
         raise CallFailed(f'service "{name}" not found')
     spec = spec_of(service)
-    found = next((one for one in spec.get("ports") or () if one.get("port") == port), None)
+    found = next((item for item in spec.get("ports") or () if item.get("port") == port), None)
     if spec.get("type") == "ExternalName":
         return str(spec.get("externalName") or ""), port
     if found is None:
         raise CallFailed(f'no service port {port} found for service "{name}"')
-    for one in slices:
-        target = _port(one, found) if labels_of(one).get(_OF_SERVICE) == name else None
-        address = next(_ready_addresses(one), "") if target else ""
+    for slice_ in slices:
+        target = _port(slice_, found) if labels_of(slice_).get(_OF_SERVICE) == name else None
+        address = next(_ready_addresses(slice_), "") if target else ""
         if target and address:
             return address, target
     raise CallFailed(f'no endpoints available for service "{name}"')
@@ -54,4 +54,4 @@ def _port(endpoint_slice: Obj, wanted: Obj) -> int:
     """By name, as endpoints carry it; a service with one port needs none."""
     ports = endpoint_slice.get("ports") or ()
     name = wanted.get("name") or ""
-    return next((int(one["port"]) for one in ports if (one.get("name") or "") == name), 0)
+    return next((int(port["port"]) for port in ports if (port.get("name") or "") == name), 0)

@@ -30,9 +30,9 @@ def _binding(obj: Obj, now: float) -> list[Any]:
 def _subjects(subjects: list[Obj]) -> list[str]:
     """Users, groups and service accounts."""
     by_kind: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
-    for one in subjects:
-        name, kind = one.get("name") or "", one.get("kind") or ""
-        where = f"{one.get('namespace') or ''}/" if kind == "ServiceAccount" else ""
+    for subject in subjects:
+        name, kind = subject.get("name") or "", subject.get("kind") or ""
+        where = f"{subject.get('namespace') or ''}/" if kind == "ServiceAccount" else ""
         by_kind.setdefault(kind, []).append(where + name)
     return [", ".join(by_kind[kind]) for kind in ("User", "Group", "ServiceAccount")]
 
@@ -48,7 +48,7 @@ def _signing_request(obj: Obj, now: float) -> list[Any]:
 
 def _signing_word(obj: Obj) -> str:
     status = status_of(obj)
-    kinds = {one.get("type") for one in status.get("conditions") or ()}
+    kinds = {condition.get("type") for condition in status.get("conditions") or ()}
     words = ["Denied" if "Denied" in kinds else "Approved" if "Approved" in kinds else "Pending"]
     if "Failed" in kinds:
         words.append("Failed")

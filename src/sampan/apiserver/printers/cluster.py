@@ -48,9 +48,9 @@ def _roles(obj: Obj) -> list[str]:
 
 
 def _address(obj: Obj, kind: str) -> str:
-    for one in status_of(obj).get("addresses") or ():
-        if one.get("type") == kind:
-            return str(one.get("address"))
+    for address in status_of(obj).get("addresses") or ():
+        if address.get("type") == kind:
+            return str(address.get("address"))
     return NONE
 
 
@@ -105,10 +105,10 @@ def _service_account(obj: Obj, now: float) -> list[Any]:
 
 def _component_status(obj: Obj, now: float) -> list[Any]:
     word, message, error = "Unknown", "", ""
-    for one in obj.get("conditions") or ():
-        if one.get("type") == "Healthy":
-            word = "Healthy" if one.get("status") == "True" else "Unhealthy"
-            message, error = one.get("message") or "", one.get("error") or ""
+    for condition in obj.get("conditions") or ():
+        if condition.get("type") == "Healthy":
+            word = "Healthy" if condition.get("status") == "True" else "Unhealthy"
+            message, error = condition.get("message") or "", condition.get("error") or ""
             error = "" if error == "nil" else error
     return [name_of(obj), word, message, error]
 

@@ -23,14 +23,14 @@ _AGE = {
 
 def custom_printer(columns: list[Obj]) -> Printer:
     wanted = columns or [_AGE]
-    paths = [_path(one.get("jsonPath") or "") for one in wanted]
-    types = [one.get("type") or "" for one in wanted]
+    paths = [_path(item.get("jsonPath") or "") for item in wanted]
+    types = [item.get("type") or "" for item in wanted]
 
     def cells(obj: Obj, now: float) -> list[Any]:
         found = [_cell(obj, path, kind, now) for path, kind in zip(paths, types, strict=True)]
         return [name_of(obj), *found]
 
-    return Printer((NAME, *(_column(one) for one in wanted)), cells)
+    return Printer((NAME, *(_column(item) for item in wanted)), cells)
 
 
 def _column(column: Obj) -> Column:

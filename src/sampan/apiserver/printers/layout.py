@@ -64,7 +64,7 @@ AGE = Column("Age")
 
 def columns(*names: str | Column) -> tuple[Column, ...]:
     """Plain text columns by name, others as they are."""
-    return tuple(Column(one) if isinstance(one, str) else one for one in names)
+    return tuple(Column(name) if isinstance(name, str) else name for name in names)
 
 
 def wide(*names: str) -> tuple[Column, ...]:
@@ -98,8 +98,8 @@ def just_name_and_age(obj: Obj, now: float) -> list[Any]:
 def containers_and_images(pod_spec: Obj) -> list[str]:
     containers = pod_spec.get("containers") or ()
     return [
-        ",".join(one.get("name") or "" for one in containers),
-        ",".join(one.get("image") or "" for one in containers),
+        ",".join(container.get("name") or "" for container in containers),
+        ",".join(container.get("image") or "" for container in containers),
     ]
 
 

@@ -54,7 +54,7 @@ def _external_address(obj: Obj) -> str:
 
 def _balancer_addresses(obj: Obj) -> list[str]:
     entries = (status_of(obj).get("loadBalancer") or {}).get("ingress") or ()
-    return sorted({one.get("ip") or one.get("hostname") or "" for one in entries} - {""})
+    return sorted({entry.get("ip") or entry.get("hostname") or "" for entry in entries} - {""})
 
 
 def _endpoints(obj: Obj, now: float) -> list[Any]:
@@ -64,8 +64,8 @@ def _endpoints(obj: Obj, now: float) -> list[Any]:
 
 
 def _subset(subset: Obj) -> list[str]:
-    addresses = [one.get("ip") or "" for one in subset.get("addresses") or ()]
-    ports = [one.get("port") for one in subset.get("ports") or ()]
+    addresses = [item.get("ip") or "" for item in subset.get("addresses") or ()]
+    ports = [item.get("port") for item in subset.get("ports") or ()]
     if not ports:
         return addresses
     return [f"{_in_brackets(address)}:{port}" for port in ports for address in addresses]
@@ -76,9 +76,11 @@ def _in_brackets(address: str) -> str:
 
 
 def _endpoint_slice(obj: Obj, now: float) -> list[Any]:
-    ports = [str(one.get("port") or one.get("name") or "*") for one in obj.get("ports") or ()]
+    ports = [str(port.get("port") or port.get("name") or "*") for port in obj.get("ports") or ()]
     addresses = [
-        address for one in obj.get("endpoints") or () for address in one.get("addresses") or ()
+        address
+        for endpoint in obj.get("endpoints") or ()
+        for address in endpoint.get("addresses") or ()
     ]
     return [
         name_of(obj), obj.get("addressType") or "", list_text(ports) or UNSET,

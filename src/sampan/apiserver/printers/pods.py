@@ -57,7 +57,9 @@ def row_conditions(pod: Obj) -> list[Obj]:
 def pod_cells(pod: Obj, now: float) -> list[Any]:
     ready, word, restarts = _summary(pod)
     spec, status = spec_of(pod), status_of(pod)
-    sidecars = [one for one in spec.get("initContainers") or () if _restarts_always(one)]
+    sidecars = [
+        container for container in spec.get("initContainers") or () if _restarts_always(container)
+    ]
     total = len(spec.get("containers") or ()) + len(sidecars)
     addresses = status.get("podIPs") or ()
     return [
@@ -101,7 +103,9 @@ def _deleted_word(pod: Obj) -> str:
 def _initialization(pod: Obj) -> tuple[int, str, _Restarts, _Restarts]:
     """(ready sidecars, the word while initialising, restarts of all, restarts of sidecars)."""
     init_containers = spec_of(pod).get("initContainers") or ()
-    sidecars = {one.get("name") for one in init_containers if _restarts_always(one)}
+    sidecars = {
+        container.get("name") for container in init_containers if _restarts_always(container)
+    }
     restarts, sidecar_restarts, ready = _Restarts(), _Restarts(), 0
     for index, status in enumerate(status_of(pod).get("initContainerStatuses") or ()):
         restarts.add(status)
@@ -130,15 +134,15 @@ def _init_word(state: Obj, progress: str) -> str:
 def _main_containers(status: Obj, restarts: _Restarts) -> tuple[int, str]:
     """(running and ready ones, the first container's word that is not plain running)."""
     running, word = 0, ""
-    for one in reversed(status.get("containerStatuses") or ()):
-        restarts.add(one)
-        state = one.get("state") or {}
+    for item in reversed(status.get("containerStatuses") or ()):
+        restarts.add(item)
+        state = item.get("state") or {}
         waiting = (state.get("waiting") or {}).get("reason")
         if waiting:
             word = waiting
         elif state.get("terminated") is not None:
             word = _termination(state["terminated"])
-        elif one.get("ready") and state.get("running") is not None:
+        elif item.get("ready") and state.get("running") is not None:
             running += 1
     return running, word
 

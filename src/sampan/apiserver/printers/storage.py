@@ -101,7 +101,7 @@ def _csi_node(obj: Obj, now: float) -> list[Any]:
 def _csi_driver(obj: Obj, now: float) -> list[Any]:
     spec = spec_of(obj)
     attach, tokens = spec.get("attachRequired"), spec.get("tokenRequests")
-    audiences = ",".join(one.get("audience") or "" for one in tokens or ())
+    audiences = ",".join(token.get("audience") or "" for token in tokens or ())
     return [
         name_of(obj), True if attach is None else attach, bool(spec.get("podInfoOnMount")),
         bool(spec.get("storageCapacity")), UNSET if tokens is None else audiences,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sampan.api.custom.custom_version import custom_of
-from sampan.api.errors import BadRequest, shown
+from sampan.api.errors import BadRequest, value_text
 from sampan.api.objects import Obj, meta_of, name_of
 from sampan.api.resources import Resource
 from sampan.apiserver.printers import access, cluster, network, pods, storage, workloads
@@ -47,7 +47,7 @@ def table_of(
 ) -> Obj:
     """`metadata` is that of the list."""
     if form.include not in _INCLUDE:
-        raise BadRequest(f"unrecognized includeObject value: {shown(form.include)}")
+        raise BadRequest(f"unrecognized includeObject value: {value_text(form.include)}")
     printer = _printer(resource)
     return {
         "kind": "Table",

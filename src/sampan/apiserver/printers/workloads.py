@@ -165,8 +165,8 @@ def _metrics(specs: Any, statuses: Any) -> str:
     if not specs:
         return NONE
     texts = [
-        _metric(one, statuses[index] if index < len(statuses) else {})
-        for index, one in enumerate(specs)
+        _metric(spec, statuses[index] if index < len(statuses) else {})
+        for index, spec in enumerate(specs)
     ]
     shown = ", ".join(texts[:_MOST_METRICS])
     more = len(texts) - _MOST_METRICS

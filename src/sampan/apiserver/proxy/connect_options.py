@@ -24,8 +24,8 @@ def options_of(resource: Resource, subresource: str, query: str, rest: str) -> O
     if subresource == "proxy":
         return made | ({"path": rest} if rest else {})
     if subresource == "portforward":
-        ports = [int(one) for text in asked.get("ports", ()) for one in text.split(",")
-                 if one.isdecimal()]  # fmt: skip
+        ports = [int(part) for text in asked.get("ports", ()) for part in text.split(",")
+                 if part.isdecimal()]  # fmt: skip
         return made | ({"ports": ports} if ports else {})
     made |= {name: True for name in _STREAMS if _first(asked, name) in _TRUE}
     if _first(asked, "container"):
@@ -37,12 +37,12 @@ def options_of(resource: Resource, subresource: str, query: str, rest: str) -> O
 
 def query_of(options: Obj) -> str:
     """Of exec, attach and portforward, after admission has changed what was asked."""
-    pairs: list[tuple[str, str]] = [("command", str(one)) for one in options.get("command") or ()]
+    pairs: list[tuple[str, str]] = [("command", str(item)) for item in options.get("command") or ()]
     if options.get("container"):
         pairs.append(("container", str(options["container"])))
     pairs += [(name, "true") for name in _STREAMS if options.get(name) is True]
     ports: Sequence[int] = options.get("ports") or ()
-    pairs += [("ports", str(one)) for one in ports]
+    pairs += [("ports", str(port)) for port in ports]
     return urlencode(pairs)
 
 

@@ -50,7 +50,7 @@ def page_through(prefix: str, page: bytes, host: str) -> bytes:
         return b"<%b%b>" % (found[1], attributes.sub(attribute, found[2]))
 
     def attribute(found: re.Match[bytes]) -> bytes:
-        link = next(one for one in found.groups()[1:] if one is not None)
+        link = next(group for group in found.groups()[1:] if group is not None)
         try:
             changed = link_through(prefix, link.decode(), host).encode()
         except UnicodeError:

@@ -20,9 +20,9 @@ def chosen_protocol(request: Request) -> str:
     wrong = why_not(request)
     if wrong:
         raise BadRequest(wrong)
-    for one in protocols_of(request) or [""]:
-        if one in _SPOKEN:
-            return one
+    for item in protocols_of(request) or [""]:
+        if item in _SPOKEN:
+            return item
     raise BadRequest(
         f"unable to upgrade: the WebSocket protocols spoken here are {', '.join(_SPOKEN[1:])}"
     )

@@ -108,7 +108,7 @@ class MetricsApi:
 
     async def nodes(self, call: Call) -> Answer | ListAnswer:
         nodes = _select(self._find(NODES), call)
-        shown = [one for one in await all_of(self._node(node) for node in nodes) if one]
+        shown = [item for item in await all_of(self._node(node) for node in nodes) if item]
         return _answer(NODE_METRICS, call, shown)
 
     async def pods(self, call: Call) -> Answer | ListAnswer:
@@ -161,7 +161,7 @@ class MetricsApi:
         if after is None:
             return None
         self._samples[name] = after
-        for gone in set(self._samples) - {name_of(one) for one in self._find(NODES)}:
+        for gone in set(self._samples) - {name_of(item) for item in self._find(NODES)}:
             del self._samples[gone]
         return rates(before, after)
 
@@ -257,7 +257,7 @@ def _usage(cores: float, memory_bytes: int) -> Obj:
 
 def _answer(resource: Resource, call: Call, shown: Sequence[Obj]) -> Answer | ListAnswer:
     if call.verb == "list":
-        return ListAnswer(resource, [Item("", 0, one, orjson.dumps(one)) for one in shown], 0)
+        return ListAnswer(resource, [Item("", 0, item, orjson.dumps(item)) for item in shown], 0)
     if not shown:
         what = f"{resource.kind.lower()}es.{resource.group}"
         raise NotFound(f'{what} "{call.name}" not found')

@@ -193,7 +193,7 @@ class NodeProxy:
 
     def _spdy_to(self, url: Target) -> ConnectNode:
         def connect(protocols: tuple[str, ...]) -> Awaitable[Upgraded]:
-            offered = [("x-stream-protocol-version", one) for one in protocols]
+            offered = [("x-stream-protocol-version", protocol) for protocol in protocols]
             headers = [("connection", "Upgrade"), ("upgrade", SPDY), *offered]
             return self._http.upgrade("POST", url, headers=headers)
 
@@ -240,7 +240,7 @@ def container_of(pod: Obj, asked: str) -> str:
     """The container that is meant. Raises BadRequest."""
     spec = pod.get("spec") or {}
     lists = ("initContainers", "containers", "ephemeralContainers")
-    names = [one["name"] for part in lists for one in spec.get(part) or ()]
+    names = [item["name"] for part in lists for item in spec.get(part) or ()]
     if asked:
         if asked not in names:
             raise BadRequest(f"container {asked} is not valid for pod {name_of(pod)}")
@@ -278,7 +278,9 @@ def ports_of(query: dict[str, list[str]]) -> list[str]:
 def kubelet_origin(node: Obj) -> Origin:
     """Where the node agent listens. Raises InternalError where the node does not say."""
     status = node.get("status") or {}
-    addresses = {one.get("type"): one.get("address") for one in status.get("addresses") or ()}
+    addresses = {
+        address.get("type"): address.get("address") for address in status.get("addresses") or ()
+    }
     host = next((addresses[kind] for kind in ADDRESS_TYPES if addresses.get(kind)), None)
     if host is None:
         why = f"no preferred addresses found; known addresses: {[*addresses]}"
@@ -290,7 +292,7 @@ def kubelet_origin(node: Obj) -> Origin:
 def pod_origin(pod: Obj, scheme: str, port: str) -> Origin:
     """As ResourceLocation: the given port, else the first that any container declares."""
     containers = (pod.get("spec") or {}).get("containers") or ()
-    declared = [one["containerPort"] for part in containers for one in part.get("ports") or ()]
+    declared = [item["containerPort"] for part in containers for item in part.get("ports") or ()]
     port = port or (str(declared[0]) if declared else "443" if scheme == "https" else "80")
     ips: list[Obj] = (pod.get("status") or {}).get("podIPs") or [{}]
     return Origin(scheme or "http", str(ips[0].get("ip") or ""), port_number(port))

@@ -29,9 +29,9 @@ def port_channels(request: Request, ports: Sequence[str], connect: ConnectNode) 
     if wrong:
         raise BadRequest(wrong)
     spoken = (*BINARY_PROTOCOLS, *BASE64_PROTOCOLS)
-    chosen = next((one for one in protocols_of(request) or [""] if one in spoken), None)
+    chosen = next((item for item in protocols_of(request) or [""] if item in spoken), None)
     if chosen is None:
-        listed = ", ".join(one for one in spoken if one)
+        listed = ", ".join(item for item in spoken if item)
         raise BadRequest(f"unable to upgrade: the WebSocket protocols spoken here are {listed}")
     numbers = _numbers(ports)
 

@@ -44,15 +44,17 @@ def _port_name(service: Obj, port: str) -> str:
     """A number is one of the service's own ports; endpoints know ports by name."""
     if not (port.isascii() and port.isdigit() and len(port) <= 5):
         return port
-    for one in (service.get("spec") or {}).get("ports") or ():
-        if one.get("port") == int(port):
-            return str(one.get("name") or "")
+    for item in (service.get("spec") or {}).get("ports") or ():
+        if item.get("port") == int(port):
+            return str(item.get("name") or "")
     raise ServiceUnavailable(f'no service port {int(port)} found for service "{name_of(service)}"')
 
 
 def _numbers(part: Obj, wanted: str) -> list[int]:
     ports = part.get("ports") or ()
-    return [one["port"] for one in ports if (one.get("name") or "") == wanted and one.get("port")]
+    return [
+        port["port"] for port in ports if (port.get("name") or "") == wanted and port.get("port")
+    ]
 
 
 def _addresses(part: Obj, find_pod: FindPod) -> list[str]:
@@ -65,6 +67,6 @@ def _addresses(part: Obj, find_pod: FindPod) -> list[str]:
             continue
         pod = find_pod(namespace_of(part), target.get("name") or "")
         status: Obj = (pod or {}).get("status") or {}
-        own = {one.get("ip") for one in status.get("podIPs") or ()}
-        found += [one for one in endpoint.get("addresses") or () if one in own]
+        own = {item.get("ip") for item in status.get("podIPs") or ()}
+        found += [address for address in endpoint.get("addresses") or () if address in own]
     return found

@@ -90,9 +90,9 @@ async def tunnel(request: Request, connect: ConnectNode) -> Reply:
 
 def _tunnelled_protocols(request: Request) -> tuple[str, ...]:
     return tuple(
-        one.removeprefix(TUNNEL)
-        for one in protocols_of(request)
-        if one.startswith(TUNNEL) and one.endswith(".k8s.io")
+        item.removeprefix(TUNNEL)
+        for item in protocols_of(request)
+        if item.startswith(TUNNEL) and item.endswith(".k8s.io")
     )
 
 

@@ -35,11 +35,11 @@ def bootstrap_objects(settings: ApiServerSettings, service_ip: str) -> list[tupl
     return [
         *((NAMESPACES, _namespace(name)) for name in SYSTEM_NAMESPACES),
         *(
-            one
+            content
             for name in SYSTEM_NAMESPACES
-            for one in namespaces.contents(name, settings.ca_bundle_pem)
+            for content in namespaces.contents(name, settings.ca_bundle_pem)
         ),
-        *((PRIORITY_CLASSES, _priority_class(*one)) for one in _CRITICAL),
+        *((PRIORITY_CLASSES, _priority_class(*item)) for item in _CRITICAL),
         (SERVICE_CIDRS, _service_cidr(settings)),
         (SERVICES, _service(settings, service_ip)),
         (ENDPOINTS, _endpoints(settings)),

@@ -20,7 +20,7 @@ _TERMINATING = {
 
 def storage_version(definition: Obj) -> str:
     versions = (definition.get("spec") or {}).get("versions") or ()
-    return next((one.get("name") or "" for one in versions if one.get("storage")), "")
+    return next((version.get("name") or "" for version in versions if version.get("storage")), "")
 
 
 def prepare_create(definition: Obj) -> None:
@@ -66,7 +66,11 @@ def terminating(definition: Obj, now: float) -> Obj | None:
     if CLEANUP not in finalizers:
         finalizers.append(CLEANUP)
     status = definition.get("status") or {}
-    conditions = [one for one in status.get("conditions") or () if one["type"] != "Terminating"]
+    conditions = [
+        condition
+        for condition in status.get("conditions") or ()
+        if condition["type"] != "Terminating"
+    ]
     told = {
         "type": _TERMINATING["type"],
         "status": _TERMINATING["status"],

@@ -24,7 +24,7 @@ def _strategy(custom: CustomVersion) -> Strategy:
     return Strategy(
         has_generation=True,
         unconditional_update=False,
-        fields={one: path_getter(*one.split(".")) for one in custom.selectable},
+        fields={item: path_getter(*item.split(".")) for item in custom.selectable},
     )
 
 

@@ -99,7 +99,7 @@ def _finalizers(current: list[str], propagation: str, strategy: Strategy) -> lis
         propagation = strategy.default_propagation
     if not propagation:
         return current
-    kept = [one for one in current if one not in (ORPHAN, FOREGROUND)]
+    kept = [item for item in current if item not in (ORPHAN, FOREGROUND)]
     wanted = _FINALIZERS.get(propagation)
     return kept if wanted is None else [*kept, wanted]
 

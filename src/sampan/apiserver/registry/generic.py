@@ -65,7 +65,7 @@ class Terms:
 PLAIN = Terms()
 
 
-def _bound(value: bytes) -> bytes:
+def _bind(value: bytes) -> bytes:
     """Raises ObjectTooLarge."""
     if len(value) > LARGEST_OBJECT_BYTES:
         raise ObjectTooLarge("etcdserver: request is too large")
@@ -126,7 +126,7 @@ class Registry:
     async def insert(self, resource: Resource, obj: Obj, terms: "Terms") -> Item:
         """Raises AlreadyExists."""
         ordered = canonical(obj)
-        value = _bound(stored_bytes(ordered))
+        value = _bind(stored_bytes(ordered))
         name = ordered["metadata"]["name"]
         key = resource.storage_key(ordered["metadata"].get("namespace", ""), name)
         inner = key[len(resource.storage_prefix) :]
@@ -160,7 +160,7 @@ class Registry:
         if same_content(item, value, ordered):
             terms.commit()
             return item
-        _bound(value)
+        _bind(value)
         key = resource.storage_prefix + item.key
         if terms.dry_run:
             ordered["metadata"]["resourceVersion"] = str(item.revision)

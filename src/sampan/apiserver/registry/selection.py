@@ -75,7 +75,7 @@ def _field_requirements(text: str) -> list[tuple[str, bool, str]]:
     """(field, equal or not, value)."""
     try:
         return (
-            [(one.field, one.equal, one.value) for one in selectors.parse_field_selector(text)]
+            [(item.field, item.equal, item.value) for item in selectors.parse_field_selector(text)]
             if text
             else []
         )

@@ -36,18 +36,18 @@ class AddressRepairs:
 
 def address_repairs(services: list[Obj], addresses: list[Obj], now: float) -> AddressRepairs:
     """Pure."""
-    had = {(key_of(one), ip): one for one in services for ip in holdings(one).ips}
-    known = {name_of(one) for one in addresses}
+    had = {(key_of(service), ip): service for service in services for ip in holdings(service).ips}
+    known = {name_of(address) for address in addresses}
     orphans = []
-    for one in addresses:
-        namespace, name = parent_of(one)
-        age = now - seconds_of(meta_of(one).get("creationTimestamp") or "1970-01-01T00:00:00Z")
-        ours = labels_of(one).get(MANAGED_BY) == MANAGER
+    for address in addresses:
+        namespace, name = parent_of(address)
+        age = now - seconds_of(meta_of(address).get("creationTimestamp") or "1970-01-01T00:00:00Z")
+        ours = labels_of(address).get(MANAGED_BY) == MANAGER
         if ours and age > ADDRESS_GRACE_SECONDS:
             parent: Obj = {"metadata": {"namespace": namespace, "name": name}}
-            if (key_of(parent), name_of(one)) not in had:
-                orphans.append((parent, name_of(one)))
-    missing = [(one, ip) for (_, ip), one in had.items() if ip not in known]
+            if (key_of(parent), name_of(address)) not in had:
+                orphans.append((parent, name_of(address)))
+    missing = [(item, ip) for (_, ip), item in had.items() if ip not in known]
     return AddressRepairs(missing, orphans)
 
 
@@ -69,7 +69,7 @@ class Repair:
         for service, address in found.orphans:
             log.warning("releasing an IPAddress without a service", address=address)
             await self._claims.give_back_addresses(service, [address])
-        had = self._claims.bits_of(port for one in services for port in holdings(one).ports)
+        had = self._claims.bits_of(port for item in services for port in holdings(item).ports)
         await self._claims.change_ports(lambda bits: self._ports(bits, had, rounds))
 
     async def keep_going(self) -> None:

@@ -91,7 +91,7 @@ class Allocator:
         if spec.get("type") == "ExternalName":
             return
         self._check_families(service)
-        others = [holdings(one) for one in self._services() if key_of(one) != key_of(service)]
+        others = [holdings(item) for item in self._services() if key_of(item) != key_of(service)]
         await self._give_ip(service, others, had, taken, dry_run)
         if needs_node_ports(spec) or needs_health_port(spec):
             await self._give_ports(service, others, had, taken, dry_run)
@@ -116,7 +116,7 @@ class Allocator:
     ) -> None:
         spec = service["spec"]
         asked = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), "")
-        used = {ip for one in others for ip in one.ips}
+        used = {ip for other in others for ip in other.ips}
         if asked and asked != "None":
             new = asked not in had.ips and self._is_inside(service, asked)
             if new and (asked in used or not await self._take_ip(service, asked, taken, dry_run)):
@@ -171,7 +171,7 @@ class Allocator:
         self, service: Obj, others: list[Holdings], had: Holdings, taken: Holdings, dry_run: bool
     ) -> None:
         """Those that were asked for, else free ones; all are taken at once."""
-        used = {port for one in others for port in one.ports}
+        used = {port for other in others for port in other.ports}
         places = port_places(service["spec"])
         asked = {place.asked for place in places if place.asked}
         self._check_ports(service, places, used - had.ports)

@@ -68,14 +68,14 @@ def _event_source(event: Obj) -> str:
 
 
 _EVENT_FIELDS = {
-    **{f"involvedObject.{one}": path_getter("involvedObject", one) for one in _INVOLVED},
+    **{f"involvedObject.{item}": path_getter("involvedObject", item) for item in _INVOLVED},
     "reason": path_getter("reason"),
     "reportingComponent": path_getter("reportingComponent"),
     "source": _event_source,
     "type": path_getter("type"),
 }
 _EVENT_V1_FIELDS = {
-    **{f"regarding.{one}": path_getter("involvedObject", one) for one in _INVOLVED},
+    **{f"regarding.{item}": path_getter("involvedObject", item) for item in _INVOLVED},
     "reason": path_getter("reason"),
     "reportingController": path_getter("reportingComponent"),
     "type": path_getter("type"),

@@ -130,14 +130,14 @@ class Transformer:
 
     def opened(self, key: str, value: bytes) -> tuple[bytes, bool]:
         """(plain, whether it should be written anew). Raises Unreadable."""
-        for index, one in enumerate(self._keys):
-            if one.scheme is None:
+        for index, item in enumerate(self._keys):
+            if item.scheme is None:
                 if not value.startswith(PREFIX):
                     return value, index > 0
                 continue
-            if value.startswith(one.start):
+            if value.startswith(item.start):
                 try:
-                    plain = one.scheme.open(value[len(one.start) :], key.encode())
+                    plain = item.scheme.open(value[len(item.start) :], key.encode())
                 except ValueError as error:
                     raise Unreadable(f"{key} cannot be decrypted: {error}") from error
                 return plain, index > 0
@@ -166,9 +166,11 @@ def transformers(configuration: Obj) -> dict[str, Transformer]:
 def _prefixes(name: str) -> list[str]:
     group = name[2:] if name.startswith("*.") else None
     if group is None:
-        matching = [one for one in RESOURCES if one.group_resource == name]
-        return [one.storage_prefix for one in matching] or [f"/registry/{name}/"]
-    return sorted({one.storage_prefix for one in RESOURCES if group in ("*", one.group)})
+        matching = [resource for resource in RESOURCES if resource.group_resource == name]
+        return [item.storage_prefix for item in matching] or [f"/registry/{name}/"]
+    return sorted(
+        {resource.storage_prefix for resource in RESOURCES if group in ("*", resource.group)}
+    )
 
 
 def _keys(provider: Obj) -> list[_Key]:
@@ -177,9 +179,9 @@ def _keys(provider: Obj) -> list[_Key]:
     for kind, make in (("aescbc", AesCbc), ("aesgcm", AesGcm), ("secretbox", SecretBox)):
         if kind in provider:
             made = []
-            for one in (provider[kind] or {}).get("keys") or ():
-                start = f"k8s:enc:{kind}:v1:{one.get('name')}:".encode()
-                made.append(_Key(start, make(_secret(one))))
+            for key in (provider[kind] or {}).get("keys") or ():
+                start = f"k8s:enc:{kind}:v1:{key.get('name')}:".encode()
+                made.append(_Key(start, make(_secret(key))))
             return made
     raise BadEncryption(f"unknown provider {sorted(provider)}: aescbc, aesgcm, secretbox, identity")
 
@@ -214,7 +216,7 @@ class EncryptedStore:
         self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0
     ) -> Page:
         page = await self._store.range(prefix, start=start, limit=limit, revision=revision)
-        return replace(page, entries=[self._plain(one) for one in page.entries])
+        return replace(page, entries=[self._plain(entry) for entry in page.entries])
 
     async def create(self, key: str, value: bytes, *, ttl_seconds: int = 0) -> int:
         return await self._store.create(key, self._seal(key, value), ttl_seconds=ttl_seconds)
@@ -297,4 +299,4 @@ class _PlainWatch:
 
     async def _changes(self) -> AsyncIterator[list[Change]]:
         async for changes in self._watch:
-            yield [self._store.plain(one) for one in changes]
+            yield [self._store.plain(change) for change in changes]

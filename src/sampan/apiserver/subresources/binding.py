@@ -25,7 +25,7 @@ async def bind(parts: Parts, user: User, call: Call) -> Answer:
     name = call.name or name_of(binding)
     wrong_fields: list[FieldError] = []
     validate_binding(binding, wrong_fields)
-    wrong = [str(one) for one in wrong_fields]
+    wrong = [str(field) for field in wrong_fields]
     if wrong:
         # As upstream, which takes them for a failure of its own.
         raise Failure(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")

@@ -18,14 +18,17 @@ _LEASED = (("controller-manager", "kube-controller-manager"), ("scheduler", "kub
 
 
 async def get_status(parts: Parts, user: User, call: Call) -> Answer:
-    for one in _statuses(parts):
-        if one["metadata"]["name"] == call.name:
-            return Answer(one)
+    for status in _statuses(parts):
+        if status["metadata"]["name"] == call.name:
+            return Answer(status)
     raise not_found(call.resource.plural, call.resource.group, call.name)
 
 
 async def list_statuses(parts: Parts, user: User, call: Call) -> ListAnswer:
-    items = [Item(one["metadata"]["name"], 0, one, orjson.dumps(one)) for one in _statuses(parts)]
+    items = [
+        Item(status["metadata"]["name"], 0, status, orjson.dumps(status))
+        for status in _statuses(parts)
+    ]
     return ListAnswer(call.resource, items, parts.registry.cache.revision)
 
 

@@ -65,7 +65,7 @@ def apply_resize(new: Obj, old: Obj) -> None:
 
 
 def _names(spec: Obj, kind: str) -> list[str]:
-    return [one.get("name") or "" for one in spec.get(kind) or ()]
+    return [item.get("name") or "" for item in spec.get(kind) or ()]
 
 
 def _with_resources(was: Obj, given: Obj) -> Obj:

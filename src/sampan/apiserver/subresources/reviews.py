@@ -126,10 +126,11 @@ def _field_selector(given: Obj) -> str:
     """The raw text, or the requirements written as one."""
     if given.get("rawSelector"):
         return str(given["rawSelector"])
+    signs = {"In": "=", "NotIn": "!="}
     return ",".join(
-        f"{one.get('key')}{'=' if one.get('operator') == 'In' else '!='}{one['values'][0]}"
-        for one in given.get("requirements") or ()
-        if one.get("operator") in ("In", "NotIn") and len(one.get("values") or ()) == 1
+        f"{requirement.get('key')}{signs[requirement['operator']]}{requirement['values'][0]}"
+        for requirement in given.get("requirements") or ()
+        if requirement.get("operator") in signs and len(requirement.get("values") or ()) == 1
     )
 
 

@@ -253,7 +253,7 @@ class KindCache:
             values = {get(item.obj) for item in (record.now, record.before) if item is not None}
             for value in values:
                 found.extend(self._watchers.get((field, value), ()))
-        return [one for one in found if not one.namespace or one.namespace == namespace]
+        return [match_ for match_ in found if not match_.namespace or match_.namespace == namespace]
 
 
 class WatchCache:

@@ -23,7 +23,7 @@ from sampan.apiserver.write.decoding import decode_body
 from sampan.apiserver.write.ensure import ensure
 from sampan.apiserver.write.object_rules import (
     as_stored,
-    carried,
+    carry_warnings,
     check_namespace,
     clear_status,
     refuse,
@@ -35,11 +35,11 @@ from sampan.core.tasks import all_of
 
 async def create(parts: Parts, user: User, call: Call) -> Answer:
     warnings: list[str] = []
-    with carried(warnings):
-        return await _created(parts, user, call, warnings)
+    with carry_warnings(warnings):
+        return await _create(parts, user, call, warnings)
 
 
-async def _created(parts: Parts, user: User, call: Call, warnings: list[str]) -> Answer:
+async def _create(parts: Parts, user: User, call: Call, warnings: list[str]) -> Answer:
     resource, strategy = call.resource, parts.strategies.of(call.resource)
     if parts.registry.store.shared:
         # What admission looks up may have been written through another server just now.

@@ -68,7 +68,7 @@ def _judge(
     if problems and call.options.field_validation == "Strict":
         raise strict_error(api_version, kind, problems)
     if problems and call.options.field_validation == "Warn":
-        warnings.extend(line for one in problems for line in _lines(one))
+        warnings.extend(line for problem in problems for line in _lines(problem))
 
 
 def _lines(problem: str) -> list[str]:
@@ -89,6 +89,6 @@ def _custom(call: Call, custom: CustomVersion, body: Obj, warnings: list[str]) -
         why = invalid_value("kind", kind, f"must be {custom.kind}")
         raise invalid(kind, custom.group, name_of(body), [why])
     found = custom.decoded(body)
-    unknown = [f'unknown field "{one}"' for one in found.unknown]
+    unknown = [f'unknown field "{item}"' for item in found.unknown]
     _judge(call, custom.api_version, kind, [*call.problems, *unknown], warnings)
     return found.obj

@@ -28,13 +28,13 @@ AT_ONCE = 32  # deletions of one deletecollection under way: the loop runs them 
 
 
 async def delete(parts: Parts, user: User, call: Call) -> Answer:
-    answer = await _deleted(parts, user, call)
+    answer = await _delete(parts, user, call)
     if call.resource.group_resource == "jobs.batch" and not call.options.propagation:
         answer.warnings = [*answer.warnings, PODS_STAY]
     return answer
 
 
-async def _deleted(parts: Parts, user: User, call: Call) -> Answer:
+async def _delete(parts: Parts, user: User, call: Call) -> Answer:
     resource = call.resource
     strategy = parts.strategies.of(resource)
     terms = Terms(strategy.ttl_seconds, call.options.dry_run)

@@ -42,7 +42,7 @@ def refuse(
 
 
 @contextmanager
-def carried(warnings: list[str]) -> Iterator[None]:
+def carry_warnings(warnings: list[str]) -> Iterator[None]:
     """What was found worth a warning is told with a refusal too."""
     try:
         yield

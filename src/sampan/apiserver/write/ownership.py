@@ -36,7 +36,7 @@ from sampan.api.apply.scale import (
 )
 from sampan.api.calls import Call
 from sampan.api.custom.custom_version import CustomVersion, custom_of
-from sampan.api.errors import BadRequest, field_forbidden, invalid, required
+from sampan.api.errors import BadRequest, field_forbidden, invalid, required_value
 from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj, copy_of, time_text
 from sampan.api.schema.published import Schema, not_handled, strict_error
@@ -114,7 +114,7 @@ class Ownership:
         config = self._configuration(call, warnings)
         writer = self._writer(user, call, now)
         result = apply(self._fields, live, config, writer, call.options.force)
-        new: Obj = copy_of({key: one for key, one in result.obj.items() if key != "metadata"})
+        new: Obj = copy_of({key: item for key, item in result.obj.items() if key != "metadata"})
         new["metadata"] = copy_of({**result.obj["metadata"], "managedFields": None})
         custom = custom_of(call.resource)
         if custom is not None:
@@ -147,7 +147,7 @@ class Ownership:
         if not entries:
             meta.pop("managedFields", None)
             return
-        known = {id(one) for one in entries_of(live)}
+        known = {id(item) for item in entries_of(live)}
         for entry in entries:
             if id(entry) not in known:  # made for this write: still ours to change
                 entry["fieldsV1"] = self._sets.shared(entry["fieldsV1"])
@@ -181,8 +181,10 @@ class Ownership:
         config = {**found.obj, "apiVersion": api_version, "kind": kind}
         config.setdefault("metadata", {})
         if found.unknown:
-            names = [one.partition('"')[2].rstrip('"') for one in found.unknown]
-            raise not_mergeable(config, [f".{one}: field not declared in schema" for one in names])
+            names = [item.partition('"')[2].rstrip('"') for item in found.unknown]
+            raise not_mergeable(
+                config, [f".{name}: field not declared in schema" for name in names]
+            )
         return config
 
     def _custom_configuration(self, call: Call, custom: CustomVersion, warnings: list[str]) -> Obj:
@@ -193,7 +195,7 @@ class Ownership:
         except ValueError as error:
             raise not_handled(custom.api_version, custom.kind, str(error)) from error
         if unknown:
-            listed = [f".metadata.{one}: field not declared in schema" for one in unknown]
+            listed = [f".metadata.{item}: field not declared in schema" for item in unknown]
             raise not_mergeable(config, listed)
         return config
 
@@ -248,7 +250,7 @@ def check_options(call: Call) -> None:
     if options.patch_type != "apply" and options.force:
         wrong.append(field_forbidden("force", "may not be specified for non-apply patch"))
     if options.patch_type == "apply" and not options.field_manager:
-        wrong.append(required("fieldManager", "is required for apply patch"))
+        wrong.append(required_value("fieldManager", "is required for apply patch"))
     wrong += manager_errors(options.field_manager)
     if wrong:
         raise invalid("PatchOptions", "meta.k8s.io", "", wrong)

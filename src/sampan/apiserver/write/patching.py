@@ -70,8 +70,8 @@ def _check_operations(call: Call) -> None:
         return
     unknown = [
         f'json patch unknown field "[{at}].{key}"'
-        for at, one in enumerate(call.body)
-        for key in one
+        for at, item in enumerate(call.body)
+        for key in item
         if key not in _OPERATION
     ]
     if unknown:

@@ -21,7 +21,7 @@ from sampan.apiserver.write.changes import Change, change_of
 from sampan.apiserver.write.delete import remove
 from sampan.apiserver.write.object_rules import (
     as_stored,
-    carried,
+    carry_warnings,
     in_version_of,
     keep_all_but_status,
     keep_custom_but_status,
@@ -82,7 +82,7 @@ async def modify_by_body(
 ) -> Answer:
     """PUT and PATCH, by what the call sends."""
     warnings: list[str] = []
-    with carried(warnings):
+    with carry_warnings(warnings):
         change = await parts.beside(
             weight_of(call), partial(change_of, parts, user, call, warnings)
         )

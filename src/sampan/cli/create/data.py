@@ -34,7 +34,7 @@ def _keys(session: Session, values: Values, what: str, name: str) -> dict[str, b
     return keys.data
 
 
-def _named(values: Values, obj: Obj) -> Obj:
+def _with_name(values: Values, obj: Obj) -> Obj:
     if values["append-hash"]:
         from sampan.cli.create.hashing import suffix
 
@@ -56,7 +56,7 @@ def config_map(session: Session, values: Values) -> Obj:
         obj["data"] = text
     if binary:
         obj["binaryData"] = binary
-    return _named(values, obj)
+    return _with_name(values, obj)
 
 
 def secret_object(name: str, data: dict[str, bytes], kind: str = "") -> Obj:
@@ -71,7 +71,7 @@ def secret_object(name: str, data: dict[str, bytes], kind: str = "") -> Obj:
 def generic_secret(session: Session, values: Values) -> Obj:
     name = single_name(values)
     data = _keys(session, values, "Secret", name)
-    return _named(values, secret_object(name, data, values.text("type")))
+    return _with_name(values, secret_object(name, data, values.text("type")))
 
 
 def tls_secret(session: Session, values: Values) -> Obj:
@@ -81,7 +81,7 @@ def tls_secret(session: Session, values: Values) -> Obj:
     certificate, key = _pem(values.text("cert")), _pem(values.text("key"))
     _check_pair(certificate, key)
     data = {"tls.crt": certificate, "tls.key": key}
-    return _named(values, secret_object(name, data, "kubernetes.io/tls"))
+    return _with_name(values, secret_object(name, data, "kubernetes.io/tls"))
 
 
 def _pem(path: str) -> bytes:
@@ -128,7 +128,7 @@ def registry_secret(session: Session, values: Values) -> Obj:
         entry["auth"] = base64.b64encode(f"{user}:{password}".encode()).decode()
         text = json.dumps({"auths": {values["docker-server"]: entry}}, separators=(",", ":"))
         data = {".dockerconfigjson": text.encode()}
-    return _named(values, secret_object(name, data, "kubernetes.io/dockerconfigjson"))
+    return _with_name(values, secret_object(name, data, "kubernetes.io/dockerconfigjson"))
 
 
 CONFIG_MAP = generator(

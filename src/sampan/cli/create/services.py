@@ -35,7 +35,7 @@ def _ports(values: Values, *, required: bool) -> list[Obj]:
 
 def parsed_pair(text: str) -> tuple[int, int | str]:
     parts = text.split(":")
-    port = _unsigned(parts[0])
+    port = _unsigned_number(parts[0])
     if len(parts) == 1:
         return port, port
     target = parts[1]
@@ -49,7 +49,7 @@ def parsed_pair(text: str) -> tuple[int, int | str]:
     return port, target
 
 
-def _unsigned(text: str) -> int:
+def _unsigned_number(text: str) -> int:
     if not re.fullmatch(r"[0-9]+", text):
         raise CliError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
     if int(text) > 65535:

@@ -23,12 +23,12 @@ def breakdown(rules: list[Obj]) -> list[Row]:
     # As upstream: by the text of the whole rule, verbs first.
     ordered = sorted((f"[{' '.join(verbs)}]", key) for key, verbs in joined.items())
     return [
-        (_qualified(resource, group), f"[{url}]", f"[{name}]", verbs)
+        (_qualify(resource, group), f"[{url}]", f"[{name}]", verbs)
         for verbs, (group, resource, name, url) in ordered
     ]
 
 
-def _qualified(resource: str, group: str) -> str:
+def _qualify(resource: str, group: str) -> str:
     base, slash, subresource = resource.partition("/")
     name = f"{base}.{group}" if group else base
     return f"{name}/{subresource}" if slash else name

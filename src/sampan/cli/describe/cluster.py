@@ -100,8 +100,8 @@ def _node_affinity(writer: Writer, affinity: Obj | None) -> None:
     writer.line(1, "Required Terms:")
     for index, term in enumerate((affinity.get("required") or {}).get("nodeSelectorTerms") or []):
         parts = [
-            f"{one['key']} {one['operator'].lower()} [{', '.join(one.get('values') or [])}]"
-            for one in term.get("matchExpressions") or []
+            f"{expression['key']} {expression['operator'].lower()} [{', '.join(expression.get('values') or [])}]"
+            for expression in term.get("matchExpressions") or []
         ]
         writer.line(2, f"Term {index}:", "\n\t".join(parts))
 
@@ -142,7 +142,7 @@ def priority_class(writer: Writer, obj: Obj, now: float) -> None:
 
 def service_account(writer: Writer, obj: Obj, now: float) -> None:
     writer.head(obj)
-    names = [one["name"] for one in obj.get("imagePullSecrets") or []]
+    names = [item["name"] for item in obj.get("imagePullSecrets") or []]
     writer.many("Image pull secrets:", names)
 
 

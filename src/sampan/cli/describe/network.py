@@ -26,8 +26,8 @@ def service(writer: Writer, obj: Obj, slices: list[Obj]) -> None:
     ingress = (status.get("loadBalancer") or {}).get("ingress") or []
     if ingress:
         addresses = ", ".join(
-            f"{one.get('ip') or one.get('hostname')} ({one.get('ipMode') or 'VIP'})"
-            for one in ingress
+            f"{item.get('ip') or item.get('hostname')} ({item.get('ipMode') or 'VIP'})"
+            for item in ingress
         )
         writer.line(0, "LoadBalancer Ingress:", addresses)
     for port in spec.get("ports") or []:
@@ -58,11 +58,11 @@ def endpoints_text(slices: list[Obj], name: str) -> str:
     if not slices:
         return "<none>"
     found: list[str] = []
-    for one in slices:
-        for port in one.get("ports") or []:
+    for slice_ in slices:
+        for port in slice_.get("ports") or []:
             if (port.get("name") or "") != name:
                 continue
-            for endpoint in one.get("endpoints") or []:
+            for endpoint in slice_.get("endpoints") or []:
                 if (endpoint.get("conditions") or {}).get("ready") is not False:
                     found += [f"{address}:{port.get('port')}" for address in endpoint["addresses"]]
     if len(found) > 3:
@@ -78,7 +78,7 @@ def endpoints(writer: Writer, obj: Obj, now: float) -> None:
             ("Addresses:", "addresses"),
             ("NotReadyAddresses:", "notReadyAddresses"),
         ):
-            addresses = ",".join(one["ip"] for one in subset.get(field) or [])
+            addresses = ",".join(item["ip"] for item in subset.get(field) or [])
             writer.line(1, title, addresses or "<none>")
         if subset.get("ports"):
             writer.line(1, "Ports:")
@@ -127,8 +127,8 @@ def ingress(writer: Writer, obj: Obj, backends: dict[str, str]) -> None:
     writer.labels("Labels:", labels_of(obj))
     writer.line(0, "Namespace:", meta["namespace"])
     addresses = [
-        one.get("ip") or one.get("hostname") or ""
-        for one in (status.get("loadBalancer") or {}).get("ingress") or []
+        item.get("ip") or item.get("hostname") or ""
+        for item in (status.get("loadBalancer") or {}).get("ingress") or []
     ]
     writer.line(0, "Address:", ",".join(addresses))
     writer.line(0, "Ingress Class:", spec.get("ingressClassName") or "<none>")
@@ -173,7 +173,7 @@ def network_policy(writer: Writer, obj: Obj, now: float) -> None:
     spec, meta = obj["spec"], obj["metadata"]
     writer.line(0, "Name:", meta["name"])
     writer.line(0, "Namespace:", meta["namespace"])
-    writer.line(0, "Created on:", _created(meta))
+    writer.line(0, "Created on:", _create(meta))
     writer.labels("Labels:", labels_of(obj))
     writer.annotations(obj)
     writer.flush()
@@ -187,7 +187,7 @@ def network_policy(writer: Writer, obj: Obj, now: float) -> None:
     writer.line(1, f"Policy Types: {', '.join(types)}")
 
 
-def _created(meta: Obj) -> str:
+def _create(meta: Obj) -> str:
     text = str(meta.get("creationTimestamp") or "")
     return text.replace("T", " ").replace("Z", " +0000 UTC")
 

@@ -258,7 +258,7 @@ def _mounts(writer: Writer, container: Obj) -> None:
     devices = container.get("volumeDevices") or []
     if devices:
         writer.line(2, "Devices:")
-        for device in sorted(devices, key=lambda one: one["devicePath"]):
+        for device in sorted(devices, key=lambda item: item["devicePath"]):
             writer.line(3, f"{device['devicePath']} from {device['name']}")
 
 
@@ -287,9 +287,9 @@ def _placement(writer: Writer, spec: Obj, space: str) -> None:
         writer.many(
             f"{space}Topology Spread Constraints:",
             [
-                f"{one['topologyKey']}:{one['whenUnsatisfiable']} when max skew {one['maxSkew']} is "
-                f"exceeded for selector {selector_text(one.get('labelSelector'))}"
-                for one in spreads
+                f"{spread['topologyKey']}:{spread['whenUnsatisfiable']} when max skew {spread['maxSkew']} is "
+                f"exceeded for selector {selector_text(spread.get('labelSelector'))}"
+                for spread in spreads
             ],
         )
 

@@ -63,7 +63,7 @@ def source_lines(writer: Writer, volume: Obj, level: int) -> None:
                 writer.line(level, f"{name}:", _cell(volume[field] or {}, key))
             return
     if "projected" in volume:
-        _projected(writer, volume["projected"] or {}, level)
+        _project(writer, volume["projected"] or {}, level)
     elif "downwardAPI" in volume:
         writer.line(level, "Type:", "DownwardAPI (a volume populated by information about the pod)")
         writer.line(level, "Items:")
@@ -90,7 +90,7 @@ def _cell(source: Obj, key: str) -> Any:
     return "" if value is None else value
 
 
-def _projected(writer: Writer, projected: Obj, level: int) -> None:
+def _project(writer: Writer, projected: Obj, level: int) -> None:
     writer.line(
         level, "Type:", "Projected (a volume that contains injected data from multiple sources)"
     )

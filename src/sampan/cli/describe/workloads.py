@@ -199,7 +199,7 @@ def cron_job(writer: Writer, obj: Obj, now: float) -> None:
         writer.line(0, "Active Deadline Seconds:", f"{inner['activeDeadlineSeconds']}s")
     _template(writer, inner["template"])
     writer.line(0, "Last Schedule Time:", long_time(status.get("lastScheduleTime")))
-    active = [one["name"] for one in status.get("active") or []]
+    active = [item["name"] for item in status.get("active") or []]
     writer.line(0, "Active Jobs:", ", ".join(active) or "<none>")
 
 
@@ -237,9 +237,9 @@ def _metric(writer: Writer, metric: Obj, current: list[Obj]) -> None:
     name, target = metric["resource"]["name"], metric["resource"]["target"]
     known: Obj = next(
         (
-            one["resource"]["current"]
-            for one in current
-            if one.get("resource", {}).get("name") == name
+            item["resource"]["current"]
+            for item in current
+            if item.get("resource", {}).get("name") == name
         ),
         {},
     )

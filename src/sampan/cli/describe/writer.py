@@ -4,7 +4,7 @@ Job: collect lines and blocks; lay each block out as kubectl's describe does.
 """
 
 from sampan.api.objects import Obj, annotations_of, labels_of
-from sampan.cli.printers.tabs import aligned
+from sampan.cli.printers.tabs import align
 
 LONGEST_ANNOTATION = 140
 HIDDEN = "kubectl.kubernetes.io/last-applied-configuration"
@@ -28,7 +28,7 @@ class Writer:
             self._blocks.append([])
 
     def text(self) -> str:
-        return "".join(aligned(block, minimum=0, padding=2) for block in self._blocks if block)
+        return "".join(align(block, minimum=0, padding=2) for block in self._blocks if block)
 
     def labels(self, title: str, labels: dict[str, str] | None) -> None:
         pairs = [f"{key}={labels[key]}" for key in sorted(labels or {})] if labels else []
@@ -51,7 +51,7 @@ class Writer:
             if len(value) + len(key) + 2 > LONGEST_ANNOTATION or "\n" in value:
                 self.line(0, lead, f"{key}:")
                 for part in value.split("\n"):
-                    self.line(0, "", f"  {_shortened(part)}")
+                    self.line(0, "", f"  {_shorten(part)}")
             else:
                 self.line(0, lead, f"{key}: {value}")
             lead = ""
@@ -67,7 +67,7 @@ class Writer:
             self.annotations(obj)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     limit = LONGEST_ANNOTATION - 2
     return text if len(text) <= limit else text[:limit] + "..."
 

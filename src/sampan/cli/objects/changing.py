@@ -33,7 +33,7 @@ def go_type(info: Info) -> str:
     return f"*{info.resource.version}.{info.resource.kind}"
 
 
-def selected(
+def select(
     session: Session, values: Values, words: list[str], *, nothing: str = selection.NOTHING_GIVEN
 ) -> Iterator[Found]:
     """The live objects; with --local those of the files, as they are there."""
@@ -101,7 +101,7 @@ def change_pod_specs(
     if values.get("all") and values.get("selector"):
         raise CliError("cannot set --all and --selector at the same time")
     failures: list[Exception] = []
-    for found in selected(session, values, words):
+    for found in select(session, values, words):
         if isinstance(found, Exception):
             failures.append(found)
             continue
@@ -142,7 +142,7 @@ def apply_change(
     printer, strategy, done = outcome.printer, outcome.strategy, outcome.done
     if values.get("local") or strategy == "client":
         if after != info.obj or values.get("local"):
-            show(session, printer, info, _typed(after), done, strategy)
+            show(session, printer, info, _with_type(after), done, strategy)
         return
     from sampan.cli.objects.typed import schema
 
@@ -151,7 +151,7 @@ def apply_change(
         return
     if values.get("record"):
         cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
-        patch = three_way._joined(patch, {"metadata": {"annotations": cause}})
+        patch = three_way._join(patch, {"metadata": {"annotations": cause}})
     query = writing.options(dry_run=strategy, manager=values.text("field-manager"))
     try:
         obj = writing.patch(session, info.path, patch, "strategic", query)
@@ -161,7 +161,7 @@ def apply_change(
     show(session, printer, info, obj, done, strategy)
 
 
-def _typed(obj: Obj) -> Obj:
+def _with_type(obj: Obj) -> Obj:
     from sampan.cli.objects.typed import with_zeros
 
     return with_zeros(obj)

@@ -209,7 +209,7 @@ def _groups(api: BlockingClient) -> list[Group]:
     for path in ("/api", "/apis"):
         answer = api.json("GET", path, accept=AGGREGATED)
         if answer.get("kind") == "APIGroupDiscoveryList":
-            groups += [_aggregated(group) for group in answer.get("items") or []]
+            groups += [_aggregate(group) for group in answer.get("items") or []]
         elif path == "/api":
             groups.append(("", [_legacy(api, "", v, f"/api/{v}") for v in answer["versions"]]))
         else:
@@ -217,7 +217,7 @@ def _groups(api: BlockingClient) -> list[Group]:
     return groups
 
 
-def _aggregated(group: Obj) -> Group:
+def _aggregate(group: Obj) -> Group:
     name = (group.get("metadata") or {}).get("name") or ""
     versions = []
     for version in group.get("versions") or []:
@@ -245,7 +245,7 @@ def _legacy_group(api: BlockingClient, group: Obj) -> Group:
     name = group["name"]
     preferred = (group.get("preferredVersion") or {}).get("version")
     versions = sorted(
-        (entry["version"] for entry in group["versions"]), key=lambda one: one != preferred
+        (entry["version"] for entry in group["versions"]), key=lambda item: item != preferred
     )
     return name, [_legacy(api, name, v, f"/apis/{name}/{v}") for v in versions]
 

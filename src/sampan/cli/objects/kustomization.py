@@ -55,10 +55,10 @@ def build(folder: str) -> list[Obj]:
     if unknown:
         raise CliError(f"{path}: kustomization field(s) not supported: {', '.join(unknown)}")
     objects = _resources(Path(folder), config)
-    objects += _generated(Path(folder), config)
+    objects += _generate(Path(folder), config)
     for patch in _patches(Path(folder), config):
-        objects = [_patched(obj, patch) for obj in objects]
-    return [_changed(obj, config) for obj in _renamed(objects, config)]
+        objects = [_patch(obj, patch) for obj in objects]
+    return [_is_changed(obj, config) for obj in _rename(objects, config)]
 
 
 def _resources(folder: Path, config: Obj) -> list[Obj]:
@@ -68,13 +68,15 @@ def _resources(folder: Path, config: Obj) -> list[Obj]:
         if path.is_dir():
             objects += build(str(path))
         elif path.is_file():
-            objects += [copy_of(one) for one in documents.documents(path.read_bytes(), str(path))]
+            objects += [
+                copy_of(document) for document in documents.documents(path.read_bytes(), str(path))
+            ]
         else:
             raise CliError(f"accumulating resources: '{name}' doesn't exist in {folder}")
     return objects
 
 
-def _generated(folder: Path, config: Obj) -> list[Obj]:
+def _generate(folder: Path, config: Obj) -> list[Obj]:
     objects = []
     defaults = config.get("generatorOptions") or {}
     for kind, field in (("ConfigMap", "configMapGenerator"), ("Secret", "secretGenerator")):
@@ -82,9 +84,9 @@ def _generated(folder: Path, config: Obj) -> list[Obj]:
             options = {**defaults, **(entry.get("options") or {})}
             keys = Keys(kind, entry["name"])
             keys.add_literals(entry.get("literals") or [])
-            keys.add_files([_beside(folder, one) for one in entry.get("files") or []])
+            keys.add_files([_beside(folder, file) for file in entry.get("files") or []])
             envs = [*(entry.get("envs") or []), *([entry["env"]] if entry.get("env") else [])]
-            keys.add_env_files([str(folder / one) for one in envs], {})
+            keys.add_env_files([str(folder / env) for env in envs], {})
             obj = _data_object(kind, entry, keys.data)
             for name in ("labels", "annotations"):
                 if options.get(name):
@@ -110,7 +112,7 @@ def _data_object(kind: str, entry: Obj, data: dict[str, bytes]) -> Obj:
     return obj
 
 
-def _renamed(objects: list[Obj], config: Obj) -> list[Obj]:
+def _rename(objects: list[Obj], config: Obj) -> list[Obj]:
     """Prefix, suffix and hash on names, and on what names them."""
     before, after = config.get("namePrefix") or "", config.get("nameSuffix") or ""
     names: dict[tuple[str, str], str] = {}
@@ -144,7 +146,7 @@ def _with_references(value: Any, names: dict[tuple[str, str], str]) -> Any:
     return out
 
 
-def _changed(obj: Obj, config: Obj) -> Obj:
+def _is_changed(obj: Obj, config: Obj) -> Obj:
     obj = copy_of(obj)
     meta = obj["metadata"]
     if config.get("namespace") and obj["kind"] not in CLUSTER_WIDE:
@@ -218,18 +220,20 @@ def _patches(folder: Path, config: Obj) -> list[tuple[Any, Obj]]:
     found: list[tuple[Any, Obj]] = []
     for entry in config.get("patches") or []:
         text = entry.get("patch") or (folder / entry["path"]).read_text()
-        for one in documents.documents(text.encode(), "patch"):
-            found.append((one, entry.get("target") or {}))
+        for document in documents.documents(text.encode(), "patch"):
+            found.append((document, entry.get("target") or {}))
     for entry in config.get("patchesStrategicMerge") or []:
         text = entry if "\n" in entry else (folder / entry).read_text()
-        found += [(one, {}) for one in documents.documents(text.encode(), "patch")]
+        found += [(document, {}) for document in documents.documents(text.encode(), "patch")]
     for entry in config.get("patchesJson6902") or []:
         text = entry.get("patch") or (folder / entry["path"]).read_text()
-        found += [(one, entry["target"]) for one in documents.documents(text.encode(), "patch")]
+        found += [
+            (document, entry["target"]) for document in documents.documents(text.encode(), "patch")
+        ]
     return found
 
 
-def _patched(obj: Obj, patch: tuple[Any, Obj]) -> Obj:
+def _patch(obj: Obj, patch: tuple[Any, Obj]) -> Obj:
     from sampan.cli.objects.overrides import overridden_data
 
     change, target = patch

@@ -46,19 +46,19 @@ def read(session: Session, values: Values) -> Iterator[Manifest]:
 
         folder = values.text("kustomize")
         for obj in build(folder):
-            yield from _expanded(obj, folder)
+            yield from _expand(obj, folder)
         return
     for name in values["filename"]:
         for source, content in _contents(session, name, bool(values["recursive"])):
             for obj in documents(content, source):
-                yield from _expanded(obj, source)
+                yield from _expand(obj, source)
 
 
 def _contents(session: Session, name: str, recursive: bool) -> Iterator[tuple[str, bytes]]:
     if name == "-":
         yield "STDIN", session.io.stdin.read()
     elif name.startswith(("http://", "https://")):
-        yield name, _fetched(name)
+        yield name, _fetch(name)
     else:
         for path in _paths(name, recursive):
             try:
@@ -76,13 +76,13 @@ def _paths(name: str, recursive: bool) -> list[str]:
         matches = sorted(glob.glob(name))
     if not matches or not os.path.exists(matches[0]):
         raise CliError(f'the path "{name}" does not exist')
-    paths = [path for match in matches for path in _walked(match, recursive)]
+    paths = [path for match in matches for path in _walk(match, recursive)]
     if not paths:
         raise CliError(f"error reading [{name}]: recognized file extensions are [.json .yaml .yml]")
     return paths
 
 
-def _walked(name: str, recursive: bool) -> list[str]:
+def _walk(name: str, recursive: bool) -> list[str]:
     if not os.path.isdir(name):
         return [name]
     found = []
@@ -94,7 +94,7 @@ def _walked(name: str, recursive: bool) -> list[str]:
     return found
 
 
-def _fetched(url: str) -> bytes:
+def _fetch(url: str) -> bytes:
     from urllib.error import URLError
     from urllib.request import urlopen
 
@@ -105,12 +105,12 @@ def _fetched(url: str) -> bytes:
         raise CliError(f'unable to read URL "{url}", {error.reason}') from error
 
 
-def _expanded(obj: Any, source: str) -> Iterator[Manifest]:
+def _expand(obj: Any, source: str) -> Iterator[Manifest]:
     """The items of a list, each by itself."""
     if isinstance(obj, dict) and isinstance(obj.get("items"), list):
         kind = str(obj.get("kind") or "")
         if kind.endswith("List"):
             for item in obj["items"]:
-                yield from _expanded(item, source)
+                yield from _expand(item, source)
             return
     yield Manifest(obj, source)

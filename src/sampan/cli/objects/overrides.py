@@ -12,22 +12,22 @@ from sampan.api.patch.json_patch import json_patch
 from sampan.api.patch.merge_patch import merged_value
 from sampan.api.patch.strategic_patch import strategic_patch
 from sampan.cli.errors import CliError
-from sampan.cli.objects.typed import decoded, schema
+from sampan.cli.objects.typed import decode, schema
 
 
 def overridden(obj: Obj, text: str, kind: str) -> Obj:
     match kind:
         case "merge":
-            return decoded(_merged(obj, text))
+            return decode(_merge(obj, text))
         case "strategic":
-            return decoded(_strategic(obj, text))
+            return decode(_strategic(obj, text))
         case "json":
-            return decoded(_patched(obj, text))
+            return decode(_patch(obj, text))
         case _:
             raise CliError(f"invalid override type: {kind}")
 
 
-def _merged(obj: Obj, text: str) -> Any:
+def _merge(obj: Obj, text: str) -> Any:
     try:
         change: Any = json.loads(text)
     except ValueError:
@@ -50,7 +50,7 @@ def _strategic(obj: Obj, text: str) -> Any:
         raise CliError(error.message) from error
 
 
-def _patched(obj: Obj, text: str) -> Any:
+def _patch(obj: Obj, text: str) -> Any:
     try:
         change: Any = json.loads(text)
     except ValueError as error:
@@ -85,7 +85,7 @@ def _complaint(error: ApiError, change: list[Obj]) -> str:
 def overridden_data(obj: Obj, change: Any, kind: str) -> Obj:
     """The object with a patch over it, not checked against any type."""
     if kind == "json":
-        patched: Obj = _patched(obj, json.dumps(change))
+        patched: Obj = _patch(obj, json.dumps(change))
         return patched
     if kind == "merge":
         merged: Obj = merged_value(obj, change)

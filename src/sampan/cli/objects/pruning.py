@@ -61,7 +61,7 @@ def candidates(session: Session, values: Values, done: list[Info]) -> Iterator[I
                 raise CliError(f'no matches for kind "{kind}" in version "{api_version}"')
             continue
         for namespace in sorted(namespaces) if resource.namespaced else [""]:
-            for obj in selection.listed(session, resource, namespace, query):
+            for obj in selection.list_objects(session, resource, namespace, query):
                 info = selection.info_of(resource, obj, namespace)
                 if applying.last_applied_of(obj) is None:
                     continue

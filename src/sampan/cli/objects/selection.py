@@ -57,7 +57,7 @@ Found = Info | Exception
 def targets(session: Session, words: list[str]) -> list[Target]:
     """`TYPE[,TYPE] [NAME …]` or `TYPE/NAME …`."""
     if any("/" in word for word in words):
-        return _slashed(session, words)
+        return _targets_with_slash(session, words)
     kinds, names = words[0].split(","), words[1:]
     resources = [resource for kind in kinds for resource in _resources(session, kind)]
     if not names:
@@ -65,7 +65,7 @@ def targets(session: Session, words: list[str]) -> list[Target]:
     return [Target(resource, name) for resource in resources for name in names]
 
 
-def _slashed(session: Session, words: list[str]) -> list[Target]:
+def _targets_with_slash(session: Session, words: list[str]) -> list[Target]:
     found = []
     for word in words:
         parts = word.split("/")
@@ -113,7 +113,7 @@ def query_of(values: Values) -> dict[str, str]:
     return query
 
 
-def listed(
+def list_objects(
     session: Session, resource: ApiResource, namespace: str, query: dict[str, str]
 ) -> list[Obj]:
     """All objects, page by page."""
@@ -180,7 +180,7 @@ def target_objects(
             obj = session.api.json("GET", resource.path(namespace, target.name))
             yield info_of(resource, obj, namespace)
             return
-        for obj in listed(session, resource, namespace, query):
+        for obj in list_objects(session, resource, namespace, query):
             yield info_of(resource, obj, namespace)
     except ApiError as error:
         yield error
@@ -211,12 +211,12 @@ def from_files(session: Session, values: Values, *, check: Any = None) -> Iterat
         try:
             if check is not None:
                 check(manifest)
-            yield _mapped(session, manifest)
+            yield _map(session, manifest)
         except CliError as error:
             yield error
 
 
-def _mapped(session: Session, manifest: manifests.Manifest) -> Info:
+def _map(session: Session, manifest: manifests.Manifest) -> Info:
     obj, source = manifest.obj, manifest.source
     if not isinstance(obj, dict):
         raise CliError(

@@ -8,7 +8,7 @@ from typing import Any
 from sampan.api import quantity
 from sampan.api.objects import Obj
 from sampan.cli.errors import CliError
-from sampan.cli.printers.jsonpath import JsonPathError, Template, relaxed
+from sampan.cli.printers.jsonpath import JsonPathError, Template, relax
 from sampan.cli.printers.yaml_text import natural_key
 
 
@@ -31,7 +31,7 @@ def sorted_rows(table: Obj, field: str) -> Obj:
 
 
 def _template(field: str) -> Template:
-    return Template(relaxed(field))
+    return Template(relax(field))
 
 
 def _first(template: Template, obj: Obj) -> Any:

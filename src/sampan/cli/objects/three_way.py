@@ -15,7 +15,7 @@ def merge_patch(original: Obj, modified: Obj, current: Obj) -> Obj:
     """A JSON merge patch: lists are replaced whole."""
     changes = _merge_changes(current, modified)
     deletions = _merge_deletions(original, modified)
-    return _joined(changes, deletions)
+    return _join(changes, deletions)
 
 
 def strategic_merge_patch(schema: Schema, original: Obj, modified: Obj, current: Obj) -> Obj:
@@ -58,11 +58,11 @@ def _merge_deletions(original: Obj, modified: Obj) -> Obj:
     return patch
 
 
-def _joined(one: Obj, two: Obj) -> Obj:
+def _join(one: Obj, two: Obj) -> Obj:
     joined = dict(one)
     for key, value in two.items():
         if isinstance(value, dict) and isinstance(joined.get(key), dict):
-            joined[key] = _joined(joined[key], value)
+            joined[key] = _join(joined[key], value)
         else:
             joined.setdefault(key, value)
     return joined

@@ -17,7 +17,7 @@ def schema() -> Schema:
     return Schema.load()
 
 
-def decoded(obj: Any) -> Obj:
+def decode(obj: Any) -> Obj:
     """The object without unknown fields; refused where a type does not fit."""
     if not isinstance(obj, dict):
         kind = {list: "array", str: "string", bool: "bool"}.get(type(obj), "number")

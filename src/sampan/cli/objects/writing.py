@@ -54,7 +54,7 @@ def patch(
     return session.api.json("PATCH", path, query, body=change, content_type=CONTENT_TYPES[kind])
 
 
-def annotated(obj: Obj, annotations: dict[str, str]) -> Obj:
+def annotate(obj: Obj, annotations: dict[str, str]) -> Obj:
     meta = dict(obj.get("metadata") or {})
     meta["annotations"] = {**(meta.get("annotations") or {}), **annotations}
     return {**obj, "metadata": meta}
@@ -80,4 +80,4 @@ def last_applied(obj: Obj, *, typed: bool = False) -> str:
 
 
 def with_last_applied(obj: Obj, *, typed: bool = False) -> Obj:
-    return annotated(obj, {LAST_APPLIED: last_applied(obj, typed=typed)})
+    return annotate(obj, {LAST_APPLIED: last_applied(obj, typed=typed)})

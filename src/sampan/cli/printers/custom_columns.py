@@ -7,8 +7,8 @@ from typing import Any
 
 from sampan.api.objects import Obj
 from sampan.cli.errors import CliError
-from sampan.cli.printers.jsonpath import Template, go_float, relaxed
-from sampan.cli.printers.tabs import aligned
+from sampan.cli.printers.jsonpath import Template, go_float, relax
+from sampan.cli.printers.tabs import align
 from sampan.core.fast_dataclass import dataclass
 
 
@@ -18,7 +18,7 @@ class Column:
     template: Template
 
 
-def parsed(spec: str) -> list[Column]:
+def parse(spec: str) -> list[Column]:
     if not spec:
         raise CliError("custom-columns format specified but no custom columns given")
     columns = []
@@ -28,7 +28,7 @@ def parsed(spec: str) -> list[Column]:
             raise CliError(
                 f"unexpected custom-columns spec: {part}, expected <header>:<json-path-expr>"
             )
-        columns.append(Column(header, Template(relaxed(path))))
+        columns.append(Column(header, Template(relax(path))))
     return columns
 
 
@@ -43,7 +43,7 @@ def from_file(path: str) -> list[Column]:
     if len(headers) != len(paths):
         raise CliError(f"number of headers ({len(headers)}) doesn't match columns ({len(paths)})")
     return [
-        Column(header, Template(relaxed(text))) for header, text in zip(headers, paths, strict=True)
+        Column(header, Template(relax(text))) for header, text in zip(headers, paths, strict=True)
     ]
 
 
@@ -51,7 +51,7 @@ def text_of(columns: list[Column], objects: list[Obj], *, headers: bool = True) 
     rows = [[_cell(column, obj) for column in columns] for obj in objects]
     if headers:
         rows.insert(0, [column.header for column in columns])
-    return aligned(rows)
+    return align(rows)
 
 
 def _cell(column: Column, obj: Obj) -> str:

@@ -45,25 +45,25 @@ def in_go_order(obj: Obj) -> Obj:
     kind = schema.type_of(str(obj.get("apiVersion")), str(obj.get("kind")))
     if kind is None:
         return obj
-    ordered = _ordered(obj, kind)
+    ordered = _order(obj, kind)
     head = {key: obj[key] for key in ("kind", "apiVersion") if key in obj}
     return {**head, **{key: value for key, value in ordered.items() if key not in head}}
 
 
-def _ordered(value: Any, kind: Type) -> Any:
+def _order(value: Any, kind: Type) -> Any:
     if kind.shape == "object" and isinstance(value, dict):
         fields = _schema().fields_of(kind.name)
         return {
-            key: _ordered(value[key], fields[key])
+            key: _order(value[key], fields[key])
             for key in sorted(value, key=lambda key: _rank(kind.name, key))
             if key in fields
         }
     if kind.shape == "list" and isinstance(value, list) and kind.element is not None:
-        return [_ordered(item, kind.element) for item in value]
+        return [_order(item, kind.element) for item in value]
     if isinstance(value, dict):
         element = kind.element
         return {
-            key: _ordered(value[key], element) if element is not None else value[key]
+            key: _order(value[key], element) if element is not None else value[key]
             for key in sorted(value)
         }
     return value

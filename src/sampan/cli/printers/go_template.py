@@ -50,7 +50,7 @@ class Template:
 
     def render(self, data: Any) -> str:
         try:
-            return self._rendered(self._nodes, data, {"$": data})
+            return self._render(self._nodes, data, {"$": data})
         except MissingKey as error:
             from sampan.cli.printers.json_text import compact
 
@@ -100,7 +100,7 @@ class Template:
             otherwise, _ = self._block(("end",))
         return Block(part[0], tuple(part[1:]), body, otherwise)
 
-    def _rendered(self, nodes: tuple[Any, ...], dot: Any, names: dict[str, Any]) -> str:
+    def _render(self, nodes: tuple[Any, ...], dot: Any, names: dict[str, Any]) -> str:
         out = []
         for node in nodes:
             if isinstance(node, str):
@@ -129,7 +129,7 @@ class Template:
         if node.keyword == "range":
             pairs = _pairs(value)
             if not pairs:
-                return self._rendered(node.otherwise, dot, dict(names))
+                return self._render(node.otherwise, dot, dict(names))
             out = []
             for key, item in pairs:
                 inner = dict(names)
@@ -137,14 +137,14 @@ class Template:
                     inner[bound[0]] = item
                 elif len(bound) == 2:
                     inner[bound[0]], inner[bound[1]] = key, item
-                out.append(self._rendered(node.body, item, inner))
+                out.append(self._render(node.body, item, inner))
             return "".join(out)
         if _truth(value):
             inner = dict(names)
             for name in bound:
                 inner[name] = value
-            return self._rendered(node.body, value if node.keyword == "with" else dot, inner)
-        return self._rendered(node.otherwise, dot, dict(names))
+            return self._render(node.body, value if node.keyword == "with" else dot, inner)
+        return self._render(node.otherwise, dot, dict(names))
 
     def _pipeline(self, tokens: list[str], dot: Any, names: dict[str, Any]) -> Any:
         value: Any = _MISSING
@@ -354,12 +354,12 @@ FUNCTIONS: dict[str, Any] = {
     "print": lambda *values: " ".join(go_text(value) for value in values),
     "println": lambda *values: " ".join(go_text(value) for value in values) + "\n",
     "printf": _printf,
-    "eq": lambda one, *others: any(one == other for other in others),
-    "ne": lambda one, two: one != two,
-    "lt": lambda one, two: one < two,
-    "le": lambda one, two: one <= two,
-    "gt": lambda one, two: one > two,
-    "ge": lambda one, two: one >= two,
+    "eq": lambda entry, *others: any(entry == other for other in others),
+    "ne": lambda entry, two: entry != two,
+    "lt": lambda entry, two: entry < two,
+    "le": lambda entry, two: entry <= two,
+    "gt": lambda entry, two: entry > two,
+    "ge": lambda entry, two: entry >= two,
     "and": lambda *values: next((value for value in values if not _truth(value)), values[-1]),
     "or": lambda *values: next((value for value in values if _truth(value)), values[-1]),
     "not": lambda value: not _truth(value),

@@ -10,15 +10,15 @@ from typing import Any
 def to_json(value: Any, *, ordered: bool = False) -> str:
     """With a newline at its end; `ordered` keeps the keys as they are."""
     text = json.dumps(value, indent=4, ensure_ascii=False, sort_keys=not ordered)
-    return escaped(text) + "\n"
+    return escape(text) + "\n"
 
 
 def compact(value: Any, *, ordered: bool = True) -> str:
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=not ordered)
-    return escaped(text)
+    return escape(text)
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     for letter, code in (
         ("<", "\\u003c"),
         (">", "\\u003e"),

@@ -73,7 +73,7 @@ class Filter:
     right: Any
 
 
-def relaxed(expression: str) -> str:
+def relax(expression: str) -> str:
     """`metadata.name`, `.metadata.name` and `{.metadata.name}` mean the same."""
     if not expression:
         return expression
@@ -90,12 +90,12 @@ class Template:
     def __init__(self, text: str, *, allow_missing: bool = True) -> None:
         self.text = text
         self._allow_missing = allow_missing
-        self._nodes, rest = _parsed(text, 0, in_range=False)
+        self._nodes, rest = _parse(text, 0, in_range=False)
         assert rest == len(text)
 
     def render(self, data: Any) -> str:
         return "".join(
-            printed(value) if index == 0 else " " + printed(value)
+            value_text(value) if index == 0 else " " + value_text(value)
             for values in self.results(data)
             for index, value in enumerate(values)
         )
@@ -207,16 +207,16 @@ class _Raw(str):
 
 
 _OPERATORS = {
-    "==": lambda one, two: one == two,
-    "!=": lambda one, two: one != two,
-    "<": lambda one, two: one < two,
-    ">": lambda one, two: one > two,
-    "<=": lambda one, two: one <= two,
-    ">=": lambda one, two: one >= two,
+    "==": lambda entry, two: entry == two,
+    "!=": lambda entry, two: entry != two,
+    "<": lambda entry, two: entry < two,
+    ">": lambda entry, two: entry > two,
+    "<=": lambda entry, two: entry <= two,
+    ">=": lambda entry, two: entry >= two,
 }
 
 
-def printed(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Text as it is, numbers as numbers, the rest as JSON."""
     if isinstance(value, str):
         return value
@@ -273,7 +273,7 @@ def _descendants(value: Any) -> list[Any]:
     return found
 
 
-def _parsed(text: str, at: int, *, in_range: bool) -> tuple[tuple[Any, ...], int]:
+def _parse(text: str, at: int, *, in_range: bool) -> tuple[tuple[Any, ...], int]:
     nodes: list[Any] = []
     while at < len(text):
         opening = text.find("{", at)
@@ -291,7 +291,7 @@ def _parsed(text: str, at: int, *, in_range: bool) -> tuple[tuple[Any, ...], int
             nodes.append(Failure("not in range, nothing to end"))
             continue
         if word.startswith("range") and (len(word) == 5 or not word[5].isalnum()):
-            body, at = _parsed(text, at, in_range=True)
+            body, at = _parse(text, at, in_range=True)
             nodes.append(Range(_path(word[5:].strip()), body))
         else:
             nodes += _expressions(word)
@@ -320,7 +320,7 @@ def _expressions(word: str) -> list[Any]:
     nodes: list[Any] = []
     for part in _split(word, " "):
         if part[:1] in "'\"":
-            nodes.append(Text(_unquoted(part)))
+            nodes.append(Text(_unquote(part)))
         elif part in ("true", "false") or re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", part):
             nodes.append(Text(part))
         elif re.fullmatch(r"[A-Za-z_]\w*", part):
@@ -330,7 +330,7 @@ def _expressions(word: str) -> list[Any]:
     return nodes
 
 
-def _unquoted(part: str) -> str:
+def _unquote(part: str) -> str:
     if len(part) < 2 or part[-1] != part[0]:
         raise JsonPathError("unterminated quoted string")
     body = part[1:-1]
@@ -452,7 +452,7 @@ def _filter(text: str) -> Filter:
 
 def _operand(text: str) -> Any:
     if text[:1] in "'\"":
-        return _unquoted(text)
+        return _unquote(text)
     if text in ("true", "false"):
         return text == "true"
     if re.fullmatch(r"-?[0-9]+", text):

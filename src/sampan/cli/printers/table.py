@@ -6,7 +6,7 @@ Job: choose the columns, add namespace, kind and labels, keep one header per kin
 from typing import Any
 
 from sampan.api.objects import Obj
-from sampan.cli.printers.tabs import aligned
+from sampan.cli.printers.tabs import align
 from sampan.core.fast_dataclass import dataclass
 
 
@@ -73,4 +73,4 @@ def table_text(table: Obj, style: TableStyle, kind: str = "", *, header: bool = 
     rows = [row_of(table, row, style, kind) for row in table.get("rows") or []]
     if header and style.headers:
         rows.insert(0, header_of(table, style))
-    return aligned(rows)
+    return align(rows)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 Rows = Sequence[Sequence[str]]
 
 
-def aligned(rows: Rows, *, minimum: int = 6, padding: int = 3) -> str:
+def align(rows: Rows, *, minimum: int = 6, padding: int = 3) -> str:
     return "".join(line + "\n" for line in _laid_out(rows, [], minimum, padding))
 
 

@@ -89,12 +89,12 @@ def _append_text(lines: list[str], lead: str, text: str, indent: int, column: in
         lines.append(f"{lead}|{hint}{chomp}")
         lines += [(" " * indent + line) if line else "" for line in body.split("\n")]
         return
-    lines += _folded(lead, _quoted(text), indent, column)
+    lines += _fold(lead, _quote(text), indent, column)
 
 
 def _scalar(value: Any) -> str:
     if isinstance(value, str):
-        return _quoted(value)
+        return _quote(value)
     if value is None:
         return "null"
     if value is True or value is False:
@@ -134,7 +134,7 @@ def _is_printable(letter: str) -> bool:
     )
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     if _must_be_told_a_string(text) or "\n" in text:
         return _double(text)
     if _is_plain(text):
@@ -186,7 +186,7 @@ def _double(text: str) -> str:
     return '"' + "".join(out) + '"'
 
 
-def _folded(lead: str, written: str, indent: int, column: int) -> list[str]:
+def _fold(lead: str, written: str, indent: int, column: int) -> list[str]:
     """Broken at a space after WIDTH columns, as libyaml's writer does."""
     if column + len(written) <= WIDTH or " " not in written:
         return [lead + written]

@@ -39,10 +39,10 @@ def run_attached(session: Session, values: Values, pod: Obj, *, restart: str) ->
             out.flush()
     if restart == "Always":
         return 0
-    return _ended(session, path, values["pod-running-timeout"])
+    return _wait_for_end(session, path, values["pod-running-timeout"])
 
 
-def _ended(session: Session, path: str, seconds: float) -> int:
+def _wait_for_end(session: Session, path: str, seconds: float) -> int:
     """The exit code of the container, as soon as the node has said it."""
     codes: list[int] = []
 

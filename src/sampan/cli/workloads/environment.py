@@ -17,20 +17,20 @@ _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*$")
 
 
 def run(session: Session, values: Values) -> None:
-    resources, wanted, gone = _parsed(session, values)
+    resources, wanted, gone = _parse(session, values)
     if set(wanted) & set(gone):
         raise CliError(
             "can not both modify and remove the same environment variable in the same command"
         )
     entries = [_entry(name, value) for name, value in wanted.items()]
     if values["from"]:
-        entries = [*_referred(session, values), *entries]
+        entries = [*_refer(session, values), *entries]
     if values["list"]:
         _list(session, values, resources)
         return
 
     def change(info: Info, obj: Obj, spec: Obj) -> None:
-        chosen = _chosen(values, spec)
+        chosen = _choose(values, spec)
         if not chosen:
             session.warn(
                 f"{info.resource.kind}/{info.name} does not have any containers matching "
@@ -42,7 +42,7 @@ def run(session: Session, values: Values) -> None:
     changing.change_pod_specs(session, values, resources, change, "env updated")
 
 
-def _parsed(session: Session, values: Values) -> tuple[list[str], dict[str, str], list[str]]:
+def _parse(session: Session, values: Values) -> tuple[list[str], dict[str, str], list[str]]:
     resources: list[str] = []
     wanted: dict[str, str] = {}
     gone: list[str] = []
@@ -75,7 +75,7 @@ def _entry(name: str, value: str) -> Obj:
     return {"name": name, **({"value": value} if value else {})}
 
 
-def _referred(session: Session, values: Values) -> list[Obj]:
+def _refer(session: Session, values: Values) -> list[Obj]:
     kind, slash, name = values.text("from").partition("/")
     resource = session.discovery.find(kind)
     if resource.kind not in ("ConfigMap", "Secret"):
@@ -94,12 +94,14 @@ def _referred(session: Session, values: Values) -> list[Obj]:
     return entries
 
 
-def _chosen(values: Values, spec: Obj) -> list[Obj]:
+def _choose(values: Values, spec: Obj) -> list[Obj]:
     from fnmatch import fnmatchcase
 
     containers = [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
     pattern = values.text("containers")
-    return [one for one in containers if fnmatchcase(str(one.get("name")), pattern)]
+    return [
+        container for container in containers if fnmatchcase(str(container.get("name")), pattern)
+    ]
 
 
 def _change_container(
@@ -126,11 +128,11 @@ def _change_container(
 
 
 def _list(session: Session, values: Values, resources: list[str]) -> None:
-    for found in changing.selected(session, values, resources):
+    for found in changing.select(session, values, resources):
         if isinstance(found, Exception):
             raise found
         spec = changing.pod_spec(found.obj) or {}
-        for container in _chosen(values, spec):
+        for container in _choose(values, spec):
             kind = found.resource.kind
             session.print(f"# {kind} {found.name}, container {container['name']}")
             for entry in container.get("env") or []:

@@ -78,14 +78,14 @@ def _rank(pod: Obj) -> tuple[Any, ...]:
 def container_of(session: Session, pod: Obj, name: str, *, quiet: bool = False) -> str:
     """The container to use; says so where it was not told and there are several."""
     spec = pod["spec"]
-    main = [one["name"] for one in spec.get("containers") or []]
+    main = [container["name"] for container in spec.get("containers") or []]
     if name:
         return name
     chosen = (pod["metadata"].get("annotations") or {}).get(DEFAULT_CONTAINER)
     if chosen in main:
         return str(chosen)
-    others = [f"{one['name']} (ephem)" for one in spec.get("ephemeralContainers") or []]
-    others += [f"{one['name']} (init)" for one in spec.get("initContainers") or []]
+    others = [f"{container['name']} (ephem)" for container in spec.get("ephemeralContainers") or []]
+    others += [f"{container['name']} (init)" for container in spec.get("initContainers") or []]
     if (len(main) > 1 or others) and not quiet:
         everything = ", ".join([*main, *others])
         session.complain(f'Defaulted container "{main[0]}" out of: {everything}')
@@ -95,9 +95,9 @@ def container_of(session: Session, pod: Obj, name: str, *, quiet: bool = False) 
 def check_container(pod: Obj, name: str) -> None:
     spec = pod["spec"]
     known = {
-        one["name"]
+        item["name"]
         for field in ("containers", "initContainers", "ephemeralContainers")
-        for one in spec.get(field) or []
+        for item in spec.get(field) or []
     }
     if name not in known:
         from sampan.api.errors import BadRequest

@@ -8,7 +8,7 @@ import json
 from sampan.api.objects import Obj, annotations_of, controller_of, uid_of
 from sampan.cli.errors import CliError
 from sampan.cli.objects.selection import Info
-from sampan.cli.printers.tabs import aligned
+from sampan.cli.printers.tabs import align
 from sampan.cli.session import Session
 from sampan.core.fast_dataclass import dataclass
 
@@ -39,7 +39,7 @@ def of(session: Session, info: Info) -> list[Revision]:
     return sorted(found, key=lambda revision: revision.number)
 
 
-def _owned(info: Info, objects: list[Obj]) -> list[Obj]:
+def _own(info: Info, objects: list[Obj]) -> list[Obj]:
     uid = uid_of(info.obj)
     return [obj for obj in objects if (controller_of(obj) or {}).get("uid") == uid]
 
@@ -48,7 +48,7 @@ def _replica_sets(session: Session, info: Info) -> list[Revision]:
     path = f"/apis/apps/v1/namespaces/{info.namespace}/replicasets"
     items = session.api.json("GET", path).get("items") or []
     found = []
-    for obj in _owned(info, items):
+    for obj in _own(info, items):
         annotations = annotations_of(obj)
         template = json.loads(json.dumps(obj["spec"]["template"]))
         labels = (template.get("metadata") or {}).get("labels") or {}
@@ -62,7 +62,7 @@ def _controller_revisions(session: Session, info: Info) -> list[Revision]:
     path = f"/apis/apps/v1/namespaces/{info.namespace}/controllerrevisions"
     items = session.api.json("GET", path).get("items") or []
     found = []
-    for obj in _owned(info, items):
+    for obj in _own(info, items):
         template = ((obj.get("data") or {}).get("spec") or {}).get("template") or {}
         template = {key: value for key, value in template.items() if key != "$patch"}
         cause = annotations_of(obj).get(CAUSE, "")
@@ -91,7 +91,7 @@ def same(template: Obj, other: Obj) -> bool:
 def table(known: list[Revision]) -> str:
     rows = [["REVISION", "CHANGE-CAUSE"]]
     rows += [[str(revision.number), revision.cause or "<none>"] for revision in known]
-    return aligned(rows, minimum=0, padding=2) + "\n"
+    return align(rows, minimum=0, padding=2) + "\n"
 
 
 def template_text(template: Obj) -> str:

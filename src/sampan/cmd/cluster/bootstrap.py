@@ -63,7 +63,7 @@ def serving(node: str, address: str) -> Wanted:
     return Wanted(SERVING_FILE, "kubernetes.io/kubelet-serving", "server auth", (node, address))
 
 
-async def joined(connection: Connection, root: Path, node: str, clock: Clock) -> Connection:
+async def join(connection: Connection, root: Path, node: str, clock: Clock) -> Connection:
     """As the node itself. Raises CannotStart where the cluster says no."""
     if due(root, node, clock.now()):
         client = connect(connection, clock=clock, user_agent="sampan-kubelet")
@@ -132,9 +132,9 @@ async def obtain(
     """Raises CannotStart."""
     pki = Pki(root)
     key = _next_key(pki, wanted)
-    name = await _asked(client, request_of(key, node, wanted), clock)
+    name = await _request_certificate(client, request_of(key, node, wanted), clock)
     log.info("waiting for the node's certificate", request=name)
-    pem = await _answered(client, name, clock)
+    pem = await _await_certificate(client, name, clock)
     write_private(pki.certificate(wanted.file), pem)
     write_private(pki.key(wanted.file), pki.key(wanted.next_file).read_bytes())
     pki.key(wanted.next_file).unlink()
@@ -162,7 +162,7 @@ def request_of(key: ec.EllipticCurvePrivateKey, node: str, wanted: Wanted = CLIE
     }
 
 
-async def _asked(client: RestClient, request: Obj, clock: Clock) -> str:
+async def _request_certificate(client: RestClient, request: Obj, clock: Clock) -> str:
     requests = _requests()
     name = str(request["metadata"]["name"])
     while True:
@@ -179,7 +179,7 @@ async def _asked(client: RestClient, request: Obj, clock: Clock) -> str:
         return name
 
 
-async def _answered(client: RestClient, name: str, clock: Clock) -> bytes:
+async def _await_certificate(client: RestClient, name: str, clock: Clock) -> bytes:
     while True:
         try:
             status = (await client.get(_requests(), "", name)).get("status") or {}

@@ -414,7 +414,7 @@ class RealNode:
             ),
             image_garbage=ImageGarbageSettings(high_percent=97, low_percent=95),
             checkpoint=str(self._data.kubelet / "allocated_pods_state"),
-            **chosen(self._settings.node),
+            **chosen_settings(self._settings.node),
         )
         return with_config(settings, self._settings.node.config)
 
@@ -436,7 +436,7 @@ class RealNode:
         assert self._runtime is not None
         try:
             pods = await self._runtime.pods()
-            running = [pod for pod in pods if any(one.ready for one in pod.sandboxes)]
+            running = [pod for pod in pods if any(sandbox.ready for sandbox in pod.sandboxes)]
             if not running:
                 return
             with self._progress.step("pods") as step:
@@ -476,10 +476,12 @@ class RealNode:
     async def _stop_containers(self, pod: "ObservedPod", grace_seconds: float) -> None:
         assert self._runtime is not None
         runtime = self._runtime
-        await all_of(runtime.stop_container(one.id, grace_seconds) for one in pod.containers)
+        await all_of(
+            runtime.stop_container(container.id, grace_seconds) for container in pod.containers
+        )
 
 
-def chosen(node: NodeChoices) -> dict[str, Any]:
+def chosen_settings(node: NodeChoices) -> dict[str, Any]:
     """What the user chose, as words for KubeletSettings."""
     return {
         "manifests": node.manifests,

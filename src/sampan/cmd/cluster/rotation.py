@@ -45,7 +45,7 @@ def renew(root: Path, leaves: Sequence[pki.Leaf], served: Sequence[Served], cloc
     if not made:
         return False
     where = pki.Pki(root)
-    for one in served:
-        one.context.load_cert_chain(where.certificate(one.file), where.key(one.file))
+    for item in served:
+        item.context.load_cert_chain(where.certificate(item.file), where.key(item.file))
     log.info("certificates renewed", count=made)
     return True

@@ -42,7 +42,7 @@ def configuration_in(path: str) -> Configuration:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CannotStart(f"--scheduler-config {path}: {error}") from error
     except BadConfiguration as error:
-        problems = "".join(f"\n  {one}" for one in error.problems)
+        problems = "".join(f"\n  {problem}" for problem in error.problems)
         raise CannotStart(f"--scheduler-config {path}:{problems}") from error
     for note in found.notes:
         log.warning("the scheduler's configuration has a setting without effect", setting=note)
@@ -58,7 +58,7 @@ def scheduler_of(
         rng=random.Random(),
         metrics=metrics,
         profiles=configuration.profiles,
-        extenders=[extender_of(one) for one in configuration.extenders],
+        extenders=[extender_of(extender) for extender in configuration.extenders],
         backoff=configuration.backoff,
     )
 

@@ -22,7 +22,7 @@ from sampan.cmd.cluster.nodes import (
     ClientMaker,
     NodeIdentity,
     all_ready,
-    chosen,
+    chosen_settings,
 )
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.flags.scenario import scenario_in
@@ -119,7 +119,7 @@ class SimulatedNodes:
         from sampan.kubelet.settings import KubeletSettings
         from sampan.kubelet.simulated.runtime import SimulatedRuntime
 
-        words = chosen(self._settings.node)
+        words = chosen_settings(self._settings.node)
         settings = KubeletSettings(
             name,
             node_ips=(_made_up_address(number),),

@@ -48,7 +48,7 @@ def _why(claim: Obj, objects: Sequence[Obj]) -> str:
 
 
 def _find(objects: Sequence[Obj], kind: str, name: str, namespace: str = "") -> Obj | None:
-    for one in objects:
-        if one.get("kind") == kind and name_of(one) == name and namespace_of(one) == namespace:
-            return one
+    for item in objects:
+        if item.get("kind") == kind and name_of(item) == name and namespace_of(item) == namespace:
+            return item
     return None

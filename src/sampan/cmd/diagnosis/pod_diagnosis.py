@@ -69,9 +69,9 @@ def _over(pod: Obj) -> Finding | None:
     reason, message = status.get("reason") or "", str(status.get("message") or "")
     if not reason:
         ended = [
-            f"{one['name']}: {ended_why(one['state']['terminated'])}"
-            for one in _statuses(pod, "initContainerStatuses", "containerStatuses")
-            if ((one.get("state") or {}).get("terminated") or {}).get("exitCode")
+            f"{item['name']}: {ended_why(item['state']['terminated'])}"
+            for item in _statuses(pod, "initContainerStatuses", "containerStatuses")
+            if ((item.get("state") or {}).get("terminated") or {}).get("exitCode")
         ]
         advice = f"read `kubectl logs {name_of(pod)} --all-containers`; restartPolicy is " + str(
             (pod.get("spec") or {}).get("restartPolicy")
@@ -125,9 +125,9 @@ def _sandbox(pod: Obj, told: _Told) -> list[Finding]:
 def _initializing(pod: Obj, told: _Told) -> list[Finding]:
     """The first init container that is not through: those after it have not begun."""
     sidecars = {
-        one.get("name")
-        for one in (pod.get("spec") or {}).get("initContainers") or ()
-        if one.get("restartPolicy") == "Always"
+        container.get("name")
+        for container in (pod.get("spec") or {}).get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
     }
     for status in _statuses(pod, "initContainerStatuses"):
         state = status.get("state") or {}
@@ -165,7 +165,7 @@ def _container(pod: Obj, status: Obj, told: _Told, kind: str) -> list[Finding]:
     elif not status.get("ready"):
         found += _unproven(pod, where, name, told, "readiness")
     if restarts:
-        found.append(_restarted(pod, where, name, status, told))
+        found.append(_restarts(pod, where, name, status, told))
     return found
 
 
@@ -176,7 +176,7 @@ def _waiting(pod: Obj, where: str, name: str, status: Obj, told: _Told) -> list[
         why = told.last("Failed", name, "ull") or message
         return [Finding(where, reason, why, advice_for(PULL, reason, f"{why} {message}"))]
     if reason == "CrashLoopBackOff":
-        return [_restarted(pod, where, name, status, told)]
+        return [_restarts(pod, where, name, status, told)]
     if reason in ("", "ContainerCreating", "PodInitializing"):
         if (pulling := told.last("Pulling", name)) and not told.last("Pulled", name):
             return [Finding(where, "starting", pulling, "wait: the image is on its way")]
@@ -184,7 +184,7 @@ def _waiting(pod: Obj, where: str, name: str, status: Obj, told: _Told) -> list[
     return [Finding(where, reason, message, advice_for(FAILED, reason, message))]
 
 
-def _restarted(pod: Obj, where: str, name: str, status: Obj, told: _Told) -> Finding:
+def _restarts(pod: Obj, where: str, name: str, status: Obj, told: _Told) -> Finding:
     last = (status.get("lastState") or {}).get("terminated") or {}
     times = int(status.get("restartCount") or 0)
     loops = "waiting" in (status.get("state") or {})
@@ -228,9 +228,9 @@ def _about_probe(pod: Obj, name: str, probe: str) -> str:
 
 def _gates(pod: Obj) -> list[Finding]:
     missing = [
-        str(one.get("conditionType"))
-        for one in (pod.get("spec") or {}).get("readinessGates") or ()
-        if not conditions.is_true(pod, str(one.get("conditionType")))
+        str(gate.get("conditionType"))
+        for gate in (pod.get("spec") or {}).get("readinessGates") or ()
+        if not conditions.is_true(pod, str(gate.get("conditionType")))
     ]
     if not missing or not conditions.is_true(pod, "ContainersReady"):
         return []
@@ -240,7 +240,9 @@ def _gates(pod: Obj) -> list[Finding]:
 
 def _all_started(pod: Obj) -> bool:
     statuses = list(_statuses(pod, "initContainerStatuses", "containerStatuses"))
-    return bool(statuses) and all("waiting" not in (one.get("state") or {}) for one in statuses)
+    return bool(statuses) and all(
+        "waiting" not in (status.get("state") or {}) for status in statuses
+    )
 
 
 def _statuses(pod: Obj, *kinds: str) -> Iterable[Obj]:
@@ -248,20 +250,20 @@ def _statuses(pod: Obj, *kinds: str) -> Iterable[Obj]:
         yield from (pod.get("status") or {}).get(kind) or ()
 
 
-def _written(pod: Obj, name: str) -> Obj:
+def _container_spec(pod: Obj, name: str) -> Obj:
     spec = pod.get("spec") or {}
-    for one in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        if one.get("name") == name:
-            found: Obj = one
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        if container.get("name") == name:
+            found: Obj = container
             return found
     return {}
 
 
 def _probe(pod: Obj, name: str, probe: str) -> Obj:
-    found: Obj = _written(pod, name).get(f"{probe}Probe") or {}
+    found: Obj = _container_spec(pod, name).get(f"{probe}Probe") or {}
     return found
 
 
 def _limit(pod: Obj, name: str) -> str:
-    limits = (_written(pod, name).get("resources") or {}).get("limits") or {}
+    limits = (_container_spec(pod, name).get("resources") or {}).get("limits") or {}
     return str(limits.get("memory") or "")

@@ -24,7 +24,7 @@ def words(
     path = _config_path(given) or environment.get(f"{PREFIX}CONFIG", "")
     if path:
         for key, value in _read(path).items():
-            name = f"--{_dashed(key)}"
+            name = f"--{_dash(key)}"
             if name not in flags:
                 known = ", ".join(sorted(flag.removeprefix("--") for flag in flags))
                 raise CannotStart(f"{path}: {key} is no setting; there are: {known}")
@@ -55,7 +55,7 @@ def _config_path(given: list[str]) -> str:
     return ""
 
 
-def _dashed(key: str) -> str:
+def _dash(key: str) -> str:
     """`dataDir` and `data-dir` are the same setting."""
     return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in key)
 

@@ -22,12 +22,12 @@ def with_config(settings: "KubeletSettings", path: str) -> "KubeletSettings":
     import yaml
 
     from sampan.api.configuration import BadConfiguration
-    from sampan.kubelet.configuration import configured
+    from sampan.kubelet.configuration import with_configuration
 
     try:
-        return configured(settings, yaml.safe_load(Path(path).read_text()))
+        return with_configuration(settings, yaml.safe_load(Path(path).read_text()))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CannotStart(f"{FLAG} {path}: {error}") from error
     except BadConfiguration as error:
-        problems = "".join(f"\n  {one}" for one in error.problems)
+        problems = "".join(f"\n  {problem}" for problem in error.problems)
         raise CannotStart(f"{FLAG} {path}:{problems}") from error

@@ -83,10 +83,10 @@ def image_credentials(
     # Rarely used, and YAML takes its time.
     import yaml
 
-    from sampan.kubelet.images.credential_providers import ProviderConfigError, merged, providers_of
+    from sampan.kubelet.images.credential_providers import ProviderConfigError, merge, providers_of
 
     try:
-        whole = merged(yaml.safe_load(path.read_text()) for path in _config_files(config))
+        whole = merge(yaml.safe_load(path.read_text()) for path in _config_files(config))
         return NodeCredentialSettings(
             files, providers_of(whole, bin_dir=os.path.abspath(bin_dir), environment=environment)
         )
@@ -110,4 +110,4 @@ def _config_files(config: str) -> list[Path]:
     path = Path(config)
     if not path.is_dir():
         return [path]
-    return sorted(one for one in path.iterdir() if one.suffix in (".json", ".yaml", ".yml"))
+    return sorted(item for item in path.iterdir() if item.suffix in (".json", ".yaml", ".yml"))

@@ -35,5 +35,5 @@ def scenario_in(path: str) -> "Scenario":
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CannotStart(f"{FLAG} {path}: {error}") from error
     except BadConfiguration as error:
-        problems = "".join(f"\n  {one}" for one in error.problems)
+        problems = "".join(f"\n  {problem}" for problem in error.problems)
         raise CannotStart(f"{FLAG} {path}:{problems}") from error

@@ -118,9 +118,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def choices(given: argparse.Namespace) -> SecurityChoices:
     found: dict[str, Any] = {field: getattr(given, field) for _, field, _, _ in _FLAGS}
-    repeated = {key: tuple(one) for key, one in found.items() if isinstance(one, list)}
+    repeated = {key: tuple(match_) for key, match_ in found.items() if isinstance(match_, list)}
     return SecurityChoices(**(found | repeated))
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(one.strip() for one in text.split(",") if one.strip())
+    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -234,7 +234,7 @@ def _oidc(chosen: SecurityChoices) -> tuple[OidcSettings, ...]:
     tls: Callable[[], ssl.SSLContext] | None = None
     if chosen.oidc_ca_file:
         tls = lambda: client_context(ca_path=chosen.oidc_ca_file)  # noqa: E731
-    required = tuple(one.partition("=")[::2] for one in chosen.oidc_required)
+    required = tuple(item.partition("=")[::2] for item in chosen.oidc_required)
     made = OidcSettings(
         chosen.oidc_issuer, (chosen.oidc_client_id,), tls, chosen.oidc_username_claim,
         chosen.oidc_username_prefix, chosen.oidc_groups_claim, chosen.oidc_groups_prefix,
@@ -259,7 +259,7 @@ def _admission(chosen: SecurityChoices) -> AdmissionSettings:
         if configured is None and plugin.get("path"):
             beside = Path(chosen.admission_file).parent / plugin["path"]
             configured = _document(str(beside))
-        found |= _configured(chosen, str(plugin.get("name")), configured or {})
+        found |= _plugin_fields(chosen, str(plugin.get("name")), configured or {})
     if "ImagePolicyWebhook" in chosen.enabled_plugins and "image_policy" not in found:
         raise CannotStart("ImagePolicyWebhook needs a configuration")
     return AdmissionSettings(
@@ -269,7 +269,7 @@ def _admission(chosen: SecurityChoices) -> AdmissionSettings:
     )  # fmt: skip
 
 
-def _configured(chosen: SecurityChoices, plugin: str, configured: Obj) -> dict[str, Any]:
+def _plugin_fields(chosen: SecurityChoices, plugin: str, configured: Obj) -> dict[str, Any]:
     """Fields of AdmissionSettings."""
     match plugin:
         case "PodSecurity":
@@ -283,7 +283,7 @@ def _configured(chosen: SecurityChoices, plugin: str, configured: Obj) -> dict[s
             default = str(given.pop("clusterDefaultNodeSelector", ""))
             return {"node_selectors": NodeSelectorSettings(default, given)}
         case "PodTolerationRestriction":
-            lists = (tuple(configured.get(one) or ()) for one in ("default", "whitelist"))
+            lists = (tuple(configured.get(item) or ()) for item in ("default", "whitelist"))
             return {"tolerations": TolerationSettings(*lists)}
         case "ResourceQuota":
             return {"limited_resources": tuple(configured.get("limitedResources") or ())}

@@ -84,8 +84,8 @@ class ControllersProcess:
                 key = Path(settings.signing_key_file).read_bytes()
                 ca = Ca(Path(settings.signing_cert_file).read_bytes(), key)
             sign = _token_signer(settings.account_key_file)
-            for one in settings.cluster_cidrs:
-                ipaddress.ip_network(one)
+            for cidr in settings.cluster_cidrs:
+                ipaddress.ip_network(cidr)
         except (OSError, ValueError) as error:
             raise CannotStart(str(error)) from error
         if ca is None:

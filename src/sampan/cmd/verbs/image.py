@@ -25,12 +25,12 @@ def run(action: str, data_dir: str, file: str) -> int:
         socket_path = _socket_of(find_data_dir(data_dir))
         match action:
             case "import":
-                for name in asyncio.run(_imported(socket_path, Path(file))):
+                for name in asyncio.run(_import(socket_path, Path(file))):
                     print(f"imported {name}")
             case "list":
                 _print_table(asyncio.run(_images(socket_path)))
             case "rm":
-                for name in asyncio.run(_removed(socket_path, file)):
+                for name in asyncio.run(_remove(socket_path, file)):
                     print(f"removed {name}")
     except (DataDirError, ArchiveError, NoSuchImage, RuntimeFailure) as error:
         print(f"sampan: {error}", file=sys.stderr)
@@ -50,7 +50,7 @@ def _socket_of(data: DataDir) -> str:
     return found
 
 
-async def _imported(socket_path: str, path: Path) -> list[str]:
+async def _import(socket_path: str, path: Path) -> list[str]:
     """The names, once the node's runtime knows them: a pod may use them right away."""
     from sampan.kubelet.runtime.cri_runtime import CriRuntime
 
@@ -79,28 +79,28 @@ async def _images(socket_path: str) -> list[Image]:
         await runtime.close()
 
 
-async def _removed(socket_path: str, name: str) -> list[str]:
+async def _remove(socket_path: str, name: str) -> list[str]:
     """The names that are gone. One image may have several: the runtime removes it by any."""
     from sampan.kubelet.runtime.cri_runtime import CriRuntime
 
     runtime = CriRuntime(socket_path, SystemClock())
     try:
         await runtime.connect(CONNECT_SECONDS)
-        image = _named(await runtime.images(), name)
+        image = _find(await runtime.images(), name)
         await runtime.remove_image(image.id)
     finally:
         await runtime.close()
     return [*image.tags, *image.digests] or [image.id]
 
 
-def _named(images: Sequence[Image], name: str) -> Image:
+def _find(images: Sequence[Image], name: str) -> Image:
     """By a name as `list` shows it, by a short one (`busybox`), or by the beginning of an id."""
     try:
         full = parse(name).full_name()
     except InvalidReference:
         full = name
-    found = [one for one in images if {name, full} & {*one.tags, *one.digests, one.id}]
-    found = found or [one for one in images if _id_begins(one, name)]
+    found = [image for image in images if {name, full} & {*image.tags, *image.digests, image.id}]
+    found = found or [image for image in images if _id_begins(image, name)]
     if len(found) != 1:
         raise NoSuchImage(f"{len(found) or 'no'} images are called {name}: `sampan image list`")
     if found[0].pinned or PAUSE_IMAGE in found[0].tags:

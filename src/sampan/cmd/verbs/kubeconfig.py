@@ -34,5 +34,5 @@ def run(action: str, data_dir: str, file: str, name: str) -> int:
 
 
 def default_file() -> Path:
-    listed = [one for one in os.environ.get("KUBECONFIG", "").split(os.pathsep) if one]
+    listed = [part for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     return Path(listed[0]) if listed else Path.home() / ".kube" / "config"

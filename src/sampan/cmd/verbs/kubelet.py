@@ -52,20 +52,20 @@ def run(settings: NodeProcessSettings) -> int:
         data = open_data_dir(settings.up.data_dir)
         lock = Lock.take(data)
     except (CannotStart, DataDirError) as error:
-        return _failed(error)
+        return _fail(error)
     log.set_up(settings.up.log_level)
     progress = Progress(sys.stdout, SystemClock())
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(settings, data, progress))
     except (CannotStart, DataDirError) as error:
-        return _failed(error)
+        return _fail(error)
     finally:
         lock.release()
     return 0
 
 
-def _failed(error: Exception) -> int:
+def _fail(error: Exception) -> int:
     print(f"sampan: {error}", file=sys.stderr, flush=True)
     return 1
 
@@ -150,7 +150,7 @@ class NodeProcess:
         from sampan.network import cni
 
         settings = self._settings.up
-        known = cni.recorded(self._data.root) is not None
+        known = cni.record(self._data.root) is not None
         if settings.cri_socket or not settings.node.register or known:
             return
         bare = bare_node(self._identity.name, settings.node)
@@ -209,14 +209,14 @@ class NodeProcess:
             from sampan.cmd.cluster import bootstrap
 
             first = _read(settings.bootstrap_kubeconfig)
-            return await bootstrap.joined(first, self._data.pki, self._identity.name, self._clock)
+            return await bootstrap.join(first, self._data.pki, self._identity.name, self._clock)
         if settings.join:
-            return self._joined(find_data_dir(settings.join))
+            return self._join(find_data_dir(settings.join))
         if not settings.kubeconfig:
             return None
         return _read(settings.kubeconfig)
 
-    def _joined(self, cluster: DataDir) -> kubeconfig.Connection:
+    def _join(self, cluster: DataDir) -> kubeconfig.Connection:
         """A cluster on this machine: its authority signs who this node is."""
         name, address = self._identity.name, self._identity.address
         who, group = f"system:node:{name}", ("system:nodes",)
@@ -328,7 +328,7 @@ class SimulatedNode:
                         port=port,
                         simulated=True,
                         scenario=scenario,
-                        **nodes.chosen(self._settings.node),
+                        **nodes.chosen_settings(self._settings.node),
                     ),
                     client=client,
                     runtime=runtime,

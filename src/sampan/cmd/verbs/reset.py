@@ -45,7 +45,7 @@ async def _remove_pods(data: DataDir, socket_path: str) -> None:
     from sampan.kubelet.runtime.cri_runtime import CriRuntime
 
     logs = data.root / "logs" / "pods"
-    uids = frozenset(one.name.rpartition("_")[2] for one in logs.glob("*_*_*"))
+    uids = frozenset(item.name.rpartition("_")[2] for item in logs.glob("*_*_*"))
     runtime = CriRuntime(socket_path, SystemClock())
     try:
         await remove_pods(runtime, 0.0, uids)

@@ -18,7 +18,7 @@ from sampan.client import kubeconfig, rest
 from sampan.cmd.verbs.why import table
 from sampan.core.clock import SystemClock
 from sampan.scheduler.decision.decide import Chosen
-from sampan.scheduler.why.what_if import Placed, dry_run, fetched, pods_in
+from sampan.scheduler.why.what_if import Placed, dry_run, fetch_objects, pods_in
 
 
 class BadFile(Exception):
@@ -30,7 +30,7 @@ def run(files: list[str], *, dry: bool, cluster: str, namespace: str, kubeconfig
         print("sampan: only --dry-run is there: pods are scheduled when created", file=sys.stderr)
         return 2
     try:
-        pods = pods_in([one for file in files for one in objects_in(file)], namespace)
+        pods = pods_in([item for file in files for item in objects_in(file)], namespace)
         if not pods:
             raise BadFile("there are no pods in the given files")
         there = _flat(objects_in(cluster)) if cluster else asyncio.run(_live(kubeconfig_path))
@@ -39,20 +39,20 @@ def run(files: list[str], *, dry: bool, cluster: str, namespace: str, kubeconfig
         print(f"sampan: {error}", file=sys.stderr)
         return 1
     print("\n".join(answer(found)))
-    return 0 if all(isinstance(one.decision, Chosen) for one in found) else 3
+    return 0 if all(isinstance(match_.decision, Chosen) for match_ in found) else 3
 
 
 def answer(found: list[Placed]) -> list[str]:
     """What is printed, line by line. Pure."""
     rows = []
-    for one in found:
-        match one.decision:
+    for match_ in found:
+        match match_.decision:
             case Chosen(node, points, feasible):
                 rows.append(
-                    (key_of(one.pod), node, f"{points} points, {feasible} node(s) would do")
+                    (key_of(match_.pod), node, f"{points} points, {feasible} node(s) would do")
                 )
             case _:
-                rows.append((key_of(one.pod), "-", one.message))
+                rows.append((key_of(match_.pod), "-", match_.message))
     nodes = Counter(node for _, node, _ in rows if node != "-")
     waiting = sum(node == "-" for _, node, _ in rows)
     summary = f"{len(rows) - waiting} of {len(rows)} pods would be placed, on {len(nodes)} node(s)."
@@ -67,16 +67,16 @@ def objects_in(file: str) -> list[Obj]:
         raise BadFile(f"cannot read {file}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadFile(f"{file} is no YAML: {error}") from error
-    found = [one for one in documents if one is not None]
-    if any(not isinstance(one, dict) or "kind" not in one for one in found):
+    found = [document for document in documents if document is not None]
+    if any(not isinstance(match_, dict) or "kind" not in match_ for match_ in found):
         raise BadFile(f"{file} holds something that is no Kubernetes object")
     return found
 
 
 def _flat(objects: list[Obj]) -> list[Obj]:
     found: list[Obj] = []
-    for one in objects:
-        found += _flat(one.get("items") or []) if str(one["kind"]).endswith("List") else [one]
+    for item in objects:
+        found += _flat(item.get("items") or []) if str(item["kind"]).endswith("List") else [item]
     return found
 
 
@@ -84,6 +84,6 @@ async def _live(path: str) -> list[Obj]:
     connection = kubeconfig.load(path, os.environ, str(Path.home())).connection()
     client = rest.connect(connection, clock=SystemClock())
     try:
-        return await fetched(client)
+        return await fetch_objects(client)
     finally:
         await client.close()

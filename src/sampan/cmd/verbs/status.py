@@ -54,7 +54,7 @@ def facts(data: DataDir) -> dict[str, Any]:
 
 
 def _size(path: Path) -> str:
-    sizes = [one.stat().st_size for one in path.parent.glob(f"{path.name}*") if one.is_file()]
+    sizes = [item.stat().st_size for item in path.parent.glob(f"{path.name}*") if item.is_file()]
     return f"{sum(sizes) / 2**20:.1f} MiB" if sizes else "not on disk here"
 
 
@@ -111,7 +111,9 @@ def _cluster(data: DataDir, warnings: list[str]) -> dict[str, Any]:
 
 def _is_ready(node: dict[str, Any]) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or []
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def _certificates(data: DataDir, warnings: list[str]) -> str:

@@ -32,7 +32,7 @@ def run(settings: UpSettings, *, detach: bool, ready_fd: int) -> int:
             return _in_background(data)
         lock = Lock.take(data)
     except DataDirError as error:
-        return _failed(str(error), ready_fd)
+        return _fail(str(error), ready_fd)
     try:
         return _in_foreground(settings, data, ready_fd)
     finally:
@@ -47,12 +47,12 @@ def _in_foreground(settings: UpSettings, data: DataDir, ready_fd: int) -> int:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(settings, data, progress, ready_fd))
     except (CannotStart, DataDirError, KubeconfigError, UnknownPlugin) as error:
-        return _failed(" ".join(str(error).split()), ready_fd)
+        return _fail(" ".join(str(error).split()), ready_fd)
     except FileNotFoundError as error:
         missing = error.filename or "a helper program"
-        return _failed(f"{missing} was not found: `sampan doctor` says what to install", ready_fd)
+        return _fail(f"{missing} was not found: `sampan doctor` says what to install", ready_fd)
     except OSError as error:
-        return _failed((error.strerror or str(error)).lower(), ready_fd)
+        return _fail((error.strerror or str(error)).lower(), ready_fd)
     return 0
 
 
@@ -104,7 +104,7 @@ def _without_detach(arguments: list[str]) -> list[str]:
     return [argument for argument in arguments if argument != "--detach"]
 
 
-def _failed(sentence: str, ready_fd: int, stream: TextIO = sys.stderr) -> int:
+def _fail(sentence: str, ready_fd: int, stream: TextIO = sys.stderr) -> int:
     print(f"sampan: {sentence}", file=stream, flush=True)
     if ready_fd >= 0:
         os.close(ready_fd)

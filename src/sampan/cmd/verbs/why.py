@@ -21,7 +21,7 @@ from sampan.cmd.errors import CannotStart
 from sampan.core.clock import SystemClock
 from sampan.scheduler.decision.decide import Chosen
 from sampan.scheduler.model.pod_info import DEFAULT_SCHEDULER, scheduler_of
-from sampan.scheduler.why.what_if import Explained, explained, fetched
+from sampan.scheduler.why.what_if import Explained, explain, fetch_objects
 
 MOST_NAMES = 5
 KINDS = {
@@ -71,14 +71,14 @@ async def _why(name: str, namespace: str, kubeconfig_path: str) -> int:
     client = rest.connect(loaded.connection(), clock=SystemClock())
     try:
         pod = await client.get(PODS, namespace, name)
-        objects = await fetched(client)
+        objects = await fetch_objects(client)
         findings = diagnosis(pod, await _events_about(client, pod), _node_in(objects, pod))
-        lines = answer(pod, explained(pod, objects), findings)
+        lines = answer(pod, explain(pod, objects), findings)
         if not node_name(pod):
             lines += waiting_for_volumes(pod, objects)
         record = await _record(client, namespace, name)
         if record is not None and record.get("uid") == uid_of(pod) and "chosen" in record:
-            lines += ["", *remembered(record)]
+            lines += ["", *recorded_decision(record)]
         print("\n".join(lines))
     finally:
         await client.close()
@@ -92,13 +92,13 @@ async def _events_about(client: rest.RestClient, pod: Obj) -> list[Obj]:
         found = await client.list(EVENTS, namespace_of(pod), field_selector=selector)
     except Forbidden:
         return []
-    return sorted(found.items, key=lambda one: one.get("lastTimestamp") or "")
+    return sorted(found.items, key=lambda item: item.get("lastTimestamp") or "")
 
 
 def _node_in(objects: Sequence[Obj], pod: Obj) -> Obj | None:
-    for one in objects:
-        if one["kind"] == "Node" and name_of(one) == node_name(pod):
-            return one
+    for item in objects:
+        if item["kind"] == "Node" and name_of(item) == node_name(pod):
+            return item
     return None
 
 
@@ -110,7 +110,7 @@ async def _record(client: rest.RestClient, namespace: str, name: str) -> Obj | N
         return None
 
 
-def remembered(record: Obj) -> list[str]:
+def recorded_decision(record: Obj) -> list[str]:
     """The decision as it was taken. Pure."""
     chosen = record["chosen"]
     lines = [
@@ -118,7 +118,7 @@ def remembered(record: Obj) -> list[str]:
         f"{chosen['feasibleNodes']} node(s) that would have done."
     ]
     if record.get("best"):
-        best = [(one["node"], one["points"], one["byRule"]) for one in record["best"]]
+        best = [(item["node"], item["points"], item["byRule"]) for item in record["best"]]
         lines += _scores(best)
     return lines
 
@@ -128,7 +128,7 @@ def answer(pod: Obj, found: Explained, findings: Sequence[Finding] = ()) -> list
     meta = pod["metadata"]
     title = f"pod {meta.get('namespace')}/{meta.get('name')}"
     if node := node_name(pod):
-        lines = [f"{title} is on {node} and {_state(pod)}.", *_shown(findings)]
+        lines = [f"{title} is on {node} and {_state(pod)}.", *_findings_text(findings)]
         if findings:
             return lines  # where else it could go is not what keeps it
         lines += ["", "Were it to be placed now:"]
@@ -153,7 +153,7 @@ def answer(pod: Obj, found: Explained, findings: Sequence[Finding] = ()) -> list
     if found.best:
         lines += ["", *_scores(found.best)]
     if found.changes:
-        helping = [(one.text, str(one.nodes)) for one in found.changes]
+        helping = [(change.text, str(change.nodes)) for change in found.changes]
         lines += ["", *table(("CHANGE THAT WOULD HELP", "FITS ON NODES"), helping)]
     elif not isinstance(found.decision, Chosen) and not node_name(pod):
         lines += ["", "No single change of the pod would let it fit."]
@@ -183,12 +183,12 @@ def _state(pod: Obj) -> str:
     return "is Ready" if pods.is_ready(pod) else "is not Ready"
 
 
-def _shown(findings: Sequence[Finding]) -> list[str]:
+def _findings_text(findings: Sequence[Finding]) -> list[str]:
     if not findings:
         return []
-    rows = [(one.where, one.what, one.why) for one in findings]
+    rows = [(finding.where, finding.what, finding.why) for finding in findings]
     lines = ["", *table(("WHERE", "WHAT", "WHY"), rows)]
-    advice = [f"  {one.where}: {one.advice}" for one in findings if one.advice]
+    advice = [f"  {finding.where}: {finding.advice}" for finding in findings if finding.advice]
     return [*lines, "", "What to do:", *advice] if advice else lines
 
 

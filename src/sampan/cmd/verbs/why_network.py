@@ -9,7 +9,7 @@ from sampan.client.contract import Client
 from sampan.cmd.diagnosis import service_diagnosis
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import CLUSTER_DOMAIN
-from sampan.network.policies.compiled import compiled
+from sampan.network.policies.compiled import compile_policy
 from sampan.network.policies.elements_of_pod import PodView, pod_view
 from sampan.network.policies.judgement import Connection, Judgement, judgements
 
@@ -39,7 +39,7 @@ async def connection(client: Client, namespace: str, name: str, target: str) -> 
     there = _view(await client.get(PODS, other_namespace or namespace, other))
     resource = by_kind("networking.k8s.io/v1", "NetworkPolicy")
     assert resource is not None
-    policies = [compiled(each) for each in (await client.list(resource)).items]
+    policies = [compile_policy(each) for each in (await client.list(resource)).items]
     namespaces = {name_of(each): labels_of(each) for each in (await client.list(NAMESPACES)).items}
     found = judgements(Connection(source, there, protocol, port), policies, namespaces)
     title = f"pod {namespace}/{name} to pod {other_namespace or namespace}/{other}"

@@ -73,7 +73,7 @@ def _of_account(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[st
     if account is None:
         return ()
     return [
-        f"{namespace_of(one)}/{name_of(one)}"
-        for one in caches(SECRETS).by("namespace", namespace_of(account))
-        if one.get("type") == TYPE and annotations_of(one).get(_NAME) == name_of(account)
+        f"{namespace_of(secret)}/{name_of(secret)}"
+        for secret in caches(SECRETS).by("namespace", namespace_of(account))
+        if secret.get("type") == TYPE and annotations_of(secret).get(_NAME) == name_of(account)
     ]

@@ -23,7 +23,7 @@ def clusterrole_aggregation_controller() -> Controller:
         component="clusterrole-aggregation-controller",
         aliases=("clusterrole-aggregation",),
         wakes={CLUSTER_ROLES: _gatherers},
-        planned=_planned,
+        planned=_plan_key,
     )
 
 
@@ -31,29 +31,29 @@ def plan(role: Obj, roles: Iterable[Obj]) -> Plan:
     aggregation = role.get("aggregationRule")
     if not aggregation:
         return NOTHING
-    rules = gathered(role, aggregation, roles)
+    rules = aggregate_rules(role, aggregation, roles)
     if rules == (role.get("rules") or []):
         return NOTHING
     return Plan([Update(CLUSTER_ROLES, {**role, "rules": rules})])
 
 
-def gathered(role: Obj, aggregation: Obj, roles: Iterable[Obj]) -> list[Obj]:
+def aggregate_rules(role: Obj, aggregation: Obj, roles: Iterable[Obj]) -> list[Obj]:
     """As upstream: selector by selector, roles by name, each rule once, never its own."""
-    others = sorted((one for one in roles if name_of(one) != name_of(role)), key=name_of)
+    others = sorted((item for item in roles if name_of(item) != name_of(role)), key=name_of)
     rules: list[Obj] = []
     for given in aggregation.get("clusterRoleSelectors") or ():
         selector = selectors.from_object(given)
-        for one in others:
-            if selector.matches(labels_of(one)):
-                rules += [rule for rule in one.get("rules") or () if rule not in rules]
+        for other in others:
+            if selector.matches(labels_of(other)):
+                rules += [rule for rule in other.get("rules") or () if rule not in rules]
     return rules
 
 
 def _gatherers(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     """Any role may have entered or left any selection; there are few that gather."""
-    return [name_of(one) for one in caches(CLUSTER_ROLES).all() if one.get("aggregationRule")]
+    return [name_of(role) for role in caches(CLUSTER_ROLES).all() if role.get("aggregationRule")]
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     role = view.cache(CLUSTER_ROLES).get(key)
     return NOTHING if role is None else plan(role, view.cache(CLUSTER_ROLES).all())

@@ -37,7 +37,7 @@ def csr_approving_controller() -> Controller:
         component="certificate-controller",
         aliases=("csrapproving",),
         wakes={requests.REQUESTS: own_key},
-        planned=_planned,
+        planned=_plan_key,
         indices={NODES: {}},
         workers=2,
     )
@@ -80,7 +80,7 @@ def review(csr: Obj, subresource: str) -> Obj:
     }
 
 
-def approved(csr: Obj, subresource: str, now: float) -> Obj:
+def approval(csr: Obj, subresource: str, now: float) -> Obj:
     return requests.with_condition(
         csr, "Approved", "AutoApproved", _MESSAGES[subresource], time_text(now)
     )
@@ -118,10 +118,10 @@ def _names(request: x509.CertificateSigningRequest) -> set[str]:
 def _addresses(node: Obj) -> set[str]:
     """As a certificate spells them; never loopback, which is everybody's."""
     known = (node.get("status") or {}).get("addresses") or ()
-    return {text for each in known if (text := _spelled(each.get("address") or ""))}
+    return {text for each in known if (text := _spell(each.get("address") or ""))}
 
 
-def _spelled(text: str) -> str:
+def _spell(text: str) -> str:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -129,11 +129,11 @@ def _spelled(text: str) -> str:
     return "" if address.is_loopback else str(address)
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     csr = view.cache(requests.REQUESTS).get(key)
     verdict = serving_verdict(csr, list(view.cache(NODES).all())) if csr is not None else ""
     if csr is not None and verdict == "approve":
-        return Plan([Update(requests.REQUESTS, approved(csr, "serving", view.now), "approval")])
+        return Plan([Update(requests.REQUESTS, approval(csr, "serving", view.now), "approval")])
     if verdict == "wait":
         return Plan(again_seconds=NODE_SECONDS)
     asked = questions(csr) if csr is not None else []
@@ -142,7 +142,7 @@ async def _planned(view: View, key: str) -> Plan:
     for subresource in asked:
         answer = await view.client.create(REVIEWS, review(csr, subresource))
         if (answer.get("status") or {}).get("allowed"):
-            new = approved(csr, subresource, view.now)
+            new = approval(csr, subresource, view.now)
             assert name_of(new) == key
             return Plan([Update(requests.REQUESTS, new, "approval")])
     return Plan(again_seconds=LOOK_AGAIN_SECONDS)

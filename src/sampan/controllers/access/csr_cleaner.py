@@ -19,7 +19,7 @@ def csr_cleaner_controller() -> Controller:
         component="certificate-controller",
         aliases=("csrcleaner",),
         wakes={requests.REQUESTS: own_key},
-        planned=_planned,
+        planned=_plan_key,
         workers=1,
     )
 
@@ -43,6 +43,6 @@ def _time(text: str | None, csr: Obj) -> float:
     return seconds_of(text or meta_of(csr)["creationTimestamp"])
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     csr = view.cache(requests.REQUESTS).get(key)
     return NOTHING if csr is None else plan(csr, view.now)

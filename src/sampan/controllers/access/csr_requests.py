@@ -45,7 +45,9 @@ def subject_of(request: x509.CertificateSigningRequest) -> tuple[str, list[str]]
     """(common name, organizations)."""
     names = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     organizations = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-    return str(names[0].value) if names else "", [str(one.value) for one in organizations]
+    return str(names[0].value) if names else "", [
+        str(organization.value) for organization in organizations
+    ]
 
 
 def alternatives_of(request: x509.CertificateSigningRequest) -> x509.SubjectAlternativeName | None:
@@ -96,7 +98,7 @@ def _of_node(name: str, organizations: list[str]) -> str | None:
 
 def _serving_names(alternatives: x509.SubjectAlternativeName | None) -> str | None:
     names = list(alternatives) if alternatives is not None else []
-    if any(not isinstance(one, x509.DNSName | x509.IPAddress) for one in names):
+    if any(not isinstance(name, x509.DNSName | x509.IPAddress) for name in names):
         return "email and URI names are not allowed"
     return None if names else "at least one DNS or IP name is required"
 

@@ -59,7 +59,7 @@ def plan(csr: Obj, ca: Ca, now: float) -> Plan:
     spec = csr.get("spec") or {}
     signer = spec.get("signerName") or ""
     done = requests.certificate_of(csr) or any(
-        condition_of(csr, one) for one in ("Denied", "Failed")
+        condition_of(csr, item) for item in ("Denied", "Failed")
     )
     if done or signer not in requests.SIGNERS or not condition_of(csr, "Approved"):
         return NOTHING
@@ -74,12 +74,12 @@ def plan(csr: Obj, ca: Ca, now: float) -> Plan:
             csr, "Failed", "SignerValidationFailure", why_not, time_text(now)
         )
         return Plan([Update(requests.REQUESTS, failed, "status")])
-    pem = signed(request, usages, spec.get("expirationSeconds"), ca, now)
+    pem = sign(request, usages, spec.get("expirationSeconds"), ca, now)
     status = {**(csr.get("status") or {}), "certificate": b64encode(pem).decode()}
     return Plan([Update(requests.REQUESTS, {**csr, "status": status}, "status")])
 
 
-def signed(
+def sign(
     request: x509.CertificateSigningRequest,
     usages: frozenset[str],
     seconds: int | None,
@@ -107,7 +107,7 @@ def signed(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False
         )
     )
-    extended = [_EXTENDED[one] for one in sorted(usages) if one in _EXTENDED]
+    extended = [_EXTENDED[usage] for usage in sorted(usages) if usage in _EXTENDED]
     if extended:
         builder = builder.add_extension(x509.ExtendedKeyUsage(extended), critical=False)
     alternatives = requests.alternatives_of(request)

@@ -32,7 +32,7 @@ def root_ca_controller(bundle: str) -> Controller:
         name="root-ca-certificate-publisher-controller",
         component="root-ca-cert-publisher",
         aliases=("root-ca-cert-publisher",),
-        wakes={NAMESPACES: own_key, CONFIG_MAPS: _published},
+        wakes={NAMESPACES: own_key, CONFIG_MAPS: _living_namespace},
         planned=planned,
         workers=1,
     )
@@ -62,6 +62,6 @@ def plan(namespace: Obj, config_map: Obj | None, bundle: str) -> Plan:
     return Plan([Update(CONFIG_MAPS, restored)])
 
 
-def _published(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+def _living_namespace(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
     obj = new if new is not None else old
     return (namespace_of(obj),) if obj is not None and name_of(obj) == NAME else ()

@@ -21,7 +21,7 @@ def serviceaccount_controller() -> Controller:
         component="serviceaccount-controller",
         aliases=("serviceaccount",),
         wakes={NAMESPACES: own_key, SERVICE_ACCOUNTS: _default_is_gone},
-        planned=_planned,
+        planned=_plan_key,
         workers=1,
     )
 
@@ -38,7 +38,7 @@ def plan(namespace: Obj, account: Obj | None) -> Plan:
     return Plan([Create(SERVICE_ACCOUNTS, wanted, settled=(AlreadyExists, NotFound))])
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     namespace = view.cache(NAMESPACES).get(key)
     if namespace is None:
         return NOTHING

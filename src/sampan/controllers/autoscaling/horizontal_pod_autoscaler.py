@@ -46,9 +46,9 @@ from sampan.controllers.autoscaling.scaling_behavior import (
     Bounds,
     Memory,
     Moment,
+    apply_behavior,
     longest_window,
-    paced,
-    remembered,
+    with_recommendation,
 )
 from sampan.controllers.controller import Caches, Controller, View
 from sampan.core.fast_dataclass import dataclass
@@ -142,12 +142,16 @@ def horizontal_pod_autoscaler_controller() -> Controller:
 def rivals_of(key: str, pods: Sequence[Obj], selectors: Mapping[str, str]) -> list[str]:
     """The other autoscalers of the namespace that select any of these pods."""
     namespace = key.partition("/")[0]
-    others = [one for one in sorted(selectors) if one != key and one.startswith(f"{namespace}/")]
+    others = [
+        selector
+        for selector in sorted(selectors)
+        if selector != key and selector.startswith(f"{namespace}/")
+    ]
     return [
-        one
-        for one in others
-        if selectors[one]
-        and any(parse_label_selector(selectors[one]).matches(labels_of(pod)) for pod in pods)
+        other
+        for other in others
+        if selectors[other]
+        and any(parse_label_selector(selectors[other]).matches(labels_of(pod)) for pod in pods)
     ]
 
 
@@ -158,7 +162,9 @@ def plan_autoscaler(situation: Situation, now: float) -> tuple[Plan, Memory]:
     memory = decision.memory
     if decision.replicas == current:
         status = _status(autoscaler, decision, current, now, rescaled=False)
-        return Plan([*decision.events, *_patched(autoscaler, status)], None, SYNC_SECONDS), memory
+        return Plan(
+            [*decision.events, *_status_patch(autoscaler, status)], None, SYNC_SECONDS
+        ), memory
     change = decision.replicas - current
     moment = Moment(now, abs(change))
     if change > 0:
@@ -209,8 +215,8 @@ def decide(situation: Situation, current: int, now: float) -> Decision:
         )
     behavior = spec.get("behavior")
     wanted = computed.replicas
-    memory = remembered(situation.memory, wanted, current, longest_window(behavior), now)
-    pace = paced(behavior, memory, wanted, current, Bounds(least, most), now)
+    memory = with_recommendation(situation.memory, wanted, current, longest_window(behavior), now)
+    pace = apply_behavior(behavior, memory, wanted, current, Bounds(least, most), now)
     words = f"the HPA was able to successfully calculate a replica count from {computed.name}"
     limited = "False" if pace.limited == "DesiredWithinRange" else "True"
     conditions = (
@@ -368,7 +374,7 @@ def _after_rescale(
     autoscaler: Obj, decision: Decision, current: int, now: float, outcomes: Sequence[Outcome]
 ) -> list[Action]:
     about = reference_to(autoscaler)
-    error = next((one.error for one in outcomes if one.error is not None), None)
+    error = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
     if error is not None:
         words = f"the HPA controller was unable to update the target scale: {error.message}"
         failed = _condition("AbleToScale", "False", "FailedUpdateScale", words)
@@ -376,14 +382,14 @@ def _after_rescale(
         status = _status(autoscaler, told, current, now, rescaled=False)
         said = f"New size: {decision.replicas}; reason: {decision.why}; error: {error.message}"
         event = Record(about, "Warning", "FailedRescale", said)
-        return [event, *_patched(autoscaler, status)]
+        return [event, *_status_patch(autoscaler, status)]
     words = f"the HPA controller was able to update the target scale to {decision.replicas}"
     done = _condition("AbleToScale", "True", "SucceededRescale", words)
     told = replace(decision, conditions=(*decision.conditions, done))
     said = f"New size: {decision.replicas}; reason: {decision.why}"
     status = _status(autoscaler, told, current, now, rescaled=True)
     event = Record(about, "Normal", "SuccessfulRescale", said)
-    return [event, *_patched(autoscaler, status)]
+    return [event, *_status_patch(autoscaler, status)]
 
 
 def _status(
@@ -391,8 +397,8 @@ def _status(
 ) -> Obj:
     before = autoscaler.get("status") or {}
     conditions = before.get("conditions") or []
-    for one in decision.conditions:
-        conditions = with_condition(conditions, one, now)
+    for condition in decision.conditions:
+        conditions = with_condition(conditions, condition, now)
     status = {
         **before,
         "observedGeneration": meta_of(autoscaler).get("generation", 0),
@@ -407,7 +413,7 @@ def _status(
     return status
 
 
-def _patched(autoscaler: Obj, status: Obj) -> list[Action]:
+def _status_patch(autoscaler: Obj, status: Obj) -> list[Action]:
     patch = status_patch(HORIZONTAL_POD_AUTOSCALERS, autoscaler, status)
     return [] if patch is None else [patch]
 
@@ -435,7 +441,7 @@ async def _situation(view: View, autoscaler: Obj, memory: Memory) -> Situation |
         matches = parse_label_selector(text).matches
     except SelectorError as error:
         return _no_scale(autoscaler, str(error), view)
-    pods = [one for one in view.cache(PODS).by("namespace", namespace) if matches(labels_of(one))]
+    pods = [pod for pod in view.cache(PODS).by("namespace", namespace) if matches(labels_of(pod))]
     metrics = await _or_error(lambda: _metrics(view, namespace, text))
     return Situation(autoscaler, target, scale, pods, metrics, memory)
 
@@ -460,20 +466,24 @@ def _no_scale(autoscaler: Obj, why: str, view: View) -> Plan:
     current = int(before.get("currentReplicas") or 0)
     status = _status(autoscaler, Decision(current, "", (lost,)), current, view.now, rescaled=False)
     event = Record(reference_to(autoscaler), "Warning", "FailedGetScale", why)
-    return Plan([event, *_patched(autoscaler, status)], None, SYNC_SECONDS)
+    return Plan([event, *_status_patch(autoscaler, status)], None, SYNC_SECONDS)
 
 
 def _resource(caches: Caches, api_version: str, kind: str) -> Resource | None:
     found = by_kind(api_version or "v1", kind)
     if found is not None:
-        return found if any(one.name == "scale" for one in found.subresources) else None
+        return (
+            found
+            if any(subresource.name == "scale" for subresource in found.subresources)
+            else None
+        )
     group, _, version = api_version.rpartition("/")
     for definition in caches(CUSTOM_RESOURCE_DEFINITIONS).all():
         spec = definition["spec"]
         if spec["group"] == group and spec["names"]["kind"] == kind:
             served = any(
-                one["name"] == version and (one.get("subresources") or {}).get("scale")
-                for one in spec["versions"]
+                item["name"] == version and (item.get("subresources") or {}).get("scale")
+                for item in spec["versions"]
             )
             return Resource(group, version, kind, spec["names"]["plural"]) if served else None
     return None

@@ -61,17 +61,17 @@ def samples_of(metrics: Sequence[Obj], resource: str, container: str) -> dict[st
     for pod in metrics:
         containers = pod.get("containers") or []
         if container:
-            containers = [one for one in containers if one.get("name") == container]
-        used = [(one.get("usage") or {}).get(resource) for one in containers]
+            containers = [item for item in containers if item.get("name") == container]
+        used = [(item.get("usage") or {}).get(resource) for item in containers]
         if not used or None in used:
             continue
-        total = sum(value_of(one).milli() for one in used if one is not None)
+        total = sum(value_of(item).milli() for item in used if item is not None)
         at = seconds_of(pod["timestamp"]) if pod.get("timestamp") else 0.0
         found[name_of(pod)] = Sample(total, at, _window_seconds(str(pod.get("window") or "")))
     return found
 
 
-def grouped(
+def group_pods(
     pods: Sequence[Obj], samples: Mapping[str, Sample], resource: str, now: float
 ) -> Grouped:
     ready = 0
@@ -104,8 +104,10 @@ class Usage:
 def for_utilization(
     current: int, target_percent: int, usage: Usage, tolerances: Tolerances, now: float
 ) -> Wanted:
-    groups, used = _measured(usage, now)
-    requests = {name_of(pod): requested(pod, usage.resource, usage.container) for pod in usage.pods}
+    groups, used = _measure(usage, now)
+    requests = {
+        name_of(pod): requests_milli(pod, usage.resource, usage.container) for pod in usage.pods
+    }
 
     def ratio(amounts: Mapping[str, int]) -> tuple[float, int]:
         asked = sum(requests[name] for name in amounts)
@@ -117,7 +119,7 @@ def for_utilization(
     first, percent = ratio(used)
     average = sum(used.values()) // len(used)
     fallback = {name: requests[name] * max(100, target_percent) // 100 for name in groups.missing}
-    filled = _filled(used, groups, first, fallback)
+    filled = _with_guesses(used, groups, first, fallback)
     replicas = _replicas(current, groups, first, filled, lambda all_: ratio(all_)[0], tolerances)
     return Wanted(replicas, percent, average)
 
@@ -125,40 +127,40 @@ def for_utilization(
 def for_average(
     current: int, target_milli: int, usage: Usage, tolerances: Tolerances, now: float
 ) -> Wanted:
-    groups, used = _measured(usage, now)
+    groups, used = _measure(usage, now)
 
     def ratio(amounts: Mapping[str, int]) -> float:
         return sum(amounts.values()) / len(amounts) / target_milli
 
     first = ratio(used)
-    filled = _filled(used, groups, first, dict.fromkeys(groups.missing, target_milli))
+    filled = _with_guesses(used, groups, first, dict.fromkeys(groups.missing, target_milli))
     replicas = _replicas(current, groups, first, filled, ratio, tolerances)
     return Wanted(replicas, None, sum(used.values()) // len(used))
 
 
-def requested(pod: Obj, resource: str, container: str) -> int:
+def requests_milli(pod: Obj, resource: str, container: str) -> int:
     """In thousandths. Every container must say what it asks for."""
-    sidecars = [one for one in pod_facts.init_containers(pod) if pod_facts.is_sidecar(one)]
+    sidecars = [item for item in pod_facts.init_containers(pod) if pod_facts.is_sidecar(item)]
     total = 0
-    for one in (*pod_facts.containers(pod), *sidecars):
-        if container and one.get("name") != container:
+    for item in (*pod_facts.containers(pod), *sidecars):
+        if container and item.get("name") != container:
             continue
-        written = ((one.get("resources") or {}).get("requests") or {}).get(resource)
+        written = ((item.get("resources") or {}).get("requests") or {}).get(resource)
         if written is None:
             raise CannotCompute(
-                f"missing request for {resource} in container {one.get('name')} "
+                f"missing request for {resource} in container {item.get('name')} "
                 f"of Pod {name_of(pod)}"
             )
         total += value_of(written).milli()
     return total
 
 
-def _measured(usage: Usage, now: float) -> tuple[Grouped, dict[str, int]]:
+def _measure(usage: Usage, now: float) -> tuple[Grouped, dict[str, int]]:
     if not usage.samples:
         raise CannotCompute("no metrics returned from resource metrics API")
     if not usage.pods:
         raise CannotCompute("no pods returned by selector while calculating replica count")
-    groups = grouped(usage.pods, usage.samples, usage.resource, now)
+    groups = group_pods(usage.pods, usage.samples, usage.resource, now)
     known = {name_of(pod) for pod in usage.pods} - groups.ignored - groups.unready
     used = {name: sample.milli for name, sample in usage.samples.items() if name in known}
     if not used:
@@ -166,7 +168,7 @@ def _measured(usage: Usage, now: float) -> tuple[Grouped, dict[str, int]]:
     return groups, used
 
 
-def _filled(
+def _with_guesses(
     used: Mapping[str, int], groups: Grouped, ratio: float, fallback: Mapping[str, int]
 ) -> dict[str, int]:
     """With a guess for those that were not measured: busy when shrinking, idle when growing."""

@@ -36,14 +36,16 @@ class Paced:
     limited: str  # reason of ScalingLimited; DesiredWithinRange: it is not
 
 
-def remembered(memory: Memory, wanted: int, current: int, longest: float, now: float) -> Memory:
+def with_recommendation(
+    memory: Memory, wanted: int, current: int, longest: float, now: float
+) -> Memory:
     """With the new recommendation, without what nobody asks for any more."""
     before = memory.recommended or (Moment(now, current),)
-    kept = tuple(one for one in before if one.at > now - longest)
+    kept = tuple(item for item in before if item.at > now - longest)
     return Memory(
         (*kept, Moment(now, wanted)),
-        tuple(one for one in memory.added if one.at > now - _LONGEST_PERIOD),
-        tuple(one for one in memory.removed if one.at > now - _LONGEST_PERIOD),
+        tuple(item for item in memory.added if item.at > now - _LONGEST_PERIOD),
+        tuple(item for item in memory.removed if item.at > now - _LONGEST_PERIOD),
     )
 
 
@@ -59,11 +61,11 @@ class Bounds:
     most: int
 
 
-def paced(
+def apply_behavior(
     behavior: Obj | None, memory: Memory, wanted: int, current: int, bounds: Bounds, now: float
 ) -> Paced:
     """`memory` has the recommendation that led to `wanted` already."""
-    steady, why = _stabilized(behavior, memory, wanted, current, now)
+    steady, why = _stabilize(behavior, memory, wanted, current, now)
     up, down = (behavior or {}).get("scaleUp"), (behavior or {}).get("scaleDown")
     least, most = bounds.least, bounds.most
     if steady > current:
@@ -85,17 +87,17 @@ def paced(
     return Paced(result, why, "DesiredWithinRange" if result == steady else reason)
 
 
-def _stabilized(
+def _stabilize(
     behavior: Obj | None, memory: Memory, wanted: int, current: int, now: float
 ) -> tuple[int, str]:
     """Not lower than the highest of the down window, not higher than the lowest of the up one."""
     lowest, highest = wanted, wanted
     up_window, down_window = _window(behavior, "scaleUp"), _window(behavior, "scaleDown")
-    for one in memory.recommended:
-        if one.at > now - up_window:
-            lowest = min(lowest, one.amount)
-        if one.at > now - down_window:
-            highest = max(highest, one.amount)
+    for item in memory.recommended:
+        if item.at > now - up_window:
+            lowest = min(lowest, item.amount)
+        if item.at > now - down_window:
+            highest = max(highest, item.amount)
     result = current
     result = lowest if result < lowest else result
     result = highest if result > highest else result
@@ -147,8 +149,8 @@ def _down_limit(rules: Obj, memory: Memory, current: int, now: float) -> int:
 
 def _at_period_start(policy: Obj, memory: Memory, current: int, now: float) -> int:
     since = now - float(policy.get("periodSeconds") or 0)
-    added = sum(one.amount for one in memory.added if one.at > since)
-    removed = sum(one.amount for one in memory.removed if one.at > since)
+    added = sum(item.amount for item in memory.added if item.at > since)
+    removed = sum(item.amount for item in memory.removed if item.at > since)
     return current - added + removed
 
 

@@ -19,10 +19,10 @@ def custom_resource(definition: Obj | None) -> Resource | None:
     if definition is None or not is_true(definition, "Established"):
         return None
     spec = definition["spec"]
-    served = [one for one in spec["versions"] if one.get("served")]
+    served = [item for item in spec["versions"] if item.get("served")]
     if not served:
         return None
-    version = next((one for one in served if one.get("storage")), served[0])
+    version = next((item for item in served if item.get("storage")), served[0])
     names = spec["names"]
     return Resource(
         spec["group"],
@@ -35,8 +35,10 @@ def custom_resource(definition: Obj | None) -> Resource | None:
 
 def custom_resources(caches: Caches) -> Iterable[Resource]:
     """All that are served now. Needs the cache of definitions."""
-    found = (custom_resource(one) for one in caches(CUSTOM_RESOURCE_DEFINITIONS).all())
-    return [one for one in found if one is not None]
+    found = (
+        custom_resource(definition) for definition in caches(CUSTOM_RESOURCE_DEFINITIONS).all()
+    )
+    return [match_ for match_ in found if match_ is not None]
 
 
 def with_custom(known: dict[str, Resource]) -> KindOf:
@@ -48,6 +50,8 @@ def with_custom(known: dict[str, Resource]) -> KindOf:
         if found is not None:
             return found
         group = api_version.rpartition("/")[0]
-        return next((one for one in known.values() if (one.group, one.kind) == (group, kind)), None)
+        return next(
+            (item for item in known.values() if (item.group, item.kind) == (group, kind)), None
+        )
 
     return kind_of

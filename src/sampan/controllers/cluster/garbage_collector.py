@@ -153,17 +153,17 @@ async def _situation(
     if resource is None or obj is None or uid_of(obj) != item.uid:
         return None
     dependents: list[Dependent] = []
-    for one in graph.dependents_of(item.uid):
-        kind = resources.get(one.resource)
-        dependent = view.cache(kind).get(one.key) if kind is not None else None
-        if kind is not None and dependent is not None and uid_of(dependent) == one.uid:
+    for entry in graph.dependents_of(item.uid):
+        kind = resources.get(entry.resource)
+        dependent = view.cache(kind).get(entry.key) if kind is not None else None
+        if kind is not None and dependent is not None and uid_of(dependent) == entry.uid:
             dependents.append(Dependent(kind, dependent))
     owners = [
         (reference, await _owner(view, graph, resources, reference, obj))
         for reference in owners_of(obj)
     ]
     kind_of = with_custom(resources)
-    misplaced = [one for one in owners_of(obj) if _is_misplaced(graph, kind_of, one, obj)]
+    misplaced = [entry for entry in owners_of(obj) if _is_misplaced(graph, kind_of, entry, obj)]
     return Situation(resource, obj, owners, dependents, misplaced)
 
 
@@ -223,17 +223,19 @@ def _orphaning(situation: Situation) -> Plan:
     owner = situation.obj
     releases = [
         merge_patch(
-            one.resource, one.obj, {"metadata": {"ownerReferences": _others(one.obj, owner)}}
+            dependent.resource,
+            dependent.obj,
+            {"metadata": {"ownerReferences": _others(dependent.obj, owner)}},
         )
-        for one in situation.dependents
-        if len(_others(one.obj, owner)) != len(owners_of(one.obj))
+        for dependent in situation.dependents
+        if len(_others(dependent.obj, owner)) != len(owners_of(dependent.obj))
     ]
     release = _without_finalizer(situation, ORPHAN)
 
     def then(outcomes: Sequence[Outcome]) -> list[Action]:
         return [] if any(outcome.error is not None for outcome in outcomes) else [release]
 
-    settled = [_settled_by_absence(one) for one in releases]
+    settled = [_settled_by_absence(item) for item in releases]
     return Plan(settled, then) if settled else Plan([release])
 
 
@@ -251,8 +253,8 @@ def _foreground_deletion(situation: Situation) -> list[Action]:
     wait for ever: we stop blocking our owner."""
     obj = situation.obj
     actions: list[Action] = []
-    if any(waits_for_dependents(one.obj) for one in situation.dependents):
-        unblocked = [{**one, "blockOwnerDeletion": False} for one in owners_of(obj)]
+    if any(waits_for_dependents(dependent.obj) for dependent in situation.dependents):
+        unblocked = [{**item, "blockOwnerDeletion": False} for item in owners_of(obj)]
         if unblocked != owners_of(obj):
             patch = {"metadata": {"ownerReferences": unblocked}}
             actions.append(merge_patch(situation.resource, obj, patch))
@@ -285,20 +287,20 @@ def _deletion(
 
 
 def _without_gone_owners(situation: Situation) -> Action:
-    kept = [one for one, state in situation.owners if state is Owner.LIVES]
+    kept = [owner for owner, state in situation.owners if state is Owner.LIVES]
     patch = {"metadata": {"ownerReferences": kept}}
     return merge_patch(situation.resource, situation.obj, patch)
 
 
 def _without_finalizer(situation: Situation, finalizer: str) -> Patch:
     finalizers = meta_of(situation.obj).get("finalizers") or []
-    kept = [one for one in finalizers if one != finalizer]
+    kept = [item for item in finalizers if item != finalizer]
     patch = {"metadata": {"finalizers": kept}}
     return _settled_by_absence(merge_patch(situation.resource, situation.obj, patch))
 
 
 def _others(obj: Obj, owner: Obj) -> list[Obj]:
-    return [one for one in owners_of(obj) if one.get("uid") != uid_of(owner)]
+    return [item for item in owners_of(obj) if item.get("uid") != uid_of(owner)]
 
 
 def _settled_by_absence(patch: Patch) -> Patch:

@@ -58,7 +58,7 @@ def namespace_controller() -> Controller:
         component="namespace-controller",
         aliases=("namespace",),
         wakes=wakes,
-        planned=_planned,
+        planned=_plan_key,
         indices={CUSTOM_RESOURCE_DEFINITIONS: {}},
         brings={CUSTOM_RESOURCE_DEFINITIONS: _custom_content},
         workers=10,
@@ -88,7 +88,7 @@ def plan(namespace: Obj, content: Content, now: float) -> Plan:
     if not is_deleted(namespace) or FINALIZER not in _finalizers(namespace):
         return NOTHING
     if not any(content.values()):
-        return Plan([Update(NAMESPACES, _released(namespace), subresource="finalize")])
+        return Plan([Update(NAMESPACES, _without_finalizer(namespace), subresource="finalize")])
     wanted = {PODS: content[PODS]} if content.get(PODS) else content
     deletions = [
         deletion(resource, obj)
@@ -120,18 +120,21 @@ def conditions(
         _condition("NamespaceFinalizersRemaining", _finalizers_message(remaining)),
     ]
     known = {condition.get("type"): condition for condition in before}
-    foreign = [one for one in before if one.get("type") not in {new["type"] for new in stated}]
+    foreign = [item for item in before if item.get("type") not in {new["type"] for new in stated}]
     return [
         *foreign,
-        *(_dated(condition, known.get(condition["type"]), now) for condition in stated),
+        *(
+            _with_transition_time(condition, known.get(condition["type"]), now)
+            for condition in stated
+        ),
     ]
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     namespace = view.cache(NAMESPACES).get(key)
     if namespace is None or not is_deleted(namespace) or FINALIZER not in _finalizers(namespace):
         return NOTHING
-    custom = [one for one in custom_resources(view.cache) if one.namespaced]
+    custom = [resource for resource in custom_resources(view.cache) if resource.namespaced]
     return plan(namespace, await _content(view.client, key, custom), view.now)
 
 
@@ -163,9 +166,11 @@ def _finalizers(namespace: Obj) -> list[str]:
     return finalizers
 
 
-def _released(namespace: Obj) -> Obj:
+def _without_finalizer(namespace: Obj) -> Obj:
     released: Obj = copy_of(namespace)
-    released["spec"]["finalizers"] = [one for one in _finalizers(namespace) if one != FINALIZER]
+    released["spec"]["finalizers"] = [
+        finalizer for finalizer in _finalizers(namespace) if finalizer != FINALIZER
+    ]
     return released
 
 
@@ -249,7 +254,7 @@ def _condition(kind: str, trouble: str) -> Obj:
     }
 
 
-def _dated(condition: Obj, before: Obj | None, now: float) -> Obj:
+def _with_transition_time(condition: Obj, before: Obj | None, now: float) -> Obj:
     """The time is that of the last change of status or reason, as upstream's updater keeps it."""
     if before is not None and all(before.get(field) == condition[field] for field in condition):
         return before

@@ -86,20 +86,22 @@ class ObjectGraph:
 
     def changed(self, resource: Resource, old: Obj | None, new: Obj | None) -> list[Item]:
         if new is None:
-            return [] if old is None else self._removed(resource, old)
+            return [] if old is None else self._remove(resource, old)
         if old is None:
             return self._added(resource, new)
-        return self._updated(resource, old, new)
+        return self._update(resource, old, new)
 
     def _added(self, resource: Resource, obj: Obj) -> list[Item]:
         item = Item(resource.storage_prefix, key_of(obj), uid_of(obj))
         self._items[item.uid] = item
-        looks = self._linked(item, obj, owners_of(obj))
+        looks = self._link(item, obj, owners_of(obj))
         # Dependents that were seen first may have named this owner at another place.
-        looks += [one for one in self.dependents_of(item.uid) if not _fits(one, item, resource)]
+        looks += [
+            entry for entry in self.dependents_of(item.uid) if not _fits(entry, item, resource)
+        ]
         return looks + self._started(item, None, obj)
 
-    def _updated(self, resource: Resource, old: Obj, new: Obj) -> list[Item]:
+    def _update(self, resource: Resource, old: Obj, new: Obj) -> list[Item]:
         looks: list[Item] = []
         item = self._items.get(uid_of(new))
         if item is None:
@@ -110,11 +112,11 @@ class ObjectGraph:
             gone = [reference for reference in before if reference.get("uid", "") not in names]
             for reference in gone:
                 self._unlink(item, reference)
-            looks += self._linked(item, new, after)
+            looks += self._link(item, new, after)
             looks += self._waiting_owners(before)
         return looks + self._started(item, old, new)
 
-    def _removed(self, resource: Resource, obj: Obj) -> list[Item]:
+    def _remove(self, resource: Resource, obj: Obj) -> list[Item]:
         uid = uid_of(obj)
         item = self._items.pop(uid, None) or Item(resource.storage_prefix, key_of(obj), uid)
         self._waiting.discard(uid)
@@ -125,7 +127,7 @@ class ObjectGraph:
             self.found_absent(item)
         return dependents + self._waiting_owners(owners_of(obj))
 
-    def _linked(self, item: Item, obj: Obj, owners: Iterable[Obj]) -> list[Item]:
+    def _link(self, item: Item, obj: Obj, owners: Iterable[Obj]) -> list[Item]:
         """Enter `item` under its owners; it needs a look unless all of them are known and stay."""
         suspicious = False
         for reference in owners:

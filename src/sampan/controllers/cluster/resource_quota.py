@@ -43,14 +43,14 @@ RECOUNT_SECONDS = 30.0
 
 
 def resource_quota_controller() -> Controller:
-    wakes: dict[Resource, Wake] = {one: _quotas_of(one) for one in _WATCHED}
-    indices = {one: {"namespace": by_namespace} for one in _WATCHED}
+    wakes: dict[Resource, Wake] = {item: _quotas_of(item) for item in _WATCHED}
+    indices = {item: {"namespace": by_namespace} for item in _WATCHED}
     return Controller(
         name="resourcequota-controller",
         component="resourcequota-controller",
         aliases=("resourcequota",),
         wakes=wakes,
-        planned=_planned,
+        planned=_plan_key,
         indices={**indices, CUSTOM_RESOURCE_DEFINITIONS: {}},
     )
 
@@ -70,15 +70,15 @@ def plan(quota: Obj, objects: Mapping[Resource, Sequence[Obj]], recount: bool) -
     return Plan([] if patch is None else [patch], again_seconds=again)
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     quota = view.cache(RESOURCE_QUOTAS).get(key)
     if quota is None:
         return NOTHING
     namespace = namespace_of(quota)
     objects: dict[Resource, Sequence[Obj]] = {
-        one: view.cache(one).by("namespace", namespace) for one in _WATCHED
+        item: view.cache(item).by("namespace", namespace) for item in _WATCHED
     }
-    others = [one for one in _counted(view.cache, quota) if one not in objects]
+    others = [item for item in _counted_resources(view.cache, quota) if item not in objects]
     for resource in others:
         try:
             objects[resource] = (await view.client.list(resource, namespace)).items
@@ -87,13 +87,20 @@ async def _planned(view: View, key: str) -> Plan:
     return plan(quota, objects, recount=bool(others))
 
 
-def _counted(caches: Caches, quota: Obj) -> Iterable[Resource]:
+def _counted_resources(caches: Caches, quota: Obj) -> Iterable[Resource]:
     for name in quotas.hard_of(quota):
         wanted = quotas.counted_resource(name)
         if wanted is None:
             continue
         plural, group = wanted
-        found = next((one for one in RESOURCES if (one.plural, one.group) == (plural, group)), None)
+        found = next(
+            (
+                resource
+                for resource in RESOURCES
+                if (resource.plural, resource.group) == (plural, group)
+            ),
+            None,
+        )
         found = found or _custom(caches, plural, group)
         if found is not None:
             yield found
@@ -113,7 +120,7 @@ def _quotas_of(resource: Resource) -> Wake:
         found = caches(RESOURCE_QUOTAS).by("namespace", namespace_of(obj))
         if not found or (old is not None and new is not None and _takes(old) == _takes(new)):
             return ()
-        return [key_of(one) for one in found]
+        return [key_of(match_) for match_ in found]
 
     def _takes(obj: Obj) -> Amounts:
         return quotas.usage_of(resource, obj)

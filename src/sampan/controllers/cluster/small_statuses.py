@@ -48,7 +48,7 @@ def checker() -> Check:
             from sampan.api.schema.published import Schema
 
             objects = SchemaObjects(Schema.load())
-            made.append(lambda one: expression_warnings(one, objects))
+            made.append(lambda item: expression_warnings(item, objects))
         return made[0](policy)
 
     return check
@@ -75,12 +75,12 @@ def service_cidr_controller() -> Controller:
         if cidr is None:
             return NOTHING
         addresses = [
-            one
+            item
             for service in view.cache(SERVICES).all()
-            for one in (service.get("spec") or {}).get("clusterIPs") or ()
-            if one != "None"
+            for item in (service.get("spec") or {}).get("clusterIPs") or ()
+            if item != "None"
         ]
-        others = [one for one in view.cache(SERVICE_CIDRS).all() if name_of(one) != key]
+        others = [item for item in view.cache(SERVICE_CIDRS).all() if name_of(item) != key]
         return plan_cidr(cidr, others, addresses, view.now)
 
     return Controller(
@@ -129,26 +129,28 @@ def plan_cidr(cidr: Obj, others: Sequence[Obj], addresses: Sequence[str], now: f
 
 def _holds_alone(cidr: Obj, others: Sequence[Obj], addresses: Sequence[str]) -> bool:
     mine = _networks(cidr)
-    elsewhere = [one for other in others if not is_deleted(other) for one in _networks(other)]
+    elsewhere = [
+        network for other in others if not is_deleted(other) for network in _networks(other)
+    ]
     for text in addresses:
         address = ipaddress.ip_address(text)
-        inside = any(address in one for one in mine)
-        if inside and not any(address in one for one in elsewhere):
+        inside = any(address in item for item in mine)
+        if inside and not any(address in item for item in elsewhere):
             return True
     return False
 
 
 def _networks(cidr: Obj) -> list[_Network]:
     texts = (cidr.get("spec") or {}).get("cidrs") or ()
-    return [ipaddress.ip_network(one) for one in texts]
+    return [ipaddress.ip_network(text) for text in texts]
 
 
 def _every_cidr(caches: Caches, _old: Obj | None, _new: Obj | None) -> Iterable[str]:
-    return [name_of(one) for one in caches(SERVICE_CIDRS).all()]
+    return [name_of(cidr) for cidr in caches(SERVICE_CIDRS).all()]
 
 
 def _cidrs_going(caches: Caches, _old: Obj | None, new: Obj | None) -> Iterable[str]:
     """Only the end of a service can free a range."""
     if new is not None:
         return ()
-    return [name_of(one) for one in caches(SERVICE_CIDRS).all() if is_deleted(one)]
+    return [name_of(cidr) for cidr in caches(SERVICE_CIDRS).all() if is_deleted(cidr)]

@@ -54,7 +54,7 @@ def cronjob_controller() -> Controller:
         component="cronjob-controller",
         aliases=("cronjob",),
         wakes={CRON_JOBS: own_key, JOBS: _cron_job_of},
-        planned=_planned,
+        planned=_plan_key,
         indices={JOBS: {"controller": by_controller_uid}},
     )
 
@@ -69,13 +69,13 @@ def plan(cron_job: Obj, jobs: Sequence[Obj], now: float) -> Plan:
     # Made already, though we never heard so: it must not be made again when it is gone one day.
     known = due.at is not None and any(name_of(job) == job_name(cron_job, due.at) for job in jobs)
     if due.at is not None and not known:
-        start, refusal = _started(cron_job, active, due, now)
+        start, refusal = _start_actions(cron_job, active, due, now)
         words += refusal
     words += due.words
     made = [action for action in start if isinstance(action, Create)]
 
     def then(outcomes: Sequence[Outcome]) -> list[Action]:
-        created = _created(made, outcomes)
+        created = _created_job(made, outcomes)
         status = _status(cron_job, jobs, active, start, created, due.at)
         if known and due.at is not None:
             status["lastScheduleTime"] = time_text(due.at)
@@ -109,7 +109,7 @@ def _due(cron_job: Obj, now: float) -> _Due:
     except ScheduleError as error:
         message = f"unparseable schedule: {spec.get('schedule')} : {error}"
         return _Due(words=[Record(about, "Warning", "UnparseableSchedule", message)])
-    latest, missed = _missed(schedule, _earliest(cron_job, now), now, zone)
+    latest, missed = _missed_schedules(schedule, _earliest(cron_job, now), now, zone)
     words: list[Action] = []
     if missed > MANY_MISSED:
         message = (
@@ -130,7 +130,7 @@ def _earliest(cron_job: Obj, now: float) -> float:
     return earliest if deadline is None else max(earliest, now - float(deadline))
 
 
-def _missed(
+def _missed_schedules(
     schedule: Schedule, earliest: float, now: float, zone: ZoneInfo
 ) -> tuple[float | None, int]:
     """The latest stroke after `earliest` up to `now`, and how many there were (at least)."""
@@ -162,7 +162,7 @@ def _latest(schedule: Schedule, known: float, now: float, zone: ZoneInfo) -> flo
     return known
 
 
-def _started(
+def _start_actions(
     cron_job: Obj, active: Sequence[Obj], due: _Due, now: float
 ) -> tuple[list[Action], list[Action]]:
     """The deletions and the creation that the stroke asks for, or the words of a refusal."""
@@ -210,7 +210,7 @@ def new_job(cron_job: Obj, at: float, zone: ZoneInfo) -> Obj:
 def _active(cron_job: Obj, jobs: Sequence[Obj]) -> tuple[list[Obj], list[Action]]:
     """The Jobs that run, and what is said about those that came or went since the last look."""
     about = reference_to(cron_job)
-    listed = {one.get("uid"): one for one in (cron_job.get("status") or {}).get("active") or ()}
+    listed = {item.get("uid"): item for item in (cron_job.get("status") or {}).get("active") or ()}
     running = [job for job in jobs if not _is_finished(job)]
     words: list[Action] = []
     for job in jobs:
@@ -225,9 +225,9 @@ def _active(cron_job: Obj, jobs: Sequence[Obj]) -> tuple[list[Obj], list[Action]
             message = f"Saw a job that the controller did not create or forgot: {name}"
             words.append(Record(about, "Warning", "UnexpectedJob", message))
     there = {uid_of(job) for job in jobs}
-    for uid, one in listed.items():
+    for uid, item in listed.items():
         if uid not in there:
-            message = f"Active job went missing: {one.get('name')}"
+            message = f"Active job went missing: {item.get('name')}"
             words.append(Record(about, "Normal", "MissingJob", message))
     return running, words
 
@@ -257,7 +257,7 @@ def _surplus_history(cron_job: Obj, jobs: Sequence[Obj]) -> list[Action]:
     return surplus
 
 
-def _created(made: Sequence[Action], outcomes: Sequence[Outcome]) -> Obj | None:
+def _created_job(made: Sequence[Action], outcomes: Sequence[Outcome]) -> Obj | None:
     for outcome in outcomes:
         if outcome.action in made and outcome.error is None:
             return outcome.result
@@ -327,7 +327,7 @@ def _outcome_words(cron_job: Obj, outcomes: Sequence[Outcome]) -> list[Action]:
     return words
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     cron_job = view.cache(CRON_JOBS).get(key)
     if cron_job is None:
         return NOTHING

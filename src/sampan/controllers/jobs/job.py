@@ -71,7 +71,7 @@ def job_controller() -> Controller:
         component="job-controller",
         aliases=("job",),
         wakes={JOBS: own_key, PODS: _job_of_pod},
-        planned=_planned,
+        planned=_plan_key,
         indices={
             PODS: {"job": _by_job, "orphans": by_orphan_namespace},
             JOBS: {"namespace": by_namespace},
@@ -83,12 +83,12 @@ def plan(job: Obj, pods: Sequence[Obj], now: float) -> Plan:
     if job["spec"].get("managedBy") not in (None, CONTROLLER):
         return NOTHING
     if is_finished(job):
-        return Plan([released(pod) for pod in pods if has_finalizer(pod)])
+        return Plan([finalizer_removal(pod) for pod in pods if has_finalizer(pod)])
     count = tally(job, pods)
     ending = ending_of(job, count, now)
-    wanted = _wanted(job, count, pods, ending, now)
+    wanted = _wanted_pods(job, count, pods, ending, now)
     actions: list[Action] = [
-        *(released(pod) for pod in count.releasable),
+        *(finalizer_removal(pod) for pod in count.releasable),
         *(Create(PODS, pod) for pod in wanted.create),
         *(deletion(PODS, pod, propagation=None) for pod in wanted.delete),
     ]
@@ -115,8 +115,10 @@ def ending_of(job: Obj, count: Tally, now: float) -> Ending | None:
     return _failure(job, count, now) or _success(job, count)
 
 
-def released(pod: Obj) -> Patch:
-    finalizers = [one for one in meta_of(pod).get("finalizers") or () if one != FINALIZER]
+def finalizer_removal(pod: Obj) -> Patch:
+    finalizers = [
+        finalizer for finalizer in meta_of(pod).get("finalizers") or () if finalizer != FINALIZER
+    ]
     meta = {"uid": uid_of(pod), "resourceVersion": str(revision_of(pod)), "finalizers": finalizers}
     namespace, name = namespace_of(pod), name_of(pod)
     return Patch(PODS, namespace, name, {"metadata": meta}, settled=(NotFound,))
@@ -158,7 +160,7 @@ def _success(job: Obj, count: Tally) -> Ending | None:
     return Ending(False, "CompletionsReached", message) if done else None
 
 
-def _wanted(
+def _wanted_pods(
     job: Obj, count: Tally, pods: Sequence[Obj], ending: Ending | None, now: float
 ) -> Wanted:
     if is_deleted(job):
@@ -180,7 +182,7 @@ def _status(
     conditions = _suspension(job, before.get("conditions") or [], suspended, now)
     if ending is not None:
         over = not count.active and not count.terminating and not uncounted
-        conditions = _ended(conditions, ending, over, now)
+        conditions = _with_ending(conditions, ending, over, now)
         if over and not ending.failed:
             status["completionTime"] = time_text(now)
     if conditions:
@@ -222,7 +224,7 @@ def _suspension(job: Obj, conditions: list[Obj], suspended: bool, now: float) ->
     return _with_probe_time(conditions, wanted, now)
 
 
-def _ended(conditions: list[Obj], ending: Ending, over: bool, now: float) -> list[Obj]:
+def _with_ending(conditions: list[Obj], ending: Ending, over: bool, now: float) -> list[Obj]:
     kinds = ["FailureTarget" if ending.failed else "SuccessCriteriaMet"]
     if over:
         kinds.append("Failed" if ending.failed else "Complete")
@@ -246,11 +248,12 @@ def _condition_events(job: Obj, status: Obj) -> list[Action]:
     """What is new since the last status."""
     about = reference_to(job)
     before = {
-        one["type"]: one.get("status") for one in (job.get("status") or {}).get("conditions") or ()
+        condition["type"]: condition.get("status")
+        for condition in (job.get("status") or {}).get("conditions") or ()
     }
     events: list[Action] = []
-    for one in status.get("conditions") or ():
-        kind, state = one["type"], one["status"]
+    for condition in status.get("conditions") or ():
+        kind, state = condition["type"], condition["status"]
         if before.get(kind) == state:
             continue
         if kind == "Suspended":
@@ -259,13 +262,13 @@ def _condition_events(job: Obj, status: Obj) -> list[Action]:
         elif kind == "Complete":
             events.append(Record(about, "Normal", "Completed", "Job completed"))
         elif kind == "Failed":
-            events.append(Record(about, "Warning", one["reason"], one["message"]))
+            events.append(Record(about, "Warning", condition["reason"], condition["message"]))
     return events
 
 
 def _again(job: Obj, wanted: Wanted, now: float) -> float | None:
     times = [wanted.again_seconds, _seconds_to_deadline(job, now)]
-    coming = [one for one in times if one is not None and one > 0]
+    coming = [time_ for time_ in times if time_ is not None and time_ > 0]
     return min(coming) if coming else None
 
 
@@ -285,24 +288,24 @@ def _restarted_too_often(job: Obj, count: Tally, limit: int) -> bool:
     for pod in count.active:
         status = pod.get("status") or {}
         for field in ("initContainerStatuses", "containerStatuses"):
-            restarts += sum(int(one.get("restartCount") or 0) for one in status.get(field) or ())
+            restarts += sum(int(item.get("restartCount") or 0) for item in status.get(field) or ())
     return restarts > 0 if limit == 0 else restarts >= limit
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     job = view.cache(JOBS).get(key)
     pods = view.cache(PODS).by("job", key)
     if job is None:
         if not any(has_finalizer(pod) for pod in pods) or await _exists(view, key):
             return NOTHING
-        return Plan([released(pod) for pod in pods if has_finalizer(pod)])
+        return Plan([finalizer_removal(pod) for pod in pods if has_finalizer(pod)])
     mine: list[Obj] = []
     strangers: list[Obj] = []
     for pod in pods:
         ours = (controller_of(pod) or {}).get("uid") == uid_of(job)
         (mine if ours else strangers).append(pod)
     # Pods of an earlier Job of this name: nobody will ever count them.
-    held = [released(pod) for pod in strangers if has_finalizer(pod)]
+    held = [finalizer_removal(pod) for pod in strangers if has_finalizer(pod)]
     if held:
         return Plan(held, again_seconds=0.0)
     if not is_finished(job):

@@ -14,7 +14,7 @@ def parse_indexes(text: str | None, completions: int) -> frozenset[int]:
         first, dash, last = part.partition("-")
         if first:
             found.update(range(int(first), int(last if dash else first) + 1))
-    return frozenset(one for one in found if one < completions)
+    return frozenset(match_ for match_ in found if match_ < completions)
 
 
 def indexes_text(indexes: Iterable[int]) -> str:

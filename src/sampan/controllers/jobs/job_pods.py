@@ -45,7 +45,7 @@ class Wanted:
 
 def wanted_pods(job: Obj, tally: Tally, pods: Sequence[Obj], now: float) -> Wanted:
     if is_indexed(job):
-        return _indexed(job, tally, pods, now)
+        return _indexed_pods(job, tally, pods, now)
     target = _target(job, tally)
     surplus = len(tally.active) - target
     if surplus > 0:
@@ -83,7 +83,7 @@ def new_pod(job: Obj, index: int | None, failures: int) -> Obj:
 
 def _add_index(container: Obj) -> None:
     listed = container.setdefault("env", [])
-    if not any(one.get("name") == "JOB_COMPLETION_INDEX" for one in listed):
+    if not any(item.get("name") == "JOB_COMPLETION_INDEX" for item in listed):
         path = f"metadata.labels['{INDEX}']"
         source = {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}
         listed.append({"name": "JOB_COMPLETION_INDEX", "valueFrom": source})
@@ -116,7 +116,7 @@ def _sorted_out(
     return kept, surplus
 
 
-def _indexed(job: Obj, tally: Tally, pods: Sequence[Obj], now: float) -> Wanted:
+def _indexed_pods(job: Obj, tally: Tally, pods: Sequence[Obj], now: float) -> Wanted:
     completions = completions_of(job) or 0
     done = tally.completed_indexes | tally.failed_indexes
     open_indexes = [index for index in range(completions) if index not in done]

@@ -25,7 +25,7 @@ class Judgement:
     message: str = ""  # for FailJob: what the condition says
 
 
-def judged(job: Obj, pod: Obj) -> Judgement:
+def judgement_of(job: Obj, pod: Obj) -> Judgement:
     """What the failure of this pod means; without a policy, or a match, it counts."""
     policy = job["spec"].get("podFailurePolicy") or {}
     for number, rule in enumerate(policy.get("rules") or ()):
@@ -59,7 +59,7 @@ def _exit_code_match(wanted: Obj | None, pod: Obj) -> str:
     if wanted is None:
         return ""
     name = wanted.get("containerName")
-    for status in _terminated(pod):
+    for status in _terminated_statuses(pod):
         code = status["state"]["terminated"].get("exitCode", 0)
         if code == 0 or (name and status.get("name") != name):
             continue
@@ -70,16 +70,16 @@ def _exit_code_match(wanted: Obj | None, pod: Obj) -> str:
 
 
 def _condition_match(wanted: Iterable[Obj] | None, pod: Obj) -> str:
-    for one in wanted or ():
-        found = pod_facts.condition(pod, one.get("type", ""))
-        if found is not None and found.get("status") == (one.get("status") or "True"):
-            return f"Pod {key_of(pod)} has condition {one.get('type')}"
+    for item in wanted or ():
+        found = pod_facts.condition(pod, item.get("type", ""))
+        if found is not None and found.get("status") == (item.get("status") or "True"):
+            return f"Pod {key_of(pod)} has condition {item.get('type')}"
     return ""
 
 
-def _terminated(pod: Obj) -> Iterable[Obj]:
+def _terminated_statuses(pod: Obj) -> Iterable[Obj]:
     status = pod.get("status") or {}
     for field in ("containerStatuses", "initContainerStatuses"):
-        for one in status.get(field) or ():
-            if (one.get("state") or {}).get("terminated"):
-                yield one
+        for item in status.get(field) or ():
+            if (item.get("state") or {}).get("terminated"):
+                yield item

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sampan.api.objects import Obj, annotations_of, is_deleted, meta_of, uid_of
 from sampan.api.rules import pods as pod_facts
 from sampan.controllers.jobs.job_indexes import parse_indexes
-from sampan.controllers.jobs.job_policy import Judgement, Verdict, judged
+from sampan.controllers.jobs.job_policy import Judgement, Verdict, judgement_of
 from sampan.controllers.workloads.pod_control import is_active, is_terminating
 from sampan.core.fast_dataclass import dataclass
 
@@ -104,7 +104,7 @@ class Stored:
 
 def tally(job: Obj, pods: Sequence[Obj]) -> Tally:
     tracked = {uid_of(pod): pod for pod in pods if has_finalizer(pod)}
-    finished, stored = _finished(job, tracked.values()), _stored(job, tracked)
+    finished, stored = _finished_pods(job, tracked.values()), _stored_counts(job, tracked)
     counting = [pod for pod in finished.failed if not finished.is_ignored(pod)]
     completed = stored.completed_indexes | _indexes_below(finished.succeeded, job)
     failed_indexes = _failed_indexes(job, counting, finished.judgements) - completed
@@ -127,14 +127,14 @@ def tally(job: Obj, pods: Sequence[Obj]) -> Tally:
     )
 
 
-def _finished(job: Obj, tracked: Iterable[Obj]) -> Finished:
+def _finished_pods(job: Obj, tracked: Iterable[Obj]) -> Finished:
     ended = list(tracked)
     failed = [pod for pod in ended if is_failed(job, pod)]
     succeeded = [pod for pod in ended if pod_facts.phase(pod) == "Succeeded"]
-    return Finished(succeeded, failed, {uid_of(pod): judged(job, pod) for pod in failed})
+    return Finished(succeeded, failed, {uid_of(pod): judgement_of(job, pod) for pod in failed})
 
 
-def _stored(job: Obj, tracked: Mapping[str, Obj]) -> Stored:
+def _stored_counts(job: Obj, tracked: Mapping[str, Obj]) -> Stored:
     status: Obj = job.get("status") or {}
     uncounted = status.get("uncountedTerminatedPods") or {}
     succeeded, more_succeeded = _split(uncounted.get("succeeded") or (), tracked)

@@ -16,7 +16,7 @@ def ttl_after_finished_controller() -> Controller:
         component="ttl-after-finished-controller",
         aliases=("ttl-after-finished",),
         wakes={JOBS: own_key},
-        planned=_planned,
+        planned=_plan_key,
     )
 
 
@@ -40,6 +40,6 @@ def finished_at(job: Obj) -> float | None:
     return None
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     job = view.cache(JOBS).get(key)
     return NOTHING if job is None else plan(job, view.now)

@@ -21,7 +21,7 @@ _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def node_ipam_controller(cluster_cidrs: Sequence[str]) -> Controller:
-    ranges = [ipaddress.ip_network(one) for one in cluster_cidrs]
+    ranges = [ipaddress.ip_network(cidr) for cidr in cluster_cidrs]
 
     async def planned(view: View, key: str) -> Plan:
         node = view.cache(NODES).get(key)
@@ -40,14 +40,14 @@ def node_ipam_controller(cluster_cidrs: Sequence[str]) -> Controller:
 def plan(node: Obj, nodes: Sequence[Obj], ranges: Sequence[_Network]) -> Plan:
     if is_deleted(node) or (node.get("spec") or {}).get("podCIDR"):
         return NOTHING
-    taken = {one for other in nodes for one in (other.get("spec") or {}).get("podCIDRs") or ()}
-    free = [_first_free(one, taken) for one in ranges]
+    taken = {cidr for other in nodes for cidr in (other.get("spec") or {}).get("podCIDRs") or ()}
+    free = [_first_free(range_, taken) for range_ in ranges]
     actions: list[Action] = []
     if None in free:
         words = f"Node {name_of(node)} status is now: CIDRNotAvailable"
         actions.append(Record(reference_to(node), "Normal", "CIDRNotAvailable", words))
         return Plan(actions, again_seconds=30.0)
-    texts = [str(one) for one in free]
+    texts = [str(item) for item in free]
     patch = {"spec": {"podCIDR": texts[0], "podCIDRs": texts}}
     return Plan([merge_patch(NODES, node, patch)])
 
@@ -55,7 +55,7 @@ def plan(node: Obj, nodes: Sequence[Obj], ranges: Sequence[_Network]) -> Plan:
 def _first_free(network: _Network, taken: set[str]) -> _Network | None:
     mask = max(MASKS[network.version], network.prefixlen)
     subnets: Iterable[_Network] = network.subnets(new_prefix=mask)
-    return next((one for one in islice(subnets, MOST_RANGES) if str(one) not in taken), None)
+    return next((item for item in islice(subnets, MOST_RANGES) if str(item) not in taken), None)
 
 
 def _nobody(_caches: Caches, _old: Obj | None, _new: Obj | None) -> Iterable[str]:

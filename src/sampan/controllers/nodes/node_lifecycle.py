@@ -89,7 +89,7 @@ def node_lifecycle_controller() -> Controller:
         eviction, wait = _eviction(view, pace, node)
         made = plan(node, pods, known.seen_at, view.now, eviction)
         if is_new:
-            made = replace(made, actions=[_registered(node), *made.actions])
+            made = replace(made, actions=[_registration_event(node), *made.actions])
         return replace(made, again_seconds=_sooner(made.again_seconds, wait))
 
     return Controller(
@@ -181,7 +181,10 @@ def _silent(node: Obj, now: float) -> list[Action]:
 
 
 def _unknown(node: Obj, now: float) -> list[Obj]:
-    listed = {one["type"]: one for one in (node.get("status") or {}).get("conditions") or ()}
+    listed = {
+        condition["type"]: condition
+        for condition in (node.get("status") or {}).get("conditions") or ()
+    }
     for kind in REPORTED:
         before = listed.get(kind)
         if before is not None and before.get("status") == "Unknown":
@@ -192,13 +195,14 @@ def _unknown(node: Obj, now: float) -> list[Obj]:
             "status": "Unknown",
             "reason": "NodeStatusNeverUpdated" if never else "NodeStatusUnknown",
             "message": NEVER if never else STOPPED,
-            "lastHeartbeatTime": (before or {}).get("lastHeartbeatTime") or _created(node, now),
+            "lastHeartbeatTime": (before or {}).get("lastHeartbeatTime")
+            or _creation_time(node, now),
             "lastTransitionTime": time_text(now),
         }
     return list(listed.values())
 
 
-def _created(node: Obj, now: float) -> str:
+def _creation_time(node: Obj, now: float) -> str:
     created: str = node.get("metadata", {}).get("creationTimestamp") or time_text(now)
     return created
 
@@ -258,11 +262,11 @@ def _eviction(view: View, pace: EvictionPace, node: Obj) -> tuple[Eviction, floa
 
 def _sooner(again: float | None, wait: float | None) -> float | None:
     """Silence is judged within LOOK_SECONDS of its limit, not only at the next one."""
-    times = [one for one in (again, wait) if one is not None]
+    times = [item for item in (again, wait) if item is not None]
     return min(*times, LOOK_SECONDS) if times else None
 
 
-def _registered(node: Obj) -> Record:
+def _registration_event(node: Obj) -> Record:
     name = name_of(node)
     about = {**reference(node), "uid": name}
     message = f"Node {name} event: Registered Node {name} in Controller"
@@ -310,5 +314,5 @@ def _ready_on_a_node(caches: Caches, old: Obj | None, new: Obj | None) -> Iterab
         return ()
     nodes = (caches(NODES).get(name) for name in by_node_name(new))
     ready = (condition_of(node, "Ready") for node in nodes if node is not None)
-    silent = any(one is not None and one.get("status") == "Unknown" for one in ready)
+    silent = any(item is not None and item.get("status") == "Unknown" for item in ready)
     return by_node_name(new) if silent else ()

@@ -66,16 +66,16 @@ def plan(situation: Situation, now: float) -> Plan:
     pod, node = situation.pod, situation.node
     name = pod_facts.node_name(pod)
     if not name:
-        return Plan(_removed(pod, None, now)) if is_deleted(pod) else NOTHING
+        return Plan(_removal(pod, None, now)) if is_deleted(pod) else NOTHING
     if node is not None:
         if not is_deleted(pod) or is_ready(node) or not _is_out_of_service(node):
             return NOTHING
         message = "PodGC: node is out-of-service"
-        return Plan(_removed(pod, ("DeletionByPodGC", message), now))
+        return Plan(_removal(pod, ("DeletionByPodGC", message), now))
     if not situation.confirmed_missing:
         left = QUARANTINE_SECONDS - situation.missing_seconds
         return Plan(again_seconds=max(left, 1.0))
-    return Plan(_removed(pod, ("DeletionByPodGC", "PodGC: node no longer exists"), now))
+    return Plan(_removal(pod, ("DeletionByPodGC", "PodGC: node no longer exists"), now))
 
 
 def plan_finished(finished: Sequence[Obj], most: int, now: float) -> Plan:
@@ -88,7 +88,7 @@ def plan_finished(finished: Sequence[Obj], most: int, now: float) -> Plan:
     return Plan([deletion(PODS, pod, grace_seconds=0) for pod in ordered[:surplus]])
 
 
-def _removed(pod: Obj, why: tuple[str, str] | None, now: float) -> list[Action]:
+def _removal(pod: Obj, why: tuple[str, str] | None, now: float) -> list[Action]:
     """Failed first, where it has not finished, then gone without grace: nobody is there to wait."""
     actions: list[Action] = []
     if why is not None and not pod_facts.is_terminal(pod):

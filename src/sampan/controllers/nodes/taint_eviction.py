@@ -38,7 +38,7 @@ def taint_eviction_controller() -> Controller:
         component="taint-eviction-controller",
         wakes={PODS: _pod_on_a_node, NODES: _taints_changed},
         indices={PODS: {NODE_INDEX: by_node_name}},
-        planned=_planned,
+        planned=_plan_key,
         workers=8,
     )
 
@@ -63,10 +63,14 @@ def stay_until(pod: Obj, node: Obj, now: float) -> float:
     for taint in taints_of(node):
         if taint.get("effect") != "NoExecute":
             continue
-        covering = [one for one in tolerations if toleration_of(one).tolerates(taint_of(taint))]
+        covering = [
+            toleration
+            for toleration in tolerations
+            if toleration_of(toleration).tolerates(taint_of(taint))
+        ]
         if not covering:
             return now
-        limits = [s for one in covering if (s := one.get("tolerationSeconds")) is not None]
+        limits = [s for item in covering if (s := item.get("tolerationSeconds")) is not None]
         if limits:
             added = seconds_of(taint["timeAdded"]) if taint.get("timeAdded") else now
             end = min(end, added + max(min(limits), 0))
@@ -88,7 +92,7 @@ def _disruption_target(pod: Obj, now: float) -> Patch:
     )  # fmt: skip
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     pod = view.cache(PODS).get(key)
     node = view.cache(NODES).get(pod["spec"].get("nodeName", "")) if pod is not None else None
     return NOTHING if pod is None or node is None else plan(pod, node, view.now)

@@ -47,7 +47,7 @@ def endpoints_controller() -> Controller:
         component="endpoint-controller",
         aliases=("endpoint",),
         wakes={SERVICES: own_key, PODS: services_of_pod, ENDPOINTS: _ours},
-        planned=_planned,
+        planned=_plan_key,
         indices={SERVICES: INDICES, PODS: INDICES},
     )
 
@@ -95,13 +95,13 @@ def subsets_of(service: Obj, pods: Sequence[Obj]) -> tuple[list[Obj], bool]:
         if ports or not service["spec"].get("ports"):
             ready = publish_all or pod_facts.is_ready(pod)
             entries.append((ports, ready, _address(service, pod, addresses[0])))
-    entries.sort(key=lambda one: (not one[1], one[2]["ip"], one[2]["targetRef"]["uid"] or ""))
+    entries.sort(key=lambda item: (not item[1], item[2]["ip"], item[2]["targetRef"]["uid"] or ""))
     kept = entries[:MOST]
     groups: dict[tuple[Port, ...], Obj] = {}
     for ports, ready, address in kept:
         subset = groups.setdefault(ports, {})
         subset.setdefault("addresses" if ready else "notReadyAddresses", []).append(address)
-    ordered = sorted(groups.items(), key=lambda one: str(one[0]))
+    ordered = sorted(groups.items(), key=lambda group: str(group[0]))
     subsets = [
         {**subset, **({"ports": [_port(port) for port in ports]} if ports else {})}
         for ports, subset in ordered
@@ -109,7 +109,7 @@ def subsets_of(service: Obj, pods: Sequence[Obj]) -> tuple[list[Obj], bool]:
     return subsets, len(entries) > MOST
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     service, endpoints = view.cache(SERVICES).get(key), view.cache(ENDPOINTS).get(key)
     if service is None:
         ours = endpoints is not None and labels_of(endpoints).get(MANAGED_BY) == MANAGER

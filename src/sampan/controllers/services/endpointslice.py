@@ -61,7 +61,7 @@ def endpointslice_controller() -> Controller:
             ENDPOINT_SLICES: _service_of_slice,
             NODES: _proportional_services,
         },
-        planned=_planned,
+        planned=_plan_key,
         indices={
             SERVICES: {**INDICES, "proportional": _by_proportion},
             PODS: INDICES,
@@ -79,21 +79,21 @@ class Topology:
 
 def plan(service: Obj, pods: Sequence[Obj], slices: Sequence[Obj], topology: Topology) -> Plan:
     """`slices`: those that we manage for this service."""
-    living = [one for one in slices if not is_deleted(one)]
+    living = [slice_ for slice_ in slices if not is_deleted(slice_)]
     if is_deleted(service):
         return NOTHING
     if not has_endpoints(service):
-        return Plan([deletion(ENDPOINT_SLICES, one) for one in living])
+        return Plan([deletion(ENDPOINT_SLICES, item) for item in living])
     actions: list[Action] = []
     for family in families_of(service):
         wanted = endpoints_of(service, pods, family, topology.zones)
-        mine = [one for one in living if one.get("addressType") == family]
-        words = _hinted(service, family, wanted, mine, topology)
+        mine = [item for item in living if item.get("addressType") == family]
+        words = _add_hints(service, family, wanted, mine, topology)
         changes = _family_actions(service, family, wanted, mine)
         actions += [*changes, *words] if changes else []
     families = families_of(service)
-    foreign = [one for one in living if one.get("addressType") not in families]
-    return Plan([*actions, *(deletion(ENDPOINT_SLICES, one) for one in foreign)])
+    foreign = [item for item in living if item.get("addressType") not in families]
+    return Plan([*actions, *(deletion(ENDPOINT_SLICES, item) for item in foreign)])
 
 
 def endpoints_of(
@@ -114,7 +114,7 @@ def endpoints_of(
     return found
 
 
-def _hinted(
+def _add_hints(
     service: Obj,
     family: str,
     wanted: Mapping[tuple[Port, ...], Mapping[str, Obj]],
@@ -122,11 +122,11 @@ def _hinted(
     topology: Topology,
 ) -> list[Record]:
     """Put the hints into the endpoints; what is to be told about it, if they change."""
-    every = {uid: one for endpoints in wanted.values() for uid, one in endpoints.items()}
+    every = {uid: endpoint for endpoints in wanted.values() for uid, endpoint in endpoints.items()}
     if not hints.is_proportional(service):
-        for one in every.values():
-            if found := hints.preferred(service, one):
-                one["hints"] = found
+        for item in every.values():
+            if found := hints.preferred_hints(service, item):
+                item["hints"] = found
         return []
     about = reference_to(service)
     try:
@@ -136,7 +136,7 @@ def _hinted(
         return [Record(about, "Warning", "TopologyAwareHintsDisabled", message)]
     for uid, zone in zones.items():
         every[uid]["hints"] = {"forZones": [{"name": zone}]}
-    if any(one.get("hints") for page in slices for one in page.get("endpoints") or ()):
+    if any(endpoint.get("hints") for page in slices for endpoint in page.get("endpoints") or ()):
         return []
     message = f"Topology Aware Hints has been enabled, addressType: {family}"
     return [Record(about, "Normal", "TopologyAwareHintsEnabled", message)]
@@ -158,30 +158,32 @@ def _family_actions(
 ) -> list[Action]:
     groups: dict[tuple[Port, ...], list[Obj]] = {ports: [] for ports in wanted}
     unused: list[Obj] = []
-    for one in sorted(slices, key=name_of):
-        ports = _ports_in(one)
+    for slice_ in sorted(slices, key=name_of):
+        ports = _ports_in(slice_)
         if ports in groups:
-            groups[ports].append(one)
+            groups[ports].append(slice_)
         else:
-            unused.append(one)
+            unused.append(slice_)
     actions: list[Action] = []
     for ports, endpoints in wanted.items():
-        for page in _packed(endpoints, groups[ports]):
+        for page in _pack(endpoints, groups[ports]):
             actions += _page_actions(service, family, ports, page)
     if not wanted:
         # A service without pods has one empty slice: "nobody" is an answer, too.
-        keep = next((one for one in unused), None)
+        keep = next((item for item in unused), None)
         actions += _page_actions(service, family, (), _Page(keep))
-        unused = [one for one in unused if one is not keep]
-    return [*actions, *(deletion(ENDPOINT_SLICES, one) for one in unused)]
+        unused = [item for item in unused if item is not keep]
+    return [*actions, *(deletion(ENDPOINT_SLICES, item) for item in unused)]
 
 
-def _packed(endpoints: Mapping[str, Obj], slices: Sequence[Obj]) -> list[_Page]:
+def _pack(endpoints: Mapping[str, Obj], slices: Sequence[Obj]) -> list[_Page]:
     left = dict(endpoints)
     pages: list[_Page] = []
-    for one in slices:
-        uids = [(entry.get("targetRef") or {}).get("uid") for entry in one.get("endpoints") or ()]
-        pages.append(_Page(one, [left.pop(uid) for uid in uids if uid in left]))
+    for slice_ in slices:
+        uids = [
+            (entry.get("targetRef") or {}).get("uid") for entry in slice_.get("endpoints") or ()
+        ]
+        pages.append(_Page(slice_, [left.pop(uid) for uid in uids if uid in left]))
     # Fill the fullest first: then the others may become empty and go.
     for page in sorted(pages, key=lambda page: -len(page.endpoints)):
         if page.endpoints:
@@ -271,17 +273,17 @@ def _endpoint(
 def _ports_in(slice_: Obj) -> tuple[Port, ...]:
     ports = [
         Port(
-            one.get("name") or "",
-            int(one.get("port") or 0),
-            one.get("protocol") or "TCP",
-            one.get("appProtocol") or "",
+            item.get("name") or "",
+            int(item.get("port") or 0),
+            item.get("protocol") or "TCP",
+            item.get("appProtocol") or "",
         )
-        for one in slice_.get("ports") or ()
+        for item in slice_.get("ports") or ()
     ]
     return tuple(sorted(ports, key=lambda port: (port.name, port.port, port.protocol)))
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     service = view.cache(SERVICES).get(key)
     if service is None:
         return NOTHING  # the garbage collector takes the slices
@@ -307,7 +309,7 @@ def _proportional_services(caches: Caches, old: Obj | None, new: Obj | None) -> 
     services = caches(SERVICES).by("proportional", "yes")
     if not services or (old and new and _weight(old) == _weight(new)):
         return ()
-    return [key_of(one) for one in services]
+    return [key_of(service) for service in services]
 
 
 def _weight(node: Obj) -> tuple[object, ...]:
@@ -322,4 +324,4 @@ def _by_service(slice_: Obj) -> Iterable[str]:
 
 
 def _service_of_slice(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    return {key for one in (old, new) if one is not None for key in _by_service(one)}
+    return {key for item in (old, new) if item is not None for key in _by_service(item)}

@@ -36,32 +36,32 @@ def endpointslice_mirroring_controller() -> Controller:
         component="endpoint-slice-mirroring-controller",
         aliases=("endpointslicemirroring",),
         wakes={ENDPOINTS: own_key, SERVICES: own_key, ENDPOINT_SLICES: _service_of_slice},
-        planned=_planned,
+        planned=_plan_key,
         indices={ENDPOINT_SLICES: {"mirrored": _by_service}},
     )
 
 
 def plan(endpoints: Obj | None, service: Obj | None, slices: Sequence[Obj]) -> Plan:
     """`slices`: those that we made for Endpoints of this name."""
-    living = [one for one in slices if not is_deleted(one)]
+    living = [slice_ for slice_ in slices if not is_deleted(slice_)]
     if endpoints is None or service is None or not is_mirrored(endpoints, service):
-        return Plan([deletion(ENDPOINT_SLICES, one) for one in living])
-    wanted = mirrored(endpoints)
+        return Plan([deletion(ENDPOINT_SLICES, item) for item in living])
+    wanted = mirrored_slices(endpoints)
     actions: list[Action] = []
-    for one in wanted:
+    for item in wanted:
         # The same kind and ports first: then only the endpoints differ.
-        found = next((old for old in living if _place(old) == _place(one)), None)
+        found = next((old for old in living if _place(old) == _place(item)), None)
         if found is None:
-            actions.append(Create(ENDPOINT_SLICES, one))
+            actions.append(Create(ENDPOINT_SLICES, item))
             continue
         living.remove(found)
-        if not _says_the_same(found, one):
+        if not _says_the_same(found, item):
             changed = copy_of(found)
-            changed["metadata"]["labels"] = one["metadata"]["labels"]
-            changed["metadata"]["annotations"] = one["metadata"]["annotations"]
-            changed["endpoints"] = one["endpoints"]
+            changed["metadata"]["labels"] = item["metadata"]["labels"]
+            changed["metadata"]["annotations"] = item["metadata"]["annotations"]
+            changed["endpoints"] = item["endpoints"]
             actions.append(Update(ENDPOINT_SLICES, changed, settled=(NotFound,)))
-    return Plan([*actions, *(deletion(ENDPOINT_SLICES, one) for one in living)])
+    return Plan([*actions, *(deletion(ENDPOINT_SLICES, item) for item in living)])
 
 
 def is_mirrored(endpoints: Obj, service: Obj) -> bool:
@@ -70,12 +70,12 @@ def is_mirrored(endpoints: Obj, service: Obj) -> bool:
     return not (service.get("spec") or {}).get("selector") and not is_deleted(endpoints)
 
 
-def mirrored(endpoints: Obj) -> list[Obj]:
+def mirrored_slices(endpoints: Obj) -> list[Obj]:
     slices = []
     for subset in endpoints.get("subsets") or ():
         ports = subset.get("ports") or []
-        entries = [(one, True) for one in subset.get("addresses") or ()]
-        entries += [(one, False) for one in subset.get("notReadyAddresses") or ()]
+        entries = [(item, True) for item in subset.get("addresses") or ()]
+        entries += [(item, False) for item in subset.get("notReadyAddresses") or ()]
         for family in ("IPv4", "IPv6"):
             found = [
                 _endpoint(address, ready)
@@ -110,14 +110,14 @@ def _slice(endpoints: Obj, family: str, ports: Sequence[Obj], found: Sequence[Ob
         },
         "addressType": family,
         "endpoints": list(found),
-        "ports": [{"name": "", "protocol": "TCP", **one} for one in ports],
+        "ports": [{"name": "", "protocol": "TCP", **port} for port in ports],
     }
 
 
 def _place(slice_: Obj) -> tuple[object, ...]:
     ports = [
-        (one.get("name") or "", one.get("port"), one.get("protocol") or "TCP")
-        for one in slice_.get("ports") or ()
+        (port.get("name") or "", port.get("port"), port.get("protocol") or "TCP")
+        for port in slice_.get("ports") or ()
     ]
     return slice_.get("addressType"), tuple(ports)
 
@@ -137,7 +137,7 @@ def _family(address: str) -> str:
         return ""
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     slices = view.cache(ENDPOINT_SLICES).by("mirrored", key)
     endpoints, service = view.cache(ENDPOINTS).get(key), view.cache(SERVICES).get(key)
     if endpoints is None and not slices:
@@ -152,4 +152,4 @@ def _by_service(slice_: Obj) -> Iterable[str]:
 
 
 def _service_of_slice(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    return {key for one in (old, new) if one is not None for key in _by_service(one)}
+    return {key for item in (old, new) if item is not None for key in _by_service(item)}

@@ -46,21 +46,21 @@ def selects(service: Obj, labels: Mapping[str, str]) -> bool:
 def ports_of(service: Obj, pod: Obj) -> tuple[Port, ...]:
     """The service's ports on this pod; a named target that the pod does not have is left out."""
     found: list[Port] = []
-    for one in (service.get("spec") or {}).get("ports") or ():
-        number = _target(one, pod)
+    for item in (service.get("spec") or {}).get("ports") or ():
+        number = _target(item, pod)
         if number:
-            protocol = one.get("protocol") or "TCP"
-            name, app = one.get("name") or "", one.get("appProtocol") or ""
+            protocol = item.get("protocol") or "TCP"
+            name, app = item.get("name") or "", item.get("appProtocol") or ""
             found.append(Port(name, number, protocol, app))
     return tuple(sorted(found, key=lambda port: (port.name, port.port, port.protocol)))
 
 
 def addresses_of(pod: Obj, *, ipv6: bool) -> list[str]:
     listed = (pod.get("status") or {}).get("podIPs") or ()
-    addresses = [one.get("ip", "") for one in listed]
+    addresses = [item.get("ip", "") for item in listed]
     if not addresses and (pod.get("status") or {}).get("podIP"):
         addresses = [pod["status"]["podIP"]]
-    return [one for one in addresses if one and (":" in one) == ipv6]
+    return [address for address in addresses if address and (":" in address) == ipv6]
 
 
 def families_of(service: Obj) -> list[str]:
@@ -92,12 +92,14 @@ def services_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterabl
     if pod is None:
         return ()
     services = caches(SERVICES).by("namespace", namespace_of(pod))
-    if not any((one.get("spec") or {}).get("selector") for one in services):
+    if not any((service.get("spec") or {}).get("selector") for service in services):
         return ()  # the common case, and comparing pods costs more
-    if old is not None and new is not None and _shown(old) == _shown(new):
+    if old is not None and new is not None and _visible_fields(old) == _visible_fields(new):
         return ()
-    sides = [labels_of(one) for one in (old, new) if one is not None]
-    return [key_of(one) for one in services if any(selects(one, labels) for labels in sides)]
+    sides = [labels_of(item) for item in (old, new) if item is not None]
+    return [
+        key_of(service) for service in services if any(selects(service, labels) for labels in sides)
+    ]
 
 
 def pods_of_service(caches: Caches, service: Obj) -> list[Obj]:
@@ -105,7 +107,7 @@ def pods_of_service(caches: Caches, service: Obj) -> list[Obj]:
     return [pod for pod in pods if selects(service, labels_of(pod))]
 
 
-def _shown(pod: Obj) -> tuple[object, ...]:
+def _visible_fields(pod: Obj) -> tuple[object, ...]:
     status, spec = pod.get("status") or {}, pod.get("spec") or {}
     return (
         labels_of(pod),
@@ -124,8 +126,8 @@ def _target(port: Obj, pod: Obj) -> int | None:
     if isinstance(target, int):
         return target
     for container in pod_facts.all_containers(pod):
-        for one in container.get("ports") or ():
-            same = (one.get("protocol") or "TCP") == (port.get("protocol") or "TCP")
-            if one.get("name") == target and same:
-                return int(one["containerPort"])
+        for item in container.get("ports") or ():
+            same = (item.get("protocol") or "TCP") == (port.get("protocol") or "TCP")
+            if item.get("name") == target and same:
+                return int(item["containerPort"])
     return None

@@ -50,7 +50,7 @@ def is_proportional(service: Obj) -> bool:
     return mode in ("Auto", "auto")
 
 
-def preferred(service: Obj, endpoint: Obj) -> Obj | None:
+def preferred_hints(service: Obj, endpoint: Obj) -> Obj | None:
     """The hints that spec.trafficDistribution asks for."""
     wanted = service["spec"].get("trafficDistribution")
     if wanted is None or not endpoint["conditions"]["ready"]:
@@ -83,9 +83,9 @@ def proportional(
 ) -> Mapping[str, str]:
     """Endpoint's uid → the zone that it is for. Raises NoHints."""
     zones = {
-        uid: str(one.get("zone") or "")
-        for uid, one in endpoints.items()
-        if one["conditions"]["ready"]
+        uid: str(endpoint.get("zone") or "")
+        for uid, endpoint in endpoints.items()
+        if endpoint["conditions"]["ready"]
     }
     shares = _shares(len(zones), ratios)
     if not all(zones.values()):
@@ -121,7 +121,7 @@ def _moves(
     shares: Mapping[str, _Share], there: Mapping[str, int]
 ) -> tuple[Counter[str], Counter[str]]:
     """How many endpoints each zone gives away, and how many each gets."""
-    surplus = {zone: number - _desired(shares, zone) for zone, number in there.items()}
+    surplus = {zone: number - _desired_share(shares, zone) for zone, number in there.items()}
     lack = {zone: share.desired - there.get(zone, 0) for zone, share in shares.items()}
     giving: Counter[str] = Counter()
     receiving: Counter[str] = Counter()
@@ -139,6 +139,6 @@ def _moves(
         lack[taker] -= 1
 
 
-def _desired(shares: Mapping[str, _Share], zone: str) -> float:
+def _desired_share(shares: Mapping[str, _Share], zone: str) -> float:
     share = shares.get(zone)
     return 0.0 if share is None else share.desired

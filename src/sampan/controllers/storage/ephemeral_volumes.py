@@ -31,7 +31,7 @@ def ephemeral_volume_controller() -> Controller:
         component="ephemeral_volume",
         aliases=("ephemeral-volume",),
         wakes={PODS: _new_pod, PERSISTENT_VOLUME_CLAIMS: _pod_of_claim},
-        planned=_planned,
+        planned=_plan_key,
     )
 
 
@@ -46,7 +46,7 @@ def plan(pod: Obj, claims: Mapping[str, Obj]) -> Plan:
         name = f"{name_of(pod)}-{volume['name']}"
         claim = claims.get(name)
         if claim is None:
-            actions.append(_made(pod, volume, name))
+            actions.append(_claim_creation(pod, volume, name))
         elif not _is_of(claim, pod):
             words = (
                 f"PVC {namespace_of(pod)}/{name} was not created for pod "
@@ -57,7 +57,7 @@ def plan(pod: Obj, claims: Mapping[str, Obj]) -> Plan:
     return Plan(actions)
 
 
-def _made(pod: Obj, volume: Obj, name: str) -> Create:
+def _claim_creation(pod: Obj, volume: Obj, name: str) -> Create:
     template = volume["ephemeral"].get("volumeClaimTemplate") or {}
     given = template.get("metadata") or {}
     meta: Obj = {
@@ -79,12 +79,12 @@ def _made(pod: Obj, volume: Obj, name: str) -> Create:
 
 def _is_of(claim: Obj, pod: Obj) -> bool:
     owners = meta_of(claim).get("ownerReferences") or ()
-    return any(one.get("uid") == uid_of(pod) for one in owners)
+    return any(owner.get("uid") == uid_of(pod) for owner in owners)
 
 
 def _has_ephemeral(pod: Obj) -> bool:
     volumes = (pod.get("spec") or {}).get("volumes") or ()
-    return any(one.get("ephemeral") is not None for one in volumes)
+    return any(volume.get("ephemeral") is not None for volume in volumes)
 
 
 def _new_pod(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
@@ -97,10 +97,12 @@ def _pod_of_claim(_caches: Caches, old: Obj | None, new: Obj | None) -> Iterable
     if old is None or new is not None:
         return ()
     owners = meta_of(old).get("ownerReferences") or ()
-    return [f"{namespace_of(old)}/{one['name']}" for one in owners if one.get("kind") == "Pod"]
+    return [
+        f"{namespace_of(old)}/{owner['name']}" for owner in owners if owner.get("kind") == "Pod"
+    ]
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     pod = view.cache(PODS).get(key)
     if pod is None:
         return NOTHING

@@ -82,7 +82,7 @@ def local_provisioner() -> Controller:
             STORAGE_CLASSES: _somewhere_changed,
             NODES: _node_changed,
         },
-        planned=_planned,
+        planned=_plan_key,
         indices={PERSISTENT_VOLUME_CLAIMS: {"local": _waiting}},
         workers=1,
     )
@@ -113,9 +113,9 @@ def plan_claim(
     name = f"pvc-{uid_of(claim)}"
     if name in volumes:
         return NOTHING
-    why = _refused(claim)
+    why = _refusal(claim)
     if why is not None:
-        return _failed(claim, why)
+        return _failure(claim, why)
     chosen = annotations_of(claim).get(SELECTED_NODE)
     if chosen is not None and chosen not in nodes:
         # The scheduler must choose again.
@@ -125,9 +125,9 @@ def plan_claim(
         return NOTHING
     node = nodes[chosen] if chosen is not None else _emptiest(nodes, volumes, storage_class)
     if node is None:
-        return _failed(claim, "no node is ready to hold a volume")
+        return _failure(claim, "no node is ready to hold a volume")
     if not keeps_volumes(node):
-        return _failed(claim, f"node {name_of(node)} keeps no volumes for us")
+        return _failure(claim, f"node {name_of(node)} keeps no volumes for us")
     about = reference_to(claim)
     begun = f'External provisioner is provisioning volume for claim "{key_of(claim)}"'
     made: list[Action] = [
@@ -149,7 +149,7 @@ def plan_volume(volume: Obj, nodes: Mapping[str, Obj]) -> Plan:
     finalizers: list[str] = meta_of(volume).get("finalizers") or []
     if LOCAL_FINALIZER not in finalizers or node_of(volume) in nodes:
         return NOTHING
-    left = [one for one in finalizers if one != LOCAL_FINALIZER]
+    left = [finalizer for finalizer in finalizers if finalizer != LOCAL_FINALIZER]
     patch = {"metadata": {"finalizers": left or None}}
     return Plan([merge_patch(PERSISTENT_VOLUMES, volume, patch)])
 
@@ -205,8 +205,8 @@ def node_of(volume: Obj) -> str:
     """The one node that a volume of ours is on; its hostname label is its name."""
     required = (volume["spec"].get("nodeAffinity") or {}).get("required") or {}
     for term in required.get("nodeSelectorTerms") or ():
-        for one in (*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())):
-            return str((one.get("values") or [""])[0])
+        for expression in (*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())):
+            return str((expression.get("values") or [""])[0])
     return ""
 
 
@@ -221,7 +221,7 @@ def _is_ours(claim: Obj, storage_class: Obj) -> bool:
     )
 
 
-def _refused(claim: Obj) -> str | None:
+def _refusal(claim: Obj) -> str | None:
     spec = claim["spec"]
     if spec.get("selector"):
         return "claim.Spec.Selector is not supported"
@@ -232,7 +232,7 @@ def _refused(claim: Obj) -> str | None:
     return None
 
 
-def _failed(claim: Obj, why: str) -> Plan:
+def _failure(claim: Obj, why: str) -> Plan:
     words = f'failed to provision volume with StorageClass "{class_name_of(claim)}": {why}'
     return Plan([Record(reference_to(claim), "Warning", "ProvisioningFailed", words)])
 
@@ -241,7 +241,7 @@ def _emptiest(
     nodes: Mapping[str, Obj], volumes: Mapping[str, Obj], storage_class: Obj
 ) -> Obj | None:
     """A claim that does not wait for its pod gets a place before anybody knows the pod."""
-    held = Counter(node_of(one) for one in volumes.values())
+    held = Counter(node_of(volume) for volume in volumes.values())
     topologies = storage_class.get("allowedTopologies") or ()
     ready = [
         node
@@ -249,30 +249,30 @@ def _emptiest(
         if node_facts.is_ready(node)
         and keeps_volumes(node)
         and not node_facts.is_unschedulable(node)
-        and (not topologies or any(_is_within(node, one) for one in topologies))
+        and (not topologies or any(_is_within(node, topology) for topology in topologies))
     ]
     return min(ready, key=lambda node: (held[name_of(node)], name_of(node)), default=None)
 
 
 def _is_within(node: Obj, topology: Obj) -> bool:
     return all(
-        labels_of(node).get(one.get("key", "")) in (one.get("values") or ())
-        for one in topology.get("matchLabelExpressions") or ()
+        labels_of(node).get(expression.get("key", "")) in (expression.get("values") or ())
+        for expression in topology.get("matchLabelExpressions") or ()
     )
 
 
-async def _planned(view: View, key: Claim | Volume | StandardClass) -> Plan:
-    classes = {name_of(one): one for one in view.cache(STORAGE_CLASSES).all()}
+async def _plan_key(view: View, key: Claim | Volume | StandardClass) -> Plan:
+    classes = {name_of(class_): class_ for class_ in view.cache(STORAGE_CLASSES).all()}
     if isinstance(key, StandardClass):
         return plan_class(classes)
-    nodes = {name_of(one): one for one in view.cache(NODES).all()}
+    nodes = {name_of(node): node for node in view.cache(NODES).all()}
     if isinstance(key, Volume):
         volume = view.cache(PERSISTENT_VOLUMES).get(key.name)
         return NOTHING if volume is None else plan_volume(volume, nodes)
     claim = view.cache(PERSISTENT_VOLUME_CLAIMS).get(key.key)
     if claim is None:
         return NOTHING
-    volumes = {name_of(one): one for one in view.cache(PERSISTENT_VOLUMES).all()}
+    volumes = {name_of(item): item for item in view.cache(PERSISTENT_VOLUMES).all()}
     return plan_claim(claim, classes.get(class_name_of(claim)), nodes, volumes)
 
 
@@ -297,7 +297,9 @@ def _volume_changed(_caches: Caches, _old: Obj | None, new: Obj | None) -> Itera
 
 
 def _somewhere_changed(caches: Caches, _old: Obj | None, _new: Obj | None) -> Iterable[Claim]:
-    return [Claim(key_of(one)) for one in caches(PERSISTENT_VOLUME_CLAIMS).by("local", "waiting")]
+    return [
+        Claim(key_of(claim)) for claim in caches(PERSISTENT_VOLUME_CLAIMS).by("local", "waiting")
+    ]
 
 
 def _node_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[Claim | Volume]:

@@ -89,7 +89,7 @@ def persistent_volume_binder() -> Controller:
             STORAGE_CLASSES: _class_changed,
             PODS: _first_user_came,
         },
-        planned=_planned,
+        planned=_plan_key,
         indices={PERSISTENT_VOLUME_CLAIMS: {"unbound": _unbound}, PODS: {"claims": claim_keys}},
         workers=1,
     )
@@ -122,7 +122,7 @@ def plan_volume(volume: Obj, claim: Obj | None) -> Plan:
     if not reference or not reference.get("uid"):
         return _phase(volume, "Available")
     if claim is None:
-        return _released(volume)
+        return _release(volume)
     holds = claim["spec"].get("volumeName") or ""
     if holds == name_of(volume):
         return _phase(volume, "Bound")
@@ -132,7 +132,7 @@ def plan_volume(volume: Obj, claim: Obj | None) -> Plan:
         PROVISIONED_BY in annotations_of(volume)
         and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete"
     ):
-        return _released(volume)  # made for a claim that took another one
+        return _release(volume)  # made for a claim that took another one
     return _unbound_volume(volume)
 
 
@@ -151,16 +151,16 @@ def _bound_claim(claim: Obj, storage: Storage) -> Plan:
     name = claim["spec"].get("volumeName") or ""
     if not name:
         words = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
-        return _lost(claim, "ClaimLost", words)
+        return _lost_claim(claim, "ClaimLost", words)
     volume = storage.volumes.get(name)
     if volume is None:
         words = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
-        return _lost(claim, "ClaimLost", words)
+        return _lost_claim(claim, "ClaimLost", words)
     reference = volume["spec"].get("claimRef")
     if not reference or reference.get("uid") == uid_of(claim):
         return _bind(volume, claim)
     words = "Two claims are bound to the same volume, this one is bound incorrectly"
-    return _lost(claim, "ClaimMisbound", words)
+    return _lost_claim(claim, "ClaimMisbound", words)
 
 
 def _choosy_claim(claim: Obj, volume: Obj | None) -> Plan:
@@ -207,17 +207,17 @@ def _wanted_from_provisioner(claim: Obj, storage_class: Obj | None) -> Plan:
 
 def _bind(volume: Obj, claim: Obj) -> Plan:
     """The volume first; what follows can be repeated by whoever comes next."""
-    first = _reserved(volume, claim)
+    first = _reservation(volume, claim)
 
     def then(outcomes: Sequence[Outcome]) -> Sequence[Action]:
-        if any(one.error is not None for one in outcomes):
+        if any(outcome.error is not None for outcome in outcomes):
             return ()
-        return _settled(volume, claim)
+        return _settle(volume, claim)
 
-    return Plan([first], then) if first is not None else Plan(_settled(volume, claim))
+    return Plan([first], then) if first is not None else Plan(_settle(volume, claim))
 
 
-def _reserved(volume: Obj, claim: Obj) -> Patch | None:
+def _reservation(volume: Obj, claim: Obj) -> Patch | None:
     reference = volume["spec"].get("claimRef") or {}
     if reference.get("uid") == uid_of(claim):
         return None
@@ -238,7 +238,7 @@ def _reserved(volume: Obj, claim: Obj) -> Patch | None:
     return merge_patch(PERSISTENT_VOLUMES, volume, patch)
 
 
-def _settled(volume: Obj, claim: Obj) -> list[Action]:
+def _settle(volume: Obj, claim: Obj) -> list[Action]:
     actions: list[Action] = []
     bound = status_patch(PERSISTENT_VOLUMES, volume, _with_phase(volume, "Bound"))
     if bound is not None:
@@ -283,7 +283,7 @@ def _pending(claim: Obj, kind: str = "", reason: str = "", message: str = "") ->
     return Plan(actions, again_seconds=REMIND_SECONDS if reason else None)
 
 
-def _lost(claim: Obj, reason: str, message: str) -> Plan:
+def _lost_claim(claim: Obj, reason: str, message: str) -> Plan:
     if (claim.get("status") or {}).get("phase") == "Lost":
         return NOTHING
     patch = status_patch(PERSISTENT_VOLUME_CLAIMS, claim, {"phase": "Lost"})
@@ -294,7 +294,7 @@ def _lost(claim: Obj, reason: str, message: str) -> Plan:
 # A volume's turn.
 
 
-def _released(volume: Obj) -> Plan:
+def _release(volume: Obj) -> Plan:
     status = volume.get("status") or {}
     if status.get("phase") == "Failed":
         return NOTHING
@@ -347,7 +347,7 @@ def _with_phase(volume: Obj, phase: str) -> Obj:
 # Glue.
 
 
-async def _planned(view: View, key: Claim | Volume) -> Plan:
+async def _plan_key(view: View, key: Claim | Volume) -> Plan:
     volumes = view.cache(PERSISTENT_VOLUMES)
     claims = view.cache(PERSISTENT_VOLUME_CLAIMS)
     if isinstance(key, Volume):
@@ -357,8 +357,8 @@ async def _planned(view: View, key: Claim | Volume) -> Plan:
     if claim is None:
         return NOTHING
     storage = Storage(
-        {name_of(one): one for one in volumes.all()},
-        {name_of(one): one for one in view.cache(STORAGE_CLASSES).all()},
+        {name_of(item): item for item in volumes.all()},
+        {name_of(class_): class_ for class_ in view.cache(STORAGE_CLASSES).all()},
         _users(view.cache, key.key),
     )
     return plan_claim(claim, storage)

@@ -57,7 +57,7 @@ def resource_claim_controller() -> Controller:
             RESOURCE_CLAIMS: {_OF_POD: _owning_pod},
             PODS: {_BY_TEMPLATE: _templates_of},
         },
-        planned=_planned,
+        planned=_plan_key,
     )
 
 
@@ -65,10 +65,14 @@ def plan_pod(pod: Obj, claims: Sequence[Obj], templates: Mapping[str, Obj]) -> P
     """`claims`: those that it owns; `templates`: of its namespace, by name."""
     if is_deleted(pod) or pod_facts.is_terminal(pod):
         return NOTHING
-    own = {annotations_of(one).get(POD_CLAIM_NAME): one for one in claims if not is_deleted(one)}
+    own = {
+        annotations_of(claim).get(POD_CLAIM_NAME): claim
+        for claim in claims
+        if not is_deleted(claim)
+    }
     known = {
-        one.get("name"): one.get("resourceClaimName")
-        for one in (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+        status.get("name"): status.get("resourceClaimName")
+        for status in (pod.get("status") or {}).get("resourceClaimStatuses") or ()
     }
     actions: list[Action] = []
     named: list[Obj] = []
@@ -80,7 +84,7 @@ def plan_pod(pod: Obj, claims: Sequence[Obj], templates: Mapping[str, Obj]) -> P
         if name in own:
             named.append({"name": name, "resourceClaimName": name_of(own[name])})
         elif template in templates:
-            actions.append(_made(pod, name, templates[template]))
+            actions.append(_claim_creation(pod, name, templates[template]))
         else:
             words = f'PodResourceClaim {name}: resource claim template "{template}" not found'
             actions.append(
@@ -106,7 +110,7 @@ def plan_claim(claim: Obj, users: Mapping[str, Obj], owner: Obj | None) -> Plan:
     """`users`: pods that exist, by uid; `owner`: the pod that it was made for."""
     status = claim.get("status") or {}
     reserved = status.get("reservedFor") or []
-    kept = [one for one in reserved if _is_used(one, users)]
+    kept = [item for item in reserved if _is_used(item, users)]
     if kept:
         return _with_status(claim, {"reservedFor": kept}) if kept != reserved else NOTHING
     if status.get("allocation") is not None or reserved:
@@ -124,7 +128,7 @@ def _with_status(claim: Obj, status: Obj) -> Plan:
     return Plan([merge_patch(RESOURCE_CLAIMS, claim, {"status": status}, "status")])
 
 
-def _made(pod: Obj, name: str, template: Obj) -> Create:
+def _claim_creation(pod: Obj, name: str, template: Obj) -> Create:
     """Under a name of the form that upstream generates, but always the same one for this pod: what
     was created and is not seen yet is not created again."""
     given = (template.get("spec") or {}).get("metadata") or {}
@@ -206,11 +210,11 @@ def _owning_pod(claim: Obj) -> list[str]:
 
 
 def _templates_of(pod: Obj) -> list[str]:
-    names = (one.get("resourceClaimTemplateName") for one in _entries(pod))
+    names = (entry.get("resourceClaimTemplateName") for entry in _entries(pod))
     return [f"{namespace_of(pod)}/{name}" for name in names if name]
 
 
-async def _planned(view: View, key: tuple[str, str]) -> Plan:
+async def _plan_key(view: View, key: tuple[str, str]) -> Plan:
     kind, of = key
     return _planned_pod(view, of) if kind == _POD else _planned_claim(view, of)
 
@@ -220,12 +224,14 @@ def _planned_pod(view: View, key: str) -> Plan:
     if pod is None:
         return NOTHING
     owned = view.cache(RESOURCE_CLAIMS).by(_OF_POD, key)
-    mine = [one for one in owned if (controller_of(one) or {}).get("uid") == uid_of(pod)]
+    mine = [item for item in owned if (controller_of(item) or {}).get("uid") == uid_of(pod)]
     found = {
         template.partition("/")[2]: view.cache(RESOURCE_CLAIM_TEMPLATES).get(template)
         for template in _templates_of(pod)
     }
-    return plan_pod(pod, mine, {name: one for name, one in found.items() if one is not None})
+    return plan_pod(
+        pod, mine, {name: match_ for name, match_ in found.items() if match_ is not None}
+    )
 
 
 def _planned_claim(view: View, key: str) -> Plan:
@@ -234,10 +240,10 @@ def _planned_claim(view: View, key: str) -> Plan:
         return NOTHING
     pods = view.cache(PODS)
     users = {}
-    for one in (claim.get("status") or {}).get("reservedFor") or ():
-        pod = pods.get(f"{namespace_of(claim)}/{one.get('name')}")
+    for item in (claim.get("status") or {}).get("reservedFor") or ():
+        pod = pods.get(f"{namespace_of(claim)}/{item.get('name')}")
         if pod is not None:
             users[uid_of(pod)] = pod
-    owner = next((pods.get(one) for one in _owning_pod(claim)), None)
+    owner = next((pods.get(item) for item in _owning_pod(claim)), None)
     made_for = (controller_of(claim) or {}).get("uid")
     return plan_claim(claim, users, owner if owner and uid_of(owner) == made_for else None)

@@ -28,15 +28,15 @@ def volume_expansion_controller() -> Controller:
         name="persistentvolume-expander-controller",
         component="volume_expand",
         aliases=("persistentvolume-expander",),
-        wakes={PERSISTENT_VOLUME_CLAIMS: _grown},
-        planned=_planned,
+        wakes={PERSISTENT_VOLUME_CLAIMS: _growing_claim},
+        planned=_plan_key,
         indices={PERSISTENT_VOLUMES: {}},
         workers=1,
     )
 
 
 def plan(claim: Obj, volume: Obj) -> Plan:
-    wanted = _requested(claim)
+    wanted = _requests(claim)
     if is_deleted(claim) or (volume["spec"].get("claimRef") or {}).get("uid") != uid_of(claim):
         return NOTHING
     if not capacity((claim.get("status") or {}).get("capacity")) < capacity(wanted):
@@ -51,7 +51,7 @@ def plan(claim: Obj, volume: Obj) -> Plan:
         grown.append(merge_patch(PERSISTENT_VOLUMES, volume, patch))
 
     def then(outcomes: Sequence[Outcome]) -> list[Action]:
-        if any(one.error is not None for one in outcomes):
+        if any(outcome.error is not None for outcome in outcomes):
             return []
         status = {**(claim.get("status") or {}), "capacity": {"storage": wanted["storage"]}}
         told = status_patch(PERSISTENT_VOLUME_CLAIMS, claim, status)
@@ -62,20 +62,20 @@ def plan(claim: Obj, volume: Obj) -> Plan:
     return Plan(grown, then)
 
 
-def _requested(claim: Obj) -> Obj:
+def _requests(claim: Obj) -> Obj:
     found: Obj = (claim["spec"].get("resources") or {}).get("requests") or {}
     return found
 
 
-def _grown(_caches: Caches, _old: Obj | None, new: Obj | None) -> Iterable[str]:
+def _growing_claim(_caches: Caches, _old: Obj | None, new: Obj | None) -> Iterable[str]:
     """Bound, and asking for more than it has."""
     if new is None or (new.get("status") or {}).get("phase") != "Bound":
         return ()
     has = capacity(new["status"].get("capacity"))
-    return (key_of(new),) if has < capacity(_requested(new)) else ()
+    return (key_of(new),) if has < capacity(_requests(new)) else ()
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     claim = view.cache(PERSISTENT_VOLUME_CLAIMS).get(key)
     if claim is None:
         return NOTHING

@@ -24,8 +24,10 @@ def is_bound_to(volume: Obj, claim: Obj) -> bool:
 
 def best_match(volumes: Iterable[Obj], claim: Obj, *, only_reserved: bool) -> Obj | None:
     """`only_reserved`: the scheduler chooses among the free ones, not we."""
-    fitting = [one for one in volumes if not is_deleted(one) and mismatch(one, claim) is None]
-    reserved = [one for one in fitting if is_bound_to(one, claim)]
+    fitting = [
+        volume for volume in volumes if not is_deleted(volume) and mismatch(volume, claim) is None
+    ]
+    reserved = [item for item in fitting if is_bound_to(item, claim)]
     if reserved:
         return min(reserved, key=_preference)
     if only_reserved:
@@ -33,11 +35,11 @@ def best_match(volumes: Iterable[Obj], claim: Obj, *, only_reserved: bool) -> Ob
     selector = claim["spec"].get("selector")
     matches = from_object(selector).matches if selector else None
     free = [
-        one
-        for one in fitting
-        if not one["spec"].get("claimRef")
-        and (one.get("status") or {}).get("phase") == "Available"
-        and (matches is None or matches(labels_of(one)))
+        item
+        for item in fitting
+        if not item["spec"].get("claimRef")
+        and (item.get("status") or {}).get("phase") == "Available"
+        and (matches is None or matches(labels_of(item)))
     ]
     return min(free, key=_preference, default=None)
 

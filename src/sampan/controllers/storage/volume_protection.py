@@ -41,21 +41,21 @@ def plan_claim(claim: Obj, pods: Iterable[Obj]) -> Plan:
     """`pods`: those that name it. Only one that has a node counts: no kubelet starts a pod whose
     claim is on its way out."""
     used = any(pod_facts.node_name(pod) for pod in pods)
-    return _protected(PERSISTENT_VOLUME_CLAIMS, claim, CLAIM_PROTECTION, used)
+    return _protection_plan(PERSISTENT_VOLUME_CLAIMS, claim, CLAIM_PROTECTION, used)
 
 
 def plan_volume(volume: Obj) -> Plan:
     used = (volume.get("status") or {}).get("phase") == "Bound"
-    return _protected(PERSISTENT_VOLUMES, volume, VOLUME_PROTECTION, used)
+    return _protection_plan(PERSISTENT_VOLUMES, volume, VOLUME_PROTECTION, used)
 
 
-def _protected(resource: Resource, obj: Obj, finalizer: str, used: bool) -> Plan:
+def _protection_plan(resource: Resource, obj: Obj, finalizer: str, used: bool) -> Plan:
     finalizers: list[str] = meta_of(obj).get("finalizers") or []
     there = finalizer in finalizers
     if is_deleted(obj):
         if used or not there:
             return NOTHING
-        wanted = [one for one in finalizers if one != finalizer]
+        wanted = [item for item in finalizers if item != finalizer]
     elif there:
         return NOTHING
     else:

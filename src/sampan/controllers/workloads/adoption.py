@@ -42,11 +42,11 @@ async def claims(
     patches = claim(PODS, owner, reference, selector, owned, orphans).actions
     if not finalizers:
         return patches
-    known = {name_of(one): one for one in (*owned, *orphans)}
-    adopted = {name_of(one) for one in orphans}
+    known = {name_of(item): item for item in (*owned, *orphans)}
+    adopted = {name_of(orphan) for orphan in orphans}
     return [
-        _with_finalizers(one, known[one.name], finalizers, adopted=one.name in adopted)
-        for one in patches
+        _with_finalizers(patch, known[patch.name], finalizers, adopted=patch.name in adopted)
+        for patch in patches
     ]
 
 
@@ -70,7 +70,7 @@ async def lives(view: View, resource: Resource, owner: Obj) -> bool:
 
 def _with_finalizers(patch: Patch, pod: Obj, finalizers: Sequence[str], *, adopted: bool) -> Patch:
     before: list[str] = meta_of(pod).get("finalizers") or []
-    others = [one for one in before if one not in finalizers]
+    others = [item for item in before if item not in finalizers]
     assert isinstance(patch.patch, dict)
     wanted = [*others, *finalizers] if adopted else others
     meta = {**patch.patch["metadata"], "finalizers": wanted}

@@ -52,7 +52,7 @@ from sampan.controllers.workloads.revisions import (
     hash_of,
     surplus_revisions,
 )
-from sampan.controllers.workloads.rollout import scaled
+from sampan.controllers.workloads.rollout import scaled_value
 from sampan.core.backoff import Backoff
 from sampan.core.fast_dataclass import dataclass
 
@@ -99,10 +99,10 @@ def plan(situation: Situation, now: float) -> Plan:
         return Plan([revision.action], again_seconds=0.0)
     word = hash_of(revision.obj)
     layout = _layout(situation, word, now)
-    creations, removals = _managed(layout)
+    creations, removals = _pods_to_manage(layout)
     if not creations and not removals:
-        removals = _rolled(layout)
-        creations = [] if removals else _surged(layout)
+        removals = _pods_to_roll(layout)
+        creations = [] if removals else _nodes_to_surge(layout)
     reference = controller_reference(DAEMON_SETS, owner)
     actions: list[Action] = [
         *(Create(PODS, new_pod(owner, reference, node, word)) for node in creations[:BURST]),
@@ -180,7 +180,7 @@ def _may_run(probe: Obj, node: Obj) -> tuple[bool, bool]:
     return not keeps_away(tolerations, taints), stays
 
 
-def _managed(layout: _Layout) -> tuple[list[str], list[Obj]]:
+def _pods_to_manage(layout: _Layout) -> tuple[list[str], list[Obj]]:
     """Nodes that lack a pod, and pods that are too many, in the wrong place, or finished."""
     creations: list[str] = []
     removals: list[Obj] = []
@@ -231,7 +231,7 @@ def _has_ended_and_goes(pod: Obj) -> bool:
     return is_deleted(pod) and pod_facts.is_terminal(pod)
 
 
-def _rolled(layout: _Layout) -> list[Obj]:
+def _pods_to_roll(layout: _Layout) -> list[Obj]:
     """Outdated pods that may go now, without a surge."""
     strategy = layout.owner["spec"].get("updateStrategy") or {}
     surge, unavailable = _budget(layout)
@@ -252,7 +252,7 @@ def _rolled(layout: _Layout) -> list[Obj]:
     return [*going, *candidates[: max(0, unavailable - down)]]
 
 
-def _surged(layout: _Layout) -> list[str]:
+def _nodes_to_surge(layout: _Layout) -> list[str]:
     """Nodes that get a new pod beside their outdated one."""
     surge, _ = _budget(layout)
     strategy = layout.owner["spec"].get("updateStrategy") or {}
@@ -279,8 +279,8 @@ def _budget(layout: _Layout) -> tuple[int, int]:
     strategy = layout.owner["spec"].get("updateStrategy") or {}
     rolling = strategy.get("rollingUpdate") or {}
     nodes = sum(place.should_run for place in layout.places)
-    surge = scaled(rolling.get("maxSurge", 0), nodes, round_up=True)
-    unavailable = scaled(rolling.get("maxUnavailable", 1), nodes, round_up=True)
+    surge = scaled_value(rolling.get("maxSurge", 0), nodes, round_up=True)
+    unavailable = scaled_value(rolling.get("maxUnavailable", 1), nodes, round_up=True)
     return (surge, 0) if surge else (0, max(1, unavailable))
 
 
@@ -392,7 +392,7 @@ def _sets_for_node(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable
     """A node came, went, or changed in what decides who may run there."""
     if old is not None and new is not None and _place_facts(old) == _place_facts(new):
         return ()
-    return [key_of(one) for one in caches(DAEMON_SETS).all()]
+    return [key_of(item) for item in caches(DAEMON_SETS).all()]
 
 
 def _place_facts(node: Obj) -> tuple[object, ...]:

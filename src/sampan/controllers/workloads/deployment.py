@@ -83,7 +83,7 @@ def deployment_controller() -> Controller:
         component="deployment-controller",
         aliases=("deployment",),
         wakes={DEPLOYMENTS: own_key, REPLICA_SETS: _owner_of_set, PODS: _last_pod_gone},
-        planned=_planned,
+        planned=_plan_key,
         indices={
             DEPLOYMENTS: {"namespace": by_namespace},
             REPLICA_SETS: {"controller": by_controller_uid, "orphans": by_orphan_namespace},
@@ -105,7 +105,7 @@ def plan(situation: Situation, now: float) -> Plan:
         return Plan(claimed.actions)
     sets = sorted(claimed.owned, key=by_age)
     new_set = find_new_set(deployment, sets)
-    old_sets = [one for one in sets if one is not new_set]
+    old_sets = [item for item in sets if item is not new_set]
     rollout = _Rollout(deployment, new_set, old_sets, now)
     if is_deleted(deployment):
         return rollout.report()
@@ -128,7 +128,7 @@ class _Rollout:
     def scale(self) -> Plan:
         conditions = _pause_conditions(self.deployment, _conditions(self.deployment), self.now)
         sizes = scaled_sets(self.deployment, self.new_set, self.old_sets)
-        actions = self._sized(sizes) or self._annotated()
+        actions = self._size(sizes) or self._annotate()
         cleanup = [] if actions or not self.deployment["spec"].get("paused") else self._cleanup()
         return self._with_status([*actions, *cleanup], conditions, judged=False)
 
@@ -142,7 +142,7 @@ class _Rollout:
         return self._step(sizes or shrunk_old_sets(self.deployment, self.old_sets, self.new_set))
 
     def recreate(self, old_pods_run: bool) -> Plan:
-        shrink: Sizes = {name_of(one): 0 for one in self.old_sets if replicas_of(one)}
+        shrink: Sizes = {name_of(item): 0 for item in self.old_sets if replicas_of(item)}
         if shrink or old_pods_run:
             return self._step(shrink)
         if self.new_set is None:
@@ -157,7 +157,7 @@ class _Rollout:
     def _step(self, sizes: Sizes) -> Plan:
         conditions = _pause_conditions(self.deployment, _conditions(self.deployment), self.now)
         # Not both at once: they may concern the same set.
-        actions = self._revised() or self._sized(sizes)
+        actions = self._revise() or self._size(sizes)
         if self.new_set is not None and find(conditions, "Progressing") is None:
             conditions = self._found(conditions)
         if not actions:
@@ -186,7 +186,9 @@ class _Rollout:
             if reports.has_deadline(self.deployment):
                 conditions = reports.with_deployment_condition(conditions, verdict, self.now)
             revision = [] if outcome.error else _revision_patch(self.deployment, wanted)
-            status = reports.counted(self.deployment, self.old_sets, None, conditions, self.now)
+            status = reports.replica_counts(
+                self.deployment, self.old_sets, None, conditions, self.now
+            )
             patch = status_patch(DEPLOYMENTS, self.deployment, status)
             return [*events, *revision, *([patch] if patch is not None else [])]
 
@@ -197,9 +199,9 @@ class _Rollout:
     ) -> Plan:
         """The actions, and the status as the sets are now; `judged`: with a verdict on progress."""
         every = [*self.old_sets, *([self.new_set] if self.new_set is not None else [])]
-        status = reports.counted(self.deployment, every, self.new_set, conditions, self.now)
+        status = reports.replica_counts(self.deployment, every, self.new_set, conditions, self.now)
         if judged:
-            status = reports.progressed(self.deployment, status, self.new_set, self.now)
+            status = reports.with_progress(self.deployment, status, self.new_set, self.now)
             status = reports.with_set_failure(status, every, self.new_set, self.now)
         patch = status_patch(DEPLOYMENTS, self.deployment, status)
         again = reports.seconds_to_deadline(self.deployment, status, self.now) if judged else None
@@ -211,7 +213,7 @@ class _Rollout:
 
         return Plan(actions, then, again)
 
-    def _revised(self) -> list[Action]:
+    def _revise(self) -> list[Action]:
         """The new set carries the newest revision and the Deployment's annotations."""
         if self.new_set is None:
             return []
@@ -226,43 +228,43 @@ class _Rollout:
             return [merge_patch(REPLICA_SETS, self.new_set, patch)]
         return _revision_patch(self.deployment, self.new_set)
 
-    def _sized(self, sizes: Sizes) -> list[Action]:
+    def _size(self, sizes: Sizes) -> list[Action]:
         every = [*self.old_sets, *([self.new_set] if self.new_set is not None else [])]
         annotations = size_annotations(self.deployment)
         return [
             merge_patch(
                 REPLICA_SETS,
-                one,
+                item,
                 {
-                    "spec": {"replicas": sizes[name_of(one)]},
+                    "spec": {"replicas": sizes[name_of(item)]},
                     "metadata": {"annotations": annotations},
                 },
             )
-            for one in every
-            if name_of(one) in sizes
+            for item in every
+            if name_of(item) in sizes
         ]
 
-    def _annotated(self) -> list[Action]:
+    def _annotate(self) -> list[Action]:
         """Nothing changes size, but the sets must learn what they were sized for."""
         every = [*self.old_sets, *([self.new_set] if self.new_set is not None else [])]
         annotations = size_annotations(self.deployment)
         return [
-            merge_patch(REPLICA_SETS, one, {"metadata": {"annotations": annotations}})
-            for one in every
-            if replicas_of(one) > 0 and not annotations.items() <= annotations_of(one).items()
+            merge_patch(REPLICA_SETS, item, {"metadata": {"annotations": annotations}})
+            for item in every
+            if replicas_of(item) > 0 and not annotations.items() <= annotations_of(item).items()
         ]
 
     def _cleanup_when_complete(self) -> list[Action]:
         every = [*self.old_sets, *([self.new_set] if self.new_set is not None else [])]
-        status = reports.counted(self.deployment, every, self.new_set, [], self.now)
+        status = reports.replica_counts(self.deployment, every, self.new_set, [], self.now)
         return self._cleanup() if reports.is_complete(self.deployment, status) else []
 
     def _cleanup(self) -> list[Action]:
         surplus = surplus_sets(self.deployment, self.old_sets)
-        return [deletion(REPLICA_SETS, one) for one in surplus]
+        return [deletion(REPLICA_SETS, surplu) for surplu in surplus]
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     deployment = view.cache(DEPLOYMENTS).get(key)
     if deployment is None:
         return NOTHING
@@ -293,13 +295,13 @@ async def _made_already(view: View, deployment: Obj, sets: Sequence[Obj]) -> lis
 
 def _old_pods_run(view: View, deployment: Obj, sets: Sequence[Obj]) -> bool:
     new_set = find_new_set(deployment, sorted(sets, key=by_age))
-    old_sets = [one for one in sets if one is not new_set]
-    pods = (pod for one in old_sets for pod in view.cache(PODS).by("controller", uid_of(one)))
+    old_sets = [item for item in sets if item is not new_set]
+    pods = (pod for item in old_sets for pod in view.cache(PODS).by("controller", uid_of(item)))
     return any(not pod_facts.is_terminal(pod) for pod in pods)
 
 
 def _owner_of_set(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
-    keys = {key for one in (old, new) if one is not None for key in _deployment_key(one)}
+    keys = {key for item in (old, new) if item is not None for key in _deployment_key(item)}
     if new is not None and not keys and controller_of(new) is None and not is_deleted(new):
         labels = labels_of(new)
         for deployment in caches(DEPLOYMENTS).by("namespace", namespace_of(new)):
@@ -319,7 +321,7 @@ def _last_pod_gone(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable
     owner = caches(REPLICA_SETS).get(f"{namespace_of(pod)}/{controller.get('name', '')}")
     keys = () if owner is None else tuple(_deployment_key(owner))
     found = (caches(DEPLOYMENTS).get(key) for key in keys)
-    return [key_of(one) for one in found if one is not None and not is_rolling(one)]
+    return [key_of(match_) for match_ in found if match_ is not None and not is_rolling(match_)]
 
 
 def _deployment_key(replica_set: Obj) -> Iterable[str]:
@@ -410,7 +412,7 @@ def _sized_event(deployment: Obj, sets: Sequence[Obj], outcome: Outcome) -> Reco
         return None
     assert isinstance(action.patch, dict)
     size = (action.patch.get("spec") or {}).get("replicas")
-    before = next((one for one in sets if name_of(one) == action.name), None)
+    before = next((item for item in sets if name_of(item) == action.name), None)
     if size is None or before is None:
         return None
     direction = "up" if size > replicas_of(before) else "down"

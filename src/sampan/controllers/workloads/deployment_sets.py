@@ -41,7 +41,7 @@ _NOT_COPIED = frozenset(
 def find_new_set(deployment: Obj, sets: Sequence[Obj]) -> Obj | None:
     """The oldest set that has the Deployment's template, whatever its hash."""
     wanted = deployment["spec"].get("template") or {}
-    return next((one for one in sets if _same_template(one, wanted)), None)
+    return next((item for item in sets if _same_template(item, wanted)), None)
 
 
 def new_replica_set(deployment: Obj, old_sets: Sequence[Obj], size: int) -> Obj:
@@ -79,12 +79,12 @@ def new_set_annotations(
     known = annotations_of(new_set) if new_set is not None else {}
     copied = {k: v for k, v in annotations_of(deployment).items() if k not in _NOT_COPIED}
     annotations = {**known, **copied}
-    newest = max((_revision(one) for one in old_sets), default=0) + 1
+    newest = max((_revision(item) for item in old_sets), default=0) + 1
     current = known.get(REVISION)
     if current is None or (current.isdigit() and int(current) < newest):
         annotations[REVISION] = str(newest)
         if current is not None:  # rolled back to: it served under another number before
-            history = [one for one in known.get(HISTORY, "").split(",") if one]
+            history = [part for part in known.get(HISTORY, "").split(",") if part]
             annotations[HISTORY] = ",".join([*history, current])
     return annotations
 
@@ -94,10 +94,10 @@ def surplus_sets(deployment: Obj, old_sets: Sequence[Obj]) -> list[Obj]:
     limit = deployment["spec"].get("revisionHistoryLimit")
     if limit is None:
         return []
-    living = [one for one in old_sets if not is_deleted(one)]
+    living = [item for item in old_sets if not is_deleted(item)]
     surplus = max(0, len(living) - int(limit))
-    ordered = sorted(living, key=lambda one: (_revision(one), *by_age(one)))
-    return [one for one in ordered[:surplus] if _is_idle(one)]
+    ordered = sorted(living, key=lambda item: (_revision(item), *by_age(item)))
+    return [item for item in ordered[:surplus] if _is_idle(item)]
 
 
 def by_age(obj: Obj) -> tuple[str, str]:

@@ -31,22 +31,22 @@ def with_deployment_condition(conditions: Sequence[Obj], wanted: Obj, now: float
     return [*without_condition(conditions, wanted["type"]), dated]
 
 
-def counted(
+def replica_counts(
     deployment: Obj, sets: Sequence[Obj], new_set: Obj | None, conditions: Sequence[Obj], now: float
 ) -> Obj:
     """Counts, and whether enough is available."""
-    available = sum(status_count(one, "availableReplicas") for one in sets)
-    wanted = sum(replicas_of(one) for one in sets)
+    available = sum(status_count(item, "availableReplicas") for item in sets)
+    wanted = sum(replicas_of(item) for item in sets)
     counts = {
-        "replicas": sum(status_count(one, "replicas") for one in sets),
+        "replicas": sum(status_count(item, "replicas") for item in sets),
         "updatedReplicas": status_count(new_set, "replicas") if new_set is not None else 0,
-        "readyReplicas": sum(status_count(one, "readyReplicas") for one in sets),
+        "readyReplicas": sum(status_count(item, "readyReplicas") for item in sets),
         "availableReplicas": available,
         "unavailableReplicas": max(0, wanted - available),
     }
     status: Obj = {name: count for name, count in counts.items() if count}
     status["observedGeneration"] = meta_of(deployment).get("generation", 0)
-    status["terminatingReplicas"] = sum(status_count(one, "terminatingReplicas") for one in sets)
+    status["terminatingReplicas"] = sum(status_count(item, "terminatingReplicas") for item in sets)
     collisions = (deployment.get("status") or {}).get("collisionCount")
     if collisions is not None:
         status["collisionCount"] = collisions
@@ -62,7 +62,7 @@ def counted(
     return status
 
 
-def progressed(deployment: Obj, status: Obj, new_set: Obj | None, now: float) -> Obj:
+def with_progress(deployment: Obj, status: Obj, new_set: Obj | None, now: float) -> Obj:
     """The status with the verdict on progress: complete, progressing, or timed out."""
     conditions: Conditions = status["conditions"]
     if not has_deadline(deployment):
@@ -79,7 +79,7 @@ def progressed(deployment: Obj, status: Obj, new_set: Obj | None, now: float) ->
     if _is_progressing(deployment, status):
         message = f"{named} is progressing."
         verdict = condition("Progressing", "True", "ReplicaSetUpdated", message)
-        return {**status, "conditions": _renewed(conditions, current, verdict, now)}
+        return {**status, "conditions": _renew(conditions, current, verdict, now)}
     if is_timed_out(deployment, conditions, now):
         message = f"{named} has timed out progressing."
         verdict = condition("Progressing", "False", "ProgressDeadlineExceeded", message)
@@ -89,9 +89,9 @@ def progressed(deployment: Obj, status: Obj, new_set: Obj | None, now: float) ->
 
 def with_set_failure(status: Obj, sets: Sequence[Obj], new_set: Obj | None, now: float) -> Obj:
     """A set that cannot make its pods is the Deployment's trouble, too; the new set's first."""
-    ordered = [one for one in (new_set, *sets) if one is not None]
-    for one in ordered:
-        failure = find((one.get("status") or {}).get("conditions") or (), "ReplicaFailure")
+    ordered = [item for item in (new_set, *sets) if item is not None]
+    for item in ordered:
+        failure = find((item.get("status") or {}).get("conditions") or (), "ReplicaFailure")
         if failure is not None:
             verdict = {field: failure.get(field, "") for field in ("type", "status", "reason")}
             verdict["message"] = failure.get("message", "")
@@ -151,9 +151,7 @@ def _is_progressing(deployment: Obj, status: Obj) -> bool:
     )
 
 
-def _renewed(
-    conditions: Sequence[Obj], current: Obj | None, verdict: Obj, now: float
-) -> Conditions:
+def _renew(conditions: Sequence[Obj], current: Obj | None, verdict: Obj, now: float) -> Conditions:
     """Every bit of progress restarts the deadline: lastUpdateTime is now."""
     stamp = time_text(now)
     same = current is not None and current.get("status") == verdict["status"]

@@ -45,7 +45,7 @@ from sampan.controllers.actions import (
     status_patch,
 )
 from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
-from sampan.controllers.workloads.rollout import replicas_of, scaled
+from sampan.controllers.workloads.rollout import replicas_of, scaled_value
 from sampan.core.fast_dataclass import dataclass
 
 DISRUPTED_SECONDS = 120.0  # how long an evicted pod may take until its deletion is seen
@@ -82,7 +82,7 @@ def disruption_controller() -> Controller:
         component="controllermanager",
         aliases=("disruption",),
         wakes=wakes,
-        planned=_planned,
+        planned=_plan_key,
         indices={
             POD_DISRUPTION_BUDGETS: {"namespace": by_namespace},
             PODS: {"namespace": by_namespace},
@@ -93,10 +93,10 @@ def disruption_controller() -> Controller:
 
 def plan(situation: Situation, now: float) -> Plan:
     budget = situation.budget
-    counted = _expected(situation)
-    disrupted, again = _disrupted(budget, situation.pods, now)
+    counted = _expected_pods(situation)
+    disrupted, again = _disrupted_pods(budget, situation.pods, now)
     if counted is None:
-        return _failed(budget, situation, disrupted, now)
+        return _failure(budget, situation, disrupted, now)
     expected, desired = counted
     healthy = sum(
         pod_facts.is_ready(pod) and not is_deleted(pod) and name_of(pod) not in disrupted
@@ -139,7 +139,7 @@ def plan_stale(pod: Obj, now: float) -> Plan:
     return Plan([Patch(PODS, namespace_of(pod), name_of(pod), patch, "strategic", "status")])
 
 
-def _expected(situation: Situation) -> tuple[int, int] | None:
+def _expected_pods(situation: Situation) -> tuple[int, int] | None:
     """(expected, desired); None where a pod's number is set by nobody whom we can ask."""
     spec = situation.budget.get("spec") or {}
     unavailable, available = spec.get("maxUnavailable"), spec.get("minAvailable")
@@ -149,8 +149,8 @@ def _expected(situation: Situation) -> tuple[int, int] | None:
     if total is None:
         return None
     if unavailable is not None:
-        return total, max(0, total - scaled(unavailable, total, round_up=True))
-    return total, scaled(available if available is not None else 1, total, round_up=True)
+        return total, max(0, total - scaled_value(unavailable, total, round_up=True))
+    return total, scaled_value(available if available is not None else 1, total, round_up=True)
 
 
 def _scale(situation: Situation) -> int | None:
@@ -166,7 +166,9 @@ def _scale(situation: Situation) -> int | None:
     return sum(situation.scales[uid] for uid in found)
 
 
-def _disrupted(budget: Obj, pods: Sequence[Obj], now: float) -> tuple[dict[str, str], float | None]:
+def _disrupted_pods(
+    budget: Obj, pods: Sequence[Obj], now: float
+) -> tuple[dict[str, str], float | None]:
     """Pods whose eviction was granted but is not seen yet, and when the next one is given up."""
     there = {name_of(pod) for pod in pods if not is_deleted(pod)}
     listed: dict[str, str] = (budget.get("status") or {}).get("disruptedPods") or {}
@@ -179,7 +181,7 @@ def _disrupted(budget: Obj, pods: Sequence[Obj], now: float) -> tuple[dict[str, 
     return kept, min((left[name] for name in kept), default=None)
 
 
-def _failed(budget: Obj, situation: Situation, disrupted: dict[str, str], now: float) -> Plan:
+def _failure(budget: Obj, situation: Situation, disrupted: dict[str, str], now: float) -> Plan:
     message = "found no controllers for pods that the budget selects"
     condition = {
         "type": "DisruptionAllowed",
@@ -208,7 +210,7 @@ def _status(budget: Obj, condition: Obj, disrupted: dict[str, str], now: float) 
     return {**status, "disruptedPods": disrupted} if disrupted else status
 
 
-async def _planned(view: View, key: str | Stale) -> Plan:
+async def _plan_key(view: View, key: str | Stale) -> Plan:
     if isinstance(key, Stale):
         pod = view.cache(PODS).get(key.pod)
         return NOTHING if pod is None else plan_stale(pod, view.now)
@@ -257,7 +259,7 @@ def _budgets_of_pod(caches: Caches, old: Obj | None, new: Obj | None) -> Iterabl
         yield Stale(key_of(new))
     if old is not None and new is not None and _facts(old) == _facts(new):
         return
-    sides = [labels_of(one) for one in (old, new) if one is not None]
+    sides = [labels_of(item) for item in (old, new) if item is not None]
     for budget in caches(POD_DISRUPTION_BUDGETS).by("namespace", namespace_of(pod)):
         selector = _selector(budget)
         if any(selector.matches(labels) for labels in sides):
@@ -270,7 +272,7 @@ def _budgets_of_namespace(caches: Caches, old: Obj | None, new: Obj | None) -> I
         return ()
     obj = new if new is not None else old
     namespace = namespace_of(obj) if obj is not None else ""
-    return [key_of(one) for one in caches(POD_DISRUPTION_BUDGETS).by("namespace", namespace)]
+    return [key_of(budget) for budget in caches(POD_DISRUPTION_BUDGETS).by("namespace", namespace)]
 
 
 def _facts(pod: Obj) -> tuple[object, ...]:

@@ -120,7 +120,7 @@ def claim(
 
 
 def adopts_any(selector: LabelSelector, orphans: Iterable[Obj]) -> bool:
-    return any(not is_deleted(one) and selector.matches(labels_of(one)) for one in orphans)
+    return any(not is_deleted(orphan) and selector.matches(labels_of(orphan)) for orphan in orphans)
 
 
 def by_orphan_namespace(obj: Obj) -> Iterable[str]:
@@ -135,7 +135,9 @@ def _adopt(resource: Resource, obj: Obj, reference: Obj) -> Patch:
 
 def _release(resource: Resource, obj: Obj, owner_uid: str) -> Patch:
     references = meta_of(obj).get("ownerReferences") or ()
-    return _references_patch(resource, obj, [one for one in references if one["uid"] != owner_uid])
+    return _references_patch(
+        resource, obj, [reference for reference in references if reference["uid"] != owner_uid]
+    )
 
 
 def _references_patch(resource: Resource, obj: Obj, references: Sequence[Obj]) -> Patch:
@@ -219,15 +221,15 @@ def _deletion_cost(pod: Obj) -> int:
 
 def _restarts(pod: Obj) -> int:
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return max((int(one.get("restartCount") or 0) for one in statuses), default=0)
+    return max((int(status.get("restartCount") or 0) for status in statuses), default=0)
 
 
 def finished_at(pod: Obj) -> float:
     """When the last container ended; where nothing says so, when the deletion was asked for."""
     status = pod.get("status") or {}
     ends = [
-        (one.get("state") or {}).get("terminated", {}).get("finishedAt")
-        for one in status.get("containerStatuses") or ()
+        (item.get("state") or {}).get("terminated", {}).get("finishedAt")
+        for item in status.get("containerStatuses") or ()
     ]
     times = [seconds_of(end) for end in ends if end]
     if times:

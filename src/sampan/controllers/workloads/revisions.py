@@ -35,15 +35,15 @@ class Revision:
 def data_of(owner: Obj) -> Obj:
     """In upstream's order too: others compare the bytes."""
     template = {**(owner["spec"].get("template") or {}), "$patch": "replace"}
-    found: Obj = _sorted({"spec": {"template": template}})
+    found: Obj = _in_order({"spec": {"template": template}})
     return found
 
 
-def _sorted(value: Any) -> Any:
+def _in_order(value: Any) -> Any:
     """A copy with its keys in order, at every level."""
     if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+        return {key: _in_order(value[key]) for key in sorted(value)}
+    return [_in_order(item) for item in value] if isinstance(value, list) else value
 
 
 def hash_of(revision: Obj) -> str:
@@ -55,7 +55,7 @@ def current_revision(resource: Resource, owner: Obj, history: Sequence[Obj]) -> 
     data = data_of(owner)
     ordered = sorted(history, key=_number)
     highest = _number(ordered[-1]) if ordered else 0
-    same = [one for one in ordered if one.get("data") == data]
+    same = [item for item in ordered if item.get("data") == data]
     if not same:
         made = _new(resource, owner, data, highest + 1)
         return Revision(made, Create(CONTROLLER_REVISIONS, made))
@@ -71,10 +71,10 @@ def surplus_revisions(
     history: Sequence[Obj], used: Collection[str], limit: int | None
 ) -> list[Action]:
     """The oldest ones that no pod and no status names, beyond the limit."""
-    unused = [one for one in history if name_of(one) not in used and hash_of(one) not in used]
-    living = sorted((one for one in unused if not is_deleted(one)), key=_number)
+    unused = [item for item in history if name_of(item) not in used and hash_of(item) not in used]
+    living = sorted((item for item in unused if not is_deleted(item)), key=_number)
     count = len(living) - (10 if limit is None else limit)
-    return [deletion(CONTROLLER_REVISIONS, one) for one in living[: max(0, count)]]
+    return [deletion(CONTROLLER_REVISIONS, item) for item in living[: max(0, count)]]
 
 
 def _new(resource: Resource, owner: Obj, data: Obj, number: int) -> Obj:

@@ -43,14 +43,14 @@ def surge_and_unavailable(deployment: Obj) -> tuple[int, int]:
     if not is_rolling(deployment):
         return 0, 0
     rolling = (deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}
-    surge = scaled(rolling.get("maxSurge", "25%"), replicas, round_up=True)
-    unavailable = scaled(rolling.get("maxUnavailable", "25%"), replicas, round_up=False)
+    surge = scaled_value(rolling.get("maxSurge", "25%"), replicas, round_up=True)
+    unavailable = scaled_value(rolling.get("maxUnavailable", "25%"), replicas, round_up=False)
     if surge == 0 and unavailable == 0:
         unavailable = 1
     return surge, min(unavailable, replicas)
 
 
-def scaled(amount: int | str, whole: int, *, round_up: bool) -> int:
+def scaled_value(amount: int | str, whole: int, *, round_up: bool) -> int:
     """An IntOrString: a number, or a percentage of `whole`."""
     if isinstance(amount, int):
         return amount
@@ -68,7 +68,7 @@ def new_set_size(deployment: Obj, sets: Sequence[Obj], new_set: Obj | None) -> i
     surge, _ = surge_and_unavailable(deployment)
     if current > replicas:
         return replicas
-    room = replicas + surge - sum(replicas_of(one) for one in sets)
+    room = replicas + surge - sum(replicas_of(item) for item in sets)
     return current if room <= 0 else current + min(room, replicas - current)
 
 
@@ -77,24 +77,24 @@ def shrunk_old_sets(deployment: Obj, old_sets: Sequence[Obj], new_set: Obj | Non
     replicas = replicas_of(deployment)
     _, unavailable = surge_and_unavailable(deployment)
     least = replicas - unavailable
-    total = sum(replicas_of(one) for one in old_sets) + replicas_of(new_set)
+    total = sum(replicas_of(item) for item in old_sets) + replicas_of(new_set)
     new_unavailable = replicas_of(new_set) - available_of(new_set)
     budget = total - least - new_unavailable
-    if budget <= 0 or not any(replicas_of(one) for one in old_sets):
+    if budget <= 0 or not any(replicas_of(item) for item in old_sets):
         return {}
     ordered = sorted(old_sets, key=_age)
-    sizes = {name_of(one): replicas_of(one) for one in ordered}
-    for one in ordered:
-        unhealthy = max(0, replicas_of(one) - available_of(one))
+    sizes = {name_of(item): replicas_of(item) for item in ordered}
+    for item in ordered:
+        unhealthy = max(0, replicas_of(item) - available_of(item))
         taken = min(budget, unhealthy)
-        sizes[name_of(one)] -= taken
+        sizes[name_of(item)] -= taken
         budget -= taken
     # A set's status may be older than its size: what it no longer has is not available either.
-    available = sum(min(available_of(one), replicas_of(one)) for one in old_sets)
+    available = sum(min(available_of(item), replicas_of(item)) for item in old_sets)
     spare = min(available + available_of(new_set) - least, budget)
-    for one in ordered:
-        taken = max(0, min(sizes[name_of(one)], spare))
-        sizes[name_of(one)] -= taken
+    for item in ordered:
+        taken = max(0, min(sizes[name_of(item)], spare))
+        sizes[name_of(item)] -= taken
         spare -= taken
     return {name: size for name, size in sizes.items() if size != _size_of(old_sets, name)}
 
@@ -106,15 +106,15 @@ def scaled_sets(deployment: Obj, new_set: Obj | None, old_sets: Sequence[Obj]) -
     if only is not None:
         return {name_of(only): replicas} if replicas_of(only) != replicas else {}
     if new_set is not None and _is_saturated(deployment, new_set):
-        return {name_of(one): 0 for one in old_sets if replicas_of(one)}
+        return {name_of(item): 0 for item in old_sets if replicas_of(item)}
     return _proportional(deployment, new_set, old_sets) if is_rolling(deployment) else {}
 
 
 def is_scaling(deployment: Obj, sets: Sequence[Obj]) -> bool:
     """The Deployment's size is not the one for which its sets were last sized."""
-    for one in sets:
-        if replicas_of(one) > 0:
-            desired = _annotated(one, DESIRED)
+    for item in sets:
+        if replicas_of(item) > 0:
+            desired = _annotated_number(item, DESIRED)
             if desired is not None and desired != replicas_of(deployment):
                 return True
     return False
@@ -130,16 +130,16 @@ def _proportional(deployment: Obj, new_set: Obj | None, old_sets: Sequence[Obj])
     """Spread what is added or removed over the sets by their share, the rest to the largest."""
     replicas = replicas_of(deployment)
     surge, _ = surge_and_unavailable(deployment)
-    sets = [one for one in (*old_sets, new_set) if one is not None and replicas_of(one) > 0]
-    change = (replicas + surge if replicas > 0 else 0) - sum(replicas_of(one) for one in sets)
+    sets = [item for item in (*old_sets, new_set) if item is not None and replicas_of(item) > 0]
+    change = (replicas + surge if replicas > 0 else 0) - sum(replicas_of(item) for item in sets)
     newest_first = change > 0
     ordered = sorted(sets, key=_age, reverse=newest_first)
     ordered.sort(key=replicas_of, reverse=True)  # stable: size first, then age
     done = 0
     sizes: Sizes = {}
-    for one in ordered:
-        share = _share(deployment, one, change - done) if change else 0
-        sizes[name_of(one)] = replicas_of(one) + share
+    for item in ordered:
+        share = _share(deployment, item, change - done) if change else 0
+        sizes[name_of(item)] = replicas_of(item) + share
         done += share
     if ordered and change:
         first = name_of(ordered[0])
@@ -157,7 +157,7 @@ def _fraction(deployment: Obj, replica_set: Obj) -> int:
     if replicas == 0:
         return -current
     surge, _ = surge_and_unavailable(deployment)
-    before = _annotated(replica_set, MAXIMUM) or status_count(deployment, "replicas")
+    before = _annotated_number(replica_set, MAXIMUM) or status_count(deployment, "replicas")
     if not before:
         return 0
     return math.floor(current * (replicas + surge) / before + 0.5) - current
@@ -165,8 +165,8 @@ def _fraction(deployment: Obj, replica_set: Obj) -> int:
 
 def _active_or_latest(new_set: Obj | None, old_sets: Sequence[Obj]) -> Obj | None:
     """The one set that counts; None where there are several."""
-    every = [one for one in (*old_sets, new_set) if one is not None]
-    active = [one for one in every if replicas_of(one) > 0]
+    every = [item for item in (*old_sets, new_set) if item is not None]
+    active = [item for item in every if replicas_of(item) > 0]
     if len(active) > 1:
         return None
     if active:
@@ -178,12 +178,12 @@ def _is_saturated(deployment: Obj, replica_set: Obj) -> bool:
     replicas = replicas_of(deployment)
     return (
         replicas_of(replica_set) == replicas
-        and _annotated(replica_set, DESIRED) == replicas
+        and _annotated_number(replica_set, DESIRED) == replicas
         and available_of(replica_set) == replicas
     )
 
 
-def _annotated(obj: Obj, annotation: str) -> int | None:
+def _annotated_number(obj: Obj, annotation: str) -> int | None:
     text = annotations_of(obj).get(annotation)
     try:
         return int(text) if text is not None else None
@@ -192,7 +192,7 @@ def _annotated(obj: Obj, annotation: str) -> int | None:
 
 
 def _size_of(sets: Sequence[Obj], name: str) -> int:
-    return next(replicas_of(one) for one in sets if name_of(one) == name)
+    return next(replicas_of(item) for item in sets if name_of(item) == name)
 
 
 def _age(obj: Obj) -> tuple[str, str]:

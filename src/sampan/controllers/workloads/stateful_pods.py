@@ -73,7 +73,7 @@ def claim_owners(owner: Obj, claim: Obj, pod: Obj | None, condemned: bool) -> li
     the set shrinks, or not at all. References of others stay."""
     policy = owner["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
     references: Sequence[Obj] = meta_of(claim).get("ownerReferences") or ()
-    kept = [one for one in references if not _is_ours(owner, one)]
+    kept = [reference for reference in references if not _is_ours(owner, reference)]
     with_set = policy.get("whenDeleted") == "Delete"
     with_pod = policy.get("whenScaled") == "Delete" and condemned
     if with_pod and pod is not None:
@@ -106,7 +106,7 @@ def _reference(api_version: str, kind: str, obj: Obj) -> Obj:
 def _add_volumes(owner: Obj, spec: Obj, ordinal: int) -> None:
     templates = owner["spec"].get("volumeClaimTemplates") or ()
     names = {name_of(template) for template in templates}
-    others = [one for one in spec.get("volumes") or () if one.get("name") not in names]
+    others = [volume for volume in spec.get("volumes") or () if volume.get("name") not in names]
     mine = [
         {
             "name": name_of(template),

@@ -50,7 +50,7 @@ from sampan.controllers.workloads.pod_control import (
     controller_reference,
 )
 from sampan.controllers.workloads.revisions import current_revision, surplus_revisions
-from sampan.controllers.workloads.rollout import scaled
+from sampan.controllers.workloads.rollout import scaled_value
 from sampan.controllers.workloads.stateful_pods import (
     claim_owners,
     claims_for,
@@ -77,7 +77,7 @@ def statefulset_controller() -> Controller:
         component="statefulset-controller",
         aliases=("statefulset",),
         wakes={STATEFUL_SETS: own_key, PODS: _set_of_pod},
-        planned=_planned,
+        planned=_plan_key,
         indices={
             PODS: {"controller": by_controller_uid, "orphans": by_orphan_namespace},
             PERSISTENT_VOLUME_CLAIMS: {},
@@ -122,7 +122,7 @@ class _Rollout:
     now: float
 
     def steps(self) -> list[Action]:
-        for stage in (self._owned_claims, self._filled, self._shrunk, self._updated):
+        for stage in (self._owned_claims, self._fill, self._shrunk, self._update):
             found = stage()
             if found is None:
                 return []  # something must happen first; its event will wake us
@@ -132,7 +132,7 @@ class _Rollout:
 
     def current_name(self) -> str:
         stored: str = (self.owner.get("status") or {}).get("currentRevision") or ""
-        known = {name_of(one) for one in self.situation.history}
+        known = {name_of(item) for item in self.situation.history}
         return stored if stored in known else name_of(self.update)
 
     def status(self) -> Obj:
@@ -168,7 +168,7 @@ class _Rollout:
         coming = [moment - self.now for moment in times if moment is not None and moment > self.now]
         return min(coming) if coming else None
 
-    def _filled(self) -> list[Action] | None:
+    def _fill(self) -> list[Action] | None:
         """Pods that are missing or have ended, in order."""
         steps: list[Action] = []
         pods = self._by_ordinal()
@@ -188,14 +188,17 @@ class _Rollout:
 
     def _shrunk(self) -> list[Action] | None:
         """Pods beyond the wanted number, the highest first."""
-        condemned = self._condemned()
+        condemned = self._condemned_pods()
         if not self._is_monotonic():
             return [
                 deletion(PODS, pod, propagation=None) for pod in condemned if not is_deleted(pod)
             ]
         if not condemned:
             return []
-        highest, unhealthy = condemned[0], [one for one in condemned if not self._is_healthy(one)]
+        highest, unhealthy = (
+            condemned[0],
+            [item for item in condemned if not self._is_healthy(item)],
+        )
         if is_deleted(highest):
             return None
         # One that is broken goes only when no other below it is: it may still heal before.
@@ -203,7 +206,7 @@ class _Rollout:
             return None
         return [deletion(PODS, highest, propagation=None)]
 
-    def _updated(self) -> list[Action] | None:
+    def _update(self) -> list[Action] | None:
         """Outdated pods, the highest first, as many as may be down at a time."""
         if not self._rolls():
             return []
@@ -237,7 +240,7 @@ class _Rollout:
     def _creation(self, ordinal: int) -> Action:
         revision = self.update
         if self._needs_current(ordinal):
-            names = {name_of(one): one for one in self.situation.history}
+            names = {name_of(item): item for item in self.situation.history}
             revision = names.get(self.current_name(), self.update)
         return Create(PODS, new_pod(self.owner, revision, ordinal), settled=(AlreadyExists,))
 
@@ -253,18 +256,20 @@ class _Rollout:
 
     def _missing_claims(self, ordinal: int) -> list[Action]:
         wanted = claims_for(self.owner, ordinal)
-        missing = [one for one in wanted if name_of(one) not in self.situation.claims]
-        for one in missing:
-            owners = claim_owners(self.owner, one, None, condemned=False)
+        missing = [item for item in wanted if name_of(item) not in self.situation.claims]
+        for item in missing:
+            owners = claim_owners(self.owner, item, None, condemned=False)
             if owners:
-                one["metadata"]["ownerReferences"] = owners
-        return [Create(PERSISTENT_VOLUME_CLAIMS, one, settled=(AlreadyExists,)) for one in missing]
+                item["metadata"]["ownerReferences"] = owners
+        return [
+            Create(PERSISTENT_VOLUME_CLAIMS, item, settled=(AlreadyExists,)) for item in missing
+        ]
 
     def _owned_claims(self) -> list[Action] | None:
         """Claims whose owners do not follow the retention policy."""
         if not self.owner["spec"].get("volumeClaimTemplates"):
             return []
-        condemned = {name_of(pod) for pod in self._condemned()}
+        condemned = {name_of(pod) for pod in self._condemned_pods()}
         steps: list[Action] = []
         for pod in self.situation.pods:
             for wanted in claims_for(self.owner, ordinal_of(self.owner, pod)):
@@ -287,7 +292,7 @@ class _Rollout:
     def _by_ordinal(self) -> dict[int, Obj]:
         return {ordinal_of(self.owner, pod): pod for pod in self.situation.pods}
 
-    def _condemned(self) -> list[Obj]:
+    def _condemned_pods(self) -> list[Obj]:
         wanted = self._ordinals()
         beyond = [pod for pod in self.situation.pods if ordinal_of(self.owner, pod) not in wanted]
         return sorted(beyond, key=lambda pod: ordinal_of(self.owner, pod), reverse=True)
@@ -309,7 +314,7 @@ class _Rollout:
     def _max_unavailable(self) -> int:
         rolling = (self.owner["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
         amount = rolling.get("maxUnavailable", 1)
-        return max(1, scaled(amount, self._replicas(), round_up=True))
+        return max(1, scaled_value(amount, self._replicas(), round_up=True))
 
     def _rolls(self) -> bool:
         strategy = self.owner["spec"].get("updateStrategy") or {}
@@ -367,7 +372,7 @@ def _words(owner: Obj, outcomes: Sequence[Outcome]) -> list[Record]:
     return words
 
 
-async def _planned(view: View, key: str) -> Plan:
+async def _plan_key(view: View, key: str) -> Plan:
     owner = view.cache(STATEFUL_SETS).get(key)
     if owner is None:
         return NOTHING

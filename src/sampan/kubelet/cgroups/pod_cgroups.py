@@ -254,24 +254,26 @@ class Cgroups:
             _tell(systemd.change(path, limits, v2=self.is_v2))
         else:
             _tell(systemd.start(path, limits, v2=self.is_v2))
-        pages = [one for one in self._settings(limits) if one.controller == "hugetlb"]
+        pages = [setting for setting in self._settings(limits) if setting.controller == "hugetlb"]
         self._write(place, pages)
 
     def _write(self, path: str, settings: list[Setting]) -> None:
-        for one in settings:
-            base = self._hierarchies.unified or self._hierarchies.by_controller.get(one.controller)
+        for setting in settings:
+            base = self._hierarchies.unified or self._hierarchies.by_controller.get(
+                setting.controller
+            )
             if base is None:
-                raise CgroupFailure(f"this kernel has no cgroup controller {one.controller}")
+                raise CgroupFailure(f"this kernel has no cgroup controller {setting.controller}")
             try:
-                _write(f"{base}{path}/{one.file}", one.value)
+                _write(f"{base}{path}/{setting.file}", setting.value)
             except OSError as error:
-                what = f"{one.file} of cgroup {path} to {one.value}"
+                what = f"{setting.file} of cgroup {path} to {setting.value}"
                 raise CgroupFailure(f"failed to set {what}: {error}") from error
 
 
 def _tell(command: list[str]) -> None:
     try:
-        systemd.told(command)
+        systemd.run_systemctl(command)
     except systemd.SystemdFailure as error:
         raise CgroupFailure(str(error)) from error
 
@@ -282,9 +284,13 @@ def _make_unified(base: Path, path: str) -> None:
     for part in path.strip("/").split("/"):
         given = (here / "cgroup.subtree_control").read_text().split()
         offered = (here / "cgroup.controllers").read_text().split()
-        missing = [one for one in CONTROLLERS if one in offered and one not in given]
+        missing = [
+            controller
+            for controller in CONTROLLERS
+            if controller in offered and controller not in given
+        ]
         if missing:
-            wanted = " ".join(f"+{one}" for one in missing)
+            wanted = " ".join(f"+{item}" for item in missing)
             (here / "cgroup.subtree_control").write_text(wanted)
         here = here / part
         here.mkdir(exist_ok=True)
@@ -321,7 +327,7 @@ def _remove_tree(path: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        children = [one.path for one in os.scandir(path) if one.is_dir(follow_symlinks=False)]
+        children = [item.path for item in os.scandir(path) if item.is_dir(follow_symlinks=False)]
         if not children:
             why = "in use" if error.errno == errno.EBUSY else str(error)
             raise CgroupFailure(f"cgroup {path} cannot be removed: {why}") from error

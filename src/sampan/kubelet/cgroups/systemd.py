@@ -59,8 +59,8 @@ def start(path: str, limits: Limits, *, v2: bool) -> list[str]:
     for accounting in ("CPUAccounting", "MemoryAccounting", "TasksAccounting"):
         words += [accounting, "b", "true"]
         count += 1
-    for one in limits_of(limits, v2=v2):
-        words += one
+    for item in limits_of(limits, v2=v2):
+        words += item
         count += 1
     return _call("StartTransientUnit", "ssa(sv)a(sa(sv))", unit(path), "replace", str(count),
                  *words, "0")  # fmt: skip
@@ -68,7 +68,7 @@ def start(path: str, limits: Limits, *, v2: bool) -> list[str]:
 
 def change(path: str, limits: Limits, *, v2: bool) -> list[str]:
     given = list(limits_of(limits, v2=v2))
-    words = [word for one in given for word in one]
+    words = [word for item in given for word in item]
     return _call("SetUnitProperties", "sba(sv)", unit(path), "true", str(len(given)), *words)
 
 
@@ -80,7 +80,7 @@ def _call(method: str, signature: str, *words: str) -> list[str]:
     return ["busctl", "--quiet", "call", *_MANAGER, method, signature, *words]
 
 
-def told(command: Sequence[str]) -> None:
+def run_systemctl(command: Sequence[str]) -> None:
     """Some milliseconds, in which nothing else happens. Raises SystemdFailure."""
     try:
         done = subprocess.run(

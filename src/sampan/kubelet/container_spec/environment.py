@@ -74,7 +74,9 @@ def expand(text: str, *mappings: Mapping[str, str]) -> str:
             at = dollar + 2
         elif close >= 0:
             name = text[dollar + 2 : close]
-            out.append(next((one[name] for one in mappings if name in one), f"$({name})"))
+            out.append(
+                next((mapping[name] for mapping in mappings if name in mapping), f"$({name})")
+            )
             at = close + 1
         else:
             out.append("$" + follows)
@@ -160,11 +162,11 @@ def _from_reference(
         return resource_value(pod, container, source["resourceFieldRef"], around)
     for key, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
         if key in source:
-            return _keyed(pod, kind, source[key], objects)
+            return _value_of_key(pod, kind, source[key], objects)
     raise ConfigError(f"environment variables from {', '.join(source)} are not supported yet")
 
 
-def _keyed(pod: Obj, kind: str, reference: Obj, objects: Objects) -> str | None:
+def _value_of_key(pod: Obj, kind: str, reference: Obj, objects: Objects) -> str | None:
     name, key = reference.get("name", ""), reference.get("key", "")
     found = objects.get((kind, name))
     if found is None:
@@ -197,12 +199,12 @@ def _not_found(kind: str, name: str) -> str:
 
 def _lines(pairs: Mapping[str, str]) -> str:
     """As upstream's downward API: sorted, with the values quoted as Go does."""
-    return "\n".join(f"{key}={_quoted(pairs[key])}" for key in sorted(pairs))
+    return "\n".join(f"{key}={_quote(pairs[key])}" for key in sorted(pairs))
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
     shown: Sequence[str] = [
-        escapes.get(one, one if one.isprintable() else f"\\x{ord(one):02x}") for one in text
+        escapes.get(item, item if item.isprintable() else f"\\x{ord(item):02x}") for item in text
     ]
     return '"' + "".join(shown) + '"'

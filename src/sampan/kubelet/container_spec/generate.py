@@ -135,7 +135,7 @@ def sandbox_spec(
         dns_options=resolver.options,
         port_mappings=() if host_network else tuple(_port_mappings(pod)),
         cgroup_parent=folder(pod_cgroup(pod, node.cgroup_root), node.cgroup_driver),
-        sysctls={one["name"]: one["value"] for one in sysctls},
+        sysctls={sysctl["name"]: sysctl["value"] for sysctl in sysctls},
         security=sandbox_security(pod, users),
         runtime_handler=runtime_handler,
     )
@@ -191,8 +191,8 @@ def container_spec(pod: Obj, container: Obj, given: ContainerContext) -> Contain
         attempt=attempt,
         image=given.image_id,
         user_image=container.get("image", ""),
-        command=tuple(expand(one, variables) for one in container.get("command") or ()),
-        args=tuple(expand(one, variables) for one in container.get("args") or ()),
+        command=tuple(expand(item, variables) for item in container.get("command") or ()),
+        args=tuple(expand(argument, variables) for argument in container.get("args") or ()),
         working_dir=container.get("workingDir") or "",
         env=tuple(variables.items()),
         mounts=(

@@ -89,7 +89,7 @@ def dns(pod: Obj, node_dns: Dns, cluster_dns: Sequence[str], cluster_domain: str
     else:
         # As upstream: without a cluster DNS, the node's.
         base = node_dns
-    return _within_limits(_merged(base, spec_of(pod).get("dnsConfig") or {}))
+    return _within_limits(_with_config(base, spec_of(pod).get("dnsConfig") or {}))
 
 
 def missing_cluster_dns(pod: Obj, cluster_dns: Sequence[str]) -> str:
@@ -123,10 +123,10 @@ def parse_resolv_conf(text: str) -> Dns:
     return Dns(tuple(servers), searches, options)
 
 
-def _merged(base: Dns, config: Obj) -> Dns:
-    options = dict(_option(one) for one in base.options)
-    for one in config.get("options") or ():
-        options[one.get("name", "")] = one.get("value") or ""
+def _with_config(base: Dns, config: Obj) -> Dns:
+    options = dict(_option(option) for option in base.options)
+    for option in config.get("options") or ():
+        options[option.get("name", "")] = option.get("value") or ""
     return Dns(
         _unique((*base.servers, *(config.get("nameservers") or ()))),
         _unique((*base.searches, *(config.get("searches") or ()))),
@@ -135,7 +135,9 @@ def _merged(base: Dns, config: Obj) -> Dns:
 
 
 def _within_limits(wanted: Dns) -> Dns:
-    searches = [one for one in wanted.searches[:_SEARCH_PATHS] if len(one) <= _DOMAIN_LENGTH]
+    searches = [
+        search for search in wanted.searches[:_SEARCH_PATHS] if len(search) <= _DOMAIN_LENGTH
+    ]
     while len(" ".join(searches)) > _SEARCH_CHARACTERS:
         searches.pop()
     return Dns(wanted.servers[:_NAMESERVERS], tuple(searches), wanted.options)
@@ -154,5 +156,5 @@ def _aliases(pod: Obj) -> str:
     aliases = spec_of(pod).get("hostAliases") or ()
     if not aliases:
         return ""
-    lines = [f"{one.get('ip')}\t" + "\t".join(one.get("hostnames") or ()) for one in aliases]
+    lines = [f"{alias.get('ip')}\t" + "\t".join(alias.get("hostnames") or ()) for alias in aliases]
     return "\n# Entries added by HostAliases.\n" + "\n".join(lines) + "\n"

@@ -25,15 +25,15 @@ def oom_score(pod: Obj, container: Obj, memory_bytes: int) -> int:
         return KEEP
     if quality == BEST_EFFORT or not memory_bytes:
         return KILL_FIRST
-    request = _requested(container)
+    request = _memory_request(container)
     if is_sidecar(container) and container in init_containers(pod):
         # It never goes before the containers that it serves.
-        request = max(request, min(_requested(one) for one in containers(pod)))
+        request = max(request, min(_memory_request(item) for item in containers(pod)))
     score = 1000 - 1000 * (request + _share_of_the_rest(pod)) // memory_bytes
     return max(1000 + KEEP, min(score, KILL_FIRST - 1))
 
 
-def _requested(container: Obj) -> int:
+def _memory_request(container: Obj) -> int:
     written = (container.get("resources") or {}).get("requests")
     return pod_resources.quantities(written).get(_MEMORY, ZERO).value()
 

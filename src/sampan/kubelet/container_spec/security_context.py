@@ -42,7 +42,7 @@ def sandbox_security(pod: Obj, users: IdRange | None = None) -> SecurityContext:
         # Only beside a user: the runtime refuses a group alone.
         run_as_group=own.get("runAsGroup") if own.get("runAsUser") is not None else None,
         supplemental_groups=_groups(own),
-        privileged=any((one.get("securityContext") or {}).get("privileged") for one in everybody),
+        privileged=any((item.get("securityContext") or {}).get("privileged") for item in everybody),
         selinux=_selinux(own),
         # Upstream gives the pause process the runtime's default profile. Ours makes four system
         # calls and takes no input; the filter would cost each pod some milliseconds.

@@ -30,7 +30,7 @@ class UserNamespaces:
         known = self._read(self._pods / uid / _RECORD)
         if known is not None:
             return known
-        taken = {found.first for found in self._recorded()}
+        taken = {found.first for found in self._record()}
         for number in range(1, _LAST):
             if number * LENGTH not in taken:
                 made = IdRange(number * LENGTH, LENGTH)
@@ -38,9 +38,9 @@ class UserNamespaces:
                 return made
         raise NoIdsLeft("could not find an empty slot to allocate a user namespace")
 
-    def _recorded(self) -> list[IdRange]:
+    def _record(self) -> list[IdRange]:
         found = (self._read(path) for path in self._pods.glob(f"*/{_RECORD}"))
-        return [one for one in found if one is not None]
+        return [match_ for match_ in found if match_ is not None]
 
     def _read(self, path: Path) -> IdRange | None:
         try:

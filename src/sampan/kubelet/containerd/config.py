@@ -85,7 +85,7 @@ class Layout:
 
 def layout(data_dir: Path) -> Layout:
     data_dir = data_dir.resolve()
-    bad = next((one for one in _UNUSABLE_IN_PATHS if one in str(data_dir)), None)
+    bad = next((path for path in _UNUSABLE_IN_PATHS if path in str(data_dir)), None)
     if bad is not None:
         raise ContainerdError(f"the data directory {data_dir} may not have {bad!r} in its name")
     inside = data_dir / "containerd"
@@ -138,7 +138,7 @@ def config_toml(
         f"root = {_text(paths.root)}",
         f"state = {_text(paths.state)}",
         "oom_score = 0",
-        f"disabled_plugins = {json.dumps(_unneeded())}",
+        f"disabled_plugins = {json.dumps(_unneeded_plugins())}",
         "[grpc]",
         f"  address = {_text(paths.socket)}",
         "[ttrpc]",
@@ -202,7 +202,7 @@ def _runtime(
     yield f"        Root = {root}"
 
 
-def _unneeded() -> list[str]:
+def _unneeded_plugins() -> list[str]:
     """Snapshotters that are never used cost time at each start, and warnings."""
     return [
         f"io.containerd.snapshotter.v1.{name}" for name in ("aufs", "btrfs", "devmapper", "zfs")

@@ -161,7 +161,7 @@ class PrivateContainerd:
         while True:
             assert self._process is not None
             since = self._clock.monotonic()
-            await _ended(self._process)
+            await _wait_for_end(self._process)
             if self._child is not None:
                 self._child.wait()
             long = self._clock.monotonic() - since > _LIVED_LONG_SECONDS
@@ -276,7 +276,7 @@ def _start_time(pid: int) -> int:
     return int(stat.rpartition(")")[2].split()[19])
 
 
-async def _ended(process: Process) -> None:
+async def _wait_for_end(process: Process) -> None:
     """Returns when the process is gone; works for processes that are not our children."""
     try:
         descriptor = os.pidfd_open(process.pid)
@@ -301,7 +301,7 @@ async def _terminate(process: Process, child: "subprocess.Popen[bytes] | None" =
         try:
             os.kill(process.pid, number)
             async with asyncio.timeout(_STOP_SECONDS):
-                await _ended(process)
+                await _wait_for_end(process)
                 break
         except ProcessLookupError:
             break

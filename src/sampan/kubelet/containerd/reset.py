@@ -37,7 +37,7 @@ async def remove_pods(
 
 async def _remove(runtime: Runtime, pod: ObservedPod, grace_seconds: float) -> None:
     try:
-        await all_of(runtime.stop_container(one.id, grace_seconds) for one in pod.containers)
+        await all_of(runtime.stop_container(item.id, grace_seconds) for item in pod.containers)
         for container in pod.containers:
             await runtime.remove_container(container.id)
         for sandbox in pod.sandboxes:

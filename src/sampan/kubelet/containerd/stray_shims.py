@@ -67,7 +67,7 @@ async def remove_strays(
     clock: Clock,
 ) -> None:
     seen, held = _running(paths), _holders(ipam_dir)
-    known, ready = await _known(runtime, clock)
+    known, ready = await _known_ids(runtime, clock)
     seen = suspects(seen, ready)
     for seconds in LOOKS_AFTER_SECONDS:
         held -= known
@@ -75,7 +75,7 @@ async def remove_strays(
             return
         await clock.sleep(seconds)
         now = _running(paths)
-        known_now, ready = await _known(runtime, clock)
+        known_now, ready = await _known_ids(runtime, clock)
         for shim in strays(seen, known, now, known_now):
             log.warning("removing a shim that containerd does not know", pid=shim.pid, id=shim.id)
             _remove(shim, paths, search_path(environment))
@@ -100,7 +100,7 @@ def _running(paths: Layout) -> list[Shim]:
     return found
 
 
-async def _known(runtime: Runtime, clock: Clock) -> tuple[set[str], set[str]]:
+async def _known_ids(runtime: Runtime, clock: Clock) -> tuple[set[str], set[str]]:
     """The ids that containerd knows, and those of them whose sandbox is ready."""
     while True:
         try:
@@ -108,9 +108,11 @@ async def _known(runtime: Runtime, clock: Clock) -> tuple[set[str], set[str]]:
             break
         except RuntimeFailure:
             await clock.sleep(_ASK_AGAIN_SECONDS)
-    sandboxes = [one for pod in pods for one in pod.sandboxes]
-    containers = {one.id for pod in pods for one in pod.containers}
-    return {one.id for one in sandboxes} | containers, {one.id for one in sandboxes if one.ready}
+    sandboxes = [sandbox for pod in pods for sandbox in pod.sandboxes]
+    containers = {container.id for pod in pods for container in pod.containers}
+    return {sandbox.id for sandbox in sandboxes} | containers, {
+        sandbox.id for sandbox in sandboxes if sandbox.ready
+    }
 
 
 def _remove(shim: Shim, paths: Layout, path: str) -> None:
@@ -144,7 +146,7 @@ def remove_network(
 def _namespaces(result: Path) -> set[str]:
     try:
         found = json.loads(result.read_text()).get("result") or {}
-        return {one.get("sandbox") or "" for one in found.get("interfaces") or ()}
+        return {interface.get("sandbox") or "" for interface in found.get("interfaces") or ()}
     except (OSError, ValueError):
         return set()
 

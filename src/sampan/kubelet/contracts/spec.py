@@ -75,7 +75,7 @@ def latest(observed: ObservedPod | None, name: str) -> ContainerStatus | None:
     """The newest container of that name; the lists of an ObservedPod are newest first."""
     if observed is None:
         return None
-    return next((one for one in observed.containers if one.name == name), None)
+    return next((container for container in observed.containers if container.name == name), None)
 
 
 def should_restart(pod: Obj, container: Obj, last: ContainerStatus | None) -> bool:

@@ -90,14 +90,14 @@ class PressureWatch:
     async def look(self) -> None:
         now = self._clock.now()
         there = self._measure(*self._directories)
-        self._pressure, due = eviction_rules.looked(self._pressure, self._settings, there, now)
+        self._pressure, due = eviction_rules.observe(self._pressure, self._settings, there, now)
         conditions = self._pressure.conditions(now, self._settings.transition_seconds)
         if conditions != self._conditions:
             log.info("pressure on the node", conditions=sorted(conditions))
             self._conditions = conditions
             self._changed(conditions)
-        found = {uid_of(one.pod): one for one in self._stats.usages()}
-        usages = {uid: one for uid, one in found.items() if not self._is_over(uid)}
+        found = {uid_of(usage.pod): usage for usage in self._stats.usages()}
+        usages = {uid: match_ for uid, match_ in found.items() if not self._is_over(uid)}
         self._going = {uid: until for uid, until in self._going.items() if uid in usages}
         if await self._check_storage(usages) or due is None or self._waits(now):
             return
@@ -125,7 +125,7 @@ class PressureWatch:
         """Of pods that are over: their logs and layers go, their status stays."""
         over = {uid_of(pod) for pod in self._pods() if is_terminal(pod)}
         for observed in await self._runtime.pods():
-            if observed.uid in over and not any(one.ready for one in observed.sandboxes):
+            if observed.uid in over and not any(sandbox.ready for sandbox in observed.sandboxes):
                 for container in observed.containers:
                     if container.state is ContainerState.EXITED:
                         await self._runtime.remove_container(container.id)
@@ -137,9 +137,9 @@ class PressureWatch:
     ) -> None:
         with_disk = eviction_rules.CONDITIONS[threshold.signal] == "DiskPressure"
         candidates = [
-            await self._candidate(one, with_disk)
-            for one in usages
-            if uid_of(one.pod) not in self._going
+            await self._candidate(usage, with_disk)
+            for usage in usages
+            if uid_of(usage.pod) not in self._going
         ]
         chosen = eviction_rules.chosen_pod(candidates, threshold)
         if chosen is None:
@@ -163,11 +163,11 @@ class PressureWatch:
     async def _check_storage(self, usages: Mapping[str, PodUsage]) -> bool:
         """Has a pod to go for its own limits?"""
         evicted = False
-        for uid, one in usages.items():
-            pod = one.pod
+        for uid, usage in usages.items():
+            pod = usage.pod
             if uid in self._going or is_critical(pod) or not has_storage_limits(pod):
                 continue
-            excess = storage_excess(pod, await self._storage(one))
+            excess = storage_excess(pod, await self._storage(usage))
             if excess is not None:
                 self._end(pod, excess.signal, excess.message, 0.0)
                 evicted = True

@@ -95,7 +95,7 @@ def goal_of(threshold: Threshold, available: Available) -> int:
     return limit_of(threshold, available) + more
 
 
-def looked(
+def observe(
     before: Pressure,
     settings: EvictionSettings,
     measured: Mapping[str, Available],
@@ -103,18 +103,22 @@ def looked(
 ) -> tuple[Pressure, Threshold | None]:
     """After another look; and the threshold that has to be acted on, memory first."""
     crossed = []
-    for one in settings.thresholds:
-        there = measured.get(one.signal)
+    for threshold in settings.thresholds:
+        there = measured.get(threshold.signal)
         if there is None:
             continue
-        bound = goal_of(one, there) if one in before.acted_on else limit_of(one, there)
+        bound = (
+            goal_of(threshold, there)
+            if threshold in before.acted_on
+            else limit_of(threshold, there)
+        )
         if there.amount < bound:
-            crossed.append(one)
-    since = {one: before.since.get(one, now) for one in crossed}
-    last = {**before.last, **{CONDITIONS[one.signal]: now for one in crossed}}
+            crossed.append(threshold)
+    since = {item: before.since.get(item, now) for item in crossed}
+    last = {**before.last, **{CONDITIONS[item.signal]: now for item in crossed}}
     last = {name: at for name, at in last.items() if now - at <= settings.transition_seconds}
-    due = [one for one in crossed if now - since[one] >= one.grace_seconds]
-    due.sort(key=lambda one: (one.signal != MEMORY, one.grace_seconds))
+    due = [item for item in crossed if now - since[item] >= item.grace_seconds]
+    due.sort(key=lambda item: (item.signal != MEMORY, item.grace_seconds))
     return Pressure(since, last, frozenset(due)), due[0] if due else None
 
 
@@ -129,16 +133,16 @@ class Candidate:
     by_container: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
-def ranked(candidates: Iterable[Candidate], resource: str) -> list[Candidate]:
+def rank(candidates: Iterable[Candidate], resource: str) -> list[Candidate]:
     """Who goes first: beyond its request, then lower priority, then the most beyond."""
 
     def beyond(one: Candidate) -> int:
         return one.usage.get(resource, 0) - request_of(one.pod, resource)
 
-    chosen = [one for one in candidates if not pod_rules.is_critical(one.pod)]
+    chosen = [candidate for candidate in candidates if not pod_rules.is_critical(candidate.pod)]
     return sorted(
         chosen,
-        key=lambda one: (beyond(one) <= 0, pod_rules.priority(one.pod), -beyond(one)),
+        key=lambda item: (beyond(item) <= 0, pod_rules.priority(item.pod), -beyond(item)),
     )
 
 
@@ -148,7 +152,7 @@ def request_of(pod: Obj, resource: str) -> int:
 
 
 def chosen_pod(candidates: Sequence[Candidate], threshold: Threshold) -> Candidate | None:
-    order = ranked(candidates, RESOURCES[threshold.signal])
+    order = rank(candidates, RESOURCES[threshold.signal])
     return order[0] if order else None
 
 
@@ -166,8 +170,8 @@ def message(threshold: Threshold, available: Available, chosen: Candidate) -> st
     resource = RESOURCES[threshold.signal]
     text = (
         f"The node was low on resource: {resource}. "
-        f"Threshold quantity: {shown(limit_of(threshold, available))}, "
-        f"available: {shown(available.amount)}. "
+        f"Threshold quantity: {amount_text(limit_of(threshold, available))}, "
+        f"available: {amount_text(available.amount)}. "
     )
     used_by = chosen.by_container.get(resource, {})
     for container in [*containers(chosen.pod), *init_containers(chosen.pod)]:
@@ -175,13 +179,13 @@ def message(threshold: Threshold, available: Available, chosen: Candidate) -> st
         asked = ((container.get("resources") or {}).get("requests") or {}).get(resource, "0")
         if used > value_of(asked).value():
             text += (
-                f"Container {container['name']} was using {shown(used)}, "
+                f"Container {container['name']} was using {amount_text(used)}, "
                 f"request is {asked}, has larger consumption of {resource}. "
             )
     return text
 
 
-def shown(amount: int) -> str:
+def amount_text(amount: int) -> str:
     return str(from_value(amount, Format.BINARY_SI))
 
 

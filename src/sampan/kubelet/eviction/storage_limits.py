@@ -11,7 +11,7 @@ from sampan.api.quantity import value_of
 from sampan.api.rules import pod_resources
 from sampan.api.rules.pods import containers, init_containers, is_sidecar
 from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.eviction.eviction_rules import shown
+from sampan.kubelet.eviction.eviction_rules import amount_text
 
 _RESOURCE = "ephemeral-storage"
 
@@ -38,7 +38,7 @@ class Excess:
 def has_storage_limits(pod: Obj) -> bool:
     """Only such pods are measured."""
     volumes = spec_of(pod).get("volumes") or ()
-    sized = any((one.get("emptyDir") or {}).get("sizeLimit") for one in volumes)
+    sized = any((volume.get("emptyDir") or {}).get("sizeLimit") for volume in volumes)
     return sized or _RESOURCE in pod_resources.limits(pod)
 
 
@@ -57,7 +57,7 @@ def _excesses(pod: Obj, used: LocalStorage) -> Iterator[Excess]:
     total = pod_resources.limits(pod).get(_RESOURCE)
     if total is not None and used.on_disk(pod) > total.value():
         said = "Pod ephemeral local storage usage exceeds the total limit of containers"
-        yield Excess("ephemeralpodfs.limit", f"{said} {shown(total.value())}. ")
+        yield Excess("ephemeralpodfs.limit", f"{said} {amount_text(total.value())}. ")
     for container in [*containers(pod), *filter(is_sidecar, init_containers(pod))]:
         limit = ((container.get("resources") or {}).get("limits") or {}).get(_RESOURCE)
         name = container["name"]
@@ -68,5 +68,5 @@ def _excesses(pod: Obj, used: LocalStorage) -> Iterator[Excess]:
 
 def is_in_memory(pod: Obj, name: str) -> bool:
     volumes = spec_of(pod).get("volumes") or ()
-    found: Obj = next((one for one in volumes if one["name"] == name), {})
+    found: Obj = next((volume for volume in volumes if volume["name"] == name), {})
     return (found.get("emptyDir") or {}).get("medium") == "Memory"

@@ -47,12 +47,12 @@ class ImageAccess:
         if self.is_everybodys(image, repository):
             return True
         record = self._record(image.id) or {}
-        return not set(record.get(repository, ())).isdisjoint(map(hashed, offered))
+        return not set(record.get(repository, ())).isdisjoint(map(credentials_hash, offered))
 
     def pulled(self, image_id: str, repository: str, by: Credentials | None) -> None:
         """`by`: None where everybody of the node could have pulled it."""
         record = dict(self._record(image_id) or {})
-        mark = EVERYBODY if by is None else hashed(by)
+        mark = EVERYBODY if by is None else credentials_hash(by)
         marks = record.get(repository, [])
         if mark not in marks:
             record[repository] = [*marks, mark]
@@ -103,7 +103,7 @@ def _repositories(image: Image) -> Iterator[str]:
             continue
 
 
-def hashed(credentials: Credentials) -> str:
+def credentials_hash(credentials: Credentials) -> str:
     parts = (
         credentials.username,
         credentials.password,

@@ -62,11 +62,11 @@ def build_archive(
         {
             "schemaVersion": 2,
             "mediaType": _MANIFEST,
-            "config": _described(_CONFIG, config),
-            "layers": [_described(_LAYER, layer)],
+            "config": _descriptor(_CONFIG, config),
+            "layers": [_descriptor(_LAYER, layer)],
         }
     )
-    entry = _described(_MANIFEST, manifest)
+    entry = _descriptor(_MANIFEST, manifest)
     # containerd takes the image's name from here; without it, an import has no name.
     entry["annotations"] = {"io.containerd.image.name": reference}
     entry["platform"] = {"architecture": settings.architecture, "os": "linux"}
@@ -79,10 +79,10 @@ def build_archive(
 
 def names_in(path: Path) -> list[str]:
     """The names of the images in an OCI or docker archive; ArchiveError if it is neither."""
-    return [one.written for one in _named(path)]
+    return [name.written for name in _image_names(path)]
 
 
-def _named(path: Path) -> "list[_Name]":
+def _image_names(path: Path) -> "list[_Name]":
     try:
         with tarfile.open(path) as archive:
             members = _metadata(archive)
@@ -99,7 +99,7 @@ async def import_archive(socket_path: str, path: Path, *, name: str = "") -> lis
 
     `name` is for an archive that holds one image and does not say what it is called.
     """
-    found = await asyncio.to_thread(_named, path)
+    found = await asyncio.to_thread(_image_names, path)
     if not found and not name:
         raise ArchiveError(
             f"{path} does not say what its image is called: give the name, or save it again "
@@ -110,15 +110,17 @@ async def import_archive(socket_path: str, path: Path, *, name: str = "") -> lis
         await _run([*ctr, "import", "--index-name", _full_name(name), str(path)])
         return [_full_name(name)]
     # Only what is named with the repository is taken from an archive with standard annotations.
-    repositories = {_repository(one.written) for one in found if one.place is _Place.STANDARD}
-    for options in [["--base-name", one] for one in sorted(repositories)] or [[]]:
+    repositories = {
+        _repository(match_.written) for match_ in found if match_.place is _Place.STANDARD
+    }
+    for options in [["--base-name", repository] for repository in sorted(repositories)] or [[]]:
         await _run([*ctr, "import", *options, str(path)])
-    for one in found:
-        if one.place is not _Place.DOCKER and one.written != _full_name(one.written):
+    for match_ in found:
+        if match_.place is not _Place.DOCKER and match_.written != _full_name(match_.written):
             # The runtime's CRI part passes over names that are not complete.
-            await _run([*ctr, "tag", "--force", one.written, _full_name(one.written)])
-            await _run([*ctr, "rm", one.written])
-    return [_full_name(one.written) for one in found]
+            await _run([*ctr, "tag", "--force", match_.written, _full_name(match_.written)])
+            await _run([*ctr, "rm", match_.written])
+    return [_full_name(match_.written) for match_ in found]
 
 
 class _Place(Enum):
@@ -261,7 +263,7 @@ def _add(archive: tarfile.TarFile, name: str, file: ArchiveFile) -> None:
     archive.addfile(info, io.BytesIO(file.data))
 
 
-def _described(media_type: str, blob: bytes) -> dict[str, Any]:
+def _descriptor(media_type: str, blob: bytes) -> dict[str, Any]:
     return {"mediaType": media_type, "digest": _digest(blob), "size": len(blob)}
 
 

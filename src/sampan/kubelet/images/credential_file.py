@@ -22,10 +22,10 @@ def search_order(root_dir: str, home: str) -> tuple[str, ...]:
     homes = (home,) if home else ()
     return (
         f"{root_dir}/config.json",
-        *(f"{one}/.docker/config.json" for one in homes),
+        *(f"{item}/.docker/config.json" for item in homes),
         "/.docker/config.json",
         f"{root_dir}/{LEGACY_NAME}",
-        *(f"{one}/{LEGACY_NAME}" for one in homes),
+        *(f"{item}/{LEGACY_NAME}" for item in homes),
         f"/{LEGACY_NAME}",
     )
 
@@ -61,11 +61,11 @@ class CredentialFile:
         version = _Version(path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
         known = self._known.get(path)
         if known is None or known[0] != version:
-            known = self._known[path] = (version, _parsed(path))
+            known = self._known[path] = (version, _parse(path))
         return known[1]
 
 
-def _parsed(path: str) -> Entries | None:
+def _parse(path: str) -> Entries | None:
     try:
         with open(path, "rb") as file:
             entries = entries_of(file.read(), legacy=path.endswith(LEGACY_NAME))

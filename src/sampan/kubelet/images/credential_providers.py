@@ -25,9 +25,9 @@ from sampan.kubelet.images.registry_credentials import Entries, fits
 
 log = get_logger(__name__)
 
-CONFIG_VERSIONS = tuple(f"kubelet.config.k8s.io/{one}" for one in ("v1", "v1beta1", "v1alpha1"))
+CONFIG_VERSIONS = tuple(f"kubelet.config.k8s.io/{item}" for item in ("v1", "v1beta1", "v1alpha1"))
 PLUGIN_VERSIONS = tuple(
-    f"credentialprovider.kubelet.k8s.io/{one}" for one in ("v1", "v1beta1", "v1alpha1")
+    f"credentialprovider.kubelet.k8s.io/{item}" for item in ("v1", "v1beta1", "v1alpha1")
 )
 PLUGIN_SECONDS = 60.0  # as upstream
 _REMEMBERED = 1000
@@ -76,9 +76,9 @@ def providers_of(
             "providers: Required value: at least 1 item in plugins is required"
         )
     providers = [
-        _provider(f"providers[{at}]", one, bin_dir, environment) for at, one in enumerate(listed)
+        _provider(f"providers[{at}]", item, bin_dir, environment) for at, item in enumerate(listed)
     ]
-    names = [one.name for one in providers]
+    names = [provider.name for provider in providers]
     for name in names:
         if names.count(name) > 1:
             raise ProviderConfigError(f"providers: Duplicate value: {name!r}")
@@ -159,8 +159,8 @@ def answer_of(provider: CredentialProvider, output: bytes) -> Answer:
         key_type,
         None if lasting is None else _seconds("cacheDuration", lasting),
         [
-            (pattern, Credentials(one.get("username") or "", one.get("password") or ""))
-            for pattern, one in (told.get("auth") or {}).items()
+            (pattern, Credentials(item.get("username") or "", item.get("password") or ""))
+            for pattern, item in (told.get("auth") or {}).items()
         ],
     )
 
@@ -264,7 +264,7 @@ def _seconds(where: str, text: object) -> float:
         raise ProviderConfigError(f"{where}: {text!r} is not a duration such as 10m") from error
 
 
-def merged(configs: Iterable[object]) -> Obj:
+def merge(configs: Iterable[object]) -> Obj:
     """Of several files, in the order of their names: the providers of all."""
     whole: Obj = {}
     for config in configs:

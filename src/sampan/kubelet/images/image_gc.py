@@ -45,12 +45,14 @@ class Disk:
     available_bytes: int
 
 
-def updated(
+def update_seen(
     seen: Mapping[str, Seen], images: Sequence[Image], in_use: frozenset[str], now: float
 ) -> dict[str, Seen]:
     """What is known after another look; images that are gone are forgotten."""
     known = {image.id: seen.get(image.id, Seen(now)) for image in images}
-    return {name: replace(one, used=now) if name in in_use else one for name, one in known.items()}
+    return {
+        name: replace(item, used=now) if name in in_use else item for name, item in known.items()
+    }
 
 
 def bytes_to_free(disk: Disk, settings: ImageGarbageSettings) -> int:
@@ -64,7 +66,7 @@ def bytes_to_free(disk: Disk, settings: ImageGarbageSettings) -> int:
     return max(0, target - disk.available_bytes)
 
 
-def doomed(
+def images_to_remove(
     images: Sequence[Image],
     seen: Mapping[str, Seen],
     in_use: frozenset[str],
@@ -74,8 +76,8 @@ def doomed(
     settings: ImageGarbageSettings,
 ) -> list[Image]:
     """Least recently used first; those that are too old in any case."""
-    unused = [one for one in images if one.id not in in_use and not one.pinned and one.digests]
-    unused.sort(key=lambda one: (seen[one.id].used, seen[one.id].first))
+    unused = [item for item in images if item.id not in in_use and not item.pinned and item.digests]
+    unused.sort(key=lambda item: (seen[item.id].used, seen[item.id].first))
     chosen = []
     for image in unused:
         known = seen[image.id]
@@ -119,11 +121,13 @@ class ImageGarbage:
         images = await self._runtime.images()
         in_use = _used(images, await self._runtime.pods())
         now = self._clock.now()
-        self._seen = updated(self._seen, images, in_use, now)
+        self._seen = update_seen(self._seen, images, in_use, now)
         disk = self._disk(self._directory)
         free = disk.capacity_bytes if all_unused else bytes_to_free(disk, self._settings)
         settings = replace(self._settings, min_age_seconds=0.0) if all_unused else self._settings
-        chosen = doomed(images, self._seen, in_use, now=now, free_bytes=free, settings=settings)
+        chosen = images_to_remove(
+            images, self._seen, in_use, now=now, free_bytes=free, settings=settings
+        )
         freed = await self._remove(chosen)
         if free and freed < free and not all_unused:
             self._warn("FreeDiskSpaceFailed", _not_enough(free, freed, disk))
@@ -145,8 +149,13 @@ class ImageGarbage:
 
 def _used(images: Sequence[Image], pods: Sequence[ObservedPod]) -> frozenset[str]:
     """The ids of the images that containers were made of."""
-    names = {name: one.id for one in images for name in (one.id, *one.tags, *one.digests)}
-    told = {word for pod in pods for one in pod.containers for word in (one.image, one.image_id)}
+    names = {name: image.id for image in images for name in (image.id, *image.tags, *image.digests)}
+    told = {
+        word
+        for pod in pods
+        for container in pod.containers
+        for word in (container.image, container.image_id)
+    }
     return frozenset(names[word] for word in told if word in names)
 
 

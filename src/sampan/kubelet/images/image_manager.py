@@ -65,7 +65,7 @@ class ImagePuller:
     async def ensure(self, pod: Obj, container: Obj, secrets: Sequence[Obj]) -> Image:
         """The image of the container, pulled if its policy says so. Raises ImageFailure."""
         name = container.get("image", "")
-        reference, full = self._parsed(pod, container)
+        reference, full = self._parse(pod, container)
         try:
             present = await self._runtime.image(full)
         except RuntimeFailure as error:
@@ -93,7 +93,7 @@ class ImagePuller:
         found = await self._credentials.of(reference, secrets)
         return self._access.may_use(image, reference.repository, found.all)
 
-    def _parsed(self, pod: Obj, container: Obj) -> tuple[Reference, str]:
+    def _parse(self, pod: Obj, container: Obj) -> tuple[Reference, str]:
         name = container.get("image", "")
         try:
             return parse(name), with_default_tag(name)
@@ -120,7 +120,7 @@ class ImagePuller:
         except RuntimeFailure as error:
             # As upstream: a code that says nothing only makes the sentence harder to read.
             why = str(error).removeprefix(_SAYS_NOTHING)
-            reason, message = _explained(name, why)
+            reason, message = _reason_and_message(name, why)
             self._say(pod, container, "Warning", "Failed", f'Failed to pull image "{name}": {why}')
             self._note_failure(key, f"{reason}: {message}")
             raise ImageFailure(reason, message) from error
@@ -155,9 +155,9 @@ class ImagePuller:
     ) -> tuple[str, Credentials | None]:
         """As upstream: without credentials only where there are none for this image."""
         last: RuntimeFailure | None = None
-        for one in credentials or (None,):
+        for credential in credentials or (None,):
             try:
-                return await self._runtime.pull_image(full, one), one
+                return await self._runtime.pull_image(full, credential), credential
             except RuntimeFailure as error:
                 last = error
         assert last is not None
@@ -184,7 +184,7 @@ def default_policy(reference: Reference) -> str:
     return "Always" if untagged else "IfNotPresent"
 
 
-def _explained(name: str, error: str) -> tuple[str, str]:
+def _reason_and_message(name: str, error: str) -> tuple[str, str]:
     """Runtimes mark two kinds of failure by the beginning of the text."""
     detail = error.partition("desc = ")[2] or error
     for reason, what in (

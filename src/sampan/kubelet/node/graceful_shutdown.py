@@ -16,7 +16,7 @@ from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.kubelet.contracts.spec import grace_seconds_of
 from sampan.kubelet.contracts.verdict import Verdict
-from sampan.kubelet.node.shutdown_steps import ShutdownStep, grouped
+from sampan.kubelet.node.shutdown_steps import ShutdownStep, group_by_step
 from sampan.kubelet.pods.pod_state import Cause
 
 log = get_logger(__name__)
@@ -70,7 +70,7 @@ class NodeShutdown:
         self._begins()
         self._start_time.set(self._clock.now())
         log.info("node shutdown begins", steps=len(self._steps))
-        for step, pods in grouped(self._steps, self._workers.active_pods()):
+        for step, pods in group_by_step(self._steps, self._workers.active_pods()):
             if pods:
                 await self._end(step, pods)
         await self._last_words()

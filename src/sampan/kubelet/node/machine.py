@@ -83,9 +83,11 @@ def less_reserved(capacity: Capacity, settings: KubeletSettings) -> Capacity:
     """As upstream: what is reserved, and what evictions would keep free in any case."""
     total = {MEMORY: capacity.memory_bytes, NODEFS: capacity.ephemeral_bytes}
     kept = {
-        one.signal: max(one.amount, int(one.percent / 100 * total[one.signal]))
-        for one in settings.eviction.thresholds
-        if one.signal in total and not one.grace_seconds
+        threshold.signal: max(
+            threshold.amount, int(threshold.percent / 100 * total[threshold.signal])
+        )
+        for threshold in settings.eviction.thresholds
+        if threshold.signal in total and not threshold.grace_seconds
     }
     asked = settings.reserved
     return replace(

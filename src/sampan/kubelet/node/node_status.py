@@ -77,7 +77,7 @@ def reconciled_metadata(existing: Obj, wanted: Obj) -> Obj | None:
 
 def node_status(told: NodeKnowledge, old: Obj) -> Obj:
     capacity, allocatable = _room(told.machine)
-    theirs = _extended(old.get("capacity") or {})
+    theirs = _extended_resources(old.get("capacity") or {})
     status: Obj = {
         "addresses": _addresses(told.settings),
         "capacity": {**capacity, **theirs},
@@ -95,7 +95,7 @@ def node_status(told: NodeKnowledge, old: Obj) -> Obj:
     return status
 
 
-def _extended(capacity: Mapping[str, str]) -> dict[str, str]:
+def _extended_resources(capacity: Mapping[str, str]) -> dict[str, str]:
     """What somebody else advertised for this node."""
     return {name: amount for name, amount in capacity.items() if is_extended_resource(name)}
 
@@ -225,7 +225,7 @@ def _pressure(name: str, holds: bool) -> Obj:
 
 
 def _conditions(told: NodeKnowledge, old: list[Obj]) -> list[Obj]:
-    before = {one["type"]: one for one in old}
+    before = {item["type"]: item for item in old}
     made = [
         *(_pressure(name, name in told.pressures) for name in _PRESSURES),
         _ready(told.health, told.shutting_down),
@@ -235,8 +235,8 @@ def _conditions(told: NodeKnowledge, old: list[Obj]) -> list[Obj]:
         since = transition_time(before.get(condition["type"]), condition["status"], told.now)
         times = {"lastHeartbeatTime": time_text(told.now), "lastTransitionTime": since}
         result.append({**condition, **times})
-    names = {one["type"] for one in made}
-    return [one for one in old if one["type"] not in names] + result
+    names = {item["type"] for item in made}
+    return [item for item in old if item["type"] not in names] + result
 
 
 def _condition(name: str, holds: bool, reason: str, message: str) -> Obj:

@@ -15,7 +15,7 @@ from sampan.api.errors import AlreadyExists, ApiError, NotFound
 from sampan.api.objects import Obj, copy_of, micro_time_text, revision_of, uid_of
 from sampan.api.resources import LEASES, NODES
 from sampan.client.events import EventRecorder
-from sampan.core.backoff import Backoff, jittered
+from sampan.core.backoff import Backoff, with_jitter
 from sampan.core.log import get_logger
 from sampan.kubelet.context import NodeContext
 from sampan.kubelet.contracts.runtime import Image, RuntimeFailure
@@ -124,7 +124,7 @@ class Heartbeat:
         while True:
             await self._patiently("node lease was not renewed, trying again", self._renew)
             # The jitter keeps a thousand nodes of one process from writing as one.
-            await self._clock.sleep(jittered(self._settings.heartbeat_seconds, 0.04, self._rng))
+            await self._clock.sleep(with_jitter(self._settings.heartbeat_seconds, 0.04, self._rng))
 
     async def watch_images(self) -> None:
         """Images come and go seldom: look now and then."""
@@ -158,7 +158,7 @@ class Heartbeat:
                 failures += 1
                 if failures in (1, 20):
                     log.warning(sentence, node=self._settings.node_name, error=error)
-                pause = jittered(RETRY.delay(failures), 0.5, self._rng)
+                pause = with_jitter(RETRY.delay(failures), 0.5, self._rng)
                 await self._clock.sleep(max(pause, float(error.retry_after_seconds or 0)))
 
     async def _register(self) -> None:

@@ -27,7 +27,7 @@ def steps_of(total_seconds: float, critical_seconds: float) -> tuple[ShutdownSte
     )
 
 
-def grouped(
+def group_by_step(
     steps: Sequence[ShutdownStep], pods: Iterable[Obj]
 ) -> list[tuple[ShutdownStep, list[Obj]]]:
     """In the order of going. As upstream: pods below the lowest step go with it."""

@@ -31,11 +31,14 @@ Allocation = Mapping[str, Resources]  # by container
 
 def resizable(pod: Obj) -> list[Obj]:
     """Containers whose resources can change while they run."""
-    return [*containers(pod), *(one for one in init_containers(pod) if is_sidecar(one))]
+    return [
+        *containers(pod),
+        *(container for container in init_containers(pod) if is_sidecar(container)),
+    ]
 
 
 def allocation_of(pod: Obj) -> dict[str, dict[str, dict[str, str]]]:
-    found = {one["name"]: resources_of(one) for one in resizable(pod)}
+    found = {item["name"]: resources_of(item) for item in resizable(pod)}
     return {name: resources for name, resources in found.items() if resources}
 
 
@@ -46,11 +49,11 @@ def with_allocation(pod: Obj, given: Allocation | None) -> Obj:
     spec = dict(spec_of(pod))
     for kind in ("containers", "initContainers"):
         if spec.get(kind):
-            spec[kind] = [_given(one, given) for one in spec[kind]]
+            spec[kind] = [_with_allocation(item, given) for item in spec[kind]]
     return {**pod, "spec": spec}
 
 
-def _given(container: Obj, given: Allocation) -> Obj:
+def _with_allocation(container: Obj, given: Allocation) -> Obj:
     if container["name"] not in given:
         return container
     resources = dict(container.get("resources") or {})
@@ -76,20 +79,24 @@ def why_not(pod: Obj, others: Iterable[Obj], room: fit.NodeRoom) -> Pending | No
         asked = wanted.get(name, ZERO)
         if capacity < asked:
             message = (
-                f"Node didn't have enough capacity: {name}, requested: "
-                f"{fit.counted(name, asked)}, capacity: {fit.counted(name, capacity)}"
+                f"Node didn't have enough capacity: {name}, "
+                f"requested: {fit.countable_amount(name, asked)}, "
+                f"capacity: {fit.countable_amount(name, capacity)}"
             )
             return Pending(INFEASIBLE, message, generation)
     refused = fit.lacking(pod, list(others), room)
     return Pending(DEFERRED, refused.message, generation) if refused is not None else None
 
 
-def told(pod: Obj, generation: int, error: str = "") -> str:
+def resize_text(pod: Obj, generation: int, error: str = "") -> str:
     """A resize in the words of its events."""
     listed: dict[str, object] = {
-        kind: [{"name": one["name"], "resources": _in_order(one)} for one in found]
+        kind: [{"name": match_["name"], "resources": _in_order(match_)} for match_ in found]
         for kind, found in (
-            ("initContainers", [one for one in init_containers(pod) if is_sidecar(one)]),
+            (
+                "initContainers",
+                [container for container in init_containers(pod) if is_sidecar(container)],
+            ),
             ("containers", containers(pod)),
         )
         if found

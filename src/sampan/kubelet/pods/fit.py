@@ -52,7 +52,7 @@ def refusal(
     may remember what they ask for."""
     holding = list(others)
     found = (
-        _shut_down(node) or _pressed(pod, node) or _os(pod, node) or _sysctls(pod, node)
+        _shut_down(node) or _pressure_verdict(pod, node) or _os(pod, node) or _sysctls(pod, node)
         or _devices(pod, node)
         or lacking(pod, holding, node, requests)
         or _selector(pod, node) or _ports(pod, holding) or _taints(pod, node)
@@ -81,8 +81,8 @@ def _sysctls(pod: Obj, node: NodeRoom) -> Verdict | None:
 
 def _is_allowed(name: str, allowed: Sequence[str]) -> bool:
     return any(
-        name == one or (one.endswith("*") and name.startswith(one[:-1]))
-        for one in (each.replace("/", ".") for each in allowed)
+        name == item or (item.endswith("*") and name.startswith(item[:-1]))
+        for item in (each.replace("/", ".") for each in allowed)
     )
 
 
@@ -114,11 +114,13 @@ def lacking(
         capacity = value_of(node.allocatable.get(name, "0"))
         taken = used.get(name, ZERO)
         if amount and capacity < taken + amount:
-            return _out_of(name, *(counted(name, one) for one in (amount, taken, capacity)))
+            return _out_of(
+                name, *(countable_amount(name, item) for item in (amount, taken, capacity))
+            )
     return None
 
 
-def counted(name: str, amount: Quantity) -> int:
+def countable_amount(name: str, amount: Quantity) -> int:
     return amount.milli() if name == "cpu" else amount.value()
 
 
@@ -140,7 +142,7 @@ def _shut_down(node: NodeRoom) -> Verdict | None:
     return Verdict("NodeShutdown", "Pod was rejected as the node is shutting down.")
 
 
-def _pressed(pod: Obj, node: NodeRoom) -> Verdict | None:
+def _pressure_verdict(pod: Obj, node: NodeRoom) -> Verdict | None:
     why = why_not_taken(pod, node.pressures)
     return Verdict("Evicted", why) if why else None
 
@@ -165,7 +167,7 @@ def _devices(pod: Obj, node: NodeRoom) -> Verdict | None:
     """No driver of devices can register here yet: a pod must not run without what it claims."""
     if node.prepares_devices or not spec_of(pod).get("resourceClaims"):
         return None
-    names = ", ".join(str(one.get("name")) for one in spec_of(pod)["resourceClaims"])
+    names = ", ".join(str(claim.get("name")) for claim in spec_of(pod)["resourceClaims"])
     why = f"resource claims ({names}) need a device driver, and this node runs none"
     return Verdict("UnexpectedAdmissionError", f"Failed to prepare dynamic resources: {why}")
 

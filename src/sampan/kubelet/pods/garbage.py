@@ -27,8 +27,12 @@ def dead_containers(observed: ObservedPod) -> list[str]:
 
 def dead_sandboxes(observed: ObservedPod) -> list[str]:
     """Sandboxes that were replaced, and hold no container that is still needed."""
-    kept = {one.sandbox_id for one in observed.containers}
-    return [one.id for one in observed.sandboxes[1:] if not one.ready and one.id not in kept]
+    kept = {container.sandbox_id for container in observed.containers}
+    return [
+        sandbox.id
+        for sandbox in observed.sandboxes[1:]
+        if not sandbox.ready and sandbox.id not in kept
+    ]
 
 
 async def remove_directories(paths: Iterable[Path]) -> None:

@@ -36,26 +36,30 @@ class Killer:
     async def kill_pod(self, pod: Obj, observed: ObservedPod, grace_seconds: float | None) -> None:
         """Every container, then the sandboxes. No grace given: the pod's own."""
         await self.kill_containers(pod, observed, grace_seconds)
-        await all_of(self._runtime.stop_sandbox(one.id) for one in observed.sandboxes)
+        await all_of(self._runtime.stop_sandbox(sandbox.id) for sandbox in observed.sandboxes)
 
     async def kill_containers(
         self, pod: Obj, observed: ObservedPod, grace_seconds: float | None
     ) -> None:
         grace = grace_seconds_of(pod) if grace_seconds is None else grace_seconds
         deadline = self._clock.monotonic() + grace
-        running = [one for one in observed.containers if one.state is not ContainerState.EXITED]
-        order = [one["name"] for one in init_containers(pod) if is_sidecar(one)]
+        running = [
+            container
+            for container in observed.containers
+            if container.state is not ContainerState.EXITED
+        ]
+        order = [container["name"] for container in init_containers(pod) if is_sidecar(container)]
         sidecars = sorted(
-            (one for one in running if one.name in order),
-            key=lambda one: order.index(one.name),
+            (item for item in running if item.name in order),
+            key=lambda item: order.index(item.name),
             reverse=True,
         )
-        others = [one for one in running if one.name not in order]
+        others = [item for item in running if item.name not in order]
         address = address_of(observed)
-        await all_of(self.kill_container(pod, one, grace, "", address) for one in others)
-        for one in sidecars:
+        await all_of(self.kill_container(pod, other, grace, "", address) for other in others)
+        for sidecar in sidecars:
             left = max(deadline - self._clock.monotonic(), MINIMUM_GRACE_SECONDS)
-            await self.kill_container(pod, one, left, "", address)
+            await self.kill_container(pod, sidecar, left, "", address)
 
     async def kill_container(
         self,

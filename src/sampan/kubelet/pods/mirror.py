@@ -27,7 +27,7 @@ from sampan.api.objects import (
 from sampan.api.resources import PODS
 from sampan.api.rules.pods import is_mirror
 from sampan.client.contract import Preconditions
-from sampan.core.backoff import Backoff, jittered
+from sampan.core.backoff import Backoff, with_jitter
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.kubelet.context import NodeContext
@@ -184,7 +184,7 @@ class Mirrors:
                     if failures in (1, 10):
                         log.warning("mirror pod was not written, trying again", pod=key,
                                     error=error)  # fmt: skip
-                    pause = jittered(RETRY.delay(failures), 0.5, self._rng)
+                    pause = with_jitter(RETRY.delay(failures), 0.5, self._rng)
                     await self._clock.sleep(max(pause, float(error.retry_after_seconds or 0)))
         finally:
             entry.writing = False

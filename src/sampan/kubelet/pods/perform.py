@@ -170,8 +170,8 @@ class Performer:
         if sandbox is not None:
             site.sandbox_id, site.attempt = sandbox.id, sandbox.attempt
             site.pod_ips = sandbox.ips
-        before = [one for one in actions if not isinstance(one, StartContainer)]
-        starts = [one for one in actions if isinstance(one, StartContainer)]
+        before = [action for action in actions if not isinstance(action, StartContainer)]
+        starts = [action for action in actions if isinstance(action, StartContainer)]
         if starts:
             await self._gather(site, done)
             if site.broken:
@@ -242,7 +242,7 @@ class Performer:
 
     async def _kill(self, site: _Site, kill: KillContainer) -> None:
         assert site.observed is not None
-        found = next(one for one in site.observed.containers if one.id == kill.id)
+        found = next(container for container in site.observed.containers if container.id == kill.id)
         address = address_of(site.observed)
         await self._killer.kill_container(site.pod, found, kill.grace_seconds, kill.why, address)
 
@@ -347,8 +347,8 @@ class Performer:
         self._count.containers.add(TYPES[start.role])
         _, container = find_container(pod, name) or (None, {})
         image = site.images[name]
-        needed = [image, *(site.volume_images.get(one) for one in sorted(mounted_by(container)))]
-        missing = next((one for one in needed if isinstance(one, ImageFailure)), None)
+        needed = [image, *(site.volume_images.get(item) for item in sorted(mounted_by(container)))]
+        missing = next((item for item in needed if isinstance(item, ImageFailure)), None)
         if missing is not None or isinstance(image, ImageFailure):
             assert missing is not None
             self._refuse(site, name, missing.reason, str(missing), done, said=missing.reason)
@@ -359,13 +359,17 @@ class Performer:
             self._refuse(site, name, "CreateContainerConfigError", str(error), done)
             return
         except RuntimeFailure as error:
-            self._refuse(site, name, error.reason or "CreateContainerError", _said(error), done)
+            self._refuse(
+                site, name, error.reason or "CreateContainerError", _failure_text(error), done
+            )
             return
         self._events.normal(pod, "Created", "Container created", container=name)
         try:
             await self._runtime.start_container(container_id)
         except RuntimeFailure as error:
-            self._refuse(site, name, error.reason or "RunContainerError", _said(error), done)
+            self._refuse(
+                site, name, error.reason or "RunContainerError", _failure_text(error), done
+            )
             return
         self._events.normal(pod, "Started", "Container started", container=name)
         done.started.append(name)
@@ -484,6 +488,6 @@ def _target(site: _Site, container: Obj) -> str:
     return found.id
 
 
-def _said(error: RuntimeFailure) -> str:
+def _failure_text(error: RuntimeFailure) -> str:
     """As upstream's events: what the runtime said, without the words of the wire."""
     return str(error).partition(" desc = ")[2] or str(error)

@@ -183,9 +183,9 @@ def changed_resources(container: Obj, running: ContainerStatus, applied: Applied
 
 def _needing_restart(container: Obj) -> set[str]:
     return {
-        one.get("resourceName", "")
-        for one in container.get("resizePolicy") or ()
-        if one.get("restartPolicy") == "RestartContainer"
+        item.get("resourceName", "")
+        for item in container.get("resizePolicy") or ()
+        if item.get("restartPolicy") == "RestartContainer"
     }
 
 
@@ -196,13 +196,13 @@ def was_initialized(pod: Obj, observed: ObservedPod | None) -> bool:
 
 
 def _runs_anything(observed: ObservedPod) -> bool:
-    return any(one.ready for one in observed.sandboxes) or any(
-        one.state is ContainerState.RUNNING for one in observed.containers
+    return any(sandbox.ready for sandbox in observed.sandboxes) or any(
+        container.state is ContainerState.RUNNING for container in observed.containers
     )
 
 
 def _sandbox_changed(pod: Obj, observed: ObservedPod, sandbox: SandboxStatus) -> bool:
-    if not sandbox.ready or sum(one.ready for one in observed.sandboxes) > 1:
+    if not sandbox.ready or sum(item.ready for item in observed.sandboxes) > 1:
         return True
     if sandbox.host_network != is_host_network(pod):
         return True
@@ -213,7 +213,7 @@ def _with_new_sandbox(
     pod: Obj, observed: ObservedPod | None, old: SandboxStatus | None, now: float
 ) -> list[Action]:
     kill: list[Action] = [KillPod(KillReason.SANDBOX_CHANGED)] if old else []
-    wanted = [one for one in containers(pod) if _is_wanted(pod, one, observed)]
+    wanted = [container for container in containers(pod) if _is_wanted(pod, container, observed)]
     if _is_done(pod, observed, old) or (not wanted and was_initialized(pod, observed)):
         return kill if observed and _runs_anything(observed) else []
     create: list[Action] = [*kill, CreateSandbox(old.attempt + 1 if old else 0)]
@@ -222,8 +222,8 @@ def _with_new_sandbox(
         # A new sandbox is a new beginning: init containers run again.
         role = Role.SIDECAR if is_sidecar(inits[0]) else Role.INIT
         return create + _start_anew(inits[0], role, latest(observed, inits[0]["name"]), now)
-    for one in wanted:
-        create += _start_anew(one, Role.NORMAL, latest(observed, one["name"]), now)
+    for item in wanted:
+        create += _start_anew(item, Role.NORMAL, latest(observed, item["name"]), now)
     return create
 
 
@@ -256,10 +256,10 @@ def _strangers(pod: Obj, observed: ObservedPod) -> list[Action]:
     names = {container["name"] for _, container in with_roles(pod)}
     kills: list[Action] = []
     seen: set[str] = set()
-    for one in observed.containers:
-        if one.state is ContainerState.RUNNING and (one.name not in names or one.name in seen):
-            kills.append(KillContainer(one.id, one.name, ""))
-        seen.add(one.name)
+    for item in observed.containers:
+        if item.state is ContainerState.RUNNING and (item.name not in names or item.name in seen):
+            kills.append(KillContainer(item.id, item.name, ""))
+        seen.add(item.name)
     return kills
 
 
@@ -288,9 +288,11 @@ def _inits(
 
 
 def _of_sandbox(observed: ObservedPod, sandbox_id: str) -> ObservedPod:
-    if all(one.sandbox_id == sandbox_id for one in observed.containers):
+    if all(container.sandbox_id == sandbox_id for container in observed.containers):
         return observed
-    mine = tuple(one for one in observed.containers if one.sandbox_id == sandbox_id)
+    mine = tuple(
+        container for container in observed.containers if container.sandbox_id == sandbox_id
+    )
     return ObservedPod(observed.uid, observed.name, observed.namespace, observed.sandboxes, mine)
 
 

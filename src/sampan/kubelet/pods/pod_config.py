@@ -98,7 +98,7 @@ def merge(old: Wanted, new: Iterable[Obj], seen: str) -> Merged:
         if uid in pods:
             refused.append((raw, f"pod uid {uid} is there twice"))
             continue
-        known = pods[uid] = _known(raw, before, old.source, seen)
+        known = pods[uid] = _known_pod(raw, before, old.source, seen)
         change = Change(Kind.ADD, known.pod) if before is None else _change(before, known)
         if change is not None:
             by_kind[change.kind].append(change)
@@ -115,7 +115,7 @@ def _age(change: Change) -> tuple[str, str]:
     return str(meta.get("creationTimestamp") or ""), str(meta.get("uid"))
 
 
-def _known(raw: Obj, before: Known | None, source: str, seen: str) -> Known:
+def _known_pod(raw: Obj, before: Known | None, source: str, seen: str) -> Known:
     if before is not None:
         seen = annotations_of(before.pod)[SEEN_ANNOTATION]
     notes = {**annotations_of(raw), SEEN_ANNOTATION: seen, SOURCE_ANNOTATION: source}

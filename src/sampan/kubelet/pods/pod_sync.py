@@ -41,7 +41,7 @@ from sampan.kubelet.contracts.runtime import (
 from sampan.kubelet.contracts.verdict import Verdict, Waiting
 from sampan.kubelet.contracts.volumes_hook import VolumeFailure
 from sampan.kubelet.pods import garbage
-from sampan.kubelet.pods.allocation import told
+from sampan.kubelet.pods.allocation import resize_text
 from sampan.kubelet.pods.parts import PodMeans, PodRecords
 from sampan.kubelet.pods.perform import Performed, Performer
 from sampan.kubelet.pods.plan import Action, HoldBack, plan
@@ -161,9 +161,9 @@ class PodSync:
     async def _remove_unstarted(self, uid: str) -> None:
         """A container that was created and never started has no end to show."""
         observed = await self._observations.pod(uid)
-        for one in observed.containers if observed is not None else ():
-            if one.state is ContainerState.CREATED:
-                await self._runtime.remove_container(one.id)
+        for container in observed.containers if observed is not None else ():
+            if container.state is ContainerState.CREATED:
+                await self._runtime.remove_container(container.id)
 
     def _failed(self, sentence: str, job: Job, error: Exception) -> Outcome:
         log.warning(sentence, pod=key_of(job.pod), error=error)
@@ -203,7 +203,7 @@ class PodSync:
             self._note_resize(pod, done)
             for name in done.started:
                 waiting.pop(name, None)
-            if all(isinstance(one, HoldBack) for one in actions):
+            if all(isinstance(action, HoldBack) for action in actions):
                 self._report(job, observed, waiting)
                 break
             observed = await self._observe(pod)
@@ -235,7 +235,7 @@ class PodSync:
         if resizing is not None and resizing.error != done.resize_error:
             self._allocations.in_progress[uid] = replace(resizing, error=done.resize_error)
             if done.resize_error:
-                text = told(pod, resizing.generation, done.resize_error)
+                text = resize_text(pod, resizing.generation, done.resize_error)
                 self._events.warning(pod, "ResizeError", f"Pod resize error: {text}")
 
     def _complete_resize(
@@ -248,7 +248,7 @@ class PodSync:
         newest = int(meta_of(job.pod).get("generation") or 0)
         if resizing is not None and newest >= resizing.generation:
             del self._allocations.in_progress[uid]
-            text = told(job.pod, resizing.generation)
+            text = resize_text(job.pod, resizing.generation)
             self._events.normal(job.pod, "ResizeCompleted", f"Pod resize completed: {text}")
             self._report(job, observed, waiting)
 
@@ -279,7 +279,7 @@ class PodSync:
 
     def _wake_after(self, pod: Obj, actions: Sequence[Action]) -> float | None:
         now = self._clock.now()
-        moments = [one.until for one in actions if isinstance(one, HoldBack)]
+        moments = [action.until for action in actions if isinstance(action, HoldBack)]
         refresh = self._volumes.next_refresh(uid_of(pod))
         if refresh is not None:
             moments.append(refresh)
@@ -313,7 +313,7 @@ class PodSync:
         last, *_ = await all_of(
             [
                 self._last_look(job, observed is not None),
-                *(self._stop_sandbox(one.id) for one in sandboxes),
+                *(self._stop_sandbox(sandbox.id) for sandbox in sandboxes),
             ]
         )
         if job.known:
@@ -339,10 +339,12 @@ class PodSync:
     async def _remove_remains(self, uid: str) -> None:
         observed = await self._observations.pod(uid)
         if observed is not None:
-            ready = [one.id for one in observed.sandboxes if one.ready]
+            ready = [sandbox.id for sandbox in observed.sandboxes if sandbox.ready]
             await all_of(self._runtime.stop_sandbox(sandbox_id) for sandbox_id in ready)
-            await all_of(self._runtime.remove_container(one.id) for one in observed.containers)
-            await all_of(self._runtime.remove_sandbox(one.id) for one in observed.sandboxes)
+            await all_of(
+                self._runtime.remove_container(container.id) for container in observed.containers
+            )
+            await all_of(self._runtime.remove_sandbox(sandbox.id) for sandbox in observed.sandboxes)
             logs = Path(
                 self._settings.log_dir, f"{observed.namespace}_{observed.name}_{observed.uid}"
             )
@@ -415,6 +417,12 @@ class PodSync:
         ours = self._reporter.status_of(uid_of(pod))
         if ours is None:
             return shown
-        foreign = [one for one in shown.get("conditions") or () if one["type"] not in OWNED]
-        own = [one for one in ours.get("conditions") or () if one["type"] in OWNED]
+        foreign = [
+            condition
+            for condition in shown.get("conditions") or ()
+            if condition["type"] not in OWNED
+        ]
+        own = [
+            condition for condition in ours.get("conditions") or () if condition["type"] in OWNED
+        ]
         return {**ours, "conditions": own + foreign}

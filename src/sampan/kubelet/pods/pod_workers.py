@@ -15,7 +15,7 @@ from functools import partial
 from typing import Protocol
 
 from sampan.api.objects import Obj, is_deleted, key_of, uid_of
-from sampan.core.backoff import Backoff, jittered
+from sampan.core.backoff import Backoff, with_jitter
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
@@ -305,7 +305,7 @@ class PodWorkers:
                 watcher.set_result(None)
         for uid in list(self._held):
             other = self._slots.get(uid)
-            if other is None or all(self._has_ended(one) for one in other.after):
+            if other is None or all(self._has_ended(item) for item in other.after):
                 self._held.discard(uid)
             if other is not None and other.worker.phase is Phase.WAITING:
                 self._go_on(other)
@@ -366,7 +366,7 @@ class PodWorkers:
         if slot.worker != job.worker or slot.retry:
             self._go_on(slot)  # something else is asked for, or there, by now
             return
-        seconds = jittered(RETRY.delay(slot.failures), JITTER, self._rng)
+        seconds = with_jitter(RETRY.delay(slot.failures), JITTER, self._rng)
         self._set_timer(slot, seconds)
 
     def _set_timer(self, slot: _Slot, seconds: float) -> None:

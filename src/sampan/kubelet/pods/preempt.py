@@ -27,16 +27,17 @@ _ONE = value_of("1")
 def victims(pod: Obj, others: Sequence[Obj], room: fit.NodeRoom) -> list[Obj] | None:
     """Pods that were guaranteed less go first."""
     missing = _missing(pod, others, room)
-    candidates = [one for one in others if _may_go(one, pod)]
-    if _left(missing, candidates):
+    candidates = [item for item in others if _may_go(item, pod)]
+    if _still_missing(missing, candidates):
         return None
     by_quality = {
-        quality: [one for one in candidates if qos_class(one) == quality] for quality in _LAST_TO_GO
+        quality: [candidate for candidate in candidates if qos_class(candidate) == quality]
+        for quality in _LAST_TO_GO
     }
     chosen: list[Obj] = []
     for index, quality in enumerate(_LAST_TO_GO):
-        cheaper = [one for other in _LAST_TO_GO[index + 1 :] for one in by_quality[other]]
-        chosen += _closest(_left(missing, [*chosen, *cheaper]), by_quality[quality])
+        cheaper = [item for other in _LAST_TO_GO[index + 1 :] for item in by_quality[other]]
+        chosen += _closest(_still_missing(missing, [*chosen, *cheaper]), by_quality[quality])
     return chosen
 
 
@@ -49,7 +50,7 @@ def _may_go(other: Obj, pod: Obj) -> bool:
 def _missing(pod: Obj, others: Iterable[Obj], room: fit.NodeRoom) -> dict[str, Quantity]:
     wanted = {"pods": _ONE, **pod_resources.requests(pod)}
     for other in others:
-        for name, amount in _freed(other).items():
+        for name, amount in _freed_resources(other).items():
             if name in wanted:
                 wanted[name] = wanted[name] + amount
     lacking = {
@@ -59,14 +60,14 @@ def _missing(pod: Obj, others: Iterable[Obj], room: fit.NodeRoom) -> dict[str, Q
     return {name: amount for name, amount in lacking.items() if amount > ZERO}
 
 
-def _freed(pod: Obj) -> dict[str, Quantity]:
+def _freed_resources(pod: Obj) -> dict[str, Quantity]:
     return {"pods": _ONE, **pod_resources.requests(pod)}
 
 
-def _left(missing: Mapping[str, Quantity], gone: Iterable[Obj]) -> dict[str, Quantity]:
+def _still_missing(missing: Mapping[str, Quantity], gone: Iterable[Obj]) -> dict[str, Quantity]:
     left = dict(missing)
     for pod in gone:
-        freed = _freed(pod)
+        freed = _freed_resources(pod)
         left = {name: amount - freed.get(name, ZERO) for name, amount in left.items()}
     return {name: amount for name, amount in left.items() if amount > ZERO}
 
@@ -80,12 +81,12 @@ def _closest(missing: Mapping[str, Quantity], candidates: Sequence[Obj]) -> list
         best = min(rest, key=lambda pod: (_distance(left, pod), _size(pod)))
         rest.remove(best)
         chosen.append(best)
-        left = _left(left, [best])
+        left = _still_missing(left, [best])
     return chosen
 
 
 def _distance(missing: Mapping[str, Quantity], pod: Obj) -> float:
-    freed, distance = _freed(pod), 0.0
+    freed, distance = _freed_resources(pod), 0.0
     for name, amount in missing.items():
         remaining = amount - freed.get(name, ZERO)
         if remaining > ZERO:

@@ -31,7 +31,7 @@ from sampan.kubelet.contracts.runtime import ObservedPod
 from sampan.kubelet.contracts.spec import grace_seconds_of
 from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.pods import fit, preempt
-from sampan.kubelet.pods.allocation import DEFERRED, told, why_not
+from sampan.kubelet.pods.allocation import DEFERRED, resize_text, why_not
 from sampan.kubelet.pods.parts import PodRecords
 from sampan.kubelet.pods.pod_config import Change, Kind, PodSources, merge
 from sampan.kubelet.pods.pod_state import Cause
@@ -100,7 +100,7 @@ class SyncLoop:
             if pod.uid not in self._workers:
                 log.info("orphan found, ending it", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
                 self._workers.adopt_orphan(_pod_of(pod), ORPHAN_GRACE_SECONDS)
-            elif any(one.ready for one in pod.sandboxes):
+            elif any(sandbox.ready for sandbox in pod.sandboxes):
                 # A start that was cancelled may still have succeeded, after its pod had ended.
                 self._workers.end_again(pod.uid)
 
@@ -188,8 +188,8 @@ class SyncLoop:
         chosen = preempt.victims(pod, others, room)
         if chosen is None:
             return verdict
-        gone = {uid_of(one) for one in chosen}
-        verdict = fit.refusal(pod, [one for one in others if uid_of(one) not in gone], room)
+        gone = {uid_of(item) for item in chosen}
+        verdict = fit.refusal(pod, [other for other in others if uid_of(other) not in gone], room)
         if verdict is None:
             for victim in chosen:
                 self._events.warning(victim, PREEMPTED.reason, PREEMPTED.message)
@@ -217,18 +217,18 @@ class SyncLoop:
         if allocations.applied(pod) is pod:
             allocations.pending.pop(uid, None)
             return
-        others = [one for one in self._holding() if uid_of(one) != uid]
+        others = [item for item in self._holding() if uid_of(item) != uid]
         pending = why_not(pod, others, self._room())
         if pending is None:
             allocations.give(pod)
             allocations.pending.pop(uid, None)
             generation = int(meta_of(pod).get("generation") or 0)
             allocations.in_progress[uid] = InProgress(generation)
-            started = f"Pod resize started: {told(pod, generation)}"
+            started = f"Pod resize started: {resize_text(pod, generation)}"
             self._events.normal(pod, "ResizeStarted", started)
         elif allocations.pending.get(uid) != pending:
             allocations.pending[uid] = pending
-            text = told(pod, pending.generation, pending.message)
+            text = resize_text(pod, pending.generation, pending.message)
             message = f"Pod resize {pending.reason}: {text}"
             self._events.warning(pod, f"Resize{pending.reason}", message)
 
@@ -254,7 +254,7 @@ def _grace_left(pod: Obj, now: float) -> float:
 
 def _pod_of(observed: ObservedPod) -> Obj:
     """As much of a Pod as the runtime remembers."""
-    names = dict.fromkeys(one.name for one in observed.containers)
+    names = dict.fromkeys(container.name for container in observed.containers)
     return {
         "apiVersion": "v1",
         "kind": "Pod",

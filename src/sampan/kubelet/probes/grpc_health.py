@@ -34,13 +34,13 @@ async def health(host: str, port: int, service: str, timeout_seconds: float) -> 
             why = f'timeout: failed to connect service "{address}" within {limit}'
             return Finding(False, f"{why}: context deadline exceeded")
         except grpc.aio.AioRpcError as error:
-            return Finding(False, _explained(error))
+            return Finding(False, _error_text(error))
     if status == SERVING:
         return Finding(True, "service healthy")
     return Finding(False, f'service unhealthy (responded with "{NAMES.get(status, status)}")')
 
 
-def _explained(error: grpc.aio.AioRpcError) -> str:
+def _error_text(error: grpc.aio.AioRpcError) -> str:
     if error.code() is grpc.StatusCode.UNIMPLEMENTED:
         name = "grpc.health.v1.Health"
         said = f"this server does not implement the grpc health protocol ({name})"

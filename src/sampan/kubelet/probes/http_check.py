@@ -42,8 +42,8 @@ def target_of(action: Obj, about: Probed) -> Target:
 def headers_of(action: Obj, agent: str) -> Headers:
     """As upstream: what the user names replaces ours, and an empty value leaves a header out."""
     given = [
-        (str(one.get("name", "")).lower(), str(one.get("value", "")))
-        for one in action.get("httpHeaders") or ()
+        (str(header.get("name", "")).lower(), str(header.get("value", "")))
+        for header in action.get("httpHeaders") or ()
     ]
     major, minor = GIT_VERSION.removeprefix("v").split(".")[:2]
     ours = {"user-agent": f"{agent}/{major}.{minor}", "accept": "*/*"}
@@ -73,7 +73,7 @@ async def get(target: Target, ssl_context: ssl.SSLContext, timeout_seconds: floa
             location = headers.get("location", "") if status in _REDIRECTS else ""
             there = urljoin(target.url, location)
             if not location or urlsplit(there).hostname != urlsplit(first).hostname:
-                return judged(status, body, redirected=bool(location))
+                return finding_of(status, body, redirected=bool(location))
             target = replace(target, url=there)
         return Finding(False, f'Get "{target.url}": stopped after {MOST_REDIRECTS} redirects')
     except HttpTimeout:
@@ -106,7 +106,7 @@ async def _ask(
     return answer.status, answer.headers, body[:OUTPUT_BYTES].decode(errors="replace")
 
 
-def judged(status: int, body: str, *, redirected: bool) -> Finding:
+def finding_of(status: int, body: str, *, redirected: bool) -> Finding:
     """`redirected`: it leads to another host, and is not followed."""
     if not 200 <= status < 400:
         return Finding(False, f"HTTP probe failed with statuscode: {status}")

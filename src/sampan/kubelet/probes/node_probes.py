@@ -29,7 +29,7 @@ from sampan.kubelet.probes.tally import (
     Kind,
     Probe,
     Tally,
-    counted,
+    count,
     early_looks,
     first_due,
     is_settled,
@@ -77,7 +77,7 @@ class NodeProbes:
 
     def follow(self, pod: Obj, observed: ObservedPod | None) -> None:
         uid = uid_of(pod)
-        wanted = {} if is_deleted(pod) else dict(_wanted(pod, observed))
+        wanted = {} if is_deleted(pod) else dict(_wanted_probes(pod, observed))
         mine = self._slots.get(uid, {})
         if not wanted and not mine:
             return
@@ -218,7 +218,7 @@ class NodeProbes:
 
     def _count(self, slot: _Slot, finding: Finding) -> None:
         before = slot.tally.verdict
-        slot.tally = counted(slot.probe, slot.tally, finding.success)
+        slot.tally = count(slot.probe, slot.tally, finding.success)
         if slot.tally.verdict is before:
             return
         self._summarize(slot.uid)
@@ -249,7 +249,7 @@ class NodeProbes:
             self._checks.pop(uid, None)
 
 
-def _wanted(
+def _wanted_probes(
     pod: Obj, observed: ObservedPod | None
 ) -> Iterator[tuple[Key, tuple[Probe, Obj, ContainerStatus]]]:
     for role, container in with_roles(pod):
@@ -265,12 +265,12 @@ def _wanted(
 def _verdict_before(pod: Obj, running: ContainerStatus, kind: Kind) -> bool | None:
     """What the API shows of this very container: we may have been restarted since."""
     status = pod.get("status") or {}
-    for one in (
+    for item in (
         *(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()),
     ):  # fmt: skip
-        if one.get("name") == running.name and one.get("containerID", "").endswith(running.id):
+        if item.get("name") == running.name and item.get("containerID", "").endswith(running.id):
             shown = {Kind.STARTUP: "started", Kind.READINESS: "ready"}.get(kind, "")
-            return True if one.get(shown) else None
+            return True if item.get(shown) else None
     return None
 
 

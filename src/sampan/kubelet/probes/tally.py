@@ -78,7 +78,7 @@ def _spec_period(probe: Obj) -> float:
     return float(probe.get("periodSeconds") or 10)
 
 
-def counted(probe: Probe, tally: Tally, success: bool) -> Tally:
+def count(probe: Probe, tally: Tally, success: bool) -> Tally:
     assert not is_settled(probe, tally), (probe.kind, tally)
     run = tally.run + 1 if tally.last is success else 1
     threshold = probe.success_threshold if success else probe.failure_threshold
@@ -112,4 +112,4 @@ def early_looks(probe: Probe, started_at: float, now: float) -> list[float]:
         return []
     offsets = EARLY_COMMAND_SECONDS if "exec" in probe.action else EARLY_SECONDS
     end = min(SETTLING_SECONDS, probe.period_seconds)
-    return [started_at + one for one in offsets if now < started_at + one and one < end]
+    return [started_at + offset for offset in offsets if now < started_at + offset and offset < end]

@@ -16,7 +16,7 @@ class Gone(RuntimeFailure):
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     try:
         yield
     except CriError as error:

@@ -161,7 +161,7 @@ def auth_config(credentials: Credentials) -> Message:
 
 
 def runtime_info(version: Message, status: Message) -> RuntimeInfo:
-    conditions = {one.type: one for one in status.status.conditions}
+    conditions = {condition.type: condition for condition in status.status.conditions}
     unmet = [
         one.message or one.reason
         for kind in ("RuntimeReady", "NetworkReady")
@@ -175,10 +175,10 @@ def runtime_info(version: Message, status: Message) -> RuntimeInfo:
         message="; ".join(unmet),
         features=RuntimeFeatures(
             handlers={
-                one.name: HandlerFeatures(
-                    one.features.recursive_read_only_mounts, one.features.user_namespaces
+                handler.name: HandlerFeatures(
+                    handler.features.recursive_read_only_mounts, handler.features.user_namespaces
                 )
-                for one in status.runtime_handlers
+                for handler in status.runtime_handlers
             },
             supplemental_groups_policy=status.features.supplemental_groups_policy,
             image_volumes=_mounts_images(version.runtime_name, version.runtime_version),
@@ -234,7 +234,7 @@ def listed_sandbox(item: Message) -> SandboxStatus:
 def sandbox_status(status: Message) -> SandboxStatus:
     listed = listed_sandbox(status)
     network = status.network
-    ips = (network.ip, *(one.ip for one in network.additional_ips))
+    ips = (network.ip, *(item.ip for item in network.additional_ips))
     return SandboxStatus(
         id=listed.id,
         name=listed.name,

@@ -18,7 +18,7 @@ from typing import Any
 
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.tasks import all_of, finished
+from sampan.core.tasks import all_of, finish
 from sampan.cri.client import (
     PULL_SECONDS,
     REQUEST_SECONDS,
@@ -56,7 +56,7 @@ from sampan.kubelet.runtime.container_process import (
     prepare_host,
     signal_number,
 )
-from sampan.kubelet.runtime.cri_errors import Gone, failure_of, translated, unspoken
+from sampan.kubelet.runtime.cri_errors import Gone, failure_of, translate_errors, unspoken
 
 # How many ids are remembered with their pod, and how many announced ends: a node has some
 # hundreds of containers; what is forgotten only costs a look at everything.
@@ -126,7 +126,7 @@ class CriRuntime:
             await self._clock.sleep(_CONNECT_POLL_SECONDS)
 
     async def info(self) -> RuntimeInfo:
-        with translated():
+        with translate_errors():
             version, status = await all_of(
                 (
                     self._client.runtime("Version", cri.VersionRequest(version="v1")),
@@ -146,26 +146,26 @@ class CriRuntime:
         except CriError as error:
             if error.code != "UNIMPLEMENTED":
                 raise failure_of(error) from error
-        with translated():
+        with translate_errors():
             status = await self._client.runtime("Status", cri.StatusRequest(verbose=True))
         return messages.configured_driver(status)
 
     async def pods(self) -> Sequence[ObservedPod]:
-        with translated():
+        with translate_errors():
             sandboxes, containers = await all_of(
                 (
                     self._client.runtime("ListPodSandbox", cri.ListPodSandboxRequest()),
                     self._client.runtime("ListContainers", cri.ListContainersRequest()),
                 )
             )
-        return self._grouped(
+        return self._group(
             [messages.listed_sandbox(item) for item in sandboxes.items],
             [self._with_end(messages.listed_container(item)) for item in containers.containers],
         )
 
     async def pod(self, uid: str) -> ObservedPod | None:
         wanted = {messages.POD_UID: uid}
-        with translated():
+        with translate_errors():
             sandboxes, containers = await all_of(
                 (
                     self._client.runtime(
@@ -187,9 +187,9 @@ class CriRuntime:
                 *(self._container(item) for item in containers.containers),
             ]
             found = await all_of(looks)
-        pods = self._grouped(
-            [one for one in found if isinstance(one, SandboxStatus)],
-            [one for one in found if isinstance(one, ContainerStatus)],
+        pods = self._group(
+            [match_ for match_ in found if isinstance(match_, SandboxStatus)],
+            [match_ for match_ in found if isinstance(match_, ContainerStatus)],
         )
         return pods[0] if pods else None
 
@@ -208,14 +208,14 @@ class CriRuntime:
         request = cri.RunPodSandboxRequest(
             config=messages.sandbox_config(spec), runtime_handler=handler
         )
-        with translated():
+        with translate_errors():
             call = self._client.runtime("RunPodSandbox", request, timeout=SANDBOX_SECONDS)
-            answer = await finished(call)
+            answer = await finish(call)
         sandbox_id: str = answer.pod_sandbox_id
         self._uids[sandbox_id] = spec.uid
         if self._on_addresses is not None and not spec.security.host_network:
             request = cri.PodSandboxStatusRequest(pod_sandbox_id=sandbox_id)
-            with translated():
+            with translate_errors():
                 answer = await self._client.runtime("PodSandboxStatus", request)
             await self._on_addresses(
                 spec.namespace, spec.name, messages.sandbox_status(answer.status).ips
@@ -225,12 +225,12 @@ class CriRuntime:
     async def stop_sandbox(self, sandbox_id: str) -> None:
         request = cri.StopPodSandboxRequest(pod_sandbox_id=sandbox_id)
         call = self._client.runtime("StopPodSandbox", request, timeout=SANDBOX_SECONDS)
-        await self._done(finished(call))
+        await self._done(finish(call))
 
     async def remove_sandbox(self, sandbox_id: str) -> None:
         request = cri.RemovePodSandboxRequest(pod_sandbox_id=sandbox_id)
         call = self._client.runtime("RemovePodSandbox", request)
-        await self._done(finished(call))
+        await self._done(finish(call))
 
     async def create_container(
         self, sandbox_id: str, container: ContainerSpec, sandbox: SandboxSpec
@@ -241,16 +241,16 @@ class CriRuntime:
             config=messages.container_config(container),
             sandbox_config=messages.sandbox_config(sandbox),
         )
-        with translated():
-            answer = await finished(self._client.runtime("CreateContainer", request))
+        with translate_errors():
+            answer = await finish(self._client.runtime("CreateContainer", request))
         container_id: str = answer.container_id
         self._uids[container_id] = sandbox.uid
         return container_id
 
     async def start_container(self, container_id: str) -> None:
-        with translated():
+        with translate_errors():
             request = cri.StartContainerRequest(container_id=container_id)
-            await finished(self._client.runtime("StartContainer", request))
+            await finish(self._client.runtime("StartContainer", request))
         self._started[container_id] = self._clock.monotonic()
 
     async def stop_container(self, container_id: str, grace_seconds: float) -> None:
@@ -279,7 +279,7 @@ class CriRuntime:
         return True
 
     async def update_container(self, container_id: str, resources: LinuxResources) -> None:
-        with translated():
+        with translate_errors():
             request = cri.UpdateContainerResourcesRequest(
                 container_id=container_id, linux=messages.resources(resources)
             )
@@ -288,19 +288,19 @@ class CriRuntime:
     async def remove_container(self, container_id: str) -> None:
         request = cri.RemoveContainerRequest(container_id=container_id)
         call = self._client.runtime("RemoveContainer", request)
-        await self._done(finished(call))
+        await self._done(finish(call))
         self._ends.pop(container_id, None)
 
     async def image(self, reference: str) -> Image | None:
         request = cri.ImageStatusRequest(image=cri.ImageSpec(image=reference))
-        with translated():
+        with translate_errors():
             answer = await self._client.image("ImageStatus", request)
         return messages.image(answer.image) if answer.HasField("image") else None
 
     async def images(self) -> Sequence[Image]:
-        with translated():
+        with translate_errors():
             answer = await self._client.image("ListImages", cri.ListImagesRequest())
-        return [messages.image(one) for one in answer.images]
+        return [messages.image(image) for image in answer.images]
 
     async def pull_image(self, reference: str, credentials: Credentials | None) -> str:
         request = cri.PullImageRequest(
@@ -308,7 +308,7 @@ class CriRuntime:
             auth=messages.auth_config(credentials) if credentials else None,
         )
         try:
-            with translated():
+            with translate_errors():
                 answer = await self._client.image("PullImage", request, timeout=PULL_SECONDS)
         except Gone as error:
             raise ImageNotFound(str(error)) from error
@@ -370,20 +370,20 @@ class CriRuntime:
         return await self._url("PortForward", cri.PortForwardRequest(pod_sandbox_id=sandbox_id))
 
     async def reopen_log(self, container_id: str) -> None:
-        with translated():
+        with translate_errors():
             request = cri.ReopenContainerLogRequest(container_id=container_id)
             await self._client.runtime("ReopenContainerLog", request)
 
     async def layers(self) -> Mapping[str, Layer]:
-        with translated():
+        with translate_errors():
             answer = await self._client.runtime(
                 "ListContainerStats", cri.ListContainerStatsRequest()
             )
         return {
-            one.attributes.id: Layer(
-                one.writable_layer.used_bytes.value, one.writable_layer.inodes_used.value
+            stat.attributes.id: Layer(
+                stat.writable_layer.used_bytes.value, stat.writable_layer.inodes_used.value
             )
-            for one in answer.stats
+            for stat in answer.stats
         }
 
     async def checkpoint(self, container_id: str, path: str, seconds: float) -> None:
@@ -391,18 +391,18 @@ class CriRuntime:
             container_id=container_id, location=path, timeout=int(seconds)
         )
         deadline = (seconds or REQUEST_SECONDS) + REQUEST_SECONDS
-        with translated():
+        with translate_errors():
             await self._client.runtime("CheckpointContainer", request, timeout=deadline)
 
     async def layer_bytes(self, container_id: str) -> int:
-        with translated():
+        with translate_errors():
             request = cri.ContainerStatsRequest(container_id=container_id)
             answer = await self._client.runtime("ContainerStats", request)
         return int(answer.stats.writable_layer.used_bytes.value)
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         """Ends with RuntimeUnavailable when the connection is lost."""
-        with translated():
+        with translate_errors():
             if not self._name:
                 await self.info()
             async for happened in happenings(self._client, self._name):
@@ -484,7 +484,7 @@ class CriRuntime:
             return None
         return self._with_end(messages.container_status(answer.status, item.pod_sandbox_id))
 
-    def _grouped(
+    def _group(
         self, sandboxes: Sequence[SandboxStatus], containers: Sequence[ContainerStatus]
     ) -> list[ObservedPod]:
         """Newest first, and only what carries a pod's uid: the socket may be shared."""
@@ -511,13 +511,13 @@ class CriRuntime:
     async def _done(self, call: Coroutine[Any, Any, Any]) -> None:
         """What is already gone counts as done."""
         try:
-            with translated():
+            with translate_errors():
                 await call
         except Gone:
             pass
 
     async def _url(self, method: str, request: Any) -> str:
-        with translated():
+        with translate_errors():
             answer = await self._client.runtime(method, request)
         url: str = answer.url
         return url

@@ -56,11 +56,13 @@ class Observations:
         seen = self._latest.get(event.uid)
         if event.state is None or seen is None:
             return True
-        states = [one.state for one in seen.containers if one.id == event.container_id]
+        states = [
+            container.state for container in seen.containers if container.id == event.container_id
+        ]
         states += [
-            ContainerState.RUNNING if one.ready else ContainerState.EXITED
-            for one in seen.sandboxes
-            if one.id == event.container_id
+            ContainerState.RUNNING if sandbox.ready else ContainerState.EXITED
+            for sandbox in seen.sandboxes
+            if sandbox.id == event.container_id
         ]
         return not any(_is_at_least(state, event.state) for state in states)
 
@@ -75,8 +77,8 @@ class Observations:
     def count(self) -> Count:
         """As of the last look at everything, and of what was seen of single pods since."""
         pods = self._latest.values()
-        states = Counter(str(one.state) for pod in pods for one in pod.containers)
-        return Count(sum(any(one.ready for one in pod.sandboxes) for pod in pods), states)
+        states = Counter(str(container.state) for pod in pods for container in pod.containers)
+        return Count(sum(any(sandbox.ready for sandbox in pod.sandboxes) for pod in pods), states)
 
     def forget(self, uid: str) -> None:
         self._latest.pop(uid, None)
@@ -89,6 +91,6 @@ def _is_at_least(state: ContainerState, than: ContainerState) -> bool:
 
 def _fingerprint(pod: ObservedPod) -> tuple[object, ...]:
     return (
-        tuple((one.id, one.ready) for one in pod.sandboxes),
-        tuple((one.id, one.state) for one in pod.containers),
+        tuple((sandbox.id, sandbox.ready) for sandbox in pod.sandboxes),
+        tuple((container.id, container.state) for container in pod.containers),
     )

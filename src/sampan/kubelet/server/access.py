@@ -62,7 +62,7 @@ def wish_of(method: str, path: str) -> Wish:
     return Wish(verb, (*finer, "proxy"))
 
 
-def certified(certificate: bytes) -> Caller:
+def caller_of(certificate: bytes) -> Caller:
     """User and groups that a verified certificate names."""
     subject = x509.load_der_x509_certificate(certificate).subject
     names = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
@@ -126,7 +126,7 @@ class ServerAccess:
             key = request.peer_certificate
             caller = self._callers.get(key)
             if caller is None:
-                caller = self._callers.keep(key, certified(key), _TOKEN_SECONDS)
+                caller = self._callers.keep(key, caller_of(key), _TOKEN_SECONDS)
             return caller if caller.user else None
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not token.strip() or self._client is None:

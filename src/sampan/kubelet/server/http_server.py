@@ -96,13 +96,13 @@ class KubeletServer:
             return refused
         parts = [unquote(part) for part in request.path.split("/")[1:]]
         try:
-            return await self._routed(parts, request)
+            return await self._route(parts, request)
         except NotAvailable as error:
             return Response(error.status, _TEXT, f"{error}".encode())
         except RuntimeFailure as error:
             return Response(500, _TEXT, f"{error}".encode())
 
-    async def _routed(self, parts: list[str], request: Request) -> Reply:
+    async def _route(self, parts: list[str], request: Request) -> Reply:
         reading = request.method in ("GET", "HEAD")
         match parts:
             case ["healthz", "ping" | "log"] if reading:
@@ -264,9 +264,9 @@ class KubeletServer:
                 "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
                 "spec": {
                     "containers": [
-                        {"name": one.name, "image": one.image}
-                        for one in pod.containers
-                        if one.state == "running"
+                        {"name": container.name, "image": container.image}
+                        for container in pod.containers
+                        if container.state == "running"
                     ]
                 },
                 "status": {},

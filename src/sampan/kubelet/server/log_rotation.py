@@ -70,13 +70,13 @@ class LogRotation:
         found = []
         for pod in pods:
             folder = f"{self._log_dir}/{pod.namespace}_{pod.name}_{pod.uid}"
-            for one in pod.containers:
-                if one.state is not ContainerState.RUNNING or one.id in self._busy:
+            for container in pod.containers:
+                if container.state is not ContainerState.RUNNING or container.id in self._busy:
                     continue
-                path = Path(folder, one.name, f"{one.attempt}.log")
+                path = Path(folder, container.name, f"{container.attempt}.log")
                 try:
                     if path.stat().st_size > self._most_bytes:
-                        found.append((one, path))
+                        found.append((container, path))
                 except OSError:
                     continue  # it has not written anything yet
         return found
@@ -92,7 +92,7 @@ class LogRotation:
                 self._busy.discard(container.id)
 
     async def _rotate(self, container_id: str, path: Path) -> None:
-        names = [one.name for one in path.parent.iterdir()]
+        names = [item.name for item in path.parent.iterdir()]
         steps = plan_rotation(path.name, names, self._most_files)
         await asyncio.to_thread(_make_room, path.parent, steps)
         moment = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y%m%d-%H%M%S")

@@ -74,7 +74,7 @@ class RuntimeLookup:
         wanted = self._pod(namespace, pod, uid)
         observed = await self._runtime.pod(uid_of(wanted))
         instances = [] if observed is None else observed.containers
-        same = [one for one in instances if one.name == container]
+        same = [instance for instance in instances if instance.name == container]
         chosen = choose_for_logs(wanted, container, same, previous)
         return FoundContainer(chosen.id, chosen.log_path, chosen.state is ContainerState.RUNNING)
 
@@ -84,8 +84,8 @@ class RuntimeLookup:
         wanted = self._pod(namespace, pod, "")
         observed = await self._runtime.pod(uid_of(wanted))
         instances = [] if observed is None else observed.containers
-        same = [one for one in instances if one.name == container]
-        started = [one for one in same if one.state is not ContainerState.CREATED]
+        same = [instance for instance in instances if instance.name == container]
+        started = [item for item in same if item.state is not ContainerState.CREATED]
         if started and started[0].id != after_id:
             one = started[0]
             return FoundContainer(one.id, one.log_path, one.state is ContainerState.RUNNING)
@@ -96,7 +96,9 @@ class RuntimeLookup:
     async def sandbox_id(self, namespace: str, pod: str, uid: str = "") -> str:
         wanted = self._pod(namespace, pod, uid)
         observed = await self._runtime.pod(uid_of(wanted))
-        ready = [] if observed is None else [one for one in observed.sandboxes if one.ready]
+        ready = (
+            [] if observed is None else [sandbox for sandbox in observed.sandboxes if sandbox.ready]
+        )
         if not ready:
             raise NotAvailable(f"failed to find sandbox of pod {pod}_{namespace}", status=500)
         return ready[0].id
@@ -106,8 +108,8 @@ class RuntimeLookup:
         if seen is None:
             return ""
         if not container:
-            return next((one.id for one in seen.sandboxes if one.ready), "")
-        newest = next((one for one in seen.containers if one.name == container), None)
+            return next((sandbox.id for sandbox in seen.sandboxes if sandbox.ready), "")
+        newest = next((item for item in seen.containers if item.name == container), None)
         return newest.id if newest and newest.state is ContainerState.RUNNING else ""
 
     def _pod(self, namespace: str, name: str, uid: str) -> Obj:
@@ -132,7 +134,7 @@ def choose_for_logs(
     found = find_container(pod, container)
     if found is None:
         raise NotAvailable(f'container "{container}" not found in pod "{name}"', status=404)
-    started = [one for one in instances if one.state is not ContainerState.CREATED]
+    started = [instance for instance in instances if instance.state is not ContainerState.CREATED]
     if previous:
         ended = _ended_before_the_current(pod, found[1], started)
         if not ended:
@@ -167,18 +169,18 @@ def _ended_before_the_current(
         pod, container, newest.exit_code
     ):
         return [newest]
-    return [one for one in started[1:] if one.state is ContainerState.EXITED]
+    return [item for item in started[1:] if item.state is ContainerState.EXITED]
 
 
 def _why_not(pod: Obj, container: str) -> str:
     status = pod.get("status") or {}
     lists = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
-    for one in [one for name in lists for one in status.get(name) or ()]:
-        if one.get("name") != container:
+    for item in [item for name in lists for item in status.get(name) or ()]:
+        if item.get("name") != container:
             continue
-        if one.get("state", {}).get("terminated"):
+        if item.get("state", {}).get("terminated"):
             return "is terminated"
-        reason = one.get("state", {}).get("waiting", {}).get("reason", "")
+        reason = item.get("state", {}).get("waiting", {}).get("reason", "")
         special = {
             "ErrImagePull": "image can't be pulled",
             "ImagePullBackOff": "trying and failing to pull image",

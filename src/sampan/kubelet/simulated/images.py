@@ -22,7 +22,7 @@ class SimulatedImages:
     def find(self, reference: str) -> Image | None:
         """By name or by id."""
         return self._images.get(reference) or next(
-            (one for one in self._images.values() if one.id == reference), None
+            (image for image in self._images.values() if image.id == reference), None
         )
 
     def all(self) -> Sequence[Image]:
@@ -37,7 +37,7 @@ class SimulatedImages:
         return self.keep(reference)
 
     def remove(self, reference: str) -> None:
-        for name in [name for name, one in self._images.items() if reference in (name, one.id)]:
+        for name in [name for name, image in self._images.items() if reference in (name, image.id)]:
             del self._images[name]
 
     def keep(self, reference: str) -> Image:

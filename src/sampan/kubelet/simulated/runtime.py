@@ -381,16 +381,18 @@ class SimulatedRuntime:
         return digits_of(f"{self._node_name}/{about}/{self._made}")
 
     def _observed(self, uid: str) -> ObservedPod:
-        sandboxes = sorted(self._by_uid[uid].values(), key=lambda one: -one.status.attempt)
+        sandboxes = sorted(self._by_uid[uid].values(), key=lambda item: -item.status.attempt)
         first = sandboxes[0].status
-        containers = [one.status for inside in sandboxes for one in inside.containers.values()]
+        containers = [
+            container.status for inside in sandboxes for container in inside.containers.values()
+        ]
         # Newest first: by attempt, for clocks are set back now and then.
-        containers.sort(key=lambda one: (-one.attempt, -one.created_at))
+        containers.sort(key=lambda item: (-item.attempt, -item.created_at))
         return ObservedPod(
             uid,
             first.name,
             first.namespace,
-            tuple(one.status for one in sandboxes),
+            tuple(sandbox.status for sandbox in sandboxes),
             tuple(containers),
         )
 

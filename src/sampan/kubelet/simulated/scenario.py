@@ -104,8 +104,8 @@ def scenario_of(written: object) -> Scenario:
     if document.get("rules") is None:
         reader.wrong("rules", "expected a list")
     rules = [
-        _rule(reader, one, number)
-        for number, one in enumerate(reader.items(document.get("rules"), "rules"))
+        _rule(reader, item, number)
+        for number, item in enumerate(reader.items(document.get("rules"), "rules"))
     ]
     reader.settle()
     return Scenario(tuple(rules))

@@ -91,15 +91,15 @@ def problem_of(name: str, text: str) -> str:
 
 
 def _value_problem(word: str, text: str) -> str:
-    listed = [one.strip() for one in text.split(",")]
+    listed = [part.strip() for part in text.split(",")]
     if word in _NUMBERS and not (word in _MAY_BE_NEVER and text == "never"):
         return "" if _is_number(text) else f"{text!r} is no number"
-    if word == "exit-code" and not all(one.isdigit() for one in listed):
+    if word == "exit-code" and not all(item.isdigit() for item in listed):
         return f"{text!r} is no list of exit codes"
     if word in _PROBES and not {*listed} <= {"ok", "fail", "error"}:
         return f"{text!r} is no list of ok, fail and error"
     if word == "fail":
-        unknown = [one for one in text.split(";") if one.strip().partition(":")[0] not in _STEPS]
+        unknown = [part for part in text.split(";") if part.strip().partition(":")[0] not in _STEPS]
         return f"{unknown[0]!r} names no step ({', '.join(_STEPS)})" if unknown else ""
     return ""
 

@@ -28,7 +28,7 @@ class ScriptedCheck:
             namespace_of(pod), name_of(pod), labels_of(pod), annotations_of(pod), uid_of(pod)
         )
         script = Script(notes, about.container["name"])
-        words = [one.strip() for one in script.text(f"{probe.kind}-probe").split(",") if one]
+        words = [part.strip() for part in script.text(f"{probe.kind}-probe").split(",") if part]
         if not words and "exec" in probe.action:
             return await self._command(probe, about)
         key = (about.id, probe.kind)

@@ -107,7 +107,7 @@ class FileSource:
         patient = self._clock.monotonic() < self._began + FIRST_SET_SECONDS
         if look.changed and (self._delivered or not look.pending or not patient):
             self._delivered = True
-            self._deliver([one.pod for _, one in sorted(self._files.items()) if one.pod])
+            self._deliver([file.pod for _, file in sorted(self._files.items()) if file.pod])
         return look
 
     def _names(self) -> list[str] | None:

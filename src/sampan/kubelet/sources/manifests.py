@@ -33,12 +33,12 @@ class BadManifest(Exception):
 
 def one_pod(data: bytes, schema: Schema, *, source: str, place: str, node_name: str) -> Obj:
     """The pod of a manifest. `place`: the file's path or the URL."""
-    return _static_pod(_parsed(data), schema, source=source, place=place, node_name=node_name)
+    return _static_pod(_parse(data), schema, source=source, place=place, node_name=node_name)
 
 
 def all_pods(data: bytes, schema: Schema, *, source: str, place: str, node_name: str) -> list[Obj]:
     """The pods of a Pod or of a PodList."""
-    value = _parsed(data)
+    value = _parse(data)
     if not isinstance(value, dict) or value.get("kind") not in _LISTS:
         return [_static_pod(value, schema, source=source, place=place, node_name=node_name)]
     items = value.get("items") or []
@@ -53,7 +53,7 @@ def all_pods(data: bytes, schema: Schema, *, source: str, place: str, node_name:
     ]  # fmt: skip
 
 
-def _parsed(data: bytes) -> Any:
+def _parse(data: bytes) -> Any:
     if not data.strip():
         raise BadManifest("it is empty")
     try:
@@ -74,7 +74,7 @@ def _static_pod(value: Any, schema: Schema, *, source: str, place: str, node_nam
         pod = schema.check("v1", "Pod", value).obj
     except ApiError as error:
         raise BadManifest(f"couldn't parse as pod: {error}") from error
-    pod = decorated(pod, source=source, place=place, node_name=node_name)
+    pod = with_node_identity(pod, source=source, place=place, node_name=node_name)
     apply_defaults(PODS, pod)
     problems = validate_create(PODS, pod)
     if problems:
@@ -83,7 +83,7 @@ def _static_pod(value: Any, schema: Schema, *, source: str, place: str, node_nam
     return pod
 
 
-def decorated(pod: Obj, *, source: str, place: str, node_name: str) -> Obj:
+def with_node_identity(pod: Obj, *, source: str, place: str, node_name: str) -> Obj:
     """As upstream's applyDefaults: who it is on this node, and that it came from here."""
     uid = str(meta_of(pod).get("uid") or "") or _uid(pod, source, place, node_name)
     new: Obj = copy_of(pod)

@@ -81,14 +81,14 @@ def render(
     metrics.gauge("machine_swap_bytes", "Amount of swap memory available on the machine.").set(
         machine.swap_bytes
     )
-    for one in usages:
-        about = (namespace_of(one.pod), name_of(one.pod))
-        _show(metrics, one.usage, ("", one.path, "", "", *about), one.started_at, now)
-        for interface in one.interfaces:
-            _show_interface(metrics, interface, one.path, about)
-        for inside in one.containers:
+    for usage in usages:
+        about = (namespace_of(usage.pod), name_of(usage.pod))
+        _show(metrics, usage.usage, ("", usage.path, "", "", *about), usage.started_at, now)
+        for interface in usage.interfaces:
+            _show_interface(metrics, interface, usage.path, about)
+        for inside in usage.containers:
             status = inside.status
-            labels = (status.name, f"{one.path}/{status.id}", status.image, status.id, *about)
+            labels = (status.name, f"{usage.path}/{status.id}", status.image, status.id, *about)
             _show(metrics, inside.usage, labels, status.started_at, now)
             if status.id in layers:
                 _show_layer(metrics, layers[status.id], labels)

@@ -59,28 +59,28 @@ class NodeStats:
         """Of the pods that run."""
         for pod in self._pods():
             observed = self._observed(uid_of(pod))
-            if observed is not None and any(one.ready for one in observed.sandboxes):
+            if observed is not None and any(sandbox.ready for sandbox in observed.sandboxes):
                 yield self.usage_of(pod, observed)
 
     def usage_of(self, pod: Obj, observed: ObservedPod) -> PodUsage:
         uid = uid_of(pod)
-        paths = [self._path(uid, one) for one in ("cpuacct", "memory", "pids", "cpu")]
+        paths = [self._path(uid, item) for item in ("cpuacct", "memory", "pids", "cpu")]
         memory = paths[1]
         containers = tuple(
             ContainerUsage(
-                one,
-                read_usage(*(path and path / self._folder(one.id) for path in paths)),
+                container,
+                read_usage(*(path and path / self._folder(container.id) for path in paths)),
             )
-            for one in observed.containers
-            if one.state is ContainerState.RUNNING
+            for container in observed.containers
+            if container.state is ContainerState.RUNNING
         )
-        ready = [one for one in observed.sandboxes if one.ready]
+        ready = [sandbox for sandbox in observed.sandboxes if sandbox.ready]
         inside = first_process(memory / self._folder(ready[0].id)) if memory and ready else 0
         return PodUsage(
             pod,
             read_usage(*paths),
             str(memory or ""),
-            min((one.created_at for one in ready), default=0.0),
+            min((item.created_at for item in ready), default=0.0),
             containers,
             read_interfaces(inside) if inside and not is_host_network(pod) else (),
         )
@@ -108,11 +108,11 @@ class NodeStats:
         metrics.gauge("resource_scrape_error", "1 if there was an error, 0 otherwise").set(0)
         node_cpu.add(by=machine.cpu_nanoseconds / NANO)
         node_memory.set(machine.working_set_bytes)
-        for one in self.usages():
-            about = (namespace_of(one.pod), name_of(one.pod))
-            pod_cpu.add(*about, by=one.usage.cpu_nanoseconds / NANO)
-            pod_memory.set(one.usage.working_set_bytes, *about)
-            for inside in one.containers:
+        for usage in self.usages():
+            about = (namespace_of(usage.pod), name_of(usage.pod))
+            pod_cpu.add(*about, by=usage.usage.cpu_nanoseconds / NANO)
+            pod_memory.set(usage.usage.working_set_bytes, *about)
+            for inside in usage.containers:
                 labels = (inside.status.name, *about)
                 cpu.add(*labels, by=inside.usage.cpu_nanoseconds / NANO)
                 memory.set(inside.usage.working_set_bytes, *labels)

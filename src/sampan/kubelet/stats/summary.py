@@ -50,9 +50,9 @@ class StatsSummary:
         usages, layers = list(self._stats.usages()), await self.layers()
         now = time_text(self._clock.now())
         pods = []
-        for one in usages:
-            taken = await asyncio.to_thread(on_disk, one.pod, self._root_dir, self._log_dir)
-            pods.append(self._pod(one, layers, taken, now))
+        for usage in usages:
+            taken = await asyncio.to_thread(on_disk, usage.pod, self._root_dir, self._log_dir)
+            pods.append(self._pod(usage, layers, taken, now))
         return {"node": self._node(now), "pods": pods}
 
     def _node(self, now: str) -> Obj:
@@ -165,15 +165,15 @@ def _network(interfaces: Sequence[Interface], now: str) -> Obj:
         return {}
     shown = [
         {
-            "name": one.name,
-            "rxBytes": one.received_bytes,
-            "rxErrors": one.receive_errors,
-            "txBytes": one.sent_bytes,
-            "txErrors": one.send_errors,
+            "name": interface.name,
+            "rxBytes": interface.received_bytes,
+            "rxErrors": interface.receive_errors,
+            "txBytes": interface.sent_bytes,
+            "txErrors": interface.send_errors,
         }
-        for one in interfaces
+        for interface in interfaces
     ]
-    default = next((one for one in shown if one["name"] == "eth0"), shown[0])
+    default = next((item for item in shown if item["name"] == "eth0"), shown[0])
     return {"network": {"time": now, **default, "interfaces": shown}}
 
 

@@ -77,7 +77,7 @@ def read_machine_usage(proc: Path = Path("/proc")) -> Usage:
     """Of everything that runs on the machine."""
     fields = _text(proc / "stat").partition("\n")[0].split()
     # user nice system idle iowait irq softirq steal, in hundredths of a second
-    ticks = [int(one) for one in fields[1:9] if one.isdigit()]
+    ticks = [int(field) for field in fields[1:9] if field.isdigit()]
     busy = sum(ticks) - sum(ticks[3:5])
     memory = {
         name: int(rest.split()[0]) * 1024
@@ -98,7 +98,7 @@ def read_interfaces(pid: int, proc: Path = Path("/proc")) -> tuple[Interface, ..
     found = []
     for line in _text(proc / str(pid) / "net/dev").splitlines()[2:]:
         name, _, rest = line.partition(":")
-        figures = [int(one) for one in rest.split() if one.isdigit()]
+        figures = [int(part) for part in rest.split() if part.isdigit()]
         if name.strip() != "lo" and len(figures) >= 12:
             found.append(Interface(name.strip(), *figures[:4], *figures[8:12]))
     return tuple(found)

@@ -44,15 +44,18 @@ def container_statuses(
 ) -> tuple[list[Obj], list[Obj]]:
     """(init containers, normal containers)"""
     inits = [
-        _one(pod, one, Role.SIDECAR if is_sidecar(one) else Role.INIT, observed, told)
-        for one in init_containers(pod)
+        _one(pod, container, Role.SIDECAR if is_sidecar(container) else Role.INIT, observed, told)
+        for container in init_containers(pod)
     ]
-    normals = [_one(pod, one, Role.NORMAL, observed, told) for one in containers(pod)]
+    normals = [_one(pod, container, Role.NORMAL, observed, told) for container in containers(pod)]
     return inits, normals
 
 
 def ephemeral_statuses(pod: Obj, observed: ObservedPod | None, told: Told) -> list[Obj]:
-    return [_one(pod, one, Role.EPHEMERAL, observed, told) for one in ephemeral_containers(pod)]
+    return [
+        _one(pod, container, Role.EPHEMERAL, observed, told)
+        for container in ephemeral_containers(pod)
+    ]
 
 
 def _one(pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, told: Told) -> Obj:
@@ -63,7 +66,7 @@ def _one(pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, tol
         return old  # its end was reported, and the container has been collected since
     state, last_state = _states(pod, container, role, observed, told)
     if told.ending and "terminated" not in state:
-        state, last_state = _lost(state, last_state, old)
+        state, last_state = _lost_state(state, last_state, old)
     started = "running" in state and _has_started(container, last, told)
     status: Obj = {
         "name": name,
@@ -117,25 +120,27 @@ def _resources(container: Obj, last: ContainerStatus, applied: Applied) -> Obj:
 
 def with_ends(inits: list[Obj], normals: list[Obj]) -> tuple[list[Obj], list[Obj]]:
     """The pod is over: as upstream's TerminatePod, whatever was begun and shows no end gets one."""
-    begun = [n for n, one in enumerate(inits) if _was_begun(one)]
-    inits = [_ended(one) if n <= max(begun, default=0) else one for n, one in enumerate(inits)]
+    begun = [n for n, init in enumerate(inits) if _was_begun(init)]
+    inits = [
+        _wait_for_end(init) if n <= max(begun, default=0) else init for n, init in enumerate(inits)
+    ]
     last = inits[-1] if inits else None
     initialized = (
         last is None
-        or any(_was_begun(one) for one in normals)
+        or any(_was_begun(normal) for normal in normals)
         or any(
             (last.get(key) or {}).get("terminated", {}).get("exitCode") == 0
             for key in ("state", "lastState")
         )
     )
-    return inits, [_ended(one) for one in normals] if initialized else normals
+    return inits, [_wait_for_end(normal) for normal in normals] if initialized else normals
 
 
 def _was_begun(status: Obj) -> bool:
     return "waiting" not in status["state"] or "terminated" in (status.get("lastState") or {})
 
 
-def _ended(status: Obj) -> Obj:
+def _wait_for_end(status: Obj) -> Obj:
     if "terminated" in status["state"]:
         return status
     return {**status, "state": {"terminated": dict(UNKNOWN)}, "ready": False}
@@ -144,15 +149,17 @@ def _ended(status: Obj) -> Obj:
 def _old_status(pod: Obj, role: Role, name: str) -> Obj:
     lists = {Role.NORMAL: "containerStatuses", Role.EPHEMERAL: "ephemeralContainerStatuses"}
     listed = (pod.get("status") or {}).get(lists.get(role, "initContainerStatuses")) or ()
-    return next((one for one in listed if one.get("name") == name), {})
+    return next((item for item in listed if item.get("name") == name), {})
 
 
 def _states(
     pod: Obj, container: Obj, role: Role, observed: ObservedPod | None, told: Told
 ) -> tuple[Obj, Obj]:
     """(state, lastState)"""
-    mine = [one for one in observed.containers if one.name == container["name"]] if observed else []
-    ended = [one for one in mine if one.state is ContainerState.EXITED]
+    mine = (
+        [item for item in observed.containers if item.name == container["name"]] if observed else []
+    )
+    ended = [item for item in mine if item.state is ContainerState.EXITED]
     newest = mine[0] if mine else None
     if newest is None or newest.state is ContainerState.CREATED:
         return {"waiting": _why(pod, container, told)}, _end_of(ended, told)
@@ -161,7 +168,7 @@ def _states(
         return state, _end_of(ended, told)
     if newest.state is ContainerState.UNKNOWN:
         return {"terminated": dict(UNKNOWN)}, {}
-    state = {"terminated": _terminated(newest, told)}
+    state = {"terminated": _terminated_state(newest, told)}
     waits = told.waiting.get(container["name"])
     if waits is not None and not told.ending and _starts_again(pod, container, role, newest):
         return {"waiting": _waiting(waits)}, state
@@ -170,7 +177,7 @@ def _states(
 
 def _end_of(ended: list[ContainerStatus], told: Told) -> Obj:
     """As a lastState: how the newest of them ended."""
-    return {"terminated": _terminated(ended[0], told)} if ended else {}
+    return {"terminated": _terminated_state(ended[0], told)} if ended else {}
 
 
 def _starts_again(pod: Obj, container: Obj, role: Role, ended: ContainerStatus) -> bool:
@@ -196,7 +203,7 @@ def _waiting(waits: Waiting) -> Obj:
     return state
 
 
-def _terminated(ended: ContainerStatus, told: Told) -> Obj:
+def _terminated_state(ended: ContainerStatus, told: Told) -> Obj:
     state: Obj = {"exitCode": ended.exit_code}
     reason = ended.reason or ("Completed" if ended.exit_code == 0 else "Error")
     state["reason"] = reason
@@ -210,7 +217,7 @@ def _terminated(ended: ContainerStatus, told: Told) -> Obj:
     return state
 
 
-def _lost(state: Obj, last_state: Obj, old: Obj) -> tuple[Obj, Obj]:
+def _lost_state(state: Obj, last_state: Obj, old: Obj) -> tuple[Obj, Obj]:
     """The pod has ended, but the runtime has no end of this container to show."""
     if "running" in (old.get("state") or {}) or "running" in state:
         return {"terminated": dict(UNKNOWN)}, last_state

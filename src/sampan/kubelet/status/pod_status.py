@@ -121,11 +121,11 @@ def has_ended(pod: Obj, status: Obj) -> bool:
     if _is_over(status):
         return True
     normals = status.get("containerStatuses") or []
-    ends = [one["state"].get("terminated") for one in normals]
+    ends = [normal["state"].get("terminated") for normal in normals]
     by_name = {container["name"]: container for container in containers(pod)}
     return bool(ends) and all(
-        end is not None and not restarts_after_exit(pod, by_name[one["name"]], end["exitCode"])
-        for one, end in zip(normals, ends, strict=True)
+        end is not None and not restarts_after_exit(pod, by_name[normal["name"]], end["exitCode"])
+        for normal, end in zip(normals, ends, strict=True)
     )
 
 
@@ -142,7 +142,7 @@ def _addresses(pod: Obj, old: Obj, observed: ObservedPod | None, facts: Facts) -
         ips = sandbox.ips
     elif old.get("podIPs"):
         # As upstream: an ended pod keeps showing the address that it had.
-        ips = [one["ip"] for one in old["podIPs"]]
+        ips = [item["ip"] for item in old["podIPs"]]
     if ips:
         addresses["podIP"] = ips[0]
         addresses["podIPs"] = [{"ip": ip} for ip in ips]
@@ -157,18 +157,18 @@ def _phase(pod: Obj, inits: list[Obj], normals: list[Obj], facts: Facts) -> str:
     if failed:
         return "Failed"
     lasting = [*_sidecar_statuses(pod, inits), *normals]
-    if pending or not normals or any(_never_began(one) for one in lasting):
+    if pending or not normals or any(_never_began(item) for item in lasting):
         return "Pending"
-    if any("running" in one["state"] for one in lasting):
+    if any("running" in item["state"] for item in lasting):
         return "Running"
-    if not facts.ending and any(_comes_back(pod, one) for one in normals):
+    if not facts.ending and any(_comes_back(pod, normal) for normal in normals):
         return "Running"
-    return "Succeeded" if all(_exit_code(one) == 0 for one in normals) else "Failed"
+    return "Succeeded" if all(_exit_code(normal) == 0 for normal in normals) else "Failed"
 
 
 def _sidecar_statuses(pod: Obj, inits: list[Obj]) -> list[Obj]:
     paired = zip(init_containers(pod), inits, strict=True)
-    return [one for container, one in paired if is_sidecar(container)]
+    return [item for container, item in paired if is_sidecar(container)]
 
 
 def _exit_code(status: Obj) -> int | None:
@@ -177,7 +177,7 @@ def _exit_code(status: Obj) -> int | None:
 
 
 def _comes_back(pod: Obj, status: Obj) -> bool:
-    container = next(one for one in containers(pod) if one["name"] == status["name"])
+    container = next(item for item in containers(pod) if item["name"] == status["name"])
     code = _exit_code(status)
     return code is None or restarts_after_exit(pod, container, code)
 
@@ -189,7 +189,8 @@ def _never_began(status: Obj) -> bool:
 def _init_progress(pod: Obj, inits: list[Obj], normals: list[Obj]) -> tuple[bool, bool]:
     """(initialization goes on, initialization failed for good)"""
     if any(
-        "waiting" not in one["state"] or "terminated" in one.get("lastState", {}) for one in normals
+        "waiting" not in normal["state"] or "terminated" in normal.get("lastState", {})
+        for normal in normals
     ):
         return False, False
     pending = False
@@ -215,7 +216,7 @@ def _conditions(
     normals: list[Obj],
     facts: Facts,
 ) -> list[Obj]:
-    old = {one["type"]: one for one in (pod.get("status") or {}).get("conditions") or ()}
+    old = {item["type"]: item for item in (pod.get("status") or {}).get("conditions") or ()}
     # Of a pod that ends, the sandbox is being taken down while this is written.
     sandbox = None if facts.ending else ready_sandbox(observed)
     has_network = sandbox is not None and (sandbox.host_network or bool(sandbox.ips))
@@ -223,7 +224,7 @@ def _conditions(
     made = [
         *_resize_conditions(facts),
         {"type": "PodReadyToStartContainers", "status": "True" if has_network else "False"},
-        {"type": "Initialized", **_initialized(pod, phase, inits, normals)},
+        {"type": "Initialized", **_initialized_condition(pod, phase, inits, normals)},
         {"type": "Ready", **_ready(pod, containers_ready, old)},
         {"type": "ContainersReady", **containers_ready},
     ]
@@ -235,10 +236,11 @@ def _conditions(
         made.append({"type": "PodScheduled", "status": "True"})
     generation = meta_of(pod).get("generation")
     result = [
-        _dated(condition, old.get(condition["type"]), generation, facts.now) for condition in made
+        _with_transition_time(condition, old.get(condition["type"]), generation, facts.now)
+        for condition in made
     ]
     names = {*RESIZE, *(condition["type"] for condition in made)}
-    return result + [one for name, one in old.items() if name not in names]
+    return result + [item for name, item in old.items() if name not in names]
 
 
 def _disruption(verdict: Verdict | None) -> str:
@@ -261,17 +263,19 @@ def _resize_conditions(facts: Facts) -> list[Obj]:
     return made
 
 
-def _dated(condition: Obj, old: Obj | None, generation: int | None, now: float) -> Obj:
+def _with_transition_time(
+    condition: Obj, old: Obj | None, generation: int | None, now: float
+) -> Obj:
     if generation:
         condition.setdefault("observedGeneration", generation)
     since = transition_time(old, condition["status"], now)
     return {**condition, "lastTransitionTime": since}
 
 
-def _initialized(pod: Obj, phase: str, inits: list[Obj], normals: list[Obj]) -> Obj:
+def _initialized_condition(pod: Obj, phase: str, inits: list[Obj], normals: list[Obj]) -> Obj:
     if phase == "Succeeded":
         return {"status": "True", "reason": "PodCompleted"}
-    if any("waiting" not in one["state"] for one in normals):
+    if any("waiting" not in normal["state"] for normal in normals):
         return {"status": "True"}
     incomplete = []
     for container, status in zip(init_containers(pod), inits, strict=True):
@@ -295,9 +299,9 @@ def _containers_ready(pod: Obj, phase: str, normals: list[Obj], inits: list[Obj]
         return {"status": "False", "reason": "PodCompleted"}
     if phase == "Failed":
         return {"status": "False", "reason": "PodFailed"}
-    sidecars = {one["name"] for one in init_containers(pod) if is_sidecar(one)}
-    counted = [one for one in inits if one["name"] in sidecars] + normals
-    unready = [one["name"] for one in counted if not one.get("ready")]
+    sidecars = {container["name"] for container in init_containers(pod) if is_sidecar(container)}
+    counted = [init for init in inits if init["name"] in sidecars] + normals
+    unready = [item["name"] for item in counted if not item.get("ready")]
     if not unready:
         return {"status": "True"}
     message = f"containers with unready status: [{' '.join(unready)}]"

@@ -18,7 +18,7 @@ from sampan.api.objects import Obj, key_of, name_of, namespace_of, revision_of, 
 from sampan.api.resources import PODS
 from sampan.api.rules.pods import TERMINAL_PHASES, is_static
 from sampan.client.contract import Client, Preconditions
-from sampan.core.backoff import Backoff, jittered
+from sampan.core.backoff import Backoff, with_jitter
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
@@ -179,7 +179,7 @@ class StatusReporter:
                             pod=key_of(entry.pod),
                             error=error,
                         )
-                    pause = jittered(RETRY.delay(failures), 0.5, self._rng)
+                    pause = with_jitter(RETRY.delay(failures), 0.5, self._rng)
                     await self._clock.sleep(max(pause, float(error.retry_after_seconds or 0)))
         finally:
             entry.writing = False
@@ -253,16 +253,16 @@ def status_patch(known: Obj, wanted: Obj) -> Obj | None:
 
 def _changed_conditions(known: list[Obj], wanted: list[Obj]) -> list[Obj]:
     """Only ours: a patch by type leaves everybody else's alone."""
-    before = {one["type"]: one for one in known}
+    before = {item["type"]: item for item in known}
     changed = []
-    for one in wanted:
-        old = before.get(one["type"], {})
-        ours = one["type"] in OWNED or (one["type"] == _SCHEDULED and not old)
-        ours = ours or one.get("reason") == BY_KUBELET
-        if ours and not _same(old, one):
+    for item in wanted:
+        old = before.get(item["type"], {})
+        ours = item["type"] in OWNED or (item["type"] == _SCHEDULED and not old)
+        ours = ours or item.get("reason") == BY_KUBELET
+        if ours and not _same(old, item):
             # A merge keeps what it is not told of: a reason that went must be named.
-            changed.append({**{field: None for field in old if field not in one}, **one})
-    there = {one["type"] for one in wanted}
+            changed.append({**{field: None for field in old if field not in item}, **item})
+    there = {item["type"] for item in wanted}
     gone = [name for name in RESIZE if name in before and name not in there]
     return changed + [{"$patch": "delete", "type": name} for name in gone]
 

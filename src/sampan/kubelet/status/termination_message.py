@@ -20,20 +20,20 @@ TAIL_LINES = 80
 
 
 def with_messages(pod: Obj, observed: ObservedPod, settings: KubeletSettings) -> ObservedPod:
-    if not any(_needs_message(one) for one in observed.containers):
+    if not any(_needs_message(container) for container in observed.containers):
         return observed
-    told = tuple(_told(pod, one, settings) for one in observed.containers)
+    told = tuple(_with_message(pod, container, settings) for container in observed.containers)
     return replace(observed, containers=told)
 
 
 def awaits_log(pod: Obj, observed: ObservedPod, settings: KubeletSettings) -> bool:
     """Is a container's last word in a log that the runtime may not have written to its end?"""
     return any(
-        not one.settled
-        and _needs_message(one)
-        and _speaks_by_log(pod, one)
-        and not _read_start(_termination_file(pod, one, settings))
-        for one in observed.containers
+        not container.settled
+        and _needs_message(container)
+        and _speaks_by_log(pod, container)
+        and not _read_start(_termination_file(pod, container, settings))
+        for container in observed.containers
     )
 
 
@@ -47,7 +47,9 @@ def _needs_message(container: ContainerStatus) -> bool:
     return container.state is ContainerState.EXITED and not container.message
 
 
-def _told(pod: Obj, container: ContainerStatus, settings: KubeletSettings) -> ContainerStatus:
+def _with_message(
+    pod: Obj, container: ContainerStatus, settings: KubeletSettings
+) -> ContainerStatus:
     found = find_container(pod, container.name)
     if found is None or not _needs_message(container):
         return container

@@ -144,7 +144,7 @@ class LocalVolumes:
 
     async def _let_go(self, volume: Obj) -> None:
         finalizers = meta_of(volume).get("finalizers") or []
-        left = [one for one in finalizers if one != LOCAL_FINALIZER]
+        left = [finalizer for finalizer in finalizers if finalizer != LOCAL_FINALIZER]
         meta = {
             "uid": uid_of(volume),
             "resourceVersion": str(revision_of(volume)),

@@ -60,16 +60,16 @@ def is_shared(place: str) -> bool:
     real, found = os.path.realpath(place), False
     for line in _MOUNTINFO.read_text().splitlines():
         fields = line.split(" ")
-        if _decoded(fields[4]) == real:
-            found = any(one.startswith("shared:") for one in fields[6 : fields.index("-")])
+        if _decode(fields[4]) == real:
+            found = any(field.startswith("shared:") for field in fields[6 : fields.index("-")])
     return found  # of several, one above the other, the last
 
 
 def mounts_below(directory: str, mountinfo: str | None = None) -> list[str]:
     """At and below it, in the order in which they were mounted."""
     lines: Iterable[str] = (_MOUNTINFO.read_text() if mountinfo is None else mountinfo).splitlines()
-    places = (_decoded(line.split(" ")[4]) for line in lines)
-    return [one for one in places if one == directory or one.startswith(f"{directory}/")]
+    places = (_decode(line.split(" ")[4]) for line in lines)
+    return [place for place in places if place == directory or place.startswith(f"{directory}/")]
 
 
 def unmount_below(directory: str) -> None:
@@ -82,5 +82,5 @@ def unmount_below(directory: str) -> None:
         raise OSError(errno.EBUSY, "still mounted", left[0])
 
 
-def _decoded(text: str) -> str:
+def _decode(text: str) -> str:
     return _ESCAPE.sub(lambda found: chr(int(found[1], 8)), text)

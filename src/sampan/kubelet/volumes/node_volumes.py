@@ -80,7 +80,7 @@ class NodeVolumes:
     async def objects(self, pod: Obj) -> Objects:
         found = await self._objects.of(pod, self._on_change)
         claims = () if uid_of(pod) in self._ready else tuple(claims_of(pod))
-        return {**found, **{(CLAIM, one): await self._claim(pod, one) for _, one in claims}}
+        return {**found, **{(CLAIM, claim): await self._claim(pod, claim) for _, claim in claims}}
 
     def check(self, pod: Obj, objects: Objects) -> None:
         if volumes_of(pod) and uid_of(pod) not in self._ready:
@@ -136,7 +136,7 @@ class NodeVolumes:
     def next_refresh(self, uid: str) -> float | None:
         ready = self._ready.get(uid)
         moments = [ready.retry_at if ready is not None else None, self._tokens.next_due(uid)]
-        return min((one for one in moments if one is not None), default=None)
+        return min((moment for moment in moments if moment is not None), default=None)
 
     async def clean_up(self, uid: str) -> None:
         self._ready.pop(uid, None)
@@ -148,7 +148,7 @@ class NodeVolumes:
             raise VolumeFailure(f"cannot remove the volumes of pod {uid}: {error}") from error
 
     async def remove_orphans(self, is_known: Callable[[str], bool]) -> None:
-        for uid in await asyncio.to_thread(_listed, self._node.pods_dir):
+        for uid in await asyncio.to_thread(_names_in, self._node.pods_dir):
             if is_known(uid):
                 continue
             try:
@@ -244,15 +244,15 @@ class NodeVolumes:
 def _made_from(pod: Obj, objects: Objects) -> object:
     """Equal as long as nothing that a volume shows has changed."""
     seen = []
-    for one in volume_references(pod):
-        found = objects.get((one.kind, one.name))
+    for reference in volume_references(pod):
+        found = objects.get((reference.kind, reference.name))
         seen.append(None if found is None else meta_of(found).get("resourceVersion"))
-    downward = any(kind_of(one) in ("downwardAPI", "projected") for one in volumes_of(pod))
+    downward = any(kind_of(item) in ("downwardAPI", "projected") for item in volumes_of(pod))
     shown = (labels_of(pod), annotations_of(pod)) if downward else None
     return seen, shown
 
 
-def _listed(directory: str) -> list[str]:
+def _names_in(directory: str) -> list[str]:
     try:
         return sorted(os.listdir(directory))
     except FileNotFoundError:

@@ -50,26 +50,26 @@ def payload_of(
     mode = source.get("defaultMode")
     mode = DEFAULT_MODE if mode is None else mode
     if kind == "configMap":
-        files = _keyed(CONFIG_MAP, source.get("name", ""), source, mode, objects)
+        files = _files_by_key(CONFIG_MAP, source.get("name", ""), source, mode, objects)
     elif kind == "secret":
-        files = _keyed(SECRET, source.get("secretName", ""), source, mode, objects)
+        files = _files_by_key(SECRET, source.get("secretName", ""), source, mode, objects)
     elif kind == "downwardAPI":
         files = _downward(source, mode, pod, around)
     else:
         assert kind == "projected", kind
-        files = _projected(source, mode, pod, objects, around, token)
+        files = _projected_files(source, mode, pod, objects, around, token)
     _refuse_escapes(files)
     return files
 
 
-def _projected(
+def _projected_files(
     source: Obj, mode: int, pod: Obj, objects: Objects, around: Surroundings, token: Token
 ) -> dict[str, File]:
     files: dict[str, File] = {}
     faults: list[str] = []
-    for one in source.get("sources") or ():
+    for item in source.get("sources") or ():
         try:
-            files.update(_projection(one, mode, pod, objects, around, token))
+            files.update(_projection(item, mode, pod, objects, around, token))
         except VolumeFailure as fault:
             faults.append(str(fault))
     if faults:
@@ -81,9 +81,9 @@ def _projection(
     source: Obj, mode: int, pod: Obj, objects: Objects, around: Surroundings, token: Token
 ) -> dict[str, File]:
     if part := source.get("configMap"):
-        return _keyed(CONFIG_MAP, part.get("name", ""), part, mode, objects)
+        return _files_by_key(CONFIG_MAP, part.get("name", ""), part, mode, objects)
     if part := source.get("secret"):
-        return _keyed(SECRET, part.get("name", ""), part, mode, objects)
+        return _files_by_key(SECRET, part.get("name", ""), part, mode, objects)
     if part := source.get("downwardAPI"):
         return _downward(part, mode, pod, around)
     if part := source.get("serviceAccountToken"):
@@ -95,7 +95,9 @@ def _projection(
     raise VolumeFailure(f"projected sources of type {unknown} are not supported by this node yet")
 
 
-def _keyed(kind: str, name: str, source: Obj, mode: int, objects: Objects) -> dict[str, File]:
+def _files_by_key(
+    kind: str, name: str, source: Obj, mode: int, objects: Objects
+) -> dict[str, File]:
     """All keys, or those that `items` names."""
     found, optional = objects.get((kind, name)), bool(source.get("optional"))
     if found is None:

@@ -123,13 +123,13 @@ def _step(
             source = volume[kind]
             return HostPath(name, source.get("path", ""), source.get("type") or "")
         case "persistentVolumeClaim":
-            return _claimed(name, volume[kind], pod, objects, bound)
+            return _claimed_volume(name, volume[kind], pod, objects, bound)
         case "ephemeral":
             claim = ephemeral_claim(pod, name)
             found = objects.get((CLAIM, claim))
             if found is not None and not _is_owner(pod, found):
                 raise _not_its_own(pod, name, claim)
-            return _claimed(name, {"claimName": claim}, pod, objects, bound)
+            return _claimed_volume(name, {"claimName": claim}, pod, objects, bound)
         case "image":
             return ImageContent(name)  # whether the runtime can is checked before
     raise VolumeFailure(f"volumes of type {kind} are not supported by this node yet")
@@ -149,7 +149,7 @@ def _empty_dir(name: str, source: Obj, pod: Obj, node: Node) -> Directory:
         name,
         _path(pod, name, "emptyDir", node),
         in_memory=bool(medium),
-        size_bytes=min((one for one in bounds if one > 0), default=0),
+        size_bytes=min((bound for bound in bounds if bound > 0), default=0),
         group=group_of(pod),
         shared=_is_propagated(pod, name),
     )
@@ -158,7 +158,7 @@ def _empty_dir(name: str, source: Obj, pod: Obj, node: Node) -> Directory:
 def _is_propagated(pod: Obj, name: str) -> bool:
     spec = spec_of(pod)
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
-    mounts = [mount for one in containers for mount in one.get("volumeMounts") or ()]
+    mounts = [mount for container in containers for mount in container.get("volumeMounts") or ()]
     return any(
         mount.get("name") == name and (mount.get("mountPropagation") or "None") != "None"
         for mount in mounts
@@ -170,10 +170,10 @@ def pod_memory_limit(pod: Obj) -> int:
     own = _memory(spec_of(pod).get("resources") or {})
     if own:
         return own
-    sidecars = [one for one in init_containers(pod) if is_sidecar(one)]
+    sidecars = [container for container in init_containers(pod) if is_sidecar(container)]
     running = [*(spec_of(pod).get("containers") or ()), *sidecars]
-    limits = [_memory(one.get("resources") or {}) for one in running]
-    inits = [_memory(one.get("resources") or {}) for one in init_containers(pod)]
+    limits = [_memory(item.get("resources") or {}) for item in running]
+    inits = [_memory(container.get("resources") or {}) for container in init_containers(pod)]
     return max([sum(limits), *inits]) if limits and all(limits) else 0
 
 
@@ -217,10 +217,10 @@ def _fault(volume: str, why: str) -> VolumeFailure:
 
 def _is_owner(pod: Obj, claim: Obj) -> bool:
     owners = meta_of(claim).get("ownerReferences") or ()
-    return any(one.get("controller") and one.get("uid") == uid_of(pod) for one in owners)
+    return any(owner.get("controller") and owner.get("uid") == uid_of(pod) for owner in owners)
 
 
-def _claimed(
+def _claimed_volume(
     name: str, source: Obj, pod: Obj, objects: Objects, bound: Mapping[str, Obj]
 ) -> HostPath | LocalPath:
     claim = source.get("claimName", "")

@@ -104,8 +104,8 @@ def _make(path: str) -> None:
     while not os.path.isdir(path):
         missing.append(path)
         path = os.path.dirname(path)
-    for one in reversed(missing):
-        os.mkdir(one, _PRIVATE_MODE)
+    for item in reversed(missing):
+        os.mkdir(item, _PRIVATE_MODE)
 
 
 def tear_down(pod_directory: str, *, whole: bool) -> None:
@@ -115,7 +115,7 @@ def tear_down(pod_directory: str, *, whole: bool) -> None:
         return
     mounts.unmount_below(pod_directory)
     parts = ("volumes", "volume-subpaths")
-    for path in [pod_directory] if whole else [f"{pod_directory}/{one}" for one in parts]:
+    for path in [pod_directory] if whole else [f"{pod_directory}/{part}" for part in parts]:
         if os.path.isdir(path) and not os.path.islink(path):
             assert shutil.rmtree.avoids_symlink_attacks
             shutil.rmtree(path)

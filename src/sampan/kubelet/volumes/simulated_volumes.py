@@ -40,7 +40,7 @@ class SimulatedVolumes:
     async def prepare(self, pod: Obj, objects: Objects) -> Mapping[str, MountedVolume]:
         self.check(pod, objects)
         place = f"/simulated/{uid_of(pod)}/volumes"
-        return {one["name"]: MountedVolume(f"{place}/{one['name']}") for one in volumes_of(pod)}
+        return {item["name"]: MountedVolume(f"{place}/{item['name']}") for item in volumes_of(pod)}
 
     async def resolve(self, pod: Obj, container: str, mounts: Sequence[Mount]) -> tuple[Mount, ...]:
         return tuple(

@@ -46,16 +46,16 @@ class Tokens:
         token = known.get(wanted)
         now = self._clock.now()
         if token is None or now >= token.due:
-            known[wanted] = token = await self._renewed(pod, wanted, token, now)
+            known[wanted] = token = await self._renew(pod, wanted, token, now)
         return token.text
 
     def next_due(self, uid: str) -> float | None:
-        return min((one.due for one in self._tokens.get(uid, {}).values()), default=None)
+        return min((item.due for item in self._tokens.get(uid, {}).values()), default=None)
 
     def forget(self, uid: str) -> None:
         self._tokens.pop(uid, None)
 
-    async def _renewed(self, pod: Obj, wanted: Wanted, old: _Token | None, now: float) -> _Token:
+    async def _renew(self, pod: Obj, wanted: Wanted, old: _Token | None, now: float) -> _Token:
         account = spec_of(pod).get("serviceAccountName") or "default"
         try:
             answer = await self._client.create(

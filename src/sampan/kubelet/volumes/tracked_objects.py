@@ -76,7 +76,7 @@ class TrackedObjects:
     def _hold(self, pod: Obj, changed: Changed) -> frozenset[Key]:
         uid, namespace = uid_of(pod), namespace_of(pod)
         wanted = (*references(pod), *volume_references(pod))
-        keys = frozenset((one.kind, namespace, one.name) for one in wanted)
+        keys = frozenset((item.kind, namespace, item.name) for item in wanted)
         held = self._held.get(uid, frozenset())
         for key in held - keys:
             self._leave(uid, key)
@@ -91,7 +91,7 @@ class TrackedObjects:
         if tracked is None or tracked.frozen:
             # A new pod looks again: an immutable object may have been replaced by another one.
             users = tracked.users if tracked is not None else {}
-            tracked = self._tracked[key] = self._watched(key)
+            tracked = self._tracked[key] = self._watch(key)
             tracked.users.update(users)
         tracked.users[uid] = changed
         if tracked.idle is not None:
@@ -108,7 +108,7 @@ class TrackedObjects:
     def _forget(self, key: Key) -> None:
         self._tracked.pop(key).watching.cancel()
 
-    def _watched(self, key: Key) -> _Tracked:
+    def _watch(self, key: Key) -> _Tracked:
         kind, namespace, name = key
         informer = Informer(
             self._client,
@@ -134,7 +134,7 @@ class TrackedObjects:
         informers = [self._tracked[key].informer for key in keys]
         try:
             async with asyncio.timeout(SYNC_SECONDS):
-                await all_of(one.synced() for one in informers)
+                await all_of(informer.synced() for informer in informers)
         except TimeoutError:
             late = next(key for key in keys if not self._tracked[key].informer.is_synced())
             raise VolumeFailure(

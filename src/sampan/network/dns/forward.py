@@ -120,7 +120,7 @@ class Forwarder:
 _SERVFAIL = Reply(0, 2, False, b"", (), 0, ())
 
 
-def _checked(question: bytes, message: bytes) -> Reply:
+def _check(question: bytes, message: bytes) -> Reply:
     reply = read_reply(message)
     asked = question[12 : 12 + len(reply.question)].lower()
     if message[:2] != question[:2] or (reply.question.lower() != asked):
@@ -139,7 +139,7 @@ class _Waiting(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, _address: object) -> None:
         try:
-            reply = _checked(self._question, data)
+            reply = _check(self._question, data)
         except BadMessage:
             return  # somebody else's, or a forgery: the right one may still come
         if not self.answer.done():
@@ -167,7 +167,7 @@ async def _by_tcp(server: Upstream, question: bytes) -> tuple[bytes, Reply]:
         writer.write(len(question).to_bytes(2, "big") + question)
         length = int.from_bytes(await reader.readexactly(2), "big")
         message = await reader.readexactly(length)
-        return message, _checked(question, message)
+        return message, _check(question, message)
     except asyncio.IncompleteReadError as error:
         raise BadMessage("the answer ends early") from error
     finally:

@@ -116,7 +116,7 @@ class ClusterDns:
         try:
             question = wire.read_question(message)
         except BadMessage:
-            return _malformed(message)
+            return _format_error(message)
         answer = self._from_zone(question)
         if answer is None:
             return None
@@ -132,12 +132,12 @@ class ClusterDns:
         try:
             question = wire.read_question(message)
         except BadMessage:
-            return _malformed(message) or b""
+            return _format_error(message) or b""
         limit = question.udp_size if udp else 0
         answer = self._from_zone(question) or await self._from_elsewhere(question)
         if isinstance(answer, bytes):
             self._count("udp" if udp else "tcp", question, answer[3] & 0xF)
-            return _forwarded(question, answer, limit)
+            return _forward(question, answer, limit)
         self._count("udp" if udp else "tcp", question, answer.rcode)
         return wire.write_answer(question, answer, limit)
 
@@ -163,7 +163,7 @@ class ClusterDns:
 
     async def _from_elsewhere(self, question: Question) -> Answer | bytes:
         if self.zone.is_mine(question.name):
-            return await self._chased(question)
+            return await self._chase(question)
         if question.cls != wire.IN:
             return Answer(wire.REFUSED, authoritative=False)
         message, reply = await self._forwarder.ask(question.name, question.type)
@@ -171,7 +171,7 @@ class ClusterDns:
             return Answer(reply.rcode, authoritative=False)
         return message
 
-    async def _chased(self, question: Question) -> Answer:
+    async def _chase(self, question: Question) -> Answer:
         """An ExternalName: its alias, and what that stands for."""
         found: list[Record] = []
         name = question.name
@@ -281,7 +281,7 @@ def _sockets(address: str) -> tuple[socket.socket, socket.socket]:
     raise last
 
 
-def _malformed(message: bytes) -> bytes | None:
+def _format_error(message: bytes) -> bytes | None:
     """FORMERR to what may be a question, nothing to what may be an answer (or they would go on
     answering each other)."""
     if len(message) < wire.HEADER.size or message[2] & 0x80:
@@ -290,7 +290,7 @@ def _malformed(message: bytes) -> bytes | None:
     return number + struct.pack(">HHHHH", 0x8000 | wire.FORMERR, 0, 0, 0, 0)
 
 
-def _forwarded(question: Question, message: bytes, limit: int) -> bytes:
+def _forward(question: Question, message: bytes, limit: int) -> bytes:
     """Another server's answer under the asker's own number and spelling."""
     end = wire.HEADER.size + len(question.raw)
     if message[wire.HEADER.size : end].lower() != question.raw.lower():

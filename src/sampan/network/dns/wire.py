@@ -275,7 +275,7 @@ def read_reply(message: bytes) -> Reply:
             if kind != OPT:
                 places.append(at + 4)
                 ttls.append(_negative_ttl(message, kind, ttl, body, length))
-            if section == 0 and (data := _known(message, kind, body, length)) is not None:
+            if section == 0 and (data := _known_value(message, kind, body, length)) is not None:
                 records.append(Record(name, kind, ttl, data))
             at = body + length
     truncated = bool(flags & _TRUNCATED)
@@ -300,7 +300,7 @@ def _negative_ttl(message: bytes, kind: int, ttl: int, body: int, length: int) -
     return ttl
 
 
-def _known(message: bytes, kind: int, body: int, length: int) -> str | None:
+def _known_value(message: bytes, kind: int, body: int, length: int) -> str | None:
     if kind == A and length == 4:
         return socket.inet_ntop(socket.AF_INET, message[body : body + 4])
     if kind == AAAA and length == 16:

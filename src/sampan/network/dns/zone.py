@@ -150,7 +150,7 @@ def records_of(service: Obj, slices: Sequence[Obj], domain: str) -> list[Record]
 
 
 def _with_cluster_ips(name: str, spec: Obj) -> list[Record]:
-    addresses = spec.get("clusterIPs") or [one for one in [spec.get("clusterIP")] if one]
+    addresses = spec.get("clusterIPs") or [item for item in [spec.get("clusterIP")] if item]
     records = [Record(name, _type(each), TTL_SECONDS, each) for each in addresses]
     if not addresses:
         return []

@@ -38,7 +38,7 @@ def text(kind: int, value: str) -> bytes:
     return attribute(kind, value.encode() + b"\0")
 
 
-def nested(kind: int, content: bytes) -> bytes:
+def nested_attribute(kind: int, content: bytes) -> bytes:
     return attribute(kind | _NESTED, content)
 
 

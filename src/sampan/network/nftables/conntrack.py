@@ -15,7 +15,7 @@ from sampan.network.nftables.attributes import (
     attribute,
     attributes,
     message,
-    nested,
+    nested_attribute,
     number_of_error,
     split,
 )
@@ -45,25 +45,25 @@ def forget(family: str, service: Values, endpoints: Collection[Values]) -> int:
     number = {"ip": socket.AF_INET, "ip6": socket.AF_INET6}[family]
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER) as netlink:
         netlink.settimeout(_ANSWER_SECONDS)
-        for original, target, source in list(_tracked(netlink, number, protocol, port)):
+        for original, target, source in list(_tracked_connections(netlink, number, protocol, port)):
             if target[1] != port or (address and target[0] != address) or source in endpoints:
                 continue
-            content = GENERIC.pack(number, 0, 0) + nested(_ORIGINAL, original)
+            content = GENERIC.pack(number, 0, 0) + nested_attribute(_ORIGINAL, original)
             netlink.send(message(_SUBSYSTEM << 8 | _DELETE, _REQUEST | _ACK, 1, content))
             forgotten += _was_there(netlink.recv(_ANSWER_BYTES))
     return forgotten
 
 
-def _tracked(
+def _tracked_connections(
     netlink: socket.socket, family: int, protocol: str, port: int
 ) -> Iterator[tuple[bytes, Values, Values]]:
     """The connection's own tuple, where it was sent to, and where its answers come from."""
     wanted = attribute(_PROTOCOL_NUMBER, bytes([PROTOCOLS[protocol]]))
     wanted += attribute(_TARGET_PORT, struct.pack(">H", port))
     body = GENERIC.pack(family, 0, 0)
-    body += nested(_ORIGINAL, nested(_TUPLE_PROTOCOL, wanted))
+    body += nested_attribute(_ORIGINAL, nested_attribute(_TUPLE_PROTOCOL, wanted))
     flags = struct.pack("=I", _BY_PROTOCOL | _BY_TARGET_PORT)
-    body += nested(_FILTER, attribute(_FILTER_ORIGINAL, flags))
+    body += nested_attribute(_FILTER, attribute(_FILTER_ORIGINAL, flags))
     netlink.send(message(_SUBSYSTEM << 8 | _GET, _REQUEST | _DUMP, 1, body))
     while True:
         for kind, content in split(netlink.recv(_ANSWER_BYTES)):

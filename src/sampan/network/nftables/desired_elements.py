@@ -45,10 +45,10 @@ class DesiredElements:
         changes: list[Change] = []
         for key in before:
             if key not in elements:
-                changes += self._released(owner, key)
+                changes += self._release(owner, key)
         for key, value in elements.items():
             if key not in before or before[key] != value:
-                changes += self._claimed(owner, key, value)
+                changes += self._claim(owner, key, value)
         return changes
 
     def adopted(self) -> list[Change]:
@@ -59,7 +59,7 @@ class DesiredElements:
         self._unclaimed.clear()
         return changes
 
-    def _claimed(self, owner: str, key: ElementKey, value: Data) -> Iterator[Change]:
+    def _claim(self, owner: str, key: ElementKey, value: Data) -> Iterator[Change]:
         holder = self._owners.get(key)
         if holder is not None and holder != owner:
             self._waiting.setdefault(key, {})[owner] = value
@@ -73,7 +73,7 @@ class DesiredElements:
         self._values[key] = value
         yield key, value, False
 
-    def _released(self, owner: str, key: ElementKey) -> Iterator[Change]:
+    def _release(self, owner: str, key: ElementKey) -> Iterator[Change]:
         waiting = self._waiting.get(key, {})
         if self._owners.get(key) != owner:
             waiting.pop(owner, None)
@@ -89,10 +89,10 @@ class DesiredElements:
         value = waiting.pop(heir)
         if not waiting:
             del self._waiting[key]
-        yield from self._claimed(heir, key, value)
+        yield from self._claim(heir, key, value)
 
 
-def settled(changes: Sequence[Change]) -> list[Change]:
+def net_changes(changes: Sequence[Change]) -> list[Change]:
     """One removal and one addition per element at most: what several objects did to it in turn
     adds up to its first removal and its last value."""
     removed: dict[ElementKey, Change] = {}

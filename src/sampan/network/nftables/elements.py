@@ -52,13 +52,13 @@ class SetShape:
     intervals: bool = False  # a key is a pair: first and last
 
 
-def encoded(fields: Sequence[Field], values: Values) -> bytes:
+def encode(fields: Sequence[Field], values: Values) -> bytes:
     """Every field starts at a register of its own, so each is filled up to four bytes."""
     assert len(fields) == len(values), (fields, values)
     return b"".join(map(_field, fields, values))
 
 
-def decoded(fields: Sequence[Field], data: bytes) -> Values:
+def decode(fields: Sequence[Field], data: bytes) -> Values:
     values: list[Value] = []
     at = 0
     for field in fields:

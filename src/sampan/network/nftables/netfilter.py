@@ -20,12 +20,12 @@ from sampan.network.nftables.attributes import (
     attributes,
     children,
     message,
-    nested,
+    nested_attribute,
     number_of_error,
     split,
     text,
 )
-from sampan.network.nftables.elements import DROP, Data, SetShape, Values, Verdict, decoded, encoded
+from sampan.network.nftables.elements import DROP, Data, SetShape, Values, Verdict, decode, encode
 
 FAMILIES = {"ip": 2, "ip6": 10, "inet": 1}
 
@@ -132,11 +132,11 @@ class Netfilter:
             by_set: dict[str, list[bytes]] = {}
             for change in changes:
                 if change.gone is gone:
-                    entry = nested(_LIST_ENTRY, b"".join(_entry(change)))
+                    entry = nested_attribute(_LIST_ENTRY, b"".join(_entry(change)))
                     by_set.setdefault(change.shape.name, []).append(entry)
             for name, entries in by_set.items():
                 for piece in _pieces(entries):
-                    yield kind, flags, self._place(name) + nested(_LIST_ELEMENTS, piece)
+                    yield kind, flags, self._place(name) + nested_attribute(_LIST_ELEMENTS, piece)
 
     def _expect_success(self) -> None:
         failure: OSError | None = None
@@ -175,10 +175,10 @@ def _entry(change: ElementChange) -> Iterator[bytes]:
     if shape.intervals:
         half = len(shape.key)
         first, last = change.key[:half], change.key[half:]
-        yield nested(_ELEMENT_KEY, _value(encoded(shape.key, first)))
-        yield nested(_ELEMENT_KEY_END, _value(encoded(shape.key, last)))
+        yield nested_attribute(_ELEMENT_KEY, _value(encode(shape.key, first)))
+        yield nested_attribute(_ELEMENT_KEY_END, _value(encode(shape.key, last)))
     else:
-        yield nested(_ELEMENT_KEY, _value(encoded(shape.key, change.key)))
+        yield nested_attribute(_ELEMENT_KEY, _value(encode(shape.key, change.key)))
     if change.gone or change.data is None:
         return
     if isinstance(change.data, Verdict):
@@ -186,21 +186,21 @@ def _entry(change: ElementChange) -> Iterator[bytes]:
         verdict = attribute(_VERDICT_CODE, struct.pack(">i", code))
         if change.data.chain:
             verdict += text(_VERDICT_CHAIN, change.data.chain)
-        yield nested(_ELEMENT_DATA, nested(_DATA_VERDICT, verdict))
+        yield nested_attribute(_ELEMENT_DATA, nested_attribute(_DATA_VERDICT, verdict))
     else:
-        yield nested(_ELEMENT_DATA, _value(encoded(shape.data, change.data)))
+        yield nested_attribute(_ELEMENT_DATA, _value(encode(shape.data, change.data)))
 
 
 def _element(shape: SetShape, entry: dict[int, bytes]) -> tuple[Values, Data]:
-    key = decoded(shape.key, attributes(entry[_ELEMENT_KEY])[_DATA_VALUE])
+    key = decode(shape.key, attributes(entry[_ELEMENT_KEY])[_DATA_VALUE])
     if shape.intervals:
         last = attributes(entry[_ELEMENT_KEY_END])[_DATA_VALUE]
-        return (*key, *decoded(shape.key, last)), None
+        return (*key, *decode(shape.key, last)), None
     if _ELEMENT_DATA not in entry:
         return key, None
     data = attributes(entry[_ELEMENT_DATA])
     if _DATA_VERDICT not in data:
-        return key, decoded(shape.data, data[_DATA_VALUE])
+        return key, decode(shape.data, data[_DATA_VALUE])
     chain = attributes(data[_DATA_VERDICT]).get(_VERDICT_CHAIN, b"")
     return key, Verdict(chain.rstrip(b"\0").decode()) if chain else DROP
 

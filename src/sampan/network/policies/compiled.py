@@ -77,7 +77,7 @@ class CompiledPolicy:
         return namespace == self.namespace and self.selector.matches(labels)
 
 
-def compiled(policy: Obj) -> CompiledPolicy:
+def compile_policy(policy: Obj) -> CompiledPolicy:
     spec = policy.get("spec") or {}
     types = spec.get("policyTypes") or ["Ingress", *(["Egress"] if spec.get("egress") else [])]
     content = orjson.dumps([key_of(policy), spec], option=orjson.OPT_SORT_KEYS)
@@ -108,11 +108,11 @@ def _rule(peers: list[Obj], ports: list[Obj]) -> Rule:
             numbered[protocol] = None
         elif (ranges := numbered.setdefault(protocol, [])) is not None:
             ranges.append((number, port.get("endPort") or number))
-    numbers = [Ports(protocol, _merged(ranges or [])) for protocol, ranges in numbered.items()]
+    numbers = [Ports(protocol, _merge(ranges or [])) for protocol, ranges in numbered.items()]
     return Rule(not peers, not ports, blocks, pods, tuple(numbers), tuple(named))
 
 
-def _merged(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def _merge(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Sorted, and none within another: nftables refuses ranges that overlap."""
     found: list[tuple[int, int]] = []
     for first, last in sorted(ranges):

@@ -78,7 +78,7 @@ def elements_of_pod(
     family: str,
 ) -> Elements:
     elements: Elements = {}
-    addresses = [one for one in pod.addresses if (":" in one) == (family == "ip6")]
+    addresses = [item for item in pod.addresses if (":" in item) == (family == "ip6")]
     for address in addresses:
         if pod.local:
             for direction in (INGRESS, EGRESS):

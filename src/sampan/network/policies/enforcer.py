@@ -17,12 +17,12 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.network.nftables import nft
-from sampan.network.nftables.desired_elements import Change, DesiredElements, settled
+from sampan.network.nftables.desired_elements import Change, DesiredElements, net_changes
 from sampan.network.nftables.elements import Elements
 from sampan.network.nftables.netfilter import ElementChange, Netfilter
 from sampan.network.nftables.nft import NftError
 from sampan.network.policies import ruleset
-from sampan.network.policies.compiled import EGRESS, INGRESS, CompiledPolicy, Labels, compiled
+from sampan.network.policies.compiled import EGRESS, INGRESS, CompiledPolicy, Labels, compile_policy
 from sampan.network.policies.elements_of_pod import (
     PodView,
     elements_of_pod,
@@ -120,7 +120,7 @@ class PolicyEnforcer:
         if new is None:
             self._compiled.pop(key, None)
         else:
-            policy = compiled(new)
+            policy = compile_policy(new)
             if self._compiled.get(key) == policy:
                 return
             self._compiled[key] = policy
@@ -238,7 +238,7 @@ class _KernelRules:
         if self._adopting:
             changes += self.desired.adopted()
         self._add(policies, combinations)
-        self._change(settled(changes))
+        self._change(net_changes(changes))
         ids = frozenset(policy.id for policy in policies)
         if self._adopting or ids != self._ids:
             self._remove(policies)

@@ -74,7 +74,7 @@ class _Port:
         return bool(self._spec.get(policy) == "Local")
 
     def _addresses(self, addresses: Iterable[str]) -> list[str]:
-        return [one for one in addresses if (":" in one) == (self._family == "ip6")]
+        return [address for address in addresses if (":" in address) == (self._family == "ip6")]
 
     def _external_addresses(self) -> list[str]:
         external = self._spec.get("externalIPs") or []

@@ -18,7 +18,7 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.network.nftables import conntrack
-from sampan.network.nftables.desired_elements import Change, DesiredElements, settled
+from sampan.network.nftables.desired_elements import Change, DesiredElements, net_changes
 from sampan.network.nftables.elements import Elements
 from sampan.network.nftables.nft import NftError
 from sampan.network.services.elements_of_service import elements_of_service
@@ -164,7 +164,7 @@ class ServiceProxy:
         if not family.synced:
             changes += family.desired.adopted()
             family.synced = True
-        family.table.apply(settled(changes))
+        family.table.apply(net_changes(changes))
         _forget(family, udp, affinity)
 
     async def _keep_health_checks(self, dirty: Iterable[str]) -> None:

@@ -239,7 +239,7 @@ def _static_chains(family: str, place: ProxyPlace) -> list[Chain]:
     return [
         _services(family),
         _from_outside(family, place),
-        _refused(family, place),
+        _refusing_chain(family, place),
         _affinity(family),
         ("nat-prerouting", _hook("nat", "prerouting", "dstnat"), _incoming(place)),
         ("nat-output", _hook("nat", "output", "-100"), ["jump services"]),
@@ -296,7 +296,7 @@ def _incoming(place: ProxyPlace) -> list[str]:
     return rules
 
 
-def _refused(family: str, place: ProxyPlace) -> Chain:
+def _refusing_chain(family: str, place: ProxyPlace) -> Chain:
     ranges = _in_family(family, place.service_cidrs)
     new = f"ct state new {_TRANSPORT}"
     known = [

@@ -88,7 +88,9 @@ class VolumeBinder:
         """Returns when every claim is bound; raises VolumesNotBound when that cannot happen."""
         marked: set[str] = set()
         while True:
-            waiting = [one for one in made.claims if not self._is_bound(one, made.node, marked)]
+            waiting = [
+                claim for claim in made.claims if not self._is_bound(claim, made.node, marked)
+            ]
             if not waiting:
                 return
             await self._changed.wait()

@@ -58,7 +58,7 @@ class Bindings:
         self._pending, self._reports, self._measures = parts.pending, parts.reports, parts.measures
         self._calls, self._outside, self._permits = parts.calls, parts.outside, permits
         self._profiles = profiles
-        self._plugins = {name: [one for one, _ in those] for name, those in plugins.items()}
+        self._plugins = {name: [item for item, _ in those] for name, those in plugins.items()}
         self.volumes = VolumeBinder(client, cache.columns.volumes)
         self.devices = DeviceBinder(client, cache.columns.devices)
         self._unconfirmed: dict[str, float] = {}  # bound pods → when they are given up
@@ -93,7 +93,7 @@ class Bindings:
     def expire(self) -> None:
         """Bindings that were answered and never seen."""
         now = self._clock.monotonic()
-        for uid in [one for one, until in self._unconfirmed.items() if until <= now]:
+        for uid in [item for item, until in self._unconfirmed.items() if until <= now]:
             del self._unconfirmed[uid]
             log.warning("a bound pod was never seen on its node", uid=uid)
             self._pending.undone(uid)

@@ -76,7 +76,7 @@ class Permits:
             raise one.rejected
 
     def waiting(self) -> Iterable[WaitingPod]:
-        return [one.pod for one in self._waiting.values()]
+        return [item.pod for item in self._waiting.values()]
 
     def allow(self, uid: str) -> None:
         if uid in self._waiting:
@@ -90,7 +90,7 @@ class Permits:
 
     def placed(self, namespace: str, labels: Mapping[str, str]) -> int:
         return sum(
-            one.namespace == namespace and labels.items() <= dict(one.labels).items()
-            for one in self._cache.columns.table.pods
-            if one is not None
+            pod.namespace == namespace and labels.items() <= dict(pod.labels).items()
+            for pod in self._cache.columns.table.pods
+            if pod is not None
         )

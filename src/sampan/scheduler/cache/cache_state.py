@@ -100,14 +100,14 @@ class CacheState:
         return placed.pod if placed is not None else None
 
     def assumed(self) -> int:
-        return sum(one.assumed for one in self._placed.values())
+        return sum(item.assumed for item in self._placed.values())
 
     def on(self, node: str) -> list[AssignedPod]:
         return list(self._on_node.get(node, {}).values())
 
     def any_below(self, priority: int) -> bool:
         """Whether a pod of a lower priority is on some node."""
-        return any(one < priority for one in self._priorities)
+        return any(item < priority for item in self._priorities)
 
     def __len__(self) -> int:
         return len(self._placed)

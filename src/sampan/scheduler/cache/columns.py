@@ -133,8 +133,8 @@ class Columns:
         return Snapshot(
             rows=self._rows,
             at=self._at,
-            allocatable={name: _view(one, count) for name, one in self._allocatable.items()},
-            requested={name: _view(one, count) for name, one in self._requested.items()},
+            allocatable={name: _view(item, count) for name, item in self._allocatable.items()},
+            requested={name: _view(item, count) for name, item in self._requested.items()},
             scored_cpu=_view(self._scored_cpu, count),
             scored_memory=_view(self._scored_memory, count),
             pods=_view(self._pods, count),

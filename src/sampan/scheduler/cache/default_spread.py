@@ -34,11 +34,16 @@ class Defaults:
         those = PodSelector(frozenset({pod.namespace}), None, selector)
         return tuple(
             Spread(
-                one.topology_key, one.max_skew, min_domains=1, hard=one.hard, selector=those,
-                honor_affinity=True, honor_taints=False,
+                constraint.topology_key,
+                constraint.max_skew,
+                min_domains=1,
+                hard=constraint.hard,
+                selector=those,
+                honor_affinity=True,
+                honor_taints=False,
             )
-            for one in self.constraints
-        )  # fmt: skip
+            for constraint in self.constraints
+        )
 
     def need_every_label(self, pod: PodShape) -> bool:
         return bool(pod.demands.spread) or not self.system

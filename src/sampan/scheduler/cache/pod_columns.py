@@ -76,7 +76,7 @@ class PodColumns:
             self.namespaces.pop(name, None)
         else:
             self.namespaces[name] = labels
-        for kind in [one for one in self._counts if _by_namespace_labels(one)]:
+        for kind in [count for count in self._counts if _by_namespace_labels(count)]:
             del self._counts[kind]
 
     def arrays(self) -> Iterable[IntArray]:
@@ -110,4 +110,4 @@ class PodColumns:
 
 
 def _by_namespace_labels(kind: Kind) -> bool:
-    return any(one.namespace_selector is not None for one in kind.selectors)
+    return any(selector.namespace_selector is not None for selector in kind.selectors)

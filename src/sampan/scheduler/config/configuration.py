@@ -75,10 +75,10 @@ class _Reader(ConfigReader):
         self.known(top, _TOP, "")
         self.notes += [f"{name}: {why}" for name, why in NO_EFFECT.items() if name in top]
         profiles = [
-            self._profile(one, f"profiles[{at}]")
-            for at, one in enumerate(self.items(top.get("profiles"), "profiles"))
+            self._profile(item, f"profiles[{at}]")
+            for at, item in enumerate(self.items(top.get("profiles"), "profiles"))
         ] or [DEFAULT_PROFILE]
-        names = [one.scheduler_name for one in profiles]
+        names = [profile.scheduler_name for profile in profiles]
         for name in sorted({name for name in names if names.count(name) > 1}):
             self.wrong("profiles", f"two profiles have the schedulerName {name!r}")
         first = self.number(top, "podInitialBackoffSeconds", 1)
@@ -89,7 +89,10 @@ class _Reader(ConfigReader):
         extenders = self.items(top.get("extenders"), "extenders")
         return Configuration(
             tuple(profiles),
-            tuple(self._extender(one, f"extenders[{at}]") for at, one in enumerate(extenders)),
+            tuple(
+                self._extender(extender, f"extenders[{at}]")
+                for at, extender in enumerate(extenders)
+            ),
             Backoff(first_seconds=float(first), cap_seconds=float(longest)),
             self._election(top.get("leaderElection")),
             tuple(self.notes),
@@ -140,7 +143,7 @@ class _Reader(ConfigReader):
             if made.get(data) and made.get(file):
                 self.wrong(path, f"{data} and {file} exclude each other")
         has_certificate, has_key = (
-            bool(made.get(f"{one}Data") or made.get(f"{one}File")) for one in ("cert", "key")
+            bool(made.get(f"{item}Data") or made.get(f"{item}File")) for item in ("cert", "key")
         )
         if has_certificate != has_key:
             self.wrong(path, "a certificate and its key come together")
@@ -172,9 +175,9 @@ class _Reader(ConfigReader):
         known = {"schedulerName", "plugins", "pluginConfig", "percentageOfNodesToScore"}
         self.known(made, known, path)
         args: dict[str, Obj] = {}
-        for at, one in enumerate(self.items(made.get("pluginConfig"), f"{path}.pluginConfig")):
+        for at, item in enumerate(self.items(made.get("pluginConfig"), f"{path}.pluginConfig")):
             where = f"{path}.pluginConfig[{at}]"
-            entry = self.mapping(one, where)
+            entry = self.mapping(item, where)
             args[str(entry.get("name"))] = self.mapping(entry.get("args") or {}, f"{where}.args")
         profile = replace(
             DEFAULT_PROFILE,
@@ -194,17 +197,17 @@ class _Reader(ConfigReader):
             where = f"{path}.plugins.{point}"
             entry = self.mapping(sets or {}, where)
             self.known(entry, {"enabled", "disabled"}, where)
-            for one in self.items(entry.get("disabled"), f"{where}.disabled"):
-                profile = self._without(profile, point, name_in(one), where)
-            for one in self.items(entry.get("enabled"), f"{where}.enabled"):
-                name, weight = name_in(one), int((one or {}).get("weight") or 0)
+            for item in self.items(entry.get("disabled"), f"{where}.disabled"):
+                profile = self._without(profile, point, name_in(item), where)
+            for item in self.items(entry.get("enabled"), f"{where}.enabled"):
+                name, weight = name_in(item), int((item or {}).get("weight") or 0)
                 if is_known(name):
-                    profile = _enabled(profile, point, name, weight)
+                    profile = _enable(profile, point, name, weight)
                 else:
                     own[name] = max(own.get(name, 0), weight)
         plugins = []
         for name, weight in own.items():
-            found = self._imported(name, f"{path}.plugins")
+            found = self._import(name, f"{path}.plugins")
             if found is not None:
                 plugins.append((found, args.get(name) or {}, weight or 1))
         return replace(profile, plugins=tuple(plugins))
@@ -213,18 +216,18 @@ class _Reader(ConfigReader):
         if name != "*" and not is_known(name):
             self.wrong(f"{where}.disabled", f"there is no plugin {name!r}")
             return profile
-        gone = (lambda one: True) if name == "*" else (lambda one: one == name)
+        gone = (lambda item: True) if name == "*" else (lambda item: item == name)
         if point in ("filter", "multiPoint"):
-            kept = tuple(one for one in profile.filters if not gone(one.name))
+            kept = tuple(item for item in profile.filters if not gone(item.name))
             profile = replace(profile, filters=kept)
         if point in ("score", "multiPoint"):
-            scores = tuple(one for one in profile.scores if not gone(one[0].name))
+            scores = tuple(score for score in profile.scores if not gone(score[0].name))
             profile = replace(profile, scores=scores)
         if point in ("postFilter", "multiPoint") and gone("DefaultPreemption"):
             profile = replace(profile, preempts=False)
         return profile
 
-    def _imported(self, name: str, path: str) -> type[Plugin] | None:
+    def _import(self, name: str, path: str) -> type[Plugin] | None:
         module, _, cls = name.partition(":")
         if not cls:
             self.wrong(path, f"there is no plugin {name!r}; one of yours is written module:Class")
@@ -257,17 +260,17 @@ class _Reader(ConfigReader):
             timeout_seconds=seconds or _EXTENDER_SECONDS,
             ignorable=bool(made.get("ignorable")),
             node_names_only=bool(made.get("nodeCacheCapable")),
-            managed=frozenset(name_in(one) for one in managed),
+            managed=frozenset(name_in(item) for item in managed),
             tls=self._tls(made.get("tlsConfig"), f"{path}.tlsConfig"),
             not_ours=frozenset(
-                name_in(one) for one in managed if (one or {}).get("ignoredByScheduler")
+                name_in(item) for item in managed if (item or {}).get("ignoredByScheduler")
             ),
         )
 
 
-def _enabled(profile: Profile, point: str, name: str, weight: int) -> Profile:
+def _enable(profile: Profile, point: str, name: str, weight: int) -> Profile:
     """In the place that it has in the default profile; a score with the weight that is given."""
-    filters, scores = {one.name for one in profile.filters}, dict(_scores(profile))
+    filters, scores = {item.name for item in profile.filters}, dict(_scores(profile))
     if point in ("filter", "multiPoint"):
         filters.add(name)
     if point in ("score", "multiPoint"):
@@ -276,19 +279,19 @@ def _enabled(profile: Profile, point: str, name: str, weight: int) -> Profile:
             scores[name] = (scores.get(name, default)[0], weight or default[1])
     if name == "DefaultPreemption" and point in ("postFilter", "multiPoint"):
         profile = replace(profile, preempts=True)
-    order = [one.name for one, _ in DEFAULT_PROFILE.scores]
+    order = [score.name for score, _ in DEFAULT_PROFILE.scores]
     return replace(
         profile,
-        filters=tuple(one for one in _ordered(profile) if one.name in filters),
-        scores=tuple(scores[one] for one in order if one in scores),
+        filters=tuple(item for item in _filters_in_order(profile) if item.name in filters),
+        scores=tuple(scores[item] for item in order if item in scores),
     )
 
 
 def _scores(profile: Profile) -> list[tuple[str, tuple[Score, int]]]:
-    return [(one.name, (one, weight)) for one, weight in profile.scores]
+    return [(score.name, (score, weight)) for score, weight in profile.scores]
 
 
-def _ordered(profile: Profile) -> list[Filter]:
+def _filters_in_order(profile: Profile) -> list[Filter]:
     """Every rule in its place; those that the profile has are taken from it, with its arguments."""
-    own = {one.name: one for one in profile.filters}
-    return [own.get(one.name, one) for one in ALL_FILTERS]
+    own = {item.name: item for item in profile.filters}
+    return [own.get(item.name, item) for item in ALL_FILTERS]

@@ -29,8 +29,8 @@ _MOST_SHAPE_POINTS, _MOST_HARD_WEIGHT = 10, 100
 
 
 def is_known(name: str) -> bool:
-    rules = (*(one.name for one in ALL_FILTERS), *BUILT_IN)
-    return name in rules or any(name == one.name for one, _ in DEFAULT_PROFILE.scores)
+    rules = (*(item.name for item in ALL_FILTERS), *BUILT_IN)
+    return name in rules or any(name == score.name for score, _ in DEFAULT_PROFILE.scores)
 
 
 def with_args(
@@ -83,7 +83,7 @@ def _fit(reader: ConfigReader, profile: Profile, given: Obj, where: str) -> Prof
     return _with_score(profile, allocation(kind, resources or {"cpu": 1, "memory": 1}, shape))
 
 
-def _balanced(reader: ConfigReader, profile: Profile, given: Obj, where: str) -> Profile:
+def _balanced_allocation(reader: ConfigReader, profile: Profile, given: Obj, where: str) -> Profile:
     reader.known(given, {"resources"}, where)
     resources = _weights(reader, given, where)
     for name, weight in resources.items():
@@ -111,13 +111,13 @@ def _node_affinity(reader: ConfigReader, profile: Profile, given: Obj, where: st
     reader.known(added, {required, preferred}, where)
     if required in added:
         terms = reader.mapping(added[required], where).get("nodeSelectorTerms")
-        found = [_term(reader, one, where) for one in reader.items(terms, where)]
+        found = [_term(reader, item, where) for item in reader.items(terms, where)]
         if not found:
             reader.wrong(f"{where}.{required}.nodeSelectorTerms", "at least one is needed")
         profile = _with_filter(profile, with_added(tuple(found)))
     liked = [
-        (int(one.get("weight") or 0), _term(reader, one.get("preference"), where))
-        for one in reader.items(added.get(preferred), where)
+        (int(item.get("weight") or 0), _term(reader, item.get("preference"), where))
+        for item in reader.items(added.get(preferred), where)
     ]
     return _with_score(profile, liking(tuple(liked))) if liked else profile
 
@@ -134,8 +134,8 @@ def _spread(reader: ConfigReader, profile: Profile, given: Obj, where: str) -> P
             f"{where}.defaultConstraints", "must be empty with defaultingType System, the default"
         )
     made = [
-        _constraint(reader, one, f"{where}.defaultConstraints[{at}]")
-        for at, one in enumerate(written)
+        _constraint(reader, item, f"{where}.defaultConstraints[{at}]")
+        for at, item in enumerate(written)
     ]
     defaults = SYSTEM_DEFAULTS if kind == "System" else Defaults(tuple(made))
     return _with_score(_with_filter(profile, evenness(defaults)), levelling(defaults))
@@ -169,8 +169,8 @@ def _term(reader: ConfigReader, written: object, where: str) -> Term:
 
 def _weights(reader: ConfigReader, given: Obj, where: str) -> dict[str, int]:
     found = {}
-    for at, one in enumerate(reader.items(given.get("resources"), f"{where}.resources")):
-        entry = reader.mapping(one, f"{where}.resources[{at}]")
+    for at, item in enumerate(reader.items(given.get("resources"), f"{where}.resources")):
+        entry = reader.mapping(item, f"{where}.resources[{at}]")
         weight = reader.number(entry, "weight", 1)
         if not 1 <= weight <= 100:
             reader.wrong(f"{where}.resources[{at}].weight", f"{weight} is not between 1 and 100")
@@ -180,8 +180,8 @@ def _weights(reader: ConfigReader, given: Obj, where: str) -> dict[str, int]:
 
 def _shape(reader: ConfigReader, ratio: Obj, where: str) -> list[tuple[int, int]]:
     points = []
-    for one in reader.items(ratio.get("shape"), where):
-        entry = reader.mapping(one, where)
+    for item in reader.items(ratio.get("shape"), where):
+        entry = reader.mapping(item, where)
         at, score = (int(reader.number(entry, name, 0)) for name in ("utilization", "score"))
         if not 0 <= at <= 100:
             reader.wrong(where, f"the utilization {at} is not between 0 and 100")
@@ -194,24 +194,24 @@ def _shape(reader: ConfigReader, ratio: Obj, where: str) -> list[tuple[int, int]
 
 
 def _names(reader: ConfigReader, given: Obj, field: str, where: str) -> frozenset[str]:
-    return frozenset(str(one) for one in reader.items(given.get(field), f"{where}.{field}"))
+    return frozenset(str(item) for item in reader.items(given.get(field), f"{where}.{field}"))
 
 
 def _with_filter(profile: Profile, rule: Filter) -> Profile:
-    filters = tuple(rule if one.name == rule.name else one for one in profile.filters)
+    filters = tuple(rule if item.name == rule.name else item for item in profile.filters)
     return replace(profile, filters=filters)
 
 
 def _with_score(profile: Profile, rule: Score) -> Profile:
     scores = tuple(
-        (rule if one.name == rule.name else one, weight) for one, weight in profile.scores
+        (rule if score.name == rule.name else score, weight) for score, weight in profile.scores
     )
     return replace(profile, scores=scores)
 
 
 _READERS: Mapping[str, Callable[[ConfigReader, Profile, Obj, str], Profile]] = {
     "NodeResourcesFit": _fit,
-    "NodeResourcesBalancedAllocation": _balanced,
+    "NodeResourcesBalancedAllocation": _balanced_allocation,
     "InterPodAffinity": _inter_pod_affinity,
     "NodeAffinity": _node_affinity,
     "PodTopologySpread": _spread,

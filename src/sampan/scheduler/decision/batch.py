@@ -19,7 +19,7 @@ from sampan.scheduler.decision.decide import (
     Decision,
     Refusal,
     Refused,
-    filtered,
+    filter_nodes,
     refused_beforehand,
 )
 from sampan.scheduler.decision.nominated_pods import NOBODY, Expected, refused_with, with_room_for
@@ -64,7 +64,7 @@ class Batches:
             feasible, more = extra.narrow(feasible, nodes)
         count = int(np.count_nonzero(feasible))
         if not count:
-            refused = self._refused(pod, nodes, kept, expected)
+            refused = self._refusal(pod, nodes, kept, expected)
             return replace(refused, refusals=(*refused.refusals, *more)) if more else refused
         if first and (at := nodes.at.get(first)) is not None and feasible[at]:
             return Chosen(first, 0, 1)
@@ -102,7 +102,7 @@ class Batches:
         self._kept[key] = kept
         return kept
 
-    def _refused(
+    def _refusal(
         self, pod: PodShape, nodes: Snapshot, kept: "_Kept", expected: Expected
     ) -> Refused:
         if expected:
@@ -110,7 +110,7 @@ class Batches:
         last = kept.refusal
         if last is not None and last[:2] == (self._columns.generation, pod):
             return last[2]
-        _, refusals = filtered(pod, nodes, self._profile)
+        _, refusals = filter_nodes(pod, nodes, self._profile)
         refused = Refused(len(nodes), tuple(refusals))
         kept.refusal = (self._columns.generation, pod, refused)
         return refused
@@ -155,7 +155,7 @@ class _Kept:
         if local and more is None and self._ranked is not None:
             return self._ranked
         if self._scored_for is None or not np.array_equal(self._scored_for, feasible):
-            self._node_points = self._scored(pod, nodes, feasible, Depends.NODES)
+            self._node_points = self._score(pod, nodes, feasible, Depends.NODES)
             self._scored_for = feasible.copy()
         total = self._points
         for points in (self._node_points, more):
@@ -168,7 +168,7 @@ class _Kept:
     def _points_by_everything(
         self, pod: PodShape, nodes: Snapshot, feasible: BoolArray
     ) -> IntArray | None:
-        return self._scored(pod, nodes, feasible, Depends.EVERYTHING)
+        return self._score(pod, nodes, feasible, Depends.EVERYTHING)
 
     def _catch_up(self, pod: PodShape, nodes: Snapshot) -> None:
         columns = self._columns
@@ -185,7 +185,7 @@ class _Kept:
     def _look_at_all(self, pod: PodShape, nodes: Snapshot) -> None:
         self._by_node = self._allowed(pod, nodes, Depends.NODES)
         self._feasible = self._by_node & self._allowed(pod, nodes, Depends.PLACE)
-        points = self._scored(pod, nodes, self._feasible, Depends.PLACE)
+        points = self._score(pod, nodes, self._feasible, Depends.PLACE)
         self._points = np.zeros(len(nodes), np.int64) if points is None else points
         self._ranked = self._scored_for = None
 
@@ -216,7 +216,7 @@ class _Kept:
                     allowed &= mask
         return allowed
 
-    def _scored(
+    def _score(
         self, pod: PodShape, nodes: Snapshot, feasible: BoolArray, depends: Depends
     ) -> IntArray | None:
         total: IntArray | None = None

@@ -54,12 +54,12 @@ Decision = Chosen | Refused
 def decide(pod: PodShape, nodes: Snapshot, profile: Profile, rng: random.Random) -> Decision:
     if (early := refused_beforehand(pod, nodes, profile)) is not None:
         return early
-    feasible, refusals = filtered(pod, nodes, profile)
+    feasible, refusals = filter_nodes(pod, nodes, profile)
     count = int(feasible.sum())
     if count == 0:
         return Refused(len(nodes), tuple(refusals))
-    points = scored(pod, nodes, profile, feasible)
-    at = picked(points, feasible, rng)
+    points = score_nodes(pod, nodes, profile, feasible)
+    at = pick_node(points, feasible, rng)
     return Chosen(nodes.rows[at].name, int(points[at]), count)
 
 
@@ -72,7 +72,7 @@ def refused_beforehand(pod: PodShape, nodes: Snapshot, profile: Profile) -> Refu
     return None
 
 
-def filtered(
+def filter_nodes(
     pod: PodShape, nodes: Snapshot, profile: Profile, among: BoolArray | None = None
 ) -> tuple[BoolArray, list[Refusal]]:
     """Of all nodes, or of some only, those that pass, and why the others do not."""
@@ -107,7 +107,7 @@ def hopeful(pod: PodShape, nodes: Snapshot, profile: Profile) -> BoolArray:
     return hopeful
 
 
-def scored(pod: PodShape, nodes: Snapshot, profile: Profile, feasible: BoolArray) -> IntArray:
+def score_nodes(pod: PodShape, nodes: Snapshot, profile: Profile, feasible: BoolArray) -> IntArray:
     total = np.zeros(len(nodes), np.int64)
     for rule, weight in profile.scores:
         points = rule.points(pod, nodes, feasible)
@@ -116,7 +116,7 @@ def scored(pod: PodShape, nodes: Snapshot, profile: Profile, feasible: BoolArray
     return total
 
 
-def picked(points: IntArray, feasible: BoolArray, rng: random.Random) -> int:
+def pick_node(points: IntArray, feasible: BoolArray, rng: random.Random) -> int:
     """The feasible node with the most points; at random among equals."""
     best = np.flatnonzero(feasible & (points == points[feasible].max()))
     return int(best[rng.randrange(len(best))])

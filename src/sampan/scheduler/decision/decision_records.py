@@ -95,7 +95,7 @@ def best_of(
     )
 
 
-def written(record: Record) -> Obj:
+def record_object(record: Record) -> Obj:
     """As JSON, for the client."""
     made: Obj = {
         "pod": record.pod.key,

@@ -13,7 +13,7 @@ import numpy as np
 
 from sampan.scheduler.cache.columns import Columns
 from sampan.scheduler.cache.snapshot import Snapshot
-from sampan.scheduler.decision.decide import Refusal, Refused, filtered
+from sampan.scheduler.decision.decide import Refusal, Refused, filter_nodes
 from sampan.scheduler.decision.nominated_room import MOST_PRIORITIES, PODS, Taken
 from sampan.scheduler.filters.node_resources_fit import NODE_RESOURCES_FIT, TOO_MANY_PODS
 from sampan.scheduler.model.arrays import BoolArray, IntArray
@@ -60,7 +60,7 @@ class Nominations:
 
     def count(self, priority: int) -> int:
         """Of those who are at least so important."""
-        return sum(many for one, many in self._priorities.items() if one >= priority)
+        return sum(many for item, many in self._priorities.items() if item >= priority)
 
     @property
     def only_take_room(self) -> bool:
@@ -101,7 +101,7 @@ class Expected(Mapping[str, Sequence[AssignedPod]]):
         self._node = nominations.node_of(uid)
 
     def __getitem__(self, node: str) -> Sequence[AssignedPod]:
-        those = [one for one in self._nominations.on(node) if self._counts(one)]
+        those = [item for item in self._nominations.on(node) if self._counts(item)]
         if not those:
             raise KeyError(node)
         return those
@@ -126,9 +126,9 @@ class Expected(Mapping[str, Sequence[AssignedPod]]):
 
     def _own(self) -> AssignedPod | None:
         """The pod itself, where it would count were it another."""
-        for one in self._nominations.on(self._node) if self._node else ():
-            if one.uid == self._uid and one.priority >= self._priority:
-                return one
+        for item in self._nominations.on(self._node) if self._node else ():
+            if item.uid == self._uid and item.priority >= self._priority:
+                return item
         return None
 
     def _counts(self, one: AssignedPod) -> bool:
@@ -154,7 +154,7 @@ def with_room_for(
         at = at_of.get(node)
         if at is None or not feasible[at]:
             continue
-        with added(columns, node, pods):
+        with with_pods(columns, node, pods):
             if not allows(pod, columns, profile, at):
                 if narrowed is feasible:
                     narrowed = feasible.copy()
@@ -216,7 +216,7 @@ def allows(pod: PodShape, columns: Columns, profile: Profile, at: int) -> bool:
 def refused_with(expected: Expected, pod: PodShape, columns: Columns, profile: Profile) -> Refused:
     """Why all nodes are refused; those that only lack room for others count by what these take."""
     nodes = columns.snapshot()
-    feasible, refusals = filtered(pod, nodes, profile)
+    feasible, refusals = filter_nodes(pod, nodes, profile)
     if (room := _room_that_counts(expected, pod, columns, profile)) is not None:
         fits, reasons = _lacking(pod, nodes, room)
         short = feasible & ~fits
@@ -227,7 +227,7 @@ def refused_with(expected: Expected, pod: PodShape, columns: Columns, profile: P
             int(short.sum()),
             0,
         )
-        return Refused(len(nodes), _merged([*refusals, more] if more.nodes else refusals))
+        return Refused(len(nodes), _merge([*refusals, more] if more.nodes else refusals))
     return _refused_one_by_one(expected, pod, columns, profile, feasible, refusals)
 
 
@@ -244,59 +244,59 @@ def _refused_one_by_one(
     short = [node for node in expected if node in nodes.at and feasible[nodes.at[node]]]
     with ExitStack() as everywhere:
         for node in short:
-            everywhere.enter_context(added(columns, node, expected[node]))
-        left, now = filtered(pod, columns.snapshot(), profile, among=feasible)
+            everywhere.enter_context(with_pods(columns, node, expected[node]))
+        left, now = filter_nodes(pod, columns.snapshot(), profile, among=feasible)
     if not left.any():
-        return Refused(len(nodes), _merged([*found, *now]))
+        return Refused(len(nodes), _merge([*found, *now]))
     # Those who are expected elsewhere would be of help: each node by itself.
     for node in short:
         alone = np.zeros(len(nodes), np.bool_)
         alone[nodes.at[node]] = True
-        with added(columns, node, expected[node]):
-            found += filtered(pod, columns.snapshot(), profile, among=alone)[1]
-    return Refused(len(nodes), _merged(found))
+        with with_pods(columns, node, expected[node]):
+            found += filter_nodes(pod, columns.snapshot(), profile, among=alone)[1]
+    return Refused(len(nodes), _merge(found))
 
 
 @contextmanager
-def added(columns: Columns, node: str, pods: Sequence[AssignedPod]) -> Iterator[None]:
+def with_pods(columns: Columns, node: str, pods: Sequence[AssignedPod]) -> Iterator[None]:
     before = columns.touched.position
-    for one in pods:
-        columns.add(node, one)
+    for pod in pods:
+        columns.add(node, pod)
     try:
         yield
     finally:
-        for one in pods:
-            columns.subtract(node, one)
+        for pod in pods:
+            columns.subtract(node, pod)
         columns.touched.forget_since(before)
 
 
 @contextmanager
-def removed(columns: Columns, node: str, pods: Sequence[AssignedPod]) -> Iterator[None]:
+def without_pods(columns: Columns, node: str, pods: Sequence[AssignedPod]) -> Iterator[None]:
     before = columns.touched.position
-    for one in pods:
-        columns.subtract(node, one)
+    for pod in pods:
+        columns.subtract(node, pod)
     try:
         yield
     finally:
-        for one in pods:
-            columns.add(node, one)
+        for pod in pods:
+            columns.add(node, pod)
         columns.touched.forget_since(before)
 
 
-def _merged(refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:
+def _merge(refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:
     by_rule: dict[str, Refusal] = {}
-    for one in refusals:
-        before = by_rule.get(one.rule)
+    for refusal in refusals:
+        before = by_rule.get(refusal.rule)
         if before is None:
-            by_rule[one.rule] = one
+            by_rule[refusal.rule] = refusal
             continue
         counts = dict(before.reasons)
-        for text, count in one.reasons:
+        for text, count in refusal.reasons:
             counts[text] = counts.get(text, 0) + count
-        by_rule[one.rule] = Refusal(
-            one.rule,
+        by_rule[refusal.rule] = Refusal(
+            refusal.rule,
             tuple(counts.items()),
-            before.nodes + one.nodes,
-            before.unresolvable + one.unresolvable,
+            before.nodes + refusal.nodes,
+            before.unresolvable + refusal.unresolvable,
         )
     return tuple(by_rule.values())

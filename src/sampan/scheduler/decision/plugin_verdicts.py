@@ -49,7 +49,7 @@ class Extra:
                 refusals.append(_refusal(plugin.name, list(reasons.values()), 0))
         for answer in self.answers:
             if answer.allowed is not None:
-                feasible, refusal = _allowed(answer, feasible, nodes)
+                feasible, refusal = _apply_answer(answer, feasible, nodes)
                 refusals += refusal
         return feasible, refusals
 
@@ -72,7 +72,7 @@ class Extra:
         return total
 
 
-def _allowed(
+def _apply_answer(
     answer: Answer, feasible: BoolArray, nodes: Snapshot
 ) -> tuple[BoolArray, list[Refusal]]:
     assert answer.allowed is not None

@@ -41,14 +41,16 @@ class Search:
     ) -> None:
         self._claims, self._classes, self._in_use = claims, classes, in_use
         self._matches = matches
-        least = sum(min(max(one.count, 1) for one in those) for c in claims for those in c.requests)
+        least = sum(
+            min(max(item.count, 1) for item in those) for c in claims for those in c.requests
+        )
         if least > MOST_DEVICES:
             raise CannotAllocate(f"more than {MOST_DEVICES} devices are asked for")
 
     def allocated(self, pools: Sequence[Pool]) -> list[list[Picked]] | None:
         """For each claim its devices; None: there is no way. Raises CannotAllocate."""
         attempt = _Attempt(self, pools)
-        return [list(one) for one in attempt.picked] if attempt.claim(0) else None
+        return [list(item) for item in attempt.picked] if attempt.claim(0) else None
 
     def claim_at(self, at: int) -> DeviceClaim | None:
         return self._claims[at] if at < len(self._claims) else None
@@ -64,7 +66,7 @@ class Search:
                 f"{request.device_class}"
             )
         return all(
-            self._selected(device, expression, f"{whose}: selector #{number}")
+            self._select(device, expression, f"{whose}: selector #{number}")
             for whose, expressions in (
                 (f"class {wanted.name}", wanted.selectors),
                 (f"claim {claim.key}", request.selectors),
@@ -72,7 +74,7 @@ class Search:
             for number, expression in enumerate(expressions)
         )
 
-    def _selected(self, device: Device, expression: str, where: str) -> bool:
+    def _select(self, device: Device, expression: str, where: str) -> bool:
         # Imported here: it is not loaded in clusters without devices.
         from sampan.scheduler.devices.device_selectors import BadSelector
 
@@ -134,10 +136,10 @@ class _Attempt:
                     f"resource pool {'/'.join(pool.identity)} is {state}"
                 )
         wanted = [
-            one
+            item
             for pool in self._pools
-            for one in pool.devices
-            if self._search.selects(one, request, claim)
+            for item in pool.devices
+            if self._search.selects(item, request, claim)
         ]
         if not wanted or len(self.picked[at]) + len(wanted) > MOST_RESULTS:
             return False
@@ -178,9 +180,9 @@ class _Attempt:
             if constraint.concerns(request.name):
                 value = device.attributes.get(constraint.attribute)
                 if value is None or any(
-                    one.device.attributes.get(constraint.attribute) != value
-                    for one in mine
-                    if constraint.concerns(one.request.name)
+                    item.device.attributes.get(constraint.attribute) != value
+                    for item in mine
+                    if constraint.concerns(item.request.name)
                 ):
                     return False
         mine.append(Picked(request, device))

@@ -99,7 +99,7 @@ class DeviceAllocation:
     def _wrong(self, claim: DeviceClaim, labels: Mapping[str, str]) -> str:
         if claim.unsupported:
             return f"resource claim {claim.key}: {claim.unsupported} is not supported yet"
-        for request in (one for those in claim.requests for one in those):
+        for request in (item for those in claim.requests for item in those):
             if request.device_class not in self.devices.classes:
                 wanted = request.device_class
                 return f"request {request.name}: device class {wanted} does not exist"
@@ -113,7 +113,7 @@ class DeviceAllocation:
 
     def _without(self, needs: DeviceNeeds) -> list[DeviceClaim]:
         known = (self.devices.claims.get(key) for key, _ in needs.claims)
-        return [one for one in known if one is not None and one.allocation is None]
+        return [item for item in known if item is not None and item.allocation is None]
 
     def _found(self, needs: DeviceNeeds, nodes: NodeLabels) -> Found:
         available: BoolArray = np.ones(len(nodes), np.bool_)
@@ -124,9 +124,9 @@ class DeviceAllocation:
         claims = self._without(needs)
         if not claims:
             return Found(available, np.ones(len(nodes), np.bool_), (), ())
-        return self._searched(claims, nodes, available)
+        return self._search(claims, nodes, available)
 
-    def _searched(
+    def _search(
         self, claims: Sequence[DeviceClaim], nodes: NodeLabels, available: BoolArray
     ) -> Found:
         allocated: BoolArray = np.zeros(len(nodes), np.bool_)
@@ -158,7 +158,7 @@ class DeviceAllocation:
         return self._selectors.match
 
     def _written(self, claim: DeviceClaim, devices: Sequence[Picked], node: str) -> Obj:
-        allocation: Obj = {"devices": {"results": [_result(one) for one in devices]}}
+        allocation: Obj = {"devices": {"results": [_result(device) for device in devices]}}
         if config := self._config(claim, devices):
             allocation["devices"]["config"] = config
         if (selector := _node_selector(devices, node)) is not None:
@@ -168,20 +168,20 @@ class DeviceAllocation:
     def _config(self, claim: DeviceClaim, devices: Sequence[Picked]) -> list[Obj]:
         """Of the classes first, each once; then the claim's own, as far as they concern what was
         chosen."""
-        chosen = {one.request.name: one.request for one in devices}.values()
+        chosen = {device.request.name: device.request for device in devices}.values()
         by_class: dict[str, list[str]] = {}
         for request in chosen:
             by_class.setdefault(request.device_class, []).append(request.name)
         made = [
-            {"source": "FromClass", "requests": names, **_opaque(one)}
+            {"source": "FromClass", "requests": names, **_opaque(item)}
             for name, names in by_class.items()
-            for one in self.devices.classes[name].config
+            for item in self.devices.classes[name].config
         ]
-        taken = {name for one in chosen for name in (one.name, one.name.partition("/")[0])}
-        for one in claim.config:
-            requests = one.get("requests") or []
+        taken = {name for item in chosen for name in (item.name, item.name.partition("/")[0])}
+        for item in claim.config:
+            requests = item.get("requests") or []
             if not requests or taken & set(requests):
-                entry: Obj = {"source": "FromClaim", **_opaque(one)}
+                entry: Obj = {"source": "FromClaim", **_opaque(item)}
                 made.append({**entry, "requests": requests} if requests else entry)
         return made
 
@@ -202,22 +202,22 @@ def _opaque(one: Obj) -> Obj:
 
 def _node_selector(devices: Sequence[Picked], node: str) -> Obj | None:
     """From where all of them can be reached; None: from everywhere."""
-    wheres = dict.fromkeys(one.device.where for one in devices)
-    if any(one.node for one in wheres):
+    wheres = dict.fromkeys(device.device.where for device in devices)
+    if any(where.node for where in wheres):
         field = {"key": "metadata.name", "operator": "In", "values": [node]}
         return {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    selecting = [one.terms for one in wheres if one.terms is not None]
+    selecting = [where.terms for where in wheres if where.terms is not None]
     if not selecting:
         return None
     # As upstream: one selector is taken as it is; of several, the requirements are put together.
     merged: Obj = {"matchExpressions": [], "matchFields": []}
     if len(selecting) == 1:
-        return {"nodeSelectorTerms": [_term(one.labels, one.fields) for one in selecting[0]]}
+        return {"nodeSelectorTerms": [_term(item.labels, item.fields) for item in selecting[0]]}
     for terms in selecting:
         for term in terms[:1]:
             written = _term(term.labels, term.fields)
             for key in merged:
-                merged[key] += [one for one in written.get(key, ()) if one not in merged[key]]
+                merged[key] += [item for item in written.get(key, ()) if item not in merged[key]]
     return {"nodeSelectorTerms": [{key: value for key, value in merged.items() if value}]}
 
 
@@ -228,9 +228,9 @@ def _term(labels: Sequence[Requirement], fields: Sequence[Requirement]) -> Obj:
 
 def _requirements(those: Sequence[Requirement]) -> list[Obj]:
     found = []
-    for one in those:
-        entry: Obj = {"key": one.key, "operator": one.operator}
-        if one.values:
-            entry["values"] = list(one.values)
+    for item in those:
+        entry: Obj = {"key": item.key, "operator": item.operator}
+        if item.values:
+            entry["values"] = list(item.values)
         found.append(entry)
     return found

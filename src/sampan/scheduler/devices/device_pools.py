@@ -31,7 +31,7 @@ class Pools:
         self._local: dict[str, list[int]] = {}  # node → pools with devices of its own
         self._shared: dict[Where, list[int]] = {}
         for number, pool in enumerate(self._all):
-            for where in dict.fromkeys(one.where for one in pool.devices):
+            for where in dict.fromkeys(device.where for device in pool.devices):
                 kept = (
                     self._local.setdefault(where.node, [])
                     if where.node
@@ -59,12 +59,14 @@ class Pools:
     def reached(self, node: str, near: Sequence[Where]) -> list[Pool]:
         """The pools with what is reached of them, in the order of their names."""
         numbers = set(self._local.get(node, ())) if node else set()
-        numbers.update(*(self._shared[one] for one in near))
+        numbers.update(*(self._shared[item] for item in near))
         there = {*near, Where(node)} if node else set(near)
         found = []
         for number in sorted(numbers):
             pool = self._all[number]
-            devices = tuple(one for one in pool.devices if one.usable and one.where in there)
+            devices = tuple(
+                device for device in pool.devices if device.usable and device.where in there
+            )
             found.append(Pool(pool.identity, devices, pool.incomplete, pool.invalid))
         return found
 
@@ -82,16 +84,16 @@ def reached_from(where: Where, nodes: NodeLabels) -> BoolArray:
 
 def _newest(slices: Iterable[Slice]) -> list[Pool]:
     by_pool: dict[tuple[str, str], list[Slice]] = {}
-    for one in sorted(slices, key=lambda one: one.name):
-        newest = by_pool.setdefault(one.pool, [])
-        if newest and newest[0].generation < one.generation:
+    for slice_ in sorted(slices, key=lambda slice_: slice_.name):
+        newest = by_pool.setdefault(slice_.pool, [])
+        if newest and newest[0].generation < slice_.generation:
             newest.clear()
-        if not newest or newest[0].generation == one.generation:
-            newest.append(one)
+        if not newest or newest[0].generation == slice_.generation:
+            newest.append(slice_)
     found = []
     for identity, those in sorted(by_pool.items()):
-        devices = tuple(chain.from_iterable(one.devices for one in those))
-        names = {one.id for one in devices}
+        devices = tuple(chain.from_iterable(item.devices for item in those))
+        names = {device.id for device in devices}
         missing = len(those) < those[0].count
         found.append(Pool(identity, devices, missing, len(names) < len(devices)))
     return found

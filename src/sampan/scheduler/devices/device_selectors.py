@@ -39,10 +39,10 @@ class Selectors:
         if found is None:
             if len(self._answers) >= MOST_ANSWERS:
                 self.forget()
-            found = self._answers[key] = self._evaluated(device, expression)
+            found = self._answers[key] = self._evaluate(device, expression)
         return found
 
-    def _evaluated(self, device: Device, expression: str) -> bool:
+    def _evaluate(self, device: Device, expression: str) -> bool:
         # The language is large, and most clusters have no devices.
         from sampan.api.cel.language.errors import CostExceeded, EvaluationError
 

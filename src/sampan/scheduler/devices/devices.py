@@ -146,19 +146,19 @@ class Devices:
         return self._held.keys()
 
     def _hold(self, devices: Iterable[DeviceId], sign: int) -> None:
-        for one in devices:
-            self._held[one] += sign
-            if not self._held[one]:
-                del self._held[one]
+        for device in devices:
+            self._held[device] += sign
+            if not self._held[device]:
+                del self._held[device]
 
 
 def held_by(allocation: Obj | None) -> list[DeviceId]:
     """Who has administrative access keeps nobody else away."""
     results = ((allocation or {}).get("devices") or {}).get("results") or ()
     return [
-        (one.get("driver") or "", one.get("pool") or "", one.get("device") or "")
-        for one in results
-        if not one.get("adminAccess")
+        (result.get("driver") or "", result.get("pool") or "", result.get("device") or "")
+        for result in results
+        if not result.get("adminAccess")
     ]
 
 
@@ -174,8 +174,8 @@ def slice_of(written: Obj) -> Slice:
         int(pool.get("generation") or 0),
         int(pool.get("resourceSliceCount") or 1),
         tuple(
-            _device(one, identity, _where(one) if by_device else everywhere)
-            for one in spec.get("devices") or ()
+            _device(device, identity, _where(device) if by_device else everywhere)
+            for device in spec.get("devices") or ()
         ),
     )
 
@@ -194,23 +194,25 @@ def claim_of(written: Obj) -> DeviceClaim:
     return DeviceClaim(
         key_of(written),
         uid_of(written),
-        tuple(_alternatives(one) for one in devices.get("requests") or ()),
+        tuple(_alternatives(request) for request in devices.get("requests") or ()),
         _constraints(devices),
         tuple(devices.get("config") or ()),
         is_deleted(written),
         (owner or {}).get("uid") or "",
         allocation,
         Where(terms=None if selector is None else _terms(selector)),
-        tuple(one.get("uid") or "" for one in status.get("reservedFor") or ()),
-        _unsupported(devices),
+        tuple(item.get("uid") or "" for item in status.get("reservedFor") or ()),
+        _unsupported_fields(devices),
         written,
     )
 
 
 def _constraints(devices: Obj) -> tuple[Constraint, ...]:
     return tuple(
-        Constraint(frozenset(one.get("requests") or ()), one.get("matchAttribute") or "")
-        for one in devices.get("constraints") or ()
+        Constraint(
+            frozenset(constraint.get("requests") or ()), constraint.get("matchAttribute") or ""
+        )
+        for constraint in devices.get("constraints") or ()
     )
 
 
@@ -218,8 +220,8 @@ def _alternatives(written: Obj) -> tuple[Request, ...]:
     name = written.get("name") or ""
     if more := written.get("firstAvailable"):
         return tuple(
-            _request(one, f"{name}/{one.get('name')}", MOST_ALTERNATIVES - at)
-            for at, one in enumerate(more)
+            _request(item, f"{name}/{item.get('name')}", MOST_ALTERNATIVES - at)
+            for at, item in enumerate(more)
         )
     return (_request(written.get("exactly") or {}, name, 0),)
 
@@ -236,28 +238,28 @@ def _request(written: Obj, name: str, preference: int) -> Request:
         preference,
         tuple(
             Toleration(
-                one.get("key") or "",
-                one.get("operator") or "Equal",
-                one.get("value") or "",
-                one.get("effect") or "",
+                toleration.get("key") or "",
+                toleration.get("operator") or "Equal",
+                toleration.get("value") or "",
+                toleration.get("effect") or "",
             )
-            for one in tolerations
+            for toleration in tolerations
         ),
         tolerations,
     )
 
 
-def _unsupported(devices: Obj) -> str:
+def _unsupported_fields(devices: Obj) -> str:
     """What upstream has behind gates that are off; it must not be passed over."""
-    for one in devices.get("constraints") or ():
-        if not one.get("matchAttribute"):
+    for constraint in devices.get("constraints") or ():
+        if not constraint.get("matchAttribute"):
             return "a constraint other than matchAttribute"
     for request in devices.get("requests") or ():
-        for one in (request.get("exactly") or {}, *(request.get("firstAvailable") or ())):
-            if (one.get("capacity") or {}).get("requests"):
+        for item in (request.get("exactly") or {}, *(request.get("firstAvailable") or ())):
+            if (item.get("capacity") or {}).get("requests"):
                 return f"request {request.get('name')}: capacity"
-            if one.get("allocationMode") not in (None, "", "All", "ExactCount"):
-                return f"request {request.get('name')}: allocationMode {one['allocationMode']}"
+            if item.get("allocationMode") not in (None, "", "All", "ExactCount"):
+                return f"request {request.get('name')}: allocationMode {item['allocationMode']}"
     return ""
 
 
@@ -265,25 +267,25 @@ def _device(written: Obj, pool: tuple[str, str], where: Where) -> Device:
     attributes = {}
     for name, value in (written.get("attributes") or {}).items():
         [kind] = list(value)[:1] or ["string"]
-        attributes[_qualified(name, pool[0])] = (kind, value.get(kind))
+        attributes[_qualified_name(name, pool[0])] = (kind, value.get(kind))
     return Device(
         (*pool, written.get("name") or ""),
         attributes,
         {
-            _qualified(name, pool[0]): str((one or {}).get("value"))
-            for name, one in (written.get("capacity") or {}).items()
+            _qualified_name(name, pool[0]): str((item or {}).get("value"))
+            for name, item in (written.get("capacity") or {}).items()
         },
         tuple(
-            Taint(one.get("key") or "", one.get("value") or "", one.get("effect") or "")
-            for one in written.get("taints") or ()
-            if one.get("effect") in (NO_SCHEDULE, NO_EXECUTE)
+            Taint(taint.get("key") or "", taint.get("value") or "", taint.get("effect") or "")
+            for taint in written.get("taints") or ()
+            if taint.get("effect") in (NO_SCHEDULE, NO_EXECUTE)
         ),
         where,
         not written.get("consumesCounters") and not written.get("bindingConditions"),
     )
 
 
-def _qualified(name: str, driver: str) -> str:
+def _qualified_name(name: str, driver: str) -> str:
     return name if "/" in name else f"{driver}/{name}"
 
 
@@ -296,9 +298,11 @@ def _where(written: Obj) -> Where:
 
 
 def _terms(selector: Obj) -> tuple[Term, ...]:
-    return tuple(term_of(one) for one in selector.get("nodeSelectorTerms") or ())
+    return tuple(term_of(term) for term in selector.get("nodeSelectorTerms") or ())
 
 
 def _selectors(written: Obj) -> tuple[str, ...]:
     expressions: Sequence[Obj] = written.get("selectors") or ()
-    return tuple((one.get("cel") or {}).get("expression") or "" for one in expressions)
+    return tuple(
+        (expression.get("cel") or {}).get("expression") or "" for expression in expressions
+    )

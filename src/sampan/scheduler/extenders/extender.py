@@ -44,7 +44,7 @@ class Extender:
         failed: dict[str, str] = {}
         unresolvable: frozenset[str] = frozenset()
         if self.settings.filter_verb:
-            allowed, failed, unresolvable = await self._filtered(pod, nodes, names)
+            allowed, failed, unresolvable = await self._filter(pod, nodes, names)
             nodes = [node for node in nodes if name_of(node) in allowed]
         points: dict[str, int] = {}
         if self.settings.prioritize_verb and nodes:
@@ -56,19 +56,21 @@ class Extender:
     ) -> list[tuple[str, frozenset[str], int]]:
         """The nodes that it would clear, with the uids of the victims and the broken budgets."""
         victims = {
-            one.node: {
-                "pods": [{"uid": victim.uid} for victim in one.victims],
-                "numPDBViolations": one.violations,
+            candidate.node: {
+                "pods": [{"uid": victim.uid} for victim in candidate.victims],
+                "numPDBViolations": candidate.violations,
             }
-            for one in candidates
+            for candidate in candidates
         }
         body = {"pod": pod, "nodeNameToMetaVictims": victims}
         found = await self._call(self.settings.preempt_verb, body)
         answers = _mapping(found).get("nodeNameToMetaVictims") or {}
-        known = {one.node: {victim.uid for victim in one.victims} for one in candidates}
+        known = {
+            candidate.node: {victim.uid for victim in candidate.victims} for candidate in candidates
+        }
         chosen = []
         for node, said in _mapping(answers).items():
-            uids = frozenset(one.get("uid") or "" for one in (said or {}).get("pods") or ())
+            uids = frozenset(item.get("uid") or "" for item in (said or {}).get("pods") or ())
             if node not in known or not uids or not uids <= known[node]:
                 raise ExtenderFailed(f"{self.name} names victims on {node} that it was not given")
             chosen.append((node, uids, int(said.get("numPDBViolations") or 0)))
@@ -81,7 +83,7 @@ class Extender:
         }  # fmt: skip
         self._raise_error(await self._call(self.settings.bind_verb, body))
 
-    async def _filtered(
+    async def _filter(
         self, pod: Obj, nodes: Sequence[Obj], names: Collection[str]
     ) -> tuple[frozenset[str], dict[str, str], frozenset[str]]:
         found = _mapping(await self._call(self.settings.filter_verb, self._arguments(pod, nodes)))
@@ -90,7 +92,7 @@ class Extender:
             allowed = frozenset(found.get("nodenames") or found.get("nodeNames") or ())
         else:
             items = _mapping(found.get("nodes") or {}).get("items") or ()
-            allowed = frozenset(name_of(one) for one in items)
+            allowed = frozenset(name_of(item) for item in items)
         if not allowed <= frozenset(names):
             extra = sorted(allowed - frozenset(names))
             raise ExtenderFailed(f"{self.name} allows nodes that it was not asked about: {extra}")
@@ -106,8 +108,8 @@ class Extender:
                 f"{self.name} answers {self.settings.prioritize_verb} with no list"
             )
         points: dict[str, int] = {}
-        for one in found:
-            host, score = _mapping(one).get("host"), _mapping(one).get("score")
+        for match_ in found:
+            host, score = _mapping(match_).get("host"), _mapping(match_).get("score")
             if not isinstance(score, int) or not 0 <= score <= _MOST_EXTENDER_POINTS:
                 raise ExtenderFailed(
                     f"{self.name} gives {host} {score} points; 0 to 10 are allowed"

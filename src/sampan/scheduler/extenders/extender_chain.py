@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sampan.api.objects import Obj, name_of
 from sampan.core.log import get_logger
 from sampan.scheduler.decision.plugin_verdicts import Answer, ExtenderFailed
-from sampan.scheduler.preemption.victims import Candidate, narrowed
+from sampan.scheduler.preemption.victims import Candidate, narrow
 
 if TYPE_CHECKING:  # loaded where a configuration asks for one
     from sampan.scheduler.extenders.extender import Extender
@@ -23,14 +23,14 @@ class Extenders:
         self._extenders = tuple(extenders)
         # What the scheduler itself does not count: they do.
         self.resources = frozenset(
-            name for one in self._extenders for name in one.settings.not_ours
+            name for extender in self._extenders for name in extender.settings.not_ours
         )
 
     def __bool__(self) -> bool:
         return bool(self._extenders)
 
     def concern(self, pod: Obj) -> bool:
-        return any(one.is_interested(pod) for one in self._extenders)
+        return any(extender.is_interested(pod) for extender in self._extenders)
 
     def weigh_victims_of(self, pod: Obj) -> bool:
         return bool(self._preempting(pod))
@@ -38,13 +38,13 @@ class Extenders:
     async def answers(self, pod: Obj, nodes: list[Obj]) -> list[Answer]:
         """About nodes that are feasible otherwise. Raises ExtenderFailed."""
         found = []
-        for one in self._extenders:
-            if not nodes or not one.is_interested(pod):
+        for extender in self._extenders:
+            if not nodes or not extender.is_interested(pod):
                 continue
             try:
-                answer = await one.answer(pod, nodes)
+                answer = await extender.answer(pod, nodes)
             except ExtenderFailed as error:
-                _passed_over(one, error)
+                _passed_over(extender, error)
                 continue
             found.append(answer)
             if answer.allowed is not None:
@@ -53,25 +53,27 @@ class Extenders:
 
     async def left_of(self, pod: Obj, those: list[Candidate]) -> list[Candidate]:
         """The candidates that all would clear. Raises ExtenderFailed."""
-        for one in self._preempting(pod):
+        for item in self._preempting(pod):
             if those:
                 try:
-                    those = narrowed(those, await one.preempted(pod, those))
+                    those = narrow(those, await item.preempted(pod, those))
                 except ExtenderFailed as error:
-                    _passed_over(one, error)
+                    _passed_over(item, error)
         return those
 
     async def bound(self, pod: Obj, node: str) -> bool:
         """Whether one of them has bound the pod. Raises ExtenderFailed."""
-        for one in self._extenders:
-            if one.settings.bind_verb and one.is_interested(pod):
-                await one.bind(pod, node)
+        for extender in self._extenders:
+            if extender.settings.bind_verb and extender.is_interested(pod):
+                await extender.bind(pod, node)
                 return True
         return False
 
     def _preempting(self, pod: Obj) -> "list[Extender]":
         return [
-            one for one in self._extenders if one.settings.preempt_verb and one.is_interested(pod)
+            extender
+            for extender in self._extenders
+            if extender.settings.preempt_verb and extender.is_interested(pod)
         ]
 
 

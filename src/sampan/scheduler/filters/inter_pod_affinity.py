@@ -44,7 +44,7 @@ def _parts(pod: PodShape, nodes: Snapshot) -> list[tuple[str, BoolArray]]:
         parts.append((AFFINITY, _near(pod, nodes)))
     if pod.demands.anti_affinity:
         parts.append((ANTI_AFFINITY, _apart(pod, nodes)))
-    others = _unopposed(pod, nodes)
+    others = _unopposed_nodes(pod, nodes)
     if others is not None:
         parts.append((OTHERS_ANTI_AFFINITY, others))
     return parts
@@ -77,7 +77,7 @@ def _apart(pod: PodShape, nodes: Snapshot) -> BoolArray:
     return apart
 
 
-def _unopposed(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
+def _unopposed_nodes(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
     allowed: BoolArray | None = None
     for carried in nodes.carried:
         if carried.forbids and _matches(carried.term, pod, nodes):

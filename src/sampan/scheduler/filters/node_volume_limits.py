@@ -27,8 +27,8 @@ def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
             for handle in nodes.volumes.csi_of((claim,))
         }
         for driver in drivers & limits.keys():
-            together = sum(one == driver for one, _ in wanted | there)
-            if together > limits[driver] and any(one[0] == driver for one in wanted - there):
+            together = sum(item == driver for item, _ in wanted | there)
+            if together > limits[driver] and any(item[0] == driver for item in wanted - there):
                 allowed[at] = False
     return allowed
 

@@ -19,7 +19,7 @@ def evenness(defaults: Defaults) -> Filter:
     """The rule of a profile; `defaults`: for pods without constraints of their own."""
 
     def hard_of(pod: PodShape, nodes: Snapshot) -> list[Spread]:
-        return [one for one in defaults.of(pod, nodes) if one.hard]
+        return [item for item in defaults.of(pod, nodes) if item.hard]
 
     def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
         hard = hard_of(pod, nodes)

@@ -42,14 +42,14 @@ def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
     if not pod.claims:
         return None
     bindable, roomy = _bindable(pod, nodes)
-    return _reached(pod, nodes) & _existing(pod, nodes) & bindable & roomy
+    return _reachable_nodes(pod, nodes) & _existing(pod, nodes) & bindable & roomy
 
 
 def reasons(pod: PodShape, nodes: Snapshot, refused: BoolArray) -> dict[str, int]:
     """A node may be refused for several of these, and then counts for each."""
     bindable, roomy = _bindable(pod, nodes)
     parts = (
-        (NOT_REACHED, _reached(pod, nodes)),
+        (NOT_REACHED, _reachable_nodes(pod, nodes)),
         (NO_VOLUME, _existing(pod, nodes)),
         (NOTHING_TO_BIND, bindable),
         (NO_SPACE, roomy),
@@ -80,11 +80,11 @@ def bindings(pod: PodShape, nodes: Snapshot, at: int) -> list[tuple[Claim, Volum
 def _unbound(pod: PodShape, nodes: Snapshot) -> list[Claim]:
     """The smallest first, as upstream: large volumes are left to large claims."""
     known = (nodes.volumes.claims.get(key) for key in pod.claims)
-    waiting = [one for one in known if one is not None and not nodes.volumes.is_bound(one)]
-    return sorted(waiting, key=lambda one: one.size)
+    waiting = [item for item in known if item is not None and not nodes.volumes.is_bound(item)]
+    return sorted(waiting, key=lambda item: item.size)
 
 
-def _reached(pod: PodShape, nodes: Snapshot) -> BoolArray:
+def _reachable_nodes(pod: PodShape, nodes: Snapshot) -> BoolArray:
     reached: BoolArray = np.ones(len(nodes), np.bool_)
     for key in pod.claims:
         claim = nodes.volumes.claims.get(key)
@@ -111,7 +111,7 @@ def _bindable(pod: PodShape, nodes: Snapshot) -> tuple[BoolArray, BoolArray]:
     taken: dict[str, BoolArray] = {}
     for claim in _unbound(pod, nodes):
         if claim.selected_node:
-            good &= _named(claim.selected_node, nodes)
+            good &= _nodes_called(claim.selected_node, nodes)
         left: BoolArray = np.ones(len(nodes), np.bool_)
         for volume in nodes.volumes.offered_to(claim):
             free = left & _within(volume.terms, nodes)
@@ -119,7 +119,7 @@ def _bindable(pod: PodShape, nodes: Snapshot) -> tuple[BoolArray, BoolArray]:
                 free &= ~taken[volume.name]
             taken[volume.name] = taken.get(volume.name, np.zeros(len(nodes), np.bool_)) | free
             left &= ~free
-        made = _provisioned(claim, nodes)
+        made = _provisionable_nodes(claim, nodes)
         good &= ~left | made
         roomy &= ~(left & made) | _with_space(claim, nodes)
     return good, roomy
@@ -132,23 +132,27 @@ def _with_space(claim: Claim, nodes: Snapshot) -> BoolArray:
     if wanted is None or not claim.size or wanted.provisioner not in nodes.volumes.tracking:
         return np.ones(len(nodes), np.bool_)
     space: BoolArray = np.zeros(len(nodes), np.bool_)
-    for one in nodes.volumes.capacities.values():
-        if one.storage_class == wanted.name and one.most >= claim.size and one.nodes is not None:
+    for capacity in nodes.volumes.capacities.values():
+        if (
+            capacity.storage_class == wanted.name
+            and capacity.most >= claim.size
+            and capacity.nodes is not None
+        ):
             there: BoolArray = np.ones(len(nodes), np.bool_)
-            for requirement in one.nodes:
+            for requirement in capacity.nodes:
                 there &= label_mask(requirement, nodes)
             space |= there
     return space
 
 
-def _named(name: str, nodes: Snapshot) -> BoolArray:
+def _nodes_called(name: str, nodes: Snapshot) -> BoolArray:
     named: BoolArray = np.zeros(len(nodes), np.bool_)
     if name in nodes.at:
         named[nodes.at[name]] = True
     return named
 
 
-def _provisioned(claim: Claim, nodes: Snapshot) -> BoolArray:
+def _provisionable_nodes(claim: Claim, nodes: Snapshot) -> BoolArray:
     wanted = nodes.volumes.classes.get(claim.storage_class)
     if wanted is None or not wanted.provisions:
         return np.zeros(len(nodes), np.bool_)

@@ -17,7 +17,7 @@ _STABLE = "topology.kubernetes.io/"
 
 
 def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
-    wanted = _wanted(pod, nodes)
+    wanted = _wanted_zones(pod, nodes)
     if not wanted:
         return None
     # A cluster whose nodes have no zones has one.
@@ -34,7 +34,7 @@ def mask(pod: PodShape, nodes: Snapshot) -> BoolArray | None:
     return allowed | ~labelled
 
 
-def _wanted(pod: PodShape, nodes: Snapshot) -> list[tuple[str, tuple[str, ...]]]:
+def _wanted_zones(pod: PodShape, nodes: Snapshot) -> list[tuple[str, tuple[str, ...]]]:
     found = []
     for key in pod.claims:
         claim = nodes.volumes.claims.get(key)

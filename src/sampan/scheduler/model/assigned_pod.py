@@ -58,7 +58,7 @@ def assigned_pod_of(pod: Obj) -> AssignedPod:
         disks=disks_of(pod),
         uid=uid_of(pod),
         name=name_of(pod),
-        started=_started(pod),
+        started=_start(pod),
         preempted=is_deleted(pod) and _makes_room(pod),
     )
 
@@ -72,7 +72,7 @@ def assigned_pod_after(before: AssignedPod, old: Obj, new: Obj) -> AssignedPod:
         or resize_held(old) != resize_held(new)
     ):
         return assigned_pod_of(new)
-    terminating, started = is_deleted(new), _started(new)
+    terminating, started = is_deleted(new), _start(new)
     preempted = terminating and _makes_room(new)
     if (terminating, started, preempted) == (before.terminating, before.started, before.preempted):
         return before
@@ -96,7 +96,7 @@ def once_assigned(row: PodInfo) -> AssignedPod:
     )
 
 
-def _started(pod: Obj) -> float:
+def _start(pod: Obj) -> float:
     written = (pod.get("status") or {}).get("startTime")
     return seconds_of(written) if written else math.inf
 

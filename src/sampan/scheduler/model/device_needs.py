@@ -26,17 +26,17 @@ def needs_of(pod: Obj) -> DeviceNeeds:
     if not entries:
         return NO_DEVICES
     statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
-    made = {one.get("name"): one.get("resourceClaimName") for one in statuses}
+    made = {status.get("name"): status.get("resourceClaimName") for status in statuses}
     namespace = namespace_of(pod)
     claims: list[tuple[str, str]] = []
-    for one in entries:
-        if one.get("resourceClaimName"):
-            claims.append((f"{namespace}/{one['resourceClaimName']}", ""))
-        elif one.get("name") not in made:
+    for entry in entries:
+        if entry.get("resourceClaimName"):
+            claims.append((f"{namespace}/{entry['resourceClaimName']}", ""))
+        elif entry.get("name") not in made:
             return DeviceNeeds(
                 pod=key_of(pod), problem=f'pod "{key_of(pod)}": ResourceClaim not created yet'
             )
-        elif made[one["name"]]:  # else none was needed
-            claims.append((f"{namespace}/{made[one['name']]}", uid_of(pod)))
+        elif made[entry["name"]]:  # else none was needed
+            claims.append((f"{namespace}/{made[entry['name']]}", uid_of(pod)))
     own = any(owner for _, owner in claims)
     return DeviceNeeds(tuple(dict.fromkeys(claims)), key_of(pod) if own else "")

@@ -108,12 +108,12 @@ def _shape(pod: Obj) -> PodShape:
         selector=label_requirements(spec.get("nodeSelector") or {}),
         required=required_terms(pod),
         preferred=tuple(
-            (int(one["weight"]), term_of(one.get("preference") or {}))
-            for one in preferred
-            if one.get("weight")
+            (int(item["weight"]), term_of(item.get("preference") or {}))
+            for item in preferred
+            if item.get("weight")
         ),
         tolerations=tolerations_of(pod),
-        images=tuple(image_name(one.get("image") or "") for one in containers),
+        images=tuple(image_name(container.get("image") or "") for container in containers),
         namespace=namespace_of(pod),
         labels=tuple(sorted(labels_of(pod).items())),
         demands=demands_of(pod),

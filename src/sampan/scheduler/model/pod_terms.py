@@ -36,7 +36,9 @@ class Kind:
     with_terminating: bool = True
 
     def includes(self, namespace: str, namespace_labels: Labels, labels: Labels) -> bool:
-        return all(one.matches(namespace, namespace_labels, labels) for one in self.selectors)
+        return all(
+            selector.matches(namespace, namespace_labels, labels) for selector in self.selectors
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ NO_DEMANDS = PodDemands()
 
 
 def selects(selector: Selector, labels: Labels) -> bool:
-    return selector is not None and all(holds(one, labels.get(one.key)) for one in selector)
+    return selector is not None and all(holds(item, labels.get(item.key)) for item in selector)
 
 
 def demands_of(pod: Obj) -> PodDemands:
@@ -91,10 +93,10 @@ def demands_of(pod: Obj) -> PodDemands:
     near = (affinity or {}).get("podAffinity") or {}
     apart = (affinity or {}).get("podAntiAffinity") or {}
     return PodDemands(
-        affinity=_required(near, pod),
-        anti_affinity=_required(apart, pod),
-        preferred=(*_preferred(near, pod, 1), *_preferred(apart, pod, -1)),
-        spread=tuple(_spread(one, pod) for one in constraints or ()),
+        affinity=_required_terms(near, pod),
+        anti_affinity=_required_terms(apart, pod),
+        preferred=(*_preferred_terms(near, pod, 1), *_preferred_terms(apart, pod, -1)),
+        spread=tuple(_spread(constraint, pod) for constraint in constraints or ()),
     )
 
 
@@ -114,21 +116,23 @@ def selector_of(written: Obj | None) -> Selector:
     return (
         *(Requirement(key, "In", (value,)) for key, value in pairs),
         *(
-            Requirement(one["key"], one["operator"], tuple(one.get("values") or ()))
-            for one in written.get("matchExpressions") or ()
+            Requirement(
+                expression["key"], expression["operator"], tuple(expression.get("values") or ())
+            )
+            for expression in written.get("matchExpressions") or ()
         ),
     )
 
 
-def _required(kind: Obj, pod: Obj) -> tuple[PodTerm, ...]:
+def _required_terms(kind: Obj, pod: Obj) -> tuple[PodTerm, ...]:
     terms = kind.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
     return tuple(_term(term, pod) for term in terms)
 
 
-def _preferred(kind: Obj, pod: Obj, sign: int) -> tuple[tuple[int, PodTerm], ...]:
+def _preferred_terms(kind: Obj, pod: Obj, sign: int) -> tuple[tuple[int, PodTerm], ...]:
     return tuple(
-        (sign * int(one.get("weight") or 0), _term(one.get("podAffinityTerm") or {}, pod))
-        for one in kind.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        (sign * int(item.get("weight") or 0), _term(item.get("podAffinityTerm") or {}, pod))
+        for item in kind.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
     )
 
 
@@ -153,7 +157,7 @@ def _with_keys(selector: Selector, written: Obj, pod: Obj) -> Selector:
         for key in written.get(field) or ()
         if key in own
     ]
-    return (*selector, *(one for one in extra if one not in selector))
+    return (*selector, *(item for item in extra if item not in selector))
 
 
 def _spread(written: Obj, pod: Obj) -> Spread:

@@ -122,9 +122,9 @@ class Volumes:
             return
         drivers = (written.get("spec") or {}).get("drivers") or ()
         self.limits[node] = {
-            one["name"]: int(one["allocatable"]["count"])
-            for one in drivers
-            if (one.get("allocatable") or {}).get("count") is not None
+            driver["name"]: int(driver["allocatable"]["count"])
+            for driver in drivers
+            if (driver.get("allocatable") or {}).get("count") is not None
         }
 
     def put_driver(self, name: str, written: Obj | None) -> None:
@@ -149,8 +149,8 @@ class Volumes:
 
     def offered_to(self, claim: Claim) -> list[Volume]:
         """Free volumes that suit, the smallest first; one that names the claim before all."""
-        found = [one for one in self.volumes.values() if self._suits(one, claim)]
-        found.sort(key=lambda one: (one.claim != claim.key, one.size, one.name))
+        found = [volume for volume in self.volumes.values() if self._suits(volume, claim)]
+        found.sort(key=lambda item: (item.claim != claim.key, item.size, item.name))
         return found
 
     def csi_of(self, claim_keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -230,7 +230,7 @@ def _node_terms(spec: Obj) -> tuple[Term, ...] | None:
     required = (spec.get("nodeAffinity") or {}).get("required")
     if not required:
         return None
-    return tuple(term_of(one) for one in required.get("nodeSelectorTerms") or ())
+    return tuple(term_of(term) for term in required.get("nodeSelectorTerms") or ())
 
 
 def class_of(written: Obj) -> StorageClass:
@@ -241,8 +241,8 @@ def class_of(written: Obj) -> StorageClass:
         tuple(
             Term(
                 tuple(
-                    Requirement(one["key"], "In", tuple(one.get("values") or ()))
-                    for one in topology.get("matchLabelExpressions") or ()
+                    Requirement(expression["key"], "In", tuple(expression.get("values") or ()))
+                    for expression in topology.get("matchLabelExpressions") or ()
                 ),
                 (),
             )

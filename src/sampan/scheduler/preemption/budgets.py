@@ -41,7 +41,7 @@ def budget_of(written: Obj) -> Budget:
 
 def violating(pods: Sequence[AssignedPod], budgets: Sequence[Budget]) -> list[bool]:
     """For each pod, in the order in which they would be spared: whether a budget is used up."""
-    left = [one.allowed for one in budgets]
+    left = [item.allowed for item in budgets]
     found = []
     for pod in pods:
         beyond = False

@@ -95,9 +95,9 @@ class Preemption:
         self._measures.preempted(len(found.victims))
         log.info("room is made", pod=row.key, node=found.node, victims=len(found.victims))
         nominations = self._pending.nominations
-        for one in nominations.on(found.node):
-            if one.priority < row.priority:
-                self._not_expected_any_more(one.uid)
+        for item in nominations.on(found.node):
+            if item.priority < row.priority:
+                self._not_expected_any_more(item.uid)
         nominations.put(once_assigned(row), found.node)
         self._evicting.add(row.uid)
         self._calls.start("evict", self._evicted(row, found))
@@ -119,8 +119,8 @@ class Preemption:
 
     async def _evicted(self, row: PodInfo, found: Candidate) -> None:
         try:
-            going = [one for one in found.victims if not one.terminating]
-            await all_of(self._evict_one(one, row, found.node) for one in going)
+            going = [victim for victim in found.victims if not victim.terminating]
+            await all_of(self._evict_one(item, row, found.node) for item in going)
         except (ApiError, OSError) as error:
             log.warning("room was not made", pod=row.key, node=found.node, error=error)
             # As upstream: there may be no event to wait for, so the pod tries again.

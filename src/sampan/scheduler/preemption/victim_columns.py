@@ -51,7 +51,9 @@ def victims_by_room(
     at = _best(slots, beyond, table, len(nodes), rng)
     of_node = table.node[slots] == at
     victims = [table.pods[slot] for slot in slots[of_node]]
-    found = sorted((one for one in victims if one), key=lambda one: (-one.priority, one.started))
+    found = sorted(
+        (victim for victim in victims if victim), key=lambda item: (-item.priority, item.started)
+    )
     return nodes.rows[at].name, tuple(found), int(np.count_nonzero(beyond[of_node]))
 
 
@@ -119,7 +121,7 @@ def _beyond(slots: IntArray, table: PodTable, budgets: Sequence[Budget]) -> Bool
     pods = [table.pods[slot] for slot in slots[order]]
     node = table.node[slots][order]
     for budget in budgets:
-        covered = np.array([one is not None and budget.covers(one) for one in pods], np.bool_)
+        covered = np.array([pod is not None and budget.covers(pod) for pod in pods], np.bool_)
         before: IntArray = np.cumsum(covered) - covered
         first = np.r_[True, node[1:] != node[:-1]]
         at_first = np.maximum.accumulate(np.where(first, before, 0))

@@ -14,13 +14,13 @@ import numpy as np
 
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.cache.cache_state import CacheState
-from sampan.scheduler.decision.decide import filtered, hopeful
+from sampan.scheduler.decision.decide import filter_nodes, hopeful
 from sampan.scheduler.decision.nominated_pods import (
     Nominations,
-    added,
     allows,
     only_room_matters,
-    removed,
+    with_pods,
+    without_pods,
 )
 from sampan.scheduler.model.arrays import BoolArray
 from sampan.scheduler.model.assigned_pod import AssignedPod
@@ -67,7 +67,7 @@ def not_eligible(pod: PodInfo, nominations: Nominations, cache: CacheState) -> s
     if not pod.may_preempt:
         return NEVER
     node = nominations.node_of(pod.uid)
-    if any(one.preempted and one.priority < pod.priority for one in cache.on(node)):
+    if any(item.preempted and item.priority < pod.priority for item in cache.on(node)):
         return WAITING
     return ""
 
@@ -107,7 +107,7 @@ def candidates(pod: PodInfo, asked: Preemptor, rng: random.Random) -> list[Candi
 
 def victims_on(at: int, pod: PodInfo, asked: Preemptor) -> Candidate | None:
     node = asked.cache.columns.snapshot().rows[at].name
-    lower = by_importance(one for one in asked.cache.on(node) if one.priority < pod.priority)
+    lower = by_importance(item for item in asked.cache.on(node) if item.priority < pod.priority)
     if not lower:
         return None
     columns = asked.cache.columns
@@ -115,33 +115,33 @@ def victims_on(at: int, pod: PodInfo, asked: Preemptor) -> Candidate | None:
     spared: set[str] = set()
     victims: list[AssignedPod] = []
     violations = 0
-    with removed(columns, node, lower):
+    with without_pods(columns, node, lower):
         if not _fits(at, pod, asked):
             return None
-        in_order = sorted(zip(lower, beyond, strict=True), key=lambda one: not one[1])
-        for one, is_beyond in in_order:
-            columns.add(node, one)
+        in_order = sorted(zip(lower, beyond, strict=True), key=lambda item: not item[1])
+        for item, is_beyond in in_order:
+            columns.add(node, item)
             if _fits(at, pod, asked):
-                spared.add(one.uid)
+                spared.add(item.uid)
                 continue
-            columns.subtract(node, one)
-            victims.append(one)
+            columns.subtract(node, item)
+            victims.append(item)
             violations += is_beyond
-        for one in lower:
-            if one.uid in spared:
-                columns.subtract(node, one)
+        for item in lower:
+            if item.uid in spared:
+                columns.subtract(node, item)
     return Candidate(node, tuple(by_importance(victims)), violations) if victims else None
 
 
 def by_importance(pods: Iterable[AssignedPod]) -> list[AssignedPod]:
-    return sorted(pods, key=lambda one: (-one.priority, one.started))
+    return sorted(pods, key=lambda pod: (-pod.priority, pod.started))
 
 
-def narrowed(
+def narrow(
     those: Sequence[Candidate], chosen: Iterable[tuple[str, frozenset[str], int]]
 ) -> list[Candidate]:
     """What an extender leaves of the candidates: nodes, victims by uid, broken budgets."""
-    by_node = {one.node: one for one in those}
+    by_node = {item.node: item for item in those}
     return [
         Candidate(
             node,
@@ -154,9 +154,9 @@ def narrowed(
 
 def best(those: Sequence[Candidate], rng: random.Random) -> Candidate:
     """As upstream's pickOneNodeForPreemption."""
-    ranked = [(_preference(one), one) for one in those]
+    ranked = [(_preference(item), item) for item in those]
     top = min(preference for preference, _ in ranked)
-    equals = [one for preference, one in ranked if preference == top]
+    equals = [item for preference, item in ranked if preference == top]
     return equals[rng.randrange(len(equals))]
 
 
@@ -175,13 +175,13 @@ def _fits(at: int, pod: PodInfo, asked: Preemptor) -> bool:
         return False
     node = columns.snapshot().rows[at].name
     expected = [
-        one
-        for one in asked.nominations.on(node)
-        if one.priority >= pod.priority and one.uid != pod.uid
+        item
+        for item in asked.nominations.on(node)
+        if item.priority >= pod.priority and item.uid != pod.uid
     ]
     if not expected:
         return True
-    with added(columns, node, expected):
+    with with_pods(columns, node, expected):
         return allows(pod.shape, columns, profile, at)
 
 
@@ -197,11 +197,11 @@ def _reasons(pod: PodInfo, asked: Preemptor, may_help: BoolArray) -> tuple[tuple
     counts[NO_VICTIMS] = int(np.count_nonzero(may_help & ~with_lower))
     for at in np.flatnonzero(may_help & with_lower).tolist()[:LEAST_CANDIDATES]:
         node = nodes.rows[at].name
-        lower = [one for one in asked.cache.on(node) if one.priority < pod.priority]
+        lower = [item for item in asked.cache.on(node) if item.priority < pod.priority]
         alone: BoolArray = np.zeros(len(nodes), np.bool_)
         alone[at] = True
-        with removed(columns, node, lower):
-            _, refusals = filtered(pod.shape, columns.snapshot(), asked.profile, alone)
+        with without_pods(columns, node, lower):
+            _, refusals = filter_nodes(pod.shape, columns.snapshot(), asked.profile, alone)
         for refusal in refusals:
             counts.update(dict(refusal.reasons))
     return tuple((text, count) for text, count in counts.items() if count)

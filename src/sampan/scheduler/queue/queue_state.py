@@ -97,7 +97,7 @@ class QueueState:
     def refused_by(self) -> Counter[tuple[str, str]]:
         """How many unschedulable pods each rule of each profile has refused."""
         waiting = (self._pods[uid] for uid in self._in[Place.UNSCHEDULABLE])
-        return Counter((rule, one.pod.scheduler) for one in waiting for rule in one.rules)
+        return Counter((rule, item.pod.scheduler) for item in waiting for rule in item.rules)
 
     def put(self, pod: PodInfo, now: float) -> None:
         """A pod that is new, or changed."""
@@ -284,7 +284,7 @@ class _Heap:
     def push(self, order: tuple[float, ...], uid: str) -> None:
         heapq.heappush(self._entries, _Entry(order, self._newest[uid], uid))
         if len(self._entries) > 2 * len(self._newest) + 64:
-            self._entries = [one for one in self._entries if self._is_valid(one)]
+            self._entries = [entry for entry in self._entries if self._is_valid(entry)]
             heapq.heapify(self._entries)
 
     def head(self) -> _Entry | None:

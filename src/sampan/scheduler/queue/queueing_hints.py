@@ -7,7 +7,7 @@ Invariant: an event after which a pod could be scheduled is never answered witho
 from collections.abc import Collection
 
 from sampan.scheduler.cache.cache_state import CacheState
-from sampan.scheduler.decision.nominated_pods import Nominations, added, allows
+from sampan.scheduler.decision.nominated_pods import Nominations, allows, with_pods
 from sampan.scheduler.model.cluster_events import Event, PodGone
 from sampan.scheduler.model.rule_scope import Depends
 from sampan.scheduler.profile import Profile
@@ -37,10 +37,10 @@ class Hints:
             return ()
         if not allows(alike.shape, columns, self._profile, at):
             return ()
-        expected = [one for one in self._nominations.on(node) if one.priority >= alike.priority]
+        expected = [item for item in self._nominations.on(node) if item.priority >= alike.priority]
         if not expected:
             return uids
-        with added(columns, node, expected):
+        with with_pods(columns, node, expected):
             if allows(alike.shape, columns, self._profile, at):
                 return uids
-        return [one.uid for one in expected if one.uid in uids]
+        return [item.uid for item in expected if item.uid in uids]

@@ -62,7 +62,7 @@ def _helps(event: Event, pod: PodShape, rules: frozenset[str]) -> bool:
         case NodeAdded(node):
             return _moves_domains(rules) or could_take(node, pod)
         case NodeChanged(old, new):
-            return _moved(old, new, rules) or (could_take(new, pod) and _better(old, new))
+            return _move(old, new, rules) or (could_take(new, pod) and _better(old, new))
         case NodeGone():
             return _moves_domains(rules)
         case PodGone(gone):
@@ -77,7 +77,7 @@ def _helps(event: Event, pod: PodShape, rules: frozenset[str]) -> bool:
             return DYNAMIC_RESOURCES.name in rules
 
 
-def _moved(old: NodeInfo, new: NodeInfo, rules: frozenset[str]) -> bool:
+def _move(old: NodeInfo, new: NodeInfo, rules: frozenset[str]) -> bool:
     return _moves_domains(rules) and (old.labels, old.taints) != (new.labels, new.taints)
 
 
@@ -89,7 +89,7 @@ def could_take(node: NodeInfo, pod: PodShape) -> bool:
         return False
     if keeps_away(pod.tolerations, node.taints):
         return False
-    if not all(holds(one, node.labels.get(one.key)) for one in pod.selector):
+    if not all(holds(item, node.labels.get(item.key)) for item in pod.selector):
         return False
     if pod.required is not None and not any_matches(pod.required, node.name, node.labels):
         return False

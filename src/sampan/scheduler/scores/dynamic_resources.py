@@ -5,7 +5,7 @@ import numpy as np
 from sampan.scheduler.cache.snapshot import Snapshot
 from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.pod_info import PodShape
-from sampan.scheduler.scores.rule import Score, normalized
+from sampan.scheduler.scores.rule import Score, normalize
 
 
 def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
@@ -16,11 +16,11 @@ def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | No
         raw[list(indices)] = sum(
             request.preference
             for those in picked
-            for request in {one.request.name: one.request for one in those}.values()
+            for request in {item.request.name: item.request for item in those}.values()
         )
     if not raw.any():
         return None
-    return normalized(raw, feasible, fewest_is_best=False)
+    return normalize(raw, feasible, fewest_is_best=False)
 
 
 PREFERRED_DEVICES = Score("DynamicResources", points)

@@ -31,12 +31,12 @@ def nearness(hard_weight: int = 1, *, ignores_others_wishes: bool = False) -> Sc
             if weight and term.selector.matches(pod.namespace, namespace_labels, labels):
                 near = domain_sums(nodes.label(term.topology_key), nodes.carriers(carried))
                 raw += weight * near
-        return _scaled(raw, feasible)
+        return _scale(raw, feasible)
 
     return Score("InterPodAffinity", points)
 
 
-def _scaled(raw: IntArray, feasible: BoolArray) -> IntArray | None:
+def _scale(raw: IntArray, feasible: BoolArray) -> IntArray | None:
     least, most = int(raw[feasible].min()), int(raw[feasible].max())
     if least == most:
         return None  # the same points for every node

@@ -8,7 +8,7 @@ from sampan.scheduler.model.arrays import BoolArray, IntArray
 from sampan.scheduler.model.node_masks import term_mask
 from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.rule_scope import Depends
-from sampan.scheduler.scores.rule import Score, normalized
+from sampan.scheduler.scores.rule import Score, normalize
 
 
 def liking(added: tuple[tuple[int, Term], ...] = ()) -> Score:
@@ -20,7 +20,7 @@ def liking(added: tuple[tuple[int, Term], ...] = ()) -> Score:
         raw = np.zeros(len(nodes), np.int64)
         for weight, term in (*added, *pod.preferred):
             raw += weight * term_mask(term, nodes)
-        return normalized(raw, feasible, fewest_is_best=False)
+        return normalize(raw, feasible, fewest_is_best=False)
 
     return Score("NodeAffinity", points, Depends.NODES)
 

@@ -72,7 +72,7 @@ def allocation(
             capacity = nodes.allocatable.get(name)
             if capacity is None or is_left_out(name, pod):
                 continue
-            points = of_share(_requested(name, pod, nodes), capacity)
+            points = of_share(_requests(name, pod, nodes), capacity)
             # As upstream: by ratio, what gives no points does not count at all.
             there = (capacity > 0) & (points > 0) if by_ratio else capacity > 0
             total += np.where(there, weight * points, 0)
@@ -101,7 +101,7 @@ def _line(shape: Sequence[tuple[int, int]]) -> IntArray:
     return found
 
 
-def _requested(name: str, pod: PodShape, nodes: Snapshot) -> IntArray:
+def _requests(name: str, pod: PodShape, nodes: Snapshot) -> IntArray:
     """With the defaults for containers that request none, as upstream scores."""
     if name == CPU:
         return nodes.scored_cpu + pod.usage.scored_cpu

@@ -19,7 +19,7 @@ def levelling(defaults: Defaults) -> Score:
     """The rule of a profile; `defaults`: for pods without constraints of their own."""
 
     def points(pod: PodShape, nodes: Snapshot, feasible: BoolArray) -> IntArray | None:
-        soft = [one for one in defaults.of(pod, nodes) if not one.hard]
+        soft = [item for item in defaults.of(pod, nodes) if not item.hard]
         if not soft:
             return None
         there: BoolArray = np.ones(len(nodes), np.bool_)

@@ -27,7 +27,7 @@ class Score:
     at: Callable[[PodShape, Snapshot, int], int] | None = None
 
 
-def normalized(raw: IntArray, feasible: BoolArray, *, fewest_is_best: bool) -> IntArray:
+def normalize(raw: IntArray, feasible: BoolArray, *, fewest_is_best: bool) -> IntArray:
     """As helper.DefaultNormalizeScore: the most of all feasible nodes becomes 100."""
     most = int(raw[feasible].max(initial=0))
     if most == 0:

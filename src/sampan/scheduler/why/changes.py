@@ -12,7 +12,7 @@ import numpy as np
 from sampan.api.rules.tolerations import NO_EXECUTE, NO_SCHEDULE, Toleration
 from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.cache.snapshot import Snapshot
-from sampan.scheduler.decision.decide import filtered, refused_beforehand
+from sampan.scheduler.decision.decide import filter_nodes, refused_beforehand
 from sampan.scheduler.model.pod_info import PodShape
 from sampan.scheduler.model.pod_terms import NO_DEMANDS
 from sampan.scheduler.model.requests import CPU
@@ -39,7 +39,7 @@ def changes(pod: PodShape, nodes: Snapshot, profile: Profile) -> list[Change]:
         count = _fitting(other, nodes, profile)
         if count:
             found.append(Change(text, count))
-    found.sort(key=lambda one: -one.nodes)
+    found.sort(key=lambda item: -item.nodes)
     return found[:MOST_CHANGES]
 
 
@@ -57,12 +57,12 @@ def _smaller(pod: PodShape, nodes: Snapshot, profile: Profile) -> list[tuple[str
     found = []
     for name, wanted in pod.usage.requests:
         without = _requesting(pod, name, None)
-        feasible, _ = filtered(without, nodes, profile)
+        feasible, _ = filter_nodes(without, nodes, profile)
         allocatable = nodes.allocatable.get(name)
         if not feasible.any() or allocatable is None:
             continue
         left = int((allocatable - nodes.requested[name])[feasible].max())
-        left = _rounded(name, left)
+        left = _round(name, left)
         if 0 < left < wanted:
             text = f"lower {name} request to {amount_text(name, left)}"
             found.append((text, _requesting(pod, name, left)))
@@ -75,14 +75,14 @@ def _more_tolerant(pod: PodShape, nodes: Snapshot) -> list[tuple[str, PodShape]]
     found = {}
     for taints in nodes.taint_sets.values():
         keeping = [
-            one
-            for one in taints
-            if one.effect in (NO_SCHEDULE, NO_EXECUTE)
-            and not any(toleration.tolerates(one) for toleration in pod.tolerations)
+            taint
+            for taint in taints
+            if taint.effect in (NO_SCHEDULE, NO_EXECUTE)
+            and not any(toleration.tolerates(taint) for toleration in pod.tolerations)
         ]
         if keeping:
-            names = [f"{one.key}={one.value}" if one.value else one.key for one in keeping]
-            more = tuple(Toleration(one.key, "Equal", one.value, one.effect) for one in keeping)
+            names = [f"{item.key}={item.value}" if item.value else item.key for item in keeping]
+            more = tuple(Toleration(item.key, "Equal", item.value, item.effect) for item in keeping)
             tolerant = replace(pod, tolerations=(*pod.tolerations, *more))
             found[f"tolerate {', '.join(sorted(names))}"] = tolerant
     return list(found.items())
@@ -90,14 +90,14 @@ def _more_tolerant(pod: PodShape, nodes: Snapshot) -> list[tuple[str, PodShape]]
 
 def _less_choosy(pod: PodShape) -> list[tuple[str, PodShape]]:
     found: list[tuple[str, PodShape]] = []
-    for at, one in enumerate(pod.selector):
+    for at, item in enumerate(pod.selector):
         rest = (*pod.selector[:at], *pod.selector[at + 1 :])
-        text = f"drop {one.key}={','.join(one.values)} from nodeSelector"
+        text = f"drop {item.key}={','.join(item.values)} from nodeSelector"
         found.append((text, replace(pod, selector=rest)))
     if pod.required is not None:
         found.append(("drop the required node affinity", replace(pod, required=None)))
     if pod.usage.ports:
-        ports = ", ".join(str(one.port) for one in pod.usage.ports)
+        ports = ", ".join(str(port.port) for port in pod.usage.ports)
         found.append(
             (f"give up host port {ports}", replace(pod, usage=replace(pod.usage, ports=())))
         )
@@ -106,8 +106,8 @@ def _less_choosy(pod: PodShape) -> list[tuple[str, PodShape]]:
         found.append(("drop the required pod affinity", _asking(pod, affinity=())))
     if demands.anti_affinity:
         found.append(("drop the required pod anti-affinity", _asking(pod, anti_affinity=())))
-    if any(one.hard for one in demands.spread):
-        soft = tuple(replace(one, hard=False) for one in demands.spread)
+    if any(item.hard for item in demands.spread):
+        soft = tuple(replace(item, hard=False) for item in demands.spread)
         found.append(("spread with ScheduleAnyway", _asking(pod, spread=soft)))
     if demands != NO_DEMANDS and len(found) > 1:
         found.append(("ask nothing of other pods", replace(pod, demands=NO_DEMANDS)))
@@ -120,17 +120,17 @@ def _asking(pod: PodShape, **less: object) -> PodShape:
 
 def _requesting(pod: PodShape, name: str, amount: int | None) -> PodShape:
     requests = tuple(
-        (one, before if one != name else amount)
-        for one, before in pod.usage.requests
-        if one != name or amount is not None
+        (request, before if request != name else amount)
+        for request, before in pod.usage.requests
+        if request != name or amount is not None
     )
     return replace(pod, usage=replace(pod.usage, requests=requests))  # type: ignore[arg-type]  # no None is left
 
 
-def _rounded(name: str, amount: int) -> int:
+def _round(name: str, amount: int) -> int:
     step = 100 if name == CPU else 2**20 if amount > 2**24 else 1
     return amount // step * step or amount
 
 
 def _fitting(pod: PodShape, nodes: Snapshot, profile: Profile) -> int:
-    return int(np.count_nonzero(filtered(pod, nodes, profile)[0]))
+    return int(np.count_nonzero(filter_nodes(pod, nodes, profile)[0]))

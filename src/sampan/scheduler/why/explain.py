@@ -25,7 +25,7 @@ def message(refused: Refused, preemption: str = "", claims: str = NO_CLAIMS) -> 
     counts: Counter[str] = Counter()
     for refusal in refused.refusals:
         counts.update(dict(refusal.reasons))
-    why = f"{start} {refused.beforehand or listed(counts.items())}."
+    why = f"{start} {refused.beforehand or reasons_text(counts.items())}."
     return f"{why} {claims}, preemption: {preemption}" if preemption else why
 
 
@@ -40,9 +40,9 @@ def nobody_to_preempt(refused: Refused) -> str:
 
 
 def not_preempted(all_nodes: int, reasons: Iterable[tuple[str, int]]) -> str:
-    return f"0/{all_nodes} nodes are available: {listed(reasons)}."
+    return f"0/{all_nodes} nodes are available: {reasons_text(reasons)}."
 
 
-def listed(reasons: Iterable[tuple[str, int]]) -> str:
+def reasons_text(reasons: Iterable[tuple[str, int]]) -> str:
     """Sorted as text, numbers included, as upstream sorts them."""
     return ", ".join(sorted(f"{count} {text}" for text, count in reasons if count))

@@ -66,7 +66,7 @@ class Placed:
     message: str
 
 
-async def fetched(client: Client) -> list[Obj]:
+async def fetch_objects(client: Client) -> list[Obj]:
     """Everything of a live cluster that bears on scheduling."""
     found: list[Obj] = []
     for resource in NEEDED:
@@ -76,7 +76,7 @@ async def fetched(client: Client) -> list[Obj]:
             if resource in (NODES, PODS):
                 raise
             continue  # an older cluster has no such kind, or the user may not see it
-        found += [{"kind": resource.kind, **one} for one in listed]
+        found += [{"kind": resource.kind, **item} for item in listed]
     return found
 
 
@@ -84,10 +84,10 @@ def cache_of(objects: Iterable[Obj], *, without: str = "") -> CacheState:
     """`without`: the uid of a pod that is not to count."""
     cache = CacheState()
     put = _takers(cache, without)
-    for one in objects:
-        take = put.get(one.get("kind") or "")
+    for item in objects:
+        take = put.get(item.get("kind") or "")
         if take is not None:
-            take(one)
+            take(item)
     return cache
 
 
@@ -119,20 +119,20 @@ def _takers(cache: CacheState, without: str) -> dict[str, Callable[[Obj], object
         "Service": workloads.put_service,
     }
     return {
-        "Namespace": lambda one: cache.put_namespace(name_of(one), labels_of(one)),
-        "Node": lambda one: cache.put_node(node_info_of(one)),
+        "Namespace": lambda item: cache.put_namespace(name_of(item), labels_of(item)),
+        "Node": lambda item: cache.put_node(node_info_of(item)),
         "Pod": put_pod,
-        **{kind: partial(_named, put, name_of) for kind, put in by_name.items()},
-        **{kind: partial(_named, put, key_of) for kind, put in by_key.items()},
+        **{kind: partial(_with_name, put, name_of) for kind, put in by_name.items()},
+        **{kind: partial(_with_name, put, key_of) for kind, put in by_key.items()},
         **dict.fromkeys(("ReplicationController", "ReplicaSet", "StatefulSet"), put_controller),
     }
 
 
-def _named(put: Callable[[str, Obj], object], name: Callable[[Obj], str], one: Obj) -> None:
+def _with_name(put: Callable[[str, Obj], object], name: Callable[[Obj], str], one: Obj) -> None:
     put(name(one), one)
 
 
-def explained(pod: Obj, objects: Iterable[Obj], profile: Profile = DEFAULT_PROFILE) -> Explained:
+def explain(pod: Obj, objects: Iterable[Obj], profile: Profile = DEFAULT_PROFILE) -> Explained:
     """Of a pod that waits, or, were it to be placed anew, of one that has a node."""
     cache = cache_of(objects, without=uid_of(pod) or key_of(pod))
     unplaced = {**pod, "spec": {**pod["spec"], "nodeName": ""}}
@@ -158,7 +158,7 @@ def dry_run(
     cache = cache_of(objects)
     batches = Batches(cache.columns, profile)
     rows = [(pod, pod_info_of(pod)) for pod in pods]
-    rows.sort(key=lambda one: -one[1].priority)
+    rows.sort(key=lambda item: -item[1].priority)
     found = []
     for number, (pod, row) in enumerate(rows):
         decision = batches.decide(row.shape, rng)
@@ -173,15 +173,15 @@ def dry_run(
 def pods_in(objects: Iterable[Obj], namespace: str) -> list[Obj]:
     """The pods that manifests would make: pods, and those of templates, as many as asked for."""
     found: list[Obj] = []
-    for one in objects:
-        if one.get("kind") == "List":
-            found += pods_in(one.get("items") or (), namespace)
-        elif one.get("kind") == "Pod":
-            made = copy_of(one)
+    for item in objects:
+        if item.get("kind") == "List":
+            found += pods_in(item.get("items") or (), namespace)
+        elif item.get("kind") == "Pod":
+            made = copy_of(item)
             made.setdefault("metadata", {}).setdefault("namespace", namespace)
             found.append(made)
-        elif (template := (one.get("spec") or {}).get("template")) is not None:
-            found += _copies(one, template, namespace)
+        elif (template := (item.get("spec") or {}).get("template")) is not None:
+            found += _copies(item, template, namespace)
     return found
 
 

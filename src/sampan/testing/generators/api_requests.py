@@ -52,7 +52,7 @@ class Reply:
     @property
     def items(self) -> list[str]:
         """The names in a list."""
-        return [one["metadata"]["name"] for one in self.obj["items"]]
+        return [item["metadata"]["name"] for item in self.obj["items"]]
 
 
 class Api:
@@ -178,8 +178,10 @@ def request(
     """A header with several values has a line for each."""
     path, _, query = path.partition("?")
     given = headers or {}
-    joined = {key: one if isinstance(one, str) else ", ".join(one) for key, one in given.items()}
-    lines = {key: one for key, one in given.items() if not isinstance(one, str)}
+    joined = {
+        key: item if isinstance(item, str) else ", ".join(item) for key, item in given.items()
+    }
+    lines = {key: item for key, item in given.items() if not isinstance(item, str)}
     data = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
     certificate = client_certificate(user, group) if user else None
     return Request(method, path, query, joined, data, peer_certificate=certificate, repeated=lines)

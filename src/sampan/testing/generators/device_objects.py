@@ -45,7 +45,7 @@ def resource_slice(
 
 
 def device_class(name: str = "gpu", *expressions: str) -> Obj:
-    selectors = [{"cel": {"expression": one}} for one in expressions]
+    selectors = [{"cel": {"expression": expression}} for expression in expressions]
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "DeviceClass",
@@ -54,13 +54,13 @@ def device_class(name: str = "gpu", *expressions: str) -> Obj:
     }
 
 
-def wanted(name: str = "", *expressions: str, **fields: object) -> Obj:
+def device_request(name: str = "", *expressions: str, **fields: object) -> Obj:
     """What `exactly`, or one of `firstAvailable`, says."""
     made: Obj = {"deviceClassName": "gpu", **fields}
     if name:
         made["name"] = name
     if expressions:
-        made["selectors"] = [{"cel": {"expression": one}} for one in expressions]
+        made["selectors"] = [{"cel": {"expression": expression}} for expression in expressions]
     return made
 
 
@@ -78,7 +78,7 @@ def resource_claim(
 
 def pod_with(*claims: str, name: str = "p", **spec: object) -> Obj:
     meta = {"name": name, "namespace": "default", "uid": name}
-    entries = [{"name": one, "resourceClaimName": one} for one in claims]
+    entries = [{"name": claim, "resourceClaimName": claim} for claim in claims]
     container = {"name": "c", "image": "web"}
     return {
         "apiVersion": "v1",

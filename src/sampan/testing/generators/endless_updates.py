@@ -45,7 +45,7 @@ async def endless_updates(path: Path, load: Load) -> Outcome:
     largest, began = 0, clock.monotonic()
 
     async def write(number: int) -> None:
-        keys = [f"/o/{one}" for one in range(number, load.objects, load.writers)]
+        keys = [f"/o/{item}" for item in range(number, load.objects, load.writers)]
         revisions = [await store.create(key, bytes(load.value_bytes)) for key in keys]
         for turn in range(load.updates // load.writers):
             at = turn % len(keys)
@@ -78,4 +78,4 @@ async def endless_updates(path: Path, load: Load) -> Outcome:
 
 def size_of(path: Path) -> int:
     beside = (path, path.with_name(path.name + "-wal"))
-    return sum(one.stat().st_size for one in beside if one.exists())
+    return sum(item.stat().st_size for item in beside if item.exists())

@@ -33,7 +33,7 @@ def odd_pod(name: str, image: str, rng: random.Random) -> Obj:
     volumes = _volumes(rng)
     if volumes:
         spec["volumes"] = volumes
-        mounts = [{"name": one["name"], "mountPath": f"/{one['name']}"} for one in volumes]
+        mounts = [{"name": volume["name"], "mountPath": f"/{volume['name']}"} for volume in volumes]
         spec["containers"][0]["volumeMounts"] = mounts
     if rng.random() < 0.1:
         spec["hostNetwork"] = True

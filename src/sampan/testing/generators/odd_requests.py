@@ -54,8 +54,8 @@ class OddRequests:
     ) -> None:
         self._schema, self._rng, self._certificate = schema, rng, certificate
         self._seeds: dict[tuple[str, str], list[Obj]] = {}
-        for one in seeds:
-            self._seeds.setdefault((one["apiVersion"], one["kind"]), []).append(one)
+        for seed in seeds:
+            self._seeds.setdefault((seed["apiVersion"], seed["kind"]), []).append(seed)
 
     def next(self) -> Request:
         rng = self._rng
@@ -70,7 +70,7 @@ class OddRequests:
             body = self._patch(resource, headers["content-type"])
         elif method in ("POST", "PUT") or rng.random() < 0.1:
             headers["content-type"] = BODIES[0] if rng.random() < 0.9 else rng.choice(BODIES)
-            body = self._encoded(self._object(resource), headers["content-type"])
+            body = self._encode(self._object(resource), headers["content-type"])
         if rng.random() < 0.02:
             headers["content-type"] = rng.choice(BODIES + PATCHES)
         if rng.random() < 0.03:
@@ -97,7 +97,11 @@ class OddRequests:
             return path
         path += f"/{self._name()}"
         # What a node answers needs a node.
-        offered = [one.name for one in resource.subresources if one.name not in _CONNECTED]
+        offered = [
+            subresource.name
+            for subresource in resource.subresources
+            if subresource.name not in _CONNECTED
+        ]
         if offered and rng.random() < 0.4:
             path += f"/{rng.choice(offered)}"
         return path
@@ -130,7 +134,7 @@ class OddRequests:
             for _ in range(rng.choice((0, 0, 1, 1, 2, 5))):
                 self._spoil(made)
             return made
-        return self._invented(resource)
+        return self._invent(resource)
 
     def _spoil(self, obj: Obj) -> None:
         """Somewhere in it: something odd, something less, or something twice."""
@@ -156,7 +160,7 @@ class OddRequests:
             case _:
                 holder[key] = self._odd_value()
 
-    def _invented(self, resource: Resource) -> Any:
+    def _invent(self, resource: Resource) -> Any:
         rng = self._rng
         kind = self._schema.type_of(resource.api_version, resource.kind)
         made = {} if kind is None else self._value(kind, 0)
@@ -215,7 +219,7 @@ class OddRequests:
     def _patch(self, resource: Resource, kind: str) -> bytes:
         rng = self._rng
         if kind != PATCHES[0]:
-            return self._encoded(self._object(resource), "application/json")
+            return self._encode(self._object(resource), "application/json")
         paths = ("/metadata/labels/a", "/spec", "", "/", "/spec/containers/0", "/spec/containers/-",
                  "/metadata/name", "/data/~0~1", "/~2", "/kind", "/status", "no")  # fmt: skip
         operations = [
@@ -235,9 +239,9 @@ class OddRequests:
         if isinstance(made, dict):
             made.pop("apiVersion", None)
             made["kind"] = "DeleteOptions"
-        return self._encoded(made, "application/json")
+        return self._encode(made, "application/json")
 
-    def _encoded(self, value: Any, media: str) -> bytes:
+    def _encode(self, value: Any, media: str) -> bytes:
         if media == "application/yaml" and self._rng.random() < 0.8:
             return bytes(yaml.safe_dump(value, allow_unicode=True).encode())
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)

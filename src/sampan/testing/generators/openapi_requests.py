@@ -168,8 +168,8 @@ def _value(draw: st.DrawFn, operation: Operation, schema: Obj, depth: int) -> An
     if draw(_ONE_IN_FIFTY):
         return copy_of(draw(ANYTHING))
     reference = schema.get("$ref")
-    for one in schema.get("allOf", ()):
-        reference = one.get("$ref") or reference
+    for item in schema.get("allOf", ()):
+        reference = item.get("$ref") or reference
     if reference:
         return _value(draw, operation, operation.schemas[reference[len(REF) :]], depth)
     if schema.get("oneOf") or schema.get("anyOf"):

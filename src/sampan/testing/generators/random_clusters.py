@@ -95,7 +95,7 @@ _selectors = st.one_of(
     st.just({"matchLabels": {"app": "a"}}),
     st.just({}),
     st.none(),
-    st.builds(lambda one: {"matchExpressions": [one]}, _expressions),
+    st.builds(lambda item: {"matchExpressions": [item]}, _expressions),
 )
 _topology = st.sampled_from(("zone", "zone", "disk", "kubernetes.io/hostname"))
 _pod_terms = st.fixed_dictionaries(
@@ -272,7 +272,7 @@ def crowds(draw: st.DrawFn) -> tuple[list[Obj], dict[str, list[Obj]]]:
             }
         )
         count = draw(st.integers(0, 3))
-        placed[name] = [draw(neighbours(f"{name}-{one}")) for one in range(count)]
+        placed[name] = [draw(neighbours(f"{name}-{item}")) for item in range(count)]
     return there, placed
 
 

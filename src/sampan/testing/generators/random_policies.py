@@ -114,7 +114,7 @@ def _port(rng: random.Random) -> Obj:
     return {"protocol": "UDP" if name == "udp81" else "TCP", "port": name}
 
 
-def allowed(policies: Sequence[Obj], source: Obj, target: Obj, protocol: str, port: int) -> bool:
+def is_allowed(policies: Sequence[Obj], source: Obj, target: Obj, protocol: str, port: int) -> bool:
     """May `source` open this connection to `target`?"""
     if source is target:
         return True

@@ -69,12 +69,12 @@ class Replay:
         if step.get("pause"):
             await asyncio.sleep(step["pause"])
         answer = await self._answer(step, record)
-        recorded = compared(record["code"], record["body"], record["warnings"])
+        recorded = comparable(record["code"], record["body"], record["warnings"])
         if step.get("save") and isinstance(answer[1], dict):
             self._saved[step["save"]] = answer[1]
         if step["method"] != "GET" and "customresourcedefinitions" in step["path"]:
             await asyncio.sleep(1)  # as the recorder: until the write has taken effect
-        masked = self._masked(step, answer)
+        masked = self._mask(step, answer)
         if record.get("unstable"):
             recorded, masked = _without_random(recorded), _without_random(masked)
         if masked == recorded:
@@ -84,7 +84,7 @@ class Replay:
     async def _answer(self, step: Obj, record: Obj) -> tuple[int, Any, list[str]]:
         tries = int(step.get("poll") or 0) * 4
         while True:
-            code, body, warnings = await self._sent(step)
+            code, body, warnings = await self._send(step)
             done = self._is_done(step, code, body, record)
             if done or tries <= 0:
                 return code, body, warnings
@@ -98,20 +98,25 @@ class Replay:
             kind, _, wanted = step["condition"].partition("=")
             status = body.get("status") if isinstance(body, dict) else None
             conditions = status.get("conditions") or () if isinstance(status, dict) else ()
-            return any(one["type"] == kind and one["status"] == wanted for one in conditions)
-        return "poll" not in step or self._masked(step, (code, body, [])) == compared(
+            return any(
+                condition["type"] == kind and condition["status"] == wanted
+                for condition in conditions
+            )
+        return "poll" not in step or self._mask(step, (code, body, [])) == comparable(
             record["code"], record["body"], []
         )
 
-    async def _sent(self, step: Obj) -> tuple[int, Any, list[str]]:
+    async def _send(self, step: Obj) -> tuple[int, Any, list[str]]:
         headers = {"user-agent": AGENT}
         if "content-type" in step:
             headers["content-type"] = step["content-type"]
         if "accept" in step:
             headers["accept"] = step["accept"]
         body = step.get("body")
-        data = b"" if body is None else self._filled(body, await self._revision(step))
-        query = {key: self._filled_text(str(one)) for key, one in (step.get("query") or {}).items()}
+        data = b"" if body is None else self._fill(body, await self._revision(step))
+        query = {
+            key: self._filled_text(str(entry)) for key, entry in (step.get("query") or {}).items()
+        }
         certificate = client_certificate("admin", "system:masters")
         path = self._filled_text(step["path"])
         request = Request(
@@ -120,18 +125,18 @@ class Replay:
         reply = await self._api.server.handle_http(request)
         if isinstance(reply, Stream):
             text = b"".join([chunk async for chunk in reply.chunks])
-            return reply.status, [json.loads(one) for one in text.splitlines()], []
+            return reply.status, [json.loads(line) for line in text.splitlines()], []
         assert isinstance(reply, Response), reply
         warnings = [value for key, value in reply.headers if key == "warning"]
-        return reply.status, _parsed(reply.whole()), warnings
+        return reply.status, _parse(reply.whole()), warnings
 
     async def _revision(self, step: Obj) -> str:
         if "$rv$" not in json.dumps(step.get("body")):
             return ""
-        _, body, _ = await self._sent({"method": "GET", "path": step["path"].split("/status")[0]})
+        _, body, _ = await self._send({"method": "GET", "path": step["path"].split("/status")[0]})
         return str(body["metadata"]["resourceVersion"])
 
-    def _filled(self, body: Any, revision: str) -> bytes:
+    def _fill(self, body: Any, revision: str) -> bytes:
         text = body if isinstance(body, str) else json.dumps(body)
         return self._filled_text(text.replace("$rv$", revision)).encode()
 
@@ -142,16 +147,16 @@ class Replay:
             text = text.replace(f"${name}$", str((body.get("metadata") or {}).get("name") or ""))
         return text
 
-    def _masked(self, step: Obj, answer: tuple[int, Any, list[str]]) -> Any:
+    def _mask(self, step: Obj, answer: tuple[int, Any, list[str]]) -> Any:
         code, body, warnings = answer
         if "reduce" in step:
-            body = reduced(step["reduce"], body)
+            body = reduce_answer(step["reduce"], body)
         if "/customresourcedefinitions" in step["path"] or "/apiservices" in step["path"]:
-            body = _typed(body)
-        return compared(code, masked(body, keep_entries=bool(step.get("managed"))), warnings)
+            body = _with_type(body)
+        return comparable(code, mask_times(body, keep_entries=bool(step.get("managed"))), warnings)
 
 
-def _typed(body: Any) -> Any:
+def _with_type(body: Any) -> Any:
     """A list of a built-in kind: its items say what they are here, and there they do not."""
     items = (
         body if isinstance(body, list) else body.get("items") if isinstance(body, dict) else None
@@ -159,48 +164,53 @@ def _typed(body: Any) -> Any:
     if not isinstance(items, list):
         return body
     plain = [
-        {key: value for key, value in one.items() if key not in ("apiVersion", "kind")}
-        for one in items
+        {key: value for key, value in entry.items() if key not in ("apiVersion", "kind")}
+        for entry in items
     ]
     return plain if isinstance(body, list) else {**body, "items": plain}
 
 
-def _parsed(data: bytes) -> Any:
+def _parse(data: bytes) -> Any:
     try:
         return json.loads(data)
     except ValueError:
         return data.decode(errors="replace")
 
 
-def compared(code: int, body: Any, warnings: list[str]) -> Any:
+def comparable(code: int, body: Any, warnings: list[str]) -> Any:
     """Causes and lists of groups as sets: a Go map has no order."""
     if isinstance(body, dict) and body.get("kind") == "Status":
         body = dict(body)
         causes = (body.get("details") or {}).get("causes")
         if causes:
-            ordered = sorted(json.dumps(one, sort_keys=True) for one in causes)
+            ordered = sorted(json.dumps(cause, sort_keys=True) for cause in causes)
             body["details"] = {**body["details"], "causes": ordered}
             if len(causes) > 1:
                 body["message"] = ""
     if isinstance(body, dict) and body.get("kind") == "APIResourceList":
-        body = {**body, "resources": sorted(body["resources"], key=lambda one: str(one["name"]))}
+        body = {
+            **body,
+            "resources": sorted(body["resources"], key=lambda resource: str(resource["name"])),
+        }
     if isinstance(body, str) and body.startswith("apiVersion:"):
-        body = masked(yaml.safe_load(body), keep_entries=True)
+        body = mask_times(yaml.safe_load(body), keep_entries=True)
     return [code, body, sorted(warnings)]
 
 
-def masked(value: Any, keep_entries: bool) -> Any:
+def mask_times(value: Any, keep_entries: bool) -> Any:
     if isinstance(value, dict) and isinstance(value.get("cells"), list):
-        cells = [_AGE.sub("AGE", one) if isinstance(one, str) else one for one in value["cells"]]
+        cells = [
+            _AGE.sub("AGE", cell) if isinstance(cell, str) else cell for cell in value["cells"]
+        ]
         value = {**value, "cells": cells}
     if isinstance(value, dict):
         return {
-            key: _masked_field(key, one, keep_entries)
-            for key, one in value.items()
+            key: _masked_field(key, entry, keep_entries)
+            for key, entry in value.items()
             if key != "managedFields" or keep_entries
         }
     if isinstance(value, list):
-        return [masked(one, keep_entries) for one in value]
+        return [mask_times(entry, keep_entries) for entry in value]
     return _masked_text(value) if isinstance(value, str) else value
 
 
@@ -214,7 +224,7 @@ def _masked_field(key: str, value: Any, keep_entries: bool) -> Any:
             return "N"
         if key == "continue":
             return "CONTINUE"
-    return masked(value, keep_entries)
+    return mask_times(value, keep_entries)
 
 
 def _masked_text(text: str) -> str:
@@ -225,7 +235,7 @@ def _without_random(value: Any) -> Any:
     return json.loads(re.sub(r"((?:gen|Gen|here)[-_])[a-z0-9]{5}", r"\1RANDOM", json.dumps(value)))
 
 
-def reduced(rule: str, body: Any) -> Any:
+def reduce_answer(rule: str, body: Any) -> Any:
     """The part of a large answer that was kept."""
     kind, _, name = rule.partition(":")
     if not isinstance(body, dict):

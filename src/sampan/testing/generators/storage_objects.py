@@ -71,7 +71,7 @@ def storage_class(
 
 
 def pod(*claims: str, name: str = "p") -> Obj:
-    volumes = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in claims]
+    volumes = [{"name": item, "persistentVolumeClaim": {"claimName": item}} for item in claims]
     meta = {"name": name, "namespace": "default", "uid": name}
     return {"metadata": meta, "spec": {"containers": [{"name": "c"}], "volumes": volumes}}
 
@@ -85,10 +85,10 @@ def world(
 ) -> Snapshot:
     cache = cache_of(nodes, placed or {})
     known = cache.columns.volumes
-    for one in volumes:
-        known.put_volume(one["metadata"]["name"], one)
-    for one in claims:
-        known.put_claim(f"default/{one['metadata']['name']}", one)
-    for one in classes:
-        known.put_class(one["metadata"]["name"], one)
+    for item in volumes:
+        known.put_volume(item["metadata"]["name"], item)
+    for item in claims:
+        known.put_claim(f"default/{item['metadata']['name']}", item)
+    for class_ in classes:
+        known.put_class(class_["metadata"]["name"], class_)
     return cache.snapshot()

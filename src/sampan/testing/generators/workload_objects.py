@@ -82,11 +82,11 @@ def status_in(actions: Sequence[Action]) -> Obj:
     return {}
 
 
-def made(plan: Plan) -> list[Obj]:
+def made_objects(plan: Plan) -> list[Obj]:
     return [action.obj for action in plan.actions if isinstance(action, Create)]
 
 
-def removed(plan: Plan) -> list[str]:
+def removed_names(plan: Plan) -> list[str]:
     return [action.name for action in plan.actions if isinstance(action, Delete)]
 
 
@@ -95,4 +95,4 @@ def reasons(actions: Sequence[Action]) -> list[str]:
 
 
 def names(objects: Sequence[Obj]) -> list[str]:
-    return [name_of(one) for one in objects]
+    return [name_of(item) for item in objects]

@@ -36,7 +36,7 @@ class EtcdMember:
         return f"http://127.0.0.1:{self.peer_port}"
 
     def join(self, members: "list[EtcdMember]") -> None:
-        self._cluster = ",".join(f"{one.name}={one.peer_url}" for one in members)
+        self._cluster = ",".join(f"{member.name}={member.peer_url}" for member in members)
 
     def start(self) -> None:
         url = f"{self.scheme}://127.0.0.1:{self.port}"
@@ -88,7 +88,7 @@ def etcd_url() -> Iterator[str]:
 
 
 def url_of(members: list[EtcdMember], rest: str = "") -> str:
-    return "etcd://" + ",".join(f"127.0.0.1:{one.port}" for one in members) + rest
+    return "etcd://" + ",".join(f"127.0.0.1:{member.port}" for member in members) + rest
 
 
 def tls_flags(authority: Authority, pair: Pair) -> tuple[str, ...]:
@@ -102,6 +102,6 @@ def tls_flags(authority: Authority, pair: Pair) -> tuple[str, ...]:
 def _free_ports(wanted: int) -> list[int]:
     with ExitStack() as undo:
         sockets = [undo.enter_context(socket.socket()) for _ in range(wanted)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        for item in sockets:
+            item.bind(("127.0.0.1", 0))
+        return [item.getsockname()[1] for item in sockets]

@@ -29,13 +29,17 @@ def seen_status(kind: str, pod: Obj) -> Status:
         "type": kind,
         **{key: status[key] for key in ("phase", "qosClass", "reason", "message") if key in status},
         "conditions": [
-            {key: one[key] for key in ("type", "status", "reason", "message") if one.get(key)}
-            for one in status.get("conditions") or ()
+            {
+                key: condition[key]
+                for key in ("type", "status", "reason", "message")
+                if condition.get(key)
+            }
+            for condition in status.get("conditions") or ()
         ],
     }
     for key in _STATUSES:
         if status.get(key):
-            seen[key] = {one["name"]: _container(one) for one in status[key]}
+            seen[key] = {statu["name"]: _container(statu) for statu in status[key]}
     if meta.get("deletionGracePeriodSeconds") is not None:
         seen["deleting"] = meta["deletionGracePeriodSeconds"]
     seen["ips"] = bool(status.get("podIPs"))
@@ -48,7 +52,9 @@ def _container(status: Obj) -> Status:
     for key in ("state", "lastState"):
         if status.get(key):
             seen[key] = {
-                name: {one: what[one] for one in ("reason", "exitCode", "message") if one in what}
+                name: {
+                    item: what[item] for item in ("reason", "exitCode", "message") if item in what
+                }
                 for name, what in status[key].items()
             }
     return seen
@@ -104,11 +110,11 @@ class Life:
         shown: list[Status] = self.recorded["statuses"]
         kind = self.recorded["actions"][0][1]
         if kind == "delete":
-            at = next(n for n, one in enumerate(shown) if "deleting" in one)
+            at = next(n for n, item in enumerate(shown) if "deleting" in item)
             return shown[at - 1]
         if kind == "ungate":
             return shown[0]
-        return next(one for one in shown if one["phase"] == "Running")
+        return next(item for item in shown if item["phase"] == "Running")
 
     def is_over(self) -> bool:
         """It has shown all that is on record, in that order."""
@@ -120,7 +126,7 @@ class Life:
     def missing(self) -> list[Status]:
         """What is on record and was not seen, but for what another pace does not show."""
         shown = self.recorded["statuses"]
-        kept = [one for n, one in enumerate(shown) if n not in self.merged]
+        kept = [item for n, item in enumerate(shown) if n not in self.merged]
         return missing(kept, self.statuses)
 
     def _masked(self, seen: Status) -> Status:
@@ -162,9 +168,9 @@ def words(statuses: Sequence[Status]) -> set[str]:
     found = set()
     for status in statuses:
         found.add(f"{status['type']} {status['phase']} {status.get('reason', '')}")
-        for one in status["conditions"]:
-            found.add(f"{one['type']} {one['status']} {one.get('reason', '')}")
-        for container in (one for kind in _STATUSES for one in status.get(kind, {}).values()):
+        for condition in status["conditions"]:
+            found.add(f"{condition['type']} {condition['status']} {condition.get('reason', '')}")
+        for container in (item for kind in _STATUSES for item in status.get(kind, {}).values()):
             for key in ("state", "lastState"):
                 for state, what in container.get(key, {}).items():
                     found.add(f"{key} {state} {what.get('reason', '')}")

@@ -23,7 +23,7 @@ from sampan.core.clock import SystemClock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.network import cni
-from sampan.network.policies.compiled import compiled
+from sampan.network.policies.compiled import compile_policy
 from sampan.network.policies.enforcer import POLICIES, EnforcerSettings, PolicyEnforcer
 from sampan.testing.generators import random_policies as generated
 from sampan.testing.worlds.small_api import SmallApi
@@ -73,7 +73,7 @@ async def _enforce(api: SmallApi, enforcer: PolicyEnforcer, policies: list[Obj])
         await api.delete(POLICIES, old["metadata"]["namespace"], old["metadata"]["name"])
     for policy in policies:
         await api.create(POLICIES, policy, policy["metadata"]["namespace"])
-    wanted = frozenset(compiled(policy).id for policy in policies)
+    wanted = frozenset(compile_policy(policy).id for policy in policies)
     await enforcer.ready.wait()
     while enforcer.in_force != wanted:  # noqa: ASYNC110  # nobody else waits for it
         await asyncio.sleep(0.002)
@@ -90,11 +90,11 @@ def _differences(
         for port in generated.PORTS
         if source != target
     ]
-    reached = _reached(questions, pods, places)
+    reached = _reach(questions, pods, places)
     wrong = denied = 0
     for question in questions:
         source, target, protocol, port = question
-        may = generated.allowed(policies, pods[source], pods[target], protocol, port)
+        may = generated.is_allowed(policies, pods[source], pods[target], protocol, port)
         denied += not may
         if (question in reached) is not may:
             wrong += 1
@@ -162,7 +162,7 @@ def _ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True, capture_output=True)
 
 
-def _reached(
+def _reach(
     questions: list[Question], pods: dict[str, Obj], places: dict[str, _Place]
 ) -> set[Question]:
     """All at once: what is dropped costs one wait, not one each."""
@@ -182,16 +182,16 @@ def _reached(
         else:
             client.sendto(f"{question}".encode(), address)
             senders.append(client)
-    reached = _connected(waiting)
+    reached = _connect(waiting)
     for place in places.values():
         for (protocol, _), server in place.servers.items():
-            reached |= {by_text[text] for text in _taken(protocol, server)}
+            reached |= {by_text[text] for text in _take(protocol, server)}
     for client in (*waiting, *senders):
         client.close()
     return reached
 
 
-def _connected(waiting: dict[socket.socket, Question]) -> set[Question]:
+def _connect(waiting: dict[socket.socket, Question]) -> set[Question]:
     found: set[Question] = set()
     left = set(waiting)
     while left:
@@ -205,7 +205,7 @@ def _connected(waiting: dict[socket.socket, Question]) -> set[Question]:
     return found
 
 
-def _taken(protocol: str, server: socket.socket) -> Iterator[bytes]:
+def _take(protocol: str, server: socket.socket) -> Iterator[bytes]:
     while True:
         try:
             if protocol == "TCP":

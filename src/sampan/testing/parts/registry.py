@@ -65,7 +65,7 @@ class Registry:
             index = json.loads(_member(tar, "index.json"))
             manifest = _blob(tar, index["manifests"][0])
             described = json.loads(manifest)
-            blobs = [_blob(tar, one) for one in (described["config"], *described["layers"])]
+            blobs = [_blob(tar, item) for item in (described["config"], *described["layers"])]
         for blob in blobs:
             self._push_blob(name, blob)
         media_type = index["manifests"][0]["mediaType"]

@@ -53,8 +53,8 @@ class SpdyCommand:
         return "stdin" not in self.kinds.values() and await self._ended(connection)
 
     async def _say(self, connection: Connection, kind: str, text: bytes) -> None:
-        for stream, one in self.kinds.items():
-            if one == kind and text:
+        for stream, item in self.kinds.items():
+            if item == kind and text:
                 await connection.write(self._session.data(stream, text))
 
     async def _ended(self, connection: Connection) -> bool:

@@ -17,7 +17,7 @@ from sampan.client.contract import Client
 from sampan.client.informer import Informers
 from sampan.client.inprocess import InProcessClient
 from sampan.controllers.catalog import ControllerSettings, all_controllers
-from sampan.controllers.controller import Controller, selected
+from sampan.controllers.controller import Controller, selected_controllers
 from sampan.controllers.identities import user_name
 from sampan.controllers.runner import ControllerRunner
 from sampan.core.metrics import Metrics
@@ -42,7 +42,7 @@ def story(
 
     def controllers() -> list[Controller]:
         settings = ControllerSettings(root_ca="PEM")
-        return selected(all_controllers(settings), names)
+        return selected_controllers(all_controllers(settings), names)
 
     def decorated(test: Callable[[ControlPlane], Awaitable[None]]) -> Callable[[], None]:
         async def inside() -> None:

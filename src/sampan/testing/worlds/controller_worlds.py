@@ -14,7 +14,7 @@ from sampan.api.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from sampan.api.objects import Obj
 from sampan.api.resources import PODS, Resource
 from sampan.controllers.catalog import ControllerSettings, all_controllers
-from sampan.controllers.controller import Controller, selected
+from sampan.controllers.controller import Controller, selected_controllers
 from sampan.testing import virtual_time
 from sampan.testing.worlds.control_plane import ControlPlane
 from sampan.testing.worlds.faulty_client import Fate, Faults, FaultyClient
@@ -60,7 +60,7 @@ def play(
     rest_seconds: float = 60.0,
 ) -> None:
     def controllers() -> list[Controller]:
-        return selected(all_controllers(settings), names)
+        return selected_controllers(all_controllers(settings), names)
 
     async def story() -> None:
         clock = virtual_time.LoopClock()
@@ -119,7 +119,9 @@ async def absent(call: Awaitable[object], *errors: type[Exception]) -> None:
 TOO_LATE = (NotFound, AlreadyExists, Conflict, Forbidden)
 
 
-def named(api_version: str, kind: str, name: str, namespace: str = "default", **rest: Any) -> Obj:
+def named_object(
+    api_version: str, kind: str, name: str, namespace: str = "default", **rest: Any
+) -> Obj:
     """An object; `meta` has more of its metadata."""
     meta = {"name": name, **rest.pop("meta", {})}
     if namespace:
@@ -130,7 +132,7 @@ def named(api_version: str, kind: str, name: str, namespace: str = "default", **
 def pod_of(name: str, labels: dict[str, str] | None = None, **spec: Any) -> Obj:
     containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]
     meta = {"labels": labels or {}}
-    return named("v1", "Pod", name, meta=meta, spec={"containers": containers, **spec})
+    return named_object("v1", "Pod", name, meta=meta, spec={"containers": containers, **spec})
 
 
 class BaseWorld:

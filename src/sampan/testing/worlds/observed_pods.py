@@ -63,11 +63,11 @@ def container(
     )
 
 
-def exited(name: str = "main", exit_code: int = 0, **words: object) -> ContainerStatus:
+def exited_container(name: str = "main", exit_code: int = 0, **words: object) -> ContainerStatus:
     return container(name, state=ContainerState.EXITED, exit_code=exit_code, **words)  # type: ignore[arg-type]  # passed on as they are
 
 
-def observed(
+def observed_pod(
     *containers: ContainerStatus, sandboxes: tuple[SandboxStatus, ...] | None = None
 ) -> ObservedPod:
     """Newest first, as the contract says; the caller gives them in that order."""

@@ -125,7 +125,7 @@ class SimulatedNode:
         ]
 
     async def observed(self, name: str = "web") -> ObservedPod | None:
-        return next((one for one in await self.runtime.pods() if one.name == name), None)
+        return next((pod for pod in await self.runtime.pods() if pod.name == name), None)
 
     async def until(
         self, holds: Callable[[], bool], seconds: float = 120.0, every: float = 0.01

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.api.apply.field_sets import (
+    canonical_set,
     difference,
     in_canonical_order,
     intersection,
     is_member,
-    normalised,
     path_text,
     paths,
     recursive_difference,
@@ -66,12 +66,12 @@ def test_a_recursive_difference_takes_what_lies_below(one, two):
 
 @given(PATHS)
 def test_a_set_survives_its_normal_form(one):
-    assert normalised(built(one)) == built(one)
+    assert canonical_set(built(one)) == built(one)
 
 
 def test_keys_are_spelled_in_one_way():
     given_keys = {"f:ports": {'k:{"protocol": "TCP", "containerPort": 80}': {".": {}}}}
-    assert normalised(given_keys) == {"f:ports": {'k:{"containerPort":80,"protocol":"TCP"}': {}}}
+    assert canonical_set(given_keys) == {"f:ports": {'k:{"containerPort":80,"protocol":"TCP"}': {}}}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_keys_are_spelled_in_one_way():
 )
 def test_what_is_no_set_is_refused(wrong):
     with pytest.raises(ValueError):  # noqa: PT011 (a JSON error is one too)
-        normalised(wrong)
+        canonical_set(wrong)
 
 
 def test_a_set_of_any_depth_is_answered():
@@ -88,7 +88,7 @@ def test_a_set_of_any_depth_is_answered():
     for _ in range(5000):
         deep = {"f:a": deep}
     with pytest.raises(ValueError, match="not too deep"):
-        normalised(deep)
+        canonical_set(deep)
 
 
 def test_paths_are_shown_as_upstream_shows_them():

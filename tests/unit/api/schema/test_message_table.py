@@ -2,9 +2,9 @@
 
 from sampan.api.schema.message_table import (
     always_written,
-    inlined,
+    fields_always_written,
+    inlined_message,
     load_messages,
-    marked,
     own_tokens,
 )
 
@@ -21,7 +21,7 @@ def test_fields_are_numbered_and_gaps_are_kept():
 def test_inlined_messages_lend_their_fields():
     messages = load_messages()
     message = CORE + "ConfigMapKeySelector"
-    assert inlined(message, "*LocalObjectReference") == CORE + "LocalObjectReference"
+    assert inlined_message(message, "*LocalObjectReference") == CORE + "LocalObjectReference"
     assert list(own_tokens(messages, message)) == ["name", "key!", "optional?"]
-    assert marked(messages, message) == {"key", "optional"}
+    assert fields_always_written(messages, message) == {"key", "optional"}
     assert always_written(messages, message) == ["key"]

@@ -10,7 +10,7 @@ from sampan.api.objects import key_of
 from sampan.api.resources import NODES, PODS, PRIORITY_CLASSES, SERVICE_ACCOUNTS, by_kind
 from sampan.apiserver.admission.chain import CREATE, UPDATE, Admission, Attributes
 from sampan.apiserver.admission.parts import PluginParts
-from sampan.apiserver.admission.plugins import chosen
+from sampan.apiserver.admission.plugins import chosen_plugins
 from sampan.apiserver.admission.settings import AdmissionSettings
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.chain import Authorization
@@ -56,7 +56,7 @@ def admitted(obj, resource=PODS, operation=CREATE, old=None, mount_tokens=False,
         registry, Authorization([]), rbac, mount_tokens, AdmissionSettings(), None, Metrics(),
         LoopClock(), random.Random(1), published_schema(), SideThread("test"), None,
     )  # fmt: skip
-    chain = Admission(chosen(parts))
+    chain = Admission(chosen_plugins(parts))
     namespace = "team" if resource.namespaced else ""
     attributes = Attributes(USER, operation, resource, namespace, "x", "", obj, old, False)
 

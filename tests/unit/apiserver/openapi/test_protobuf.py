@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.apiserver.openapi.protobuf import encoded
+from sampan.apiserver.openapi.protobuf import encode
 
 DOCUMENT = {
     "swagger": "2.0",
@@ -67,7 +67,7 @@ def down(data, *numbers):
 
 def test_definitions_are_whole():
     """[A5] OpenAPI v2 for kubectl before 1.27."""
-    document = encoded(DOCUMENT)
+    document = encode(DOCUMENT)
     assert down(document, 1) == b"2.0"
     assert down(document, 2, 1) == b"T"
     named = down(document, 9, 1)
@@ -84,7 +84,7 @@ def test_definitions_are_whole():
 
 
 def test_operations_carry_query_parameters_and_their_kind():
-    item = down(encoded(DOCUMENT), 8, 2)
+    item = down(encode(DOCUMENT), 8, 2)
     assert down(item, 1) == b"/x"
     patch = down(item, 2, 8)
     assert down(patch, 5) == b"patchX"
@@ -96,4 +96,4 @@ def test_operations_carry_query_parameters_and_their_kind():
 @given(st.text(max_size=400))
 def test_texts_of_any_length_survive(text):
     document = {**DOCUMENT, "definitions": {"a": {"description": text}}}
-    assert down(encoded(document), 9, 1, 2, 4).decode() == text
+    assert down(encode(document), 9, 1, 2, 4).decode() == text

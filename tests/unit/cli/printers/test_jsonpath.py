@@ -2,7 +2,7 @@
 
 import pytest
 
-from sampan.cli.printers.jsonpath import JsonPathError, Template, relaxed
+from sampan.cli.printers.jsonpath import JsonPathError, Template, relax
 
 DATA = {
     "kind": "List",
@@ -61,4 +61,4 @@ def test_a_missing_key_may_be_an_error():
     "text", ["metadata.name", ".metadata.name", "{.metadata.name}", "{metadata.name}"]
 )
 def test_a_path_may_be_given_bare(text):
-    assert relaxed(text) == "{.metadata.name}"
+    assert relax(text) == "{.metadata.name}"

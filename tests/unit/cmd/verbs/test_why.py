@@ -1,8 +1,8 @@
 from sampan.cmd.diagnosis.pod_diagnosis import diagnosis
 from sampan.cmd.verbs.schedule import answer as schedule_answer
 from sampan.cmd.verbs.schedule import run as schedule
-from sampan.cmd.verbs.why import answer, remembered, run
-from sampan.scheduler.why.what_if import explained
+from sampan.cmd.verbs.why import answer, recorded_decision, run
+from sampan.scheduler.why.what_if import explain
 
 
 def node(name, cpu="2"):
@@ -27,7 +27,7 @@ def pod(cpu="1", status=None, **spec):
 def test_a_pending_pod_is_told_who_refuses_it_and_what_would_help():
     """[X2]"""
     there = [node("a", "1500m"), node("b", "1500m")]
-    assert answer(pod("4"), explained(pod("4"), there)) == [
+    assert answer(pod("4"), explain(pod("4"), there)) == [
         "pod default/p is Pending and has no node.",
         "Now: 0/2 nodes are available: 2 Insufficient cpu.",
         "",
@@ -52,7 +52,7 @@ def test_a_pod_that_is_not_ready_or_restarts_is_told_why_and_what_to_do():
         ],
     }  # fmt: skip
     made = pod(status=status, nodeName="a")
-    lines = answer(made, explained(made, [node("a")]), diagnosis(made, (), node("a")))
+    lines = answer(made, explain(made, [node("a")]), diagnosis(made, (), node("a")))
     assert lines == [
         "pod default/p is on a and is not Ready.",
         "",
@@ -68,20 +68,20 @@ def test_a_pod_that_is_not_ready_or_restarts_is_told_why_and_what_to_do():
 
 def test_a_pod_whose_scheduler_does_not_run_is_told_so():
     made = pod(schedulerName="mine")
-    lines = answer(made, explained(made, [node("a")]))
+    lines = answer(made, explain(made, [node("a")]))
     assert lines[1] == "It asks for the scheduler mine, which has said nothing: does it run?"
 
 
 def test_a_pod_that_is_well_is_told_where_else_it_could_be():
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     made = pod(status=ready, nodeName="a")
-    lines = answer(made, explained(made, [node("a")]), diagnosis(made, (), node("a")))
+    lines = answer(made, explain(made, [node("a")]), diagnosis(made, (), node("a")))
     assert lines[:3] == ["pod default/p is on a and is Ready.", "", "Were it to be placed now:"]
 
 
 def test_a_remembered_decision_is_shown():
     record = {"when": "T", "chosen": {"node": "n", "points": 7, "feasibleNodes": 2}, "best": []}
-    assert remembered(record) == [
+    assert recorded_decision(record) == [
         "Decided at T: n, with 7 points, of 2 node(s) that would have done."
     ]
 

@@ -9,7 +9,7 @@ from sampan.controllers.autoscaling.replica_calculator import (
     Usage,
     for_average,
     for_utilization,
-    grouped,
+    group_pods,
     samples_of,
 )
 
@@ -62,15 +62,15 @@ def test_what_is_not_ready_does_not_count_when_growing():
 
 def test_failed_and_going_pods_are_ignored():
     pods = [pod(0), pod(1, phase="Failed"), pod(2, deletionTimestamp=LONG_AGO)]
-    groups = grouped(pods, used(1, 1, 1), "cpu", NOW)
+    groups = group_pods(pods, used(1, 1, 1), "cpu", NOW)
     assert (groups.ready, groups.ignored) == (1, {"p1", "p2"})
 
 
 def test_a_starting_pod_is_not_measured_yet():
     just_now = "2023-11-14T22:13:10Z"  # ten seconds ago
-    groups = grouped([pod(0, started=just_now)], used(1000), "cpu", NOW)
+    groups = group_pods([pod(0, started=just_now)], used(1000), "cpu", NOW)
     assert groups.unready == {"p0"}
-    assert grouped([pod(0, started=just_now)], used(1000), "memory", NOW).ready == 1
+    assert group_pods([pod(0, started=just_now)], used(1000), "memory", NOW).ready == 1
 
 
 def test_a_container_without_a_request_cannot_have_a_percentage():

@@ -5,14 +5,14 @@ from sampan.controllers.autoscaling.scaling_behavior import (
     Bounds,
     Memory,
     Moment,
+    apply_behavior,
     longest_window,
-    paced,
-    remembered,
+    with_recommendation,
 )
 
 
 def pace(wanted, current, behavior=None, memory=None, least=1, most=100, now=1000.0):
-    memory = remembered(memory or Memory(), wanted, current, longest_window(behavior), now)
+    memory = with_recommendation(memory or Memory(), wanted, current, longest_window(behavior), now)
     if (
         current != wanted
         and not memory.added
@@ -20,7 +20,7 @@ def pace(wanted, current, behavior=None, memory=None, least=1, most=100, now=100
         and len(memory.recommended) == 2
     ):
         memory = Memory((Moment(now, wanted),))  # as if it had been so all the time
-    return paced(behavior, memory, wanted, current, Bounds(least, most), now)
+    return apply_behavior(behavior, memory, wanted, current, Bounds(least, most), now)
 
 
 def test_without_behaviour_it_at_most_doubles_but_four_are_always_allowed():
@@ -38,11 +38,11 @@ def test_bounds_are_kept():
 
 
 def test_a_new_autoscaler_waits_before_it_shrinks():
-    memory = remembered(Memory(), 2, 10, 300, 1000.0)
-    found = paced(None, memory, 2, 10, Bounds(1, 100), 1000.0)
+    memory = with_recommendation(Memory(), 2, 10, 300, 1000.0)
+    found = apply_behavior(None, memory, 2, 10, Bounds(1, 100), 1000.0)
     assert (found.replicas, found.stabilized) == (10, "ScaleDownStabilized")
-    later = remembered(memory, 2, 10, 300, 1301.0)
-    assert paced(None, later, 2, 10, Bounds(1, 100), 1301.0).replicas == 2
+    later = with_recommendation(memory, 2, 10, 300, 1301.0)
+    assert apply_behavior(None, later, 2, 10, Bounds(1, 100), 1301.0).replicas == 2
 
 
 def test_growth_can_be_stabilized_too():
@@ -52,8 +52,8 @@ def test_growth_can_be_stabilized_too():
             "policies": [{"type": "Percent", "value": 900, "periodSeconds": 15}],
         }
     }
-    memory = remembered(Memory(), 8, 2, 300, 1000.0)
-    found = paced(behavior, memory, 8, 2, Bounds(1, 100), 1000.0)
+    memory = with_recommendation(Memory(), 8, 2, 300, 1000.0)
+    found = apply_behavior(behavior, memory, 8, 2, Bounds(1, 100), 1000.0)
     assert (found.replicas, found.stabilized) == (2, "ScaleUpStabilized")
 
 

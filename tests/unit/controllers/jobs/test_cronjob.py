@@ -7,11 +7,11 @@ import pytest
 
 from sampan.api.objects import time_text
 from sampan.api.rules.cron import next_after, parse
-from sampan.controllers.jobs.cronjob import MANY_MISSED, _missed, new_job, plan
+from sampan.controllers.jobs.cronjob import MANY_MISSED, _missed_schedules, new_job, plan
 from sampan.testing.generators.workload_objects import (
-    made,
+    made_objects,
     reasons,
-    removed,
+    removed_names,
     status_in,
     without_trouble,
 )
@@ -28,7 +28,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
 @pytest.mark.parametrize("asleep_days", [0.01, 3, 400])
 def test_the_last_stroke_is_the_one_before_now(text, asleep_days):
     schedule, earliest = parse(text), NOW - asleep_days * 86_400
-    latest, count = _missed(schedule, earliest, NOW, BERLIN)
+    latest, count = _missed_schedules(schedule, earliest, NOW, BERLIN)
     if latest is None:
         first = next_after(schedule, earliest, BERLIN)
         assert count == 0
@@ -45,7 +45,10 @@ def test_the_last_stroke_is_the_one_before_now(text, asleep_days):
 def test_an_age_of_sleep_costs_no_age():
     """An attack: lastScheduleTime of 1970, which took 16 s of everybody's time."""
     started = time.process_time()
-    assert _missed(parse("* * 1 1 *"), 0.0, NOW, BERLIN) == (1798844340.0, MANY_MISSED + 1)
+    assert _missed_schedules(parse("* * 1 1 *"), 0.0, NOW, BERLIN) == (
+        1798844340.0,
+        MANY_MISSED + 1,
+    )
     assert time.process_time() - started < 0.5
 
 
@@ -93,7 +96,7 @@ def active(owner, *jobs):
 
 def test_a_stroke_makes_one_job_named_after_it():
     found = plan(cron_job(), (), MIDNIGHT + 5)
-    [job] = made(found)
+    [job] = made_objects(found)
     assert job["metadata"]["name"] == f"tick-{int(MIDNIGHT) // 60}"
     notes = job["metadata"]["annotations"]
     assert notes["batch.kubernetes.io/cronjob-scheduled-timestamp"] == "2023-11-14T00:00:00Z"
@@ -104,19 +107,19 @@ def test_a_stroke_makes_one_job_named_after_it():
 
 
 def test_between_strokes_nothing_happens():
-    assert made(plan(cron_job(last=MIDNIGHT), (), MIDNIGHT + 1800)) == []
-    assert made(plan(cron_job(suspend=True), (), MIDNIGHT + 5)) == []
+    assert made_objects(plan(cron_job(last=MIDNIGHT), (), MIDNIGHT + 1800)) == []
+    assert made_objects(plan(cron_job(suspend=True), (), MIDNIGHT + 5)) == []
 
 
 def test_of_several_missed_strokes_the_last_one_counts():
-    [job] = made(plan(cron_job(last=MIDNIGHT), (), MIDNIGHT + 3 * 3600 + 5))
+    [job] = made_objects(plan(cron_job(last=MIDNIGHT), (), MIDNIGHT + 3 * 3600 + 5))
     assert job["metadata"]["name"].endswith(str(int(MIDNIGHT + 3 * 3600) // 60))
 
 
 def test_a_stroke_beyond_its_deadline_is_missed():
     owner = cron_job(startingDeadlineSeconds=60)
-    assert made(plan(owner, (), MIDNIGHT + 30))
-    assert made(plan(owner, (), MIDNIGHT + 90)) == []
+    assert made_objects(plan(owner, (), MIDNIGHT + 30))
+    assert made_objects(plan(owner, (), MIDNIGHT + 90)) == []
 
 
 @pytest.mark.parametrize(
@@ -131,7 +134,7 @@ def test_what_happens_while_the_last_job_still_runs(policy, creates, deletes, wo
     owner = cron_job(last=MIDNIGHT - 3600, concurrencyPolicy=policy)
     running = job_at(owner, MIDNIGHT - 3600)
     found = plan(active(owner, running), [running], MIDNIGHT + 5)
-    assert (len(made(found)), len(removed(found))) == (creates, deletes)
+    assert (len(made_objects(found)), len(removed_names(found))) == (creates, deletes)
     assert [one for one in reasons(without_trouble(found)) if one == "JobAlreadyActive"] == words
 
 
@@ -140,7 +143,7 @@ def test_the_history_is_kept_short():
     moments = [MIDNIGHT - 3600 * hours for hours in (1, 2, 3)]
     done = [job_at(owner, moment, "Complete") for moment in moments]
     failed = job_at(owner, MIDNIGHT - 14400, "Failed")
-    gone = removed(plan(owner, [*done, failed], MIDNIGHT + 60))
+    gone = removed_names(plan(owner, [*done, failed], MIDNIGHT + 60))
     kept = done[0]["metadata"]["name"]
     assert kept not in gone
     assert len(gone) == 3
@@ -164,5 +167,5 @@ def test_a_job_that_ended_is_told_of_and_no_longer_active():
 )
 def test_what_cannot_be_run_is_told(spec, reason):
     found = plan(cron_job(**spec), (), MIDNIGHT + 5)
-    assert made(found) == []
+    assert made_objects(found) == []
     assert reason in reasons(without_trouble(found))

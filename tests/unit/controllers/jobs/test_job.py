@@ -9,10 +9,10 @@ from sampan.controllers.jobs.job import plan
 from sampan.controllers.jobs.job_tally import FINALIZER
 from sampan.testing.generators.workload_objects import (
     NOW,
-    made,
+    made_objects,
     owner_of,
     pod_of,
-    removed,
+    removed_names,
     status_in,
     without_trouble,
 )
@@ -67,25 +67,25 @@ def test_as_many_run_as_may_and_are_needed(parallelism, completions, running, su
     owner = job(parallelism=parallelism, completions=completions)
     pods = [pod(owner, f"r{one}") for one in range(running)]
     pods += [pod(owner, f"s{one}", "Succeeded") for one in range(succeeded)]
-    assert len(made(planned(owner, *pods))) == expected
+    assert len(made_objects(planned(owner, *pods))) == expected
 
 
 def test_too_many_are_stopped():
     owner = job(parallelism=1, completions=5)
-    assert len(removed(planned(owner, pod(owner, "a"), pod(owner, "b")))) == 1
+    assert len(removed_names(planned(owner, pod(owner, "a"), pod(owner, "b")))) == 1
 
 
 def test_pods_hold_a_finalizer_until_they_are_counted():
     owner = job(completions=2)
     done = pod(owner, "done", "Succeeded")
-    [new] = made(planned(owner, done))
+    [new] = made_objects(planned(owner, done))
     assert FINALIZER in new["metadata"]["finalizers"]
 
 
 def test_a_job_is_complete_when_enough_have_succeeded():
     owner = job(completions=1)
     found = planned(owner, pod(owner, "done", "Succeeded"))
-    assert made(found) == []
+    assert made_objects(found) == []
     assert conditions(found)["SuccessCriteriaMet"] == "CompletionsReached"
 
 
@@ -93,7 +93,7 @@ def test_a_job_fails_when_too_many_pods_did():
     owner = job(backoffLimit=1)
     pods = [pod(owner, name, "Failed") for name in ("a", "b")]
     found = planned(owner, *pods)
-    assert made(found) == []
+    assert made_objects(found) == []
     assert conditions(found)["FailureTarget"] == "BackoffLimitExceeded"
 
 
@@ -103,28 +103,28 @@ def test_a_failure_is_followed_by_a_pause():
     ended = {"exitCode": 1, "finishedAt": time_text(NOW - 1)}
     fresh["status"]["containerStatuses"] = [{"name": "c", "state": {"terminated": ended}}]
     found = planned(owner, fresh)
-    assert made(found) == []
+    assert made_objects(found) == []
     assert found.again_seconds == pytest.approx(9, abs=1)
 
 
 def test_a_job_beyond_its_deadline_is_stopped():
     owner = job(activeDeadlineSeconds=50)
     found = planned(owner, pod(owner, "a"))
-    assert removed(found) == ["a"]
+    assert removed_names(found) == ["a"]
     assert conditions(found)["FailureTarget"] == "DeadlineExceeded"
 
 
 def test_a_suspended_job_has_no_pods():
     owner = job(suspend=True)
     found = planned(owner, pod(owner, "a"))
-    assert removed(found) == ["a"]
+    assert removed_names(found) == ["a"]
     assert conditions(found)["Suspended"] == "JobSuspended"
 
 
 def test_each_index_has_one_pod_until_it_succeeded():
     owner = job(parallelism=3, completions=3, completionMode="Indexed")
     pods = [pod(owner, "a", "Succeeded", index=0), pod(owner, "c", index=2)]
-    [new] = made(planned(owner, *pods))
+    [new] = made_objects(planned(owner, *pods))
     assert new["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] == "1"
     status = status_in(without_trouble(planned(owner, *pods)))
     assert status["completedIndexes"] == "0"

@@ -1,4 +1,4 @@
-from sampan.controllers.jobs.job_policy import Verdict, judged, success_rule
+from sampan.controllers.jobs.job_policy import Verdict, judgement_of, success_rule
 
 
 def job(*rules, **spec):
@@ -24,19 +24,19 @@ def codes(operator, *values, container=None, action="FailJob"):
 
 
 def test_without_a_matching_rule_a_failure_counts():
-    assert judged(job(), pod()).verdict is Verdict.COUNT
-    assert judged(job(codes("In", 2)), pod(1)).verdict is Verdict.COUNT
+    assert judgement_of(job(), pod()).verdict is Verdict.COUNT
+    assert judgement_of(job(codes("In", 2)), pod(1)).verdict is Verdict.COUNT
 
 
 def test_exit_codes_decide():
-    assert judged(job(codes("In", 42)), pod(42)).verdict is Verdict.FAIL_JOB
-    assert judged(job(codes("NotIn", 42)), pod(1)).verdict is Verdict.FAIL_JOB
-    assert judged(job(codes("NotIn", 42)), pod(0)).verdict is Verdict.COUNT
-    assert judged(job(codes("In", 42, container="x")), pod(42)).verdict is Verdict.COUNT
+    assert judgement_of(job(codes("In", 42)), pod(42)).verdict is Verdict.FAIL_JOB
+    assert judgement_of(job(codes("NotIn", 42)), pod(1)).verdict is Verdict.FAIL_JOB
+    assert judgement_of(job(codes("NotIn", 42)), pod(0)).verdict is Verdict.COUNT
+    assert judgement_of(job(codes("In", 42, container="x")), pod(42)).verdict is Verdict.COUNT
 
 
 def test_the_message_says_which_rule_it_was():
-    message = judged(job(codes("In", 1, action="Count"), codes("In", 42)), pod(42)).message
+    message = judgement_of(job(codes("In", 1, action="Count"), codes("In", 42)), pod(42)).message
     assert message == (
         "Container c failed with exit code 42 for pod ns/p matching FailJob rule at index 1"
     )
@@ -45,13 +45,13 @@ def test_the_message_says_which_rule_it_was():
 def test_conditions_decide():
     patterns = [{"type": "DisruptionTarget", "status": "True"}]
     rule = {"action": "Ignore", "onPodConditions": patterns}
-    assert judged(job(rule), pod(1, "c", "DisruptionTarget")).verdict is Verdict.IGNORE
-    assert judged(job(rule), pod()).verdict is Verdict.COUNT
+    assert judgement_of(job(rule), pod(1, "c", "DisruptionTarget")).verdict is Verdict.IGNORE
+    assert judgement_of(job(rule), pod()).verdict is Verdict.COUNT
 
 
 def test_the_first_rule_wins():
     rules = [codes("In", 1, action="Ignore"), codes("In", 1)]
-    assert judged(job(*rules), pod(1)).verdict is Verdict.IGNORE
+    assert judgement_of(job(*rules), pod(1)).verdict is Verdict.IGNORE
 
 
 def test_success_rules():

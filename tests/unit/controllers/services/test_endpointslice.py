@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sampan.api.objects import copy_of, time_text
 from sampan.controllers.actions import Create, Update
 from sampan.controllers.services.endpointslice import Topology, plan
-from sampan.testing.generators.workload_objects import NOW, made, removed
+from sampan.testing.generators.workload_objects import NOW, made_objects, removed_names
 
 NOWHERE = Topology({})
 
@@ -53,7 +53,7 @@ def addresses(found):
 
 def carried_out(found, slices=()):
     """The slices as they are afterwards."""
-    gone = set(removed(found))
+    gone = set(removed_names(found))
     there = {one["metadata"]["name"]: one for one in slices}
     for action in found.actions:
         if isinstance(action, Update):
@@ -67,7 +67,7 @@ def carried_out(found, slices=()):
 
 def test_a_pod_becomes_an_endpoint_with_its_port_and_node():
     found = plan(service(), [pod(1)], (), Topology({"n1": "zone-a"}))
-    [new] = made(found)
+    [new] = made_objects(found)
     assert new["addressType"] == "IPv4"
     assert new["ports"] == [{"name": "http", "port": 8080, "protocol": "TCP"}]
     labels = new["metadata"]["labels"]
@@ -95,7 +95,7 @@ def test_who_has_ended_or_has_no_address_is_no_endpoint():
     waiting = pod(2)
     waiting["status"]["podIPs"] = []
     found = plan(service(), [pod(1, phase="Succeeded"), waiting], (), NOWHERE)
-    [empty] = made(found)
+    [empty] = made_objects(found)
     assert empty["endpoints"] == [], "a service without pods has one empty slice"
 
 
@@ -106,7 +106,7 @@ def test_a_named_port_may_lead_elsewhere_on_each_pod():
         for number, port in ((1, 8080), (2, 9090))
     )
     found = plan(named, [first, second, pod(3)], (), NOWHERE)
-    assert sorted(one["ports"][0]["port"] for one in made(found)) == [8080, 9090]
+    assert sorted(one["ports"][0]["port"] for one in made_objects(found)) == [8080, 9090]
 
 
 def test_both_families_have_their_own_slices():
@@ -114,7 +114,9 @@ def test_both_families_have_their_own_slices():
     both = pod(1)
     both["status"]["podIPs"].append({"ip": "fd00::1"})
     found = plan(dual, [both], (), NOWHERE)
-    assert {one["addressType"]: one["endpoints"][0]["addresses"] for one in made(found)} == {
+    assert {
+        one["addressType"]: one["endpoints"][0]["addresses"] for one in made_objects(found)
+    } == {
         "IPv4": ["10.1.0.2"],
         "IPv6": ["fd00::1"],
     }
@@ -123,7 +125,7 @@ def test_both_families_have_their_own_slices():
 def test_a_service_without_a_selector_leaves_no_slices_of_ours():
     slices = carried_out(plan(service(), [pod(1)], (), NOWHERE))
     found = plan(service(selector=None), [pod(1)], slices, NOWHERE)
-    assert removed(found) == [one["metadata"]["name"] for one in slices]
+    assert removed_names(found) == [one["metadata"]["name"] for one in slices]
 
 
 def test_a_service_that_goes_is_the_garbage_collectors():

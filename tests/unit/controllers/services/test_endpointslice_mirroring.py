@@ -1,5 +1,5 @@
 from sampan.controllers.actions import Create, Delete, Update
-from sampan.controllers.services.endpointslice_mirroring import mirrored, plan
+from sampan.controllers.services.endpointslice_mirroring import mirrored_slices, plan
 
 
 def endpoints(*ips, not_ready=(), labels=None, port=80):
@@ -23,7 +23,7 @@ def made(plan_):
 
 
 def test_each_family_has_a_slice():
-    four, six = mirrored(endpoints("10.0.0.1", "fd00::1", not_ready=["10.0.0.2"]))
+    four, six = mirrored_slices(endpoints("10.0.0.1", "fd00::1", not_ready=["10.0.0.2"]))
     assert (four["addressType"], six["addressType"]) == ("IPv4", "IPv6")
     assert [one["conditions"]["ready"] for one in four["endpoints"]] == [True, False]
     assert four["metadata"]["labels"] == {

@@ -10,7 +10,7 @@ from sampan.controllers.services.topology_hints import (
     ONE_ZONE,
     TOO_BUSY,
     NoHints,
-    preferred,
+    preferred_hints,
     proportional,
     ratios_of,
 )
@@ -34,13 +34,13 @@ def service(distribution):
 
 def test_a_preference_for_the_zone_or_the_node():
     zones = {"forZones": [{"name": "a"}]}
-    assert preferred(service("PreferClose"), endpoint()) == zones
-    assert preferred(service("PreferSameZone"), endpoint()) == zones
+    assert preferred_hints(service("PreferClose"), endpoint()) == zones
+    assert preferred_hints(service("PreferSameZone"), endpoint()) == zones
     both = {**zones, "forNodes": [{"name": "n1"}]}
-    assert preferred(service("PreferSameNode"), endpoint()) == both
-    assert preferred(service("PreferSameZone"), endpoint(zone="")) is None
-    assert preferred(service("PreferSameZone"), endpoint(ready=False)) is None
-    assert preferred({"metadata": {}, "spec": {}}, endpoint()) is None
+    assert preferred_hints(service("PreferSameNode"), endpoint()) == both
+    assert preferred_hints(service("PreferSameZone"), endpoint(zone="")) is None
+    assert preferred_hints(service("PreferSameZone"), endpoint(ready=False)) is None
+    assert preferred_hints({"metadata": {}, "spec": {}}, endpoint()) is None
 
 
 def test_a_zone_counts_as_much_as_its_ready_processors():

@@ -10,11 +10,11 @@ from sampan.controllers.workloads.revisions import HASH, current_revision, hash_
 from sampan.testing.generators.workload_objects import (
     LABELS,
     NOW,
-    made,
+    made_objects,
     owner_of,
     pod_of,
     reasons,
-    removed,
+    removed_names,
     status_in,
     without_trouble,
 )
@@ -58,11 +58,11 @@ def test_the_template_gets_a_revision_before_anything_else():
 def test_each_node_without_a_pod_gets_one_and_who_waits_for_a_gone_node_goes():
     owner = daemon_set()
     nodes = [node("a"), node("b"), node("c")]
-    [waiting] = made(planned(owner, [node("gone")]))
+    [waiting] = made_objects(planned(owner, [node("gone")]))
     waiting["metadata"] |= {"name": "waiting", "uid": "waiting"}
     found = planned(owner, nodes, daemon_pod(owner, "a"), waiting)
-    assert [target_node(pod) for pod in made(found)] == ["b", "c"]
-    assert removed(found) == ["waiting"]
+    assert [target_node(pod) for pod in made_objects(found)] == ["b", "c"]
+    assert removed_names(found) == ["waiting"]
 
 
 TAINT = {"key": "k", "effect": "NoSchedule"}
@@ -90,21 +90,23 @@ TAINT = {"key": "k", "effect": "NoSchedule"}
 )
 def test_taints_keep_new_pods_away_and_some_also_old_ones(where, runs, stays):
     owner = daemon_set()
-    assert bool(made(planned(owner, [where]))) is runs
-    assert removed(planned(owner, [where], daemon_pod(owner, "a"))) == ([] if stays else ["on-a"])
+    assert bool(made_objects(planned(owner, [where]))) is runs
+    assert removed_names(planned(owner, [where], daemon_pod(owner, "a"))) == (
+        [] if stays else ["on-a"]
+    )
 
 
 def test_a_node_selector_chooses_nodes():
     owner = daemon_set()
     owner["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
     found = planned(owner, [node("a"), node("b", {"disk": "ssd"})])
-    assert [target_node(pod) for pod in made(found)] == ["b"]
+    assert [target_node(pod) for pod in made_objects(found)] == ["b"]
 
 
 def test_a_failed_pod_is_replaced_and_told_of():
     owner = daemon_set()
     found = planned(owner, [node("a")], daemon_pod(owner, "a", phase="Failed"))
-    assert removed(found) == ["on-a"]
+    assert removed_names(found) == ["on-a"]
     assert "FailedDaemonPod" in reasons(without_trouble(found))
 
 
@@ -112,11 +114,11 @@ def test_an_update_takes_one_old_pod_at_a_time():
     owner = daemon_set()
     nodes = [node("a"), node("b")]
     old = [daemon_pod(owner, one, word="old") for one in ("a", "b")]
-    assert len(removed(planned(owner, nodes, *old))) == 1
+    assert len(removed_names(planned(owner, nodes, *old))) == 1
     half = [daemon_pod(owner, "a", ready=False), old[1]]
-    assert removed(planned(owner, nodes, *half)) == [], "one is unavailable already"
+    assert removed_names(planned(owner, nodes, *half)) == [], "one is unavailable already"
     owner["spec"]["updateStrategy"] = {"type": "OnDelete"}
-    assert removed(planned(owner, nodes, *old)) == []
+    assert removed_names(planned(owner, nodes, *old)) == []
 
 
 def test_a_surge_makes_the_new_pod_before_the_old_one_goes():
@@ -125,9 +127,9 @@ def test_a_surge_makes_the_new_pod_before_the_old_one_goes():
     nodes = [node("a"), node("b")]
     old = [daemon_pod(owner, one, word="old") for one in ("a", "b")]
     found = planned(owner, nodes, *old)
-    assert (len(made(found)), removed(found)) == (1, [])
+    assert (len(made_objects(found)), removed_names(found)) == (1, [])
     beside = daemon_pod(owner, "a", name="new-a")
-    assert removed(planned(owner, nodes, *old, beside)) == ["on-a"]
+    assert removed_names(planned(owner, nodes, *old, beside)) == ["on-a"]
 
 
 def test_the_status_counts_nodes():

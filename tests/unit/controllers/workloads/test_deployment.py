@@ -10,10 +10,10 @@ from sampan.controllers.workloads.deployment_sets import REVISION, new_replica_s
 from sampan.controllers.workloads.pod_control import controller_reference
 from sampan.testing.generators.workload_objects import (
     NOW,
-    made,
+    made_objects,
     owner_of,
     reasons,
-    removed,
+    removed_names,
     status_in,
     without_trouble,
 )
@@ -82,7 +82,7 @@ def rolled(owner, *sets):
 
 def test_a_new_deployment_makes_its_set_whole():
     found = planned(deployment(3))
-    [new] = made(found)
+    [new] = made_objects(found)
     assert (new["spec"]["replicas"], new["metadata"]["annotations"][REVISION]) == (3, "1")
     assert name_of(new).startswith("web-")
     after = without_trouble(found)
@@ -93,7 +93,7 @@ def test_a_new_deployment_makes_its_set_whole():
 
 def test_a_new_template_starts_with_the_surge_only():
     owner = deployment(3)
-    [new] = made(planned(owner, replica_set(owner, "old", 3)))
+    [new] = made_objects(planned(owner, replica_set(owner, "old", 3)))
     assert (new["spec"]["replicas"], new["metadata"]["annotations"][REVISION]) == (1, "2")
 
 
@@ -123,8 +123,8 @@ def test_recreate_waits_until_the_old_pods_are_gone():
     old = replica_set(owner, "old", 3)
     assert list(rolled(owner, old).values()) == [0]
     empty = replica_set(owner, "old", 0)
-    assert made(planned(owner, empty, old_pods_run=True)) == []
-    [new] = made(planned(owner, empty))
+    assert made_objects(planned(owner, empty, old_pods_run=True)) == []
+    [new] = made_objects(planned(owner, empty))
     assert new["spec"]["replicas"] == 3
 
 
@@ -132,7 +132,7 @@ def test_a_paused_deployment_makes_no_set_but_scales_the_one_it_has():
     owner = deployment(5, image="newer", paused=True)
     current = replica_set(owner, "new", 3)
     found = planned(owner, current)
-    assert made(found) == []
+    assert made_objects(found) == []
     assert list(rolled(owner, current).values()) == [5]
     kinds = {one["type"]: one for one in status_in(without_trouble(found))["conditions"]}
     assert kinds["Progressing"]["reason"] == "DeploymentPaused"
@@ -143,7 +143,7 @@ def test_old_sets_beyond_the_limit_go_when_all_is_done():
     old = [replica_set(owner, f"old{number}", 0, number=number) for number in range(3)]
     current = replica_set(owner, "new", 1, number=9)
     found = after_bookkeeping(owner, *old, current)
-    assert sorted(removed(found)) == sorted(name_of(one) for one in old[:2])
+    assert sorted(removed_names(found)) == sorted(name_of(one) for one in old[:2])
 
 
 def test_a_deployment_that_selects_everything_only_complains():

@@ -12,10 +12,10 @@ from sampan.controllers.workloads.replicaset import BURST, REPLICA_SET, Situatio
 from sampan.testing.generators.workload_objects import (
     LABELS,
     NOW,
-    made,
+    made_objects,
     owner_of,
     pod_of,
-    removed,
+    removed_names,
     status_in,
     without_trouble,
 )
@@ -40,16 +40,16 @@ def pods_of(owner, count, **words):
 def test_the_difference_is_made_or_deleted(replicas, have, creations, deletions):
     owner = replica_set(replicas)
     found = planned(owner, *pods_of(owner, have))
-    assert (len(made(found)), len(removed(found))) == (creations, deletions)
+    assert (len(made_objects(found)), len(removed_names(found))) == (creations, deletions)
 
 
 def test_a_burst_is_bounded():
     found = planned(replica_set(2 * BURST))
-    assert len(made(found)) == BURST
+    assert len(made_objects(found)) == BURST
 
 
 def test_new_pods_have_the_template_and_their_controller():
-    [pod] = made(planned(replica_set(1)))
+    [pod] = made_objects(planned(replica_set(1)))
     [reference] = pod["metadata"]["ownerReferences"]
     assert pod["metadata"]["generateName"] == "web-"
     assert pod["metadata"]["labels"] == LABELS
@@ -61,15 +61,15 @@ def test_pods_that_ended_or_go_are_replaced():
     ended = pod_of(REPLICA_SETS, owner, "ended", phase="Failed")
     going = pod_of(REPLICA_SETS, owner, "going", deleted=True)
     found = planned(owner, ended, going)
-    assert len(made(found)) == 1
-    assert removed(found) == []
+    assert len(made_objects(found)) == 1
+    assert removed_names(found) == []
     assert status_in(without_trouble(found))["terminatingReplicas"] == 1
 
 
 def test_pods_that_are_not_ready_go_first():
     owner = replica_set(1)
     slow = pod_of(REPLICA_SETS, owner, "slow", ready=False)
-    assert removed(planned(owner, *pods_of(owner, 1), slow)) == ["slow"]
+    assert removed_names(planned(owner, *pods_of(owner, 1), slow)) == ["slow"]
 
 
 def test_a_set_that_is_deleted_makes_and_deletes_nothing():
@@ -86,7 +86,7 @@ def test_an_orphan_that_matches_is_adopted_and_a_stranger_released():
     found = planned(owner, stranger, orphans=[orphan])
     claims = {action.name: action.patch for action in found.actions if isinstance(action, Patch)}
     assert claims.keys() == {"stranger", "orphan"}
-    assert len(made(found)) == 1
+    assert len(made_objects(found)) == 1
 
 
 def test_the_status_counts_ready_and_available_pods():
@@ -111,7 +111,9 @@ def test_a_plan_that_was_carried_out_leaves_nothing_to_do(replicas, have):
     owner = replica_set(replicas)
     pods = pods_of(owner, have)
     first = planned(owner, *pods)
-    gone = set(removed(first))
+    gone = set(removed_names(first))
     after = [pod for pod in pods if pod["metadata"]["name"] not in gone]
-    after += [pod_of(REPLICA_SETS, owner, f"new{number}") for number, _ in enumerate(made(first))]
+    after += [
+        pod_of(REPLICA_SETS, owner, f"new{number}") for number, _ in enumerate(made_objects(first))
+    ]
     assert list(planned(owner, *after).actions) == []

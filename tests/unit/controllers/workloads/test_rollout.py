@@ -6,8 +6,8 @@ from sampan.controllers.workloads.rollout import (
     DESIRED,
     MAXIMUM,
     new_set_size,
-    scaled,
     scaled_sets,
+    scaled_value,
     shrunk_old_sets,
     surge_and_unavailable,
 )
@@ -33,9 +33,9 @@ def replica_set(name, replicas, available=None, desired=None, most=None):
 
 
 def test_numbers_and_percentages():
-    assert scaled(3, 10, round_up=True) == 3
-    assert scaled("25%", 10, round_up=True) == 3
-    assert scaled("25%", 10, round_up=False) == 2
+    assert scaled_value(3, 10, round_up=True) == 3
+    assert scaled_value("25%", 10, round_up=True) == 3
+    assert scaled_value("25%", 10, round_up=False) == 2
 
 
 @pytest.mark.parametrize(

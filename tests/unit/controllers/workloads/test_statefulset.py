@@ -10,11 +10,11 @@ from sampan.controllers.workloads.statefulset import Situation, plan
 from sampan.testing.generators.workload_objects import (
     LABELS,
     NOW,
-    made,
+    made_objects,
     names,
     owner_of,
     pod_of,
-    removed,
+    removed_names,
     status_in,
     without_trouble,
 )
@@ -52,18 +52,21 @@ def planned(owner, *pods, claims=()):
 )
 def test_missing_pods_are_made_in_order_or_at_once(policy, have, expected):
     owner = stateful_set(policy=policy)
-    assert names(made(planned(owner, *(pod(owner, one) for one in have)))) == expected
+    assert names(made_objects(planned(owner, *(pod(owner, one) for one in have)))) == expected
 
 
 def test_the_next_pod_waits_until_the_one_before_is_ready():
     owner = stateful_set()
-    assert made(planned(owner, pod(owner, 0, ready=False))) == []
+    assert made_objects(planned(owner, pod(owner, 0, ready=False))) == []
     parallel = stateful_set(policy="Parallel")
-    assert names(made(planned(parallel, pod(parallel, 0, ready=False)))) == ["web-1", "web-2"]
+    assert names(made_objects(planned(parallel, pod(parallel, 0, ready=False)))) == [
+        "web-1",
+        "web-2",
+    ]
 
 
 def test_a_pod_has_its_own_name_and_labels():
-    [first] = made(planned(stateful_set(1)))
+    [first] = made_objects(planned(stateful_set(1)))
     labels = first["metadata"]["labels"]
     assert labels["statefulset.kubernetes.io/pod-name"] == "web-0"
     assert labels["apps.kubernetes.io/pod-index"] == "0"
@@ -72,7 +75,7 @@ def test_a_pod_has_its_own_name_and_labels():
 
 def test_ordinals_may_begin_elsewhere():
     owner = stateful_set(2, policy="Parallel", ordinals={"start": 5})
-    assert names(made(planned(owner))) == ["web-5", "web-6"]
+    assert names(made_objects(planned(owner))) == ["web-5", "web-6"]
 
 
 def test_claims_are_made_before_their_pod():
@@ -88,21 +91,21 @@ def test_claims_are_made_before_their_pod():
 )
 def test_the_highest_goes_first(policy, expected):
     owner = stateful_set(2, policy=policy)
-    assert removed(planned(owner, *(pod(owner, one) for one in range(4)))) == expected
+    assert removed_names(planned(owner, *(pod(owner, one) for one in range(4)))) == expected
 
 
 def test_a_pod_that_ended_is_deleted_and_made_again():
     owner = stateful_set(1)
-    assert removed(planned(owner, pod(owner, 0, phase="Failed"))) == ["web-0"]
+    assert removed_names(planned(owner, pod(owner, 0, phase="Failed"))) == ["web-0"]
 
 
 def test_an_update_goes_from_the_highest_to_the_lowest():
     owner = stateful_set(3)
     old = [pod(owner, one, old=True) for one in range(3)]
-    assert removed(planned(owner, *old)) == ["web-2"]
+    assert removed_names(planned(owner, *old)) == ["web-2"]
     half = [*old[:2], pod(owner, 2, ready=False)]
-    assert removed(planned(owner, *half)) == [], "the one above is not ready yet"
-    assert removed(planned(owner, *old[:2], pod(owner, 2))) == ["web-1"]
+    assert removed_names(planned(owner, *half)) == [], "the one above is not ready yet"
+    assert removed_names(planned(owner, *old[:2], pod(owner, 2))) == ["web-1"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +118,9 @@ def test_an_update_goes_from_the_highest_to_the_lowest():
 )
 def test_a_partition_holds_the_update_back(strategy, expected):
     owner = stateful_set(3, updateStrategy=strategy)
-    assert removed(planned(owner, *(pod(owner, one, old=True) for one in range(3)))) == expected
+    assert (
+        removed_names(planned(owner, *(pod(owner, one, old=True) for one in range(3)))) == expected
+    )
 
 
 def test_the_status_counts_ready_available_and_updated_pods():
@@ -161,4 +166,4 @@ def test_the_order_of_scaling(wanted, policy, pods, new, gone):
         if mark != "."
     ]
     found = planned(owner, *have)
-    assert (names(made(found)), removed(found)) == (new, gone)
+    assert (names(made_objects(found)), removed_names(found)) == (new, gone)

@@ -51,11 +51,11 @@ def test_whether_systemd_runs_is_told_by_its_directory(tmp_path):
 def test_who_cannot_be_asked_is_a_failure(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(cgroup_systemd.SystemdFailure, match="cannot be asked"):
-        cgroup_systemd.told(cgroup_systemd.stop("/kubepods"))
+        cgroup_systemd.run_systemctl(cgroup_systemd.stop("/kubepods"))
     (tmp_path / "busctl").write_text("#!/bin/sh\necho no such unit >&2\nexit 1\n")
     (tmp_path / "busctl").chmod(0o755)
     with pytest.raises(cgroup_systemd.SystemdFailure, match=r"StopUnit kubepods.slice: no such"):
-        cgroup_systemd.told(cgroup_systemd.stop("/kubepods"))
+        cgroup_systemd.run_systemctl(cgroup_systemd.stop("/kubepods"))
 
 
 class Systemd:
@@ -80,7 +80,7 @@ class Systemd:
 
 def test_pods_have_slices_that_systemd_makes(tmp_path, monkeypatch):
     systemd = Systemd(tmp_path)
-    monkeypatch.setattr("sampan.kubelet.cgroups.systemd.told", systemd)
+    monkeypatch.setattr("sampan.kubelet.cgroups.systemd.run_systemctl", systemd)
     cgroups = Cgroups("/x", Hierarchies(tmp_path, {}), driver="systemd")
     cgroups.prepare()
     requests = {"resources": {"requests": {"cpu": "1"}}}

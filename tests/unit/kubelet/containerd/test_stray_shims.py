@@ -15,7 +15,7 @@ from sampan.kubelet.containerd.stray_shims import (
 from sampan.kubelet.contracts.runtime import RuntimeUnavailable
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.observed_pods import container, observed
+from sampan.testing.worlds.observed_pods import container, observed_pod
 
 OLD, NEW, KNOWN = Shim(1, "old"), Shim(2, "new"), Shim(3, "known")
 
@@ -69,13 +69,13 @@ class Forgetful:
         self._asked += 1
         if self._asked == 1:
             raise RuntimeUnavailable("not yet")
-        return [observed(container())]
+        return [observed_pod(container())]
 
 
 def test_an_address_that_no_sandbox_ever_claims_is_freed_at_last(tmp_path):
     ipam, clock = tmp_path / "ipam", LoopClock()
     ipam.mkdir()
-    known = observed(container()).sandboxes[0].id
+    known = observed_pod(container()).sandboxes[0].id
     for address, owner in (("10.244.0.2", "never-made"), ("10.244.0.3", known)):
         (ipam / address).write_text(f"{owner}\r\neth0")
 

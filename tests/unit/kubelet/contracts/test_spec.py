@@ -1,6 +1,6 @@
 from sampan.kubelet.contracts import spec
 from sampan.kubelet.contracts.runtime import ContainerState
-from sampan.testing.worlds.observed_pods import container, exited
+from sampan.testing.worlds.observed_pods import container, exited_container
 from sampan.testing.worlds.simulated_node import pod_named
 
 
@@ -36,7 +36,7 @@ def test_what_runs_is_not_restarted_and_what_never_started_is():
     assert not spec.should_restart(pod, one, container())
     assert spec.should_restart(pod, one, container(state=ContainerState.CREATED))
     assert spec.should_restart(pod, one, None)
-    assert not spec.should_restart(pod, one, exited())
+    assert not spec.should_restart(pod, one, exited_container())
 
 
 def test_the_grace_is_what_deletion_asked_for_else_what_the_spec_says():

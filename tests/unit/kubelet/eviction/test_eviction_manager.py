@@ -27,7 +27,7 @@ from sampan.kubelet.simulated.runtime import SimulatedRuntime
 from sampan.kubelet.stats.node_stats import NodeStats
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.observed_pods import UID, container, observed
+from sampan.testing.worlds.observed_pods import UID, container, observed_pod
 
 POD = {
     "metadata": {"name": "web", "namespace": "default", "uid": UID},
@@ -45,7 +45,7 @@ class Stage:
         self.clock = clock = LoopClock()
         self.runtime = runtime or SimulatedRuntime(clock=clock, images=["unused:1"])
         stats = NodeStats(
-            cgroups=None, pods=lambda: [pod], observed=lambda _: observed(container())
+            cgroups=None, pods=lambda: [pod], observed=lambda _: observed_pod(container())
         )
         images = ImageGarbage(
             self.runtime, "/", settings=ImageGarbageSettings(), clock=clock,
@@ -147,9 +147,9 @@ class Remains:
 
     async def pods(self):
         ended = ContainerState.EXITED
-        stopped = replace(observed(container(state=ended)), uid=self._over)
+        stopped = replace(observed_pod(container(state=ended)), uid=self._over)
         down = tuple(replace(one, ready=False) for one in stopped.sandboxes)
-        return [replace(stopped, sandboxes=down), observed(container(state=ended))]
+        return [replace(stopped, sandboxes=down), observed_pod(container(state=ended))]
 
     async def images(self):
         return []

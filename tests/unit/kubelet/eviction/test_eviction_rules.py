@@ -12,9 +12,9 @@ from sampan.kubelet.eviction.eviction_rules import (
     Pressure,
     Threshold,
     grace_of,
-    looked,
     message,
-    ranked,
+    observe,
+    rank,
     request_of,
     why_not_taken,
 )
@@ -35,37 +35,37 @@ def pod(name="p", request="0", priority=0, **spec):
 
 
 def test_nothing_is_due_while_there_is_plenty():
-    pressure, due = looked(Pressure(), SETTINGS, PLENTY, 0.0)
+    pressure, due = observe(Pressure(), SETTINGS, PLENTY, 0.0)
     assert due is None
     assert pressure.conditions(0.0, 300) == frozenset()
 
 
 def test_a_soft_threshold_waits_for_its_grace_and_a_hard_one_does_not():
     low = {**PLENTY, MEMORY: Available(300 << 20, 8 * GB)}
-    pressure, due = looked(Pressure(), SETTINGS, low, 0.0)
+    pressure, due = observe(Pressure(), SETTINGS, low, 0.0)
     assert due is None
     assert pressure.conditions(0.0, 300) == {"MemoryPressure"}
-    pressure, due = looked(pressure, SETTINGS, low, 29.0)
+    pressure, due = observe(pressure, SETTINGS, low, 29.0)
     assert due is None
-    _, due = looked(pressure, SETTINGS, low, 30.0)
+    _, due = observe(pressure, SETTINGS, low, 30.0)
     assert due == SOFT
-    _, due = looked(Pressure(), SETTINGS, {MEMORY: Available(1, 8 * GB)}, 0.0)
+    _, due = observe(Pressure(), SETTINGS, {MEMORY: Available(1, 8 * GB)}, 0.0)
     assert due == HARD
 
 
 def test_a_condition_stays_for_a_while_after_its_cause_is_gone():
     low = {NODEFS: Available(9, 100)}
-    pressure, due = looked(Pressure(), SETTINGS, low, 0.0)
+    pressure, due = observe(Pressure(), SETTINGS, low, 0.0)
     assert due is not None
-    pressure, due = looked(pressure, SETTINGS, PLENTY, 10.0)
+    pressure, due = observe(pressure, SETTINGS, PLENTY, 10.0)
     assert due is None
     assert pressure.conditions(10.0, 300) == {"DiskPressure"}
-    pressure, _ = looked(pressure, SETTINGS, PLENTY, 301.0)
+    pressure, _ = observe(pressure, SETTINGS, PLENTY, 301.0)
     assert pressure.conditions(301.0, 300) == frozenset()
 
 
 def test_beyond_the_request_comes_first_then_low_priority_then_the_most_beyond():
-    order = ranked(
+    order = rank(
         [
             Candidate(pod("within", "1Gi"), {"memory": GB // 2}),
             Candidate(pod("important", priority=10), {"memory": 4 * GB}),
@@ -86,7 +86,7 @@ def test_no_pod_within_its_request_goes_before_one_beyond_it(made):
         for n, (asked, used, priority) in enumerate(made)
     ]
     within = [
-        one.usage["memory"] <= request_of(one.pod, "memory") for one in ranked(candidates, "memory")
+        one.usage["memory"] <= request_of(one.pod, "memory") for one in rank(candidates, "memory")
     ]
     assert within == sorted(within)
 
@@ -113,13 +113,13 @@ def test_a_disk_s_message_names_the_containers_that_wrote_more_than_they_said():
 def test_a_threshold_that_was_acted_on_is_over_when_its_minimum_was_reclaimed():
     least = Threshold(NODEFS, amount=10, reclaim=5)
     settings = EvictionSettings((least,), transition_seconds=0)
-    _, due = looked(Pressure(), settings, {NODEFS: Available(12, 100)}, 0.0)
+    _, due = observe(Pressure(), settings, {NODEFS: Available(12, 100)}, 0.0)
     assert due is None
-    pressure, due = looked(Pressure(), settings, {NODEFS: Available(9, 100)}, 0.0)
+    pressure, due = observe(Pressure(), settings, {NODEFS: Available(9, 100)}, 0.0)
     assert due == least
-    pressure, due = looked(pressure, settings, {NODEFS: Available(12, 100)}, 1.0)
+    pressure, due = observe(pressure, settings, {NODEFS: Available(12, 100)}, 1.0)
     assert due == least
-    pressure, due = looked(pressure, settings, {NODEFS: Available(15, 100)}, 2.0)
+    pressure, due = observe(pressure, settings, {NODEFS: Available(15, 100)}, 2.0)
     assert due is None
     assert pressure.conditions(2.0, 0.5) == frozenset()
 

@@ -1,7 +1,7 @@
 """Images on the node that are not for everybody [N10]."""
 
 from sampan.kubelet.contracts.runtime import Credentials, Image
-from sampan.kubelet.images.access import ImageAccess, hashed
+from sampan.kubelet.images.access import ImageAccess, credentials_hash
 
 MINE, OTHER = Credentials("me", "secret"), Credentials("you", "word")
 IMAGE = Image("sha256:1", ("a.example/app:1", "localhost/imported:1"), ("not a name",), 1)
@@ -54,4 +54,4 @@ def test_a_record_that_cannot_be_kept_lasts_as_long_as_the_process(tmp_path):
     access = ImageAccess(str(tmp_path / "file"))
     access.pulled("sha256:1", "a.example/app", MINE)
     assert not access.may_use(IMAGE, "a.example/app", ())
-    assert hashed(MINE) != hashed(OTHER)
+    assert credentials_hash(MINE) != credentials_hash(OTHER)

@@ -13,7 +13,7 @@ from sampan.kubelet.images.credential_providers import (
     CredentialProviders,
     ProviderConfigError,
     answer_of,
-    merged,
+    merge,
     providers_of,
     request_for,
 )
@@ -64,7 +64,7 @@ def test_a_configuration_becomes_providers(bin_dir):
     assert (one.program, one.arguments) == (f"{bin_dir}/plugin", ("get",))
     assert one.cache_seconds == 5400.0
     assert one.environment == {"PATH": "/bin", "REGION": "north"}
-    both = merged([config(GOOD), config({**GOOD, "name": "other"})])
+    both = merge([config(GOOD), config({**GOOD, "name": "other"})])
     assert [one["name"] for one in both["providers"]] == ["plugin", "other"]
 
 

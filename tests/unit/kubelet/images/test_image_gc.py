@@ -12,8 +12,8 @@ from sampan.kubelet.images.image_gc import (
     ImageGarbageSettings,
     Seen,
     bytes_to_free,
-    doomed,
-    updated,
+    images_to_remove,
+    update_seen,
 )
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
 from sampan.testing.manual_clock import ManualClock
@@ -34,14 +34,14 @@ def test_nothing_is_freed_below_the_upper_threshold_and_then_down_to_the_lower()
 def test_the_least_recently_used_goes_first_and_no_more_than_needed():
     images = [image("a"), image("b"), image("c")]
     seen = {"a": Seen(0, 50), "b": Seen(0, 10), "c": Seen(0, 90)}
-    chosen = doomed(images, seen, frozenset(), now=1000, free_bytes=15, settings=SETTINGS)
+    chosen = images_to_remove(images, seen, frozenset(), now=1000, free_bytes=15, settings=SETTINGS)
     assert [one.id for one in chosen] == ["b", "a"]
 
 
 def test_young_used_and_pinned_images_stay():
     images = [image("young"), image("used"), image("pinned", pinned=True), image("old")]
     seen = {one.id: Seen(950 if one.id == "young" else 0) for one in images}
-    chosen = doomed(
+    chosen = images_to_remove(
         images, seen, frozenset({"used"}), now=1000, free_bytes=10**9, settings=SETTINGS
     )
     assert [one.id for one in chosen] == ["old"]
@@ -50,14 +50,16 @@ def test_young_used_and_pinned_images_stay():
 def test_an_image_that_no_registry_has_stays():
     imported = image("imported", digests=())
     seen = {"imported": Seen(0)}
-    assert not doomed([imported], seen, frozenset(), now=1000, free_bytes=10**9, settings=SETTINGS)
+    assert not images_to_remove(
+        [imported], seen, frozenset(), now=1000, free_bytes=10**9, settings=SETTINGS
+    )
 
 
 def test_images_that_nobody_used_for_long_go_whatever_the_disk_says():
     settings = ImageGarbageSettings(max_age_seconds=100)
     images = [image("a"), image("b")]
     seen = {"a": Seen(0, 950), "b": Seen(0, 0)}
-    chosen = doomed(images, seen, frozenset(), now=1000, free_bytes=0, settings=settings)
+    chosen = images_to_remove(images, seen, frozenset(), now=1000, free_bytes=0, settings=settings)
     assert [one.id for one in chosen] == ["b"]
 
 
@@ -66,8 +68,8 @@ def test_images_that_nobody_used_for_long_go_whatever_the_disk_says():
 def test_what_is_needed_is_never_chosen(made, free):
     images = [image(f"i{n}", size, pinned) for n, (size, pinned, _) in enumerate(made)]
     used = frozenset(f"i{n}" for n, (_, _, in_use) in enumerate(made) if in_use)
-    seen = updated({}, images, used, 0.0)
-    chosen = doomed(images, seen, used, now=1000, free_bytes=free, settings=SETTINGS)
+    seen = update_seen({}, images, used, 0.0)
+    chosen = images_to_remove(images, seen, used, now=1000, free_bytes=free, settings=SETTINGS)
     assert not any(one.pinned or one.id in used for one in chosen)
 
 

@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from sampan.core.metrics import Metrics
 from sampan.kubelet.node.graceful_shutdown import NodeShutdown
-from sampan.kubelet.node.shutdown_steps import CRITICAL_PRIORITY, ShutdownStep, grouped, steps_of
+from sampan.kubelet.node.shutdown_steps import (
+    CRITICAL_PRIORITY,
+    ShutdownStep,
+    group_by_step,
+    steps_of,
+)
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
 
@@ -34,13 +39,13 @@ def test_two_periods_are_two_steps():
     [(-5, 0), (0, 0), (999, 0), (1000, 1000), (1001, 1000), (CRITICAL_PRIORITY + 1000, 2 * 10**9)],
 )
 def test_a_pod_goes_with_the_highest_step_that_it_reaches(priority, step):
-    found = names(grouped(STEPS, [pod("web", priority)]))
+    found = names(group_by_step(STEPS, [pod("web", priority)]))
     assert [key for key, members in found if members] == [step]
 
 
 @given(st.lists(st.integers(-(10**9), 2 * 10**9 + 1000)))
 def test_everybody_goes_once_and_the_important_ones_last(priorities):
-    groups = grouped(STEPS, [pod(str(number), one) for number, one in enumerate(priorities)])
+    groups = group_by_step(STEPS, [pod(str(number), one) for number, one in enumerate(priorities)])
     assert [step.priority for step, _ in groups] == sorted(step.priority for step in STEPS)
     gone = [one["spec"]["priority"] for _, pods in groups for one in pods]
     assert sorted(gone) == sorted(priorities)

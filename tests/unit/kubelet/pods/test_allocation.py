@@ -6,7 +6,7 @@ from sampan.kubelet.contracts.resize_state import Pending
 from sampan.kubelet.pods.allocation import (
     Allocations,
     allocation_of,
-    told,
+    resize_text,
     why_not,
     with_allocation,
 )
@@ -96,7 +96,7 @@ def test_a_broken_checkpoint_is_as_none(tmp_path, content):
 
 
 def test_an_event_tells_what_each_container_is_to_have():
-    assert told(pod(), 2, "why") == (
+    assert resize_text(pod(), 2, "why") == (
         '{"containers":[{"name":"main","resources":{"requests":{"cpu":"1","example.com/gpu":"1"}}}],'
         '"generation":2,"error":"why"}'
     )

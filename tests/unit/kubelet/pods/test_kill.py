@@ -7,7 +7,7 @@ from sampan.kubelet.pods.hooks import Hooks
 from sampan.kubelet.pods.kill import Killer
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.observed_pods import container, exited, observed
+from sampan.testing.worlds.observed_pods import container, exited_container, observed_pod
 from sampan.testing.worlds.simulated_node import pod_named
 
 
@@ -61,7 +61,7 @@ def test_sidecars_end_last_in_reverse_order_with_what_is_left_of_the_grace():
             {"name": "second", "restartPolicy": "Always"},
         ],
     )
-    seen = observed(container(), container("first"), container("second"))
+    seen = observed_pod(container(), container("first"), container("second"))
     log = killed(pod, seen, 10.0, Recording(stop_seconds=6))
     assert [line for line in log if line.startswith("stop")] == [
         "stop main-0 10",
@@ -81,7 +81,7 @@ def test_a_hook_runs_inside_the_grace():
         "lifecycle": {"preStop": {"exec": {"command": ["bye"]}}},
     }
     pod = pod_named("web", containers=[hooked])
-    log = killed(pod, observed(container()), 30.0, Recording(exec_seconds=10))
+    log = killed(pod, observed_pod(container()), 30.0, Recording(exec_seconds=10))
     assert log[:3] == [
         "Killing: Stopping container main",
         "exec main-0 within 30",
@@ -91,16 +91,18 @@ def test_a_hook_runs_inside_the_grace():
 
 def test_a_hook_that_this_node_cannot_run_is_said():
     hooked = {"name": "main", "image": "app:1", "lifecycle": {"preStop": {"tcpSocket": {}}}}
-    log = killed(pod_named("web", containers=[hooked]), observed(container()), 30.0, Recording())
+    log = killed(
+        pod_named("web", containers=[hooked]), observed_pod(container()), 30.0, Recording()
+    )
     assert "FailedPreStopHook: PreStopHook failed" in log
 
 
 def test_what_has_ended_is_left_alone():
-    log = killed(pod_named("web"), observed(exited()), 30.0, Recording())
+    log = killed(pod_named("web"), observed_pod(exited_container()), 30.0, Recording())
     assert log == ["stop sandbox-0"]
 
 
 def test_a_container_with_a_stop_signal_of_its_own_gets_that_one():
     main = {"name": "main", "lifecycle": {"stopSignal": "SIGUSR1"}}
-    log = killed(pod_named("web", containers=[main]), observed(container()), 5.0, Recording())
+    log = killed(pod_named("web", containers=[main]), observed_pod(container()), 5.0, Recording())
     assert log[1:3] == ["SIGUSR1 main-0 within 5", "stop main-0 0"]

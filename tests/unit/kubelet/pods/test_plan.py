@@ -21,7 +21,13 @@ from sampan.kubelet.pods.plan import (
     StartContainer,
     plan,
 )
-from sampan.testing.worlds.observed_pods import NOW, container, exited, observed, sandbox
+from sampan.testing.worlds.observed_pods import (
+    NOW,
+    container,
+    exited_container,
+    observed_pod,
+    sandbox,
+)
 from sampan.testing.worlds.simulated_node import pod_named
 
 NORMAL, INIT, SIDECAR = Role.NORMAL, Role.INIT, Role.SIDECAR
@@ -56,91 +62,91 @@ CASES = {
         None,
         [CreateSandbox(0), StartContainer("side", SIDECAR)],
     ),
-    "a sandbox without containers gets them": (pod(), observed(), [START]),
-    "a running pod needs nothing": (pod(), observed(container()), []),
+    "a sandbox without containers gets them": (pod(), observed_pod(), [START]),
+    "a running pod needs nothing": (pod(), observed_pod(container()), []),
     "an exit is restarted at once the first time": (
         pod(),
-        observed(exited(exit_code=1)),
+        observed_pod(exited_container(exit_code=1)),
         [START_AGAIN],
     ),
     "a completed container is restarted too where the policy is Always": (
         pod(),
-        observed(exited(exit_code=0)),
+        observed_pod(exited_container(exit_code=0)),
         [START_AGAIN],
     ),
     "the second exit waits ten seconds": (
         pod(),
-        observed(exited(exit_code=1, attempt=1, streak=1, ended_ago=4)),
+        observed_pod(exited_container(exit_code=1, attempt=1, streak=1, ended_ago=4)),
         [HoldBack("main", 10.0, NOW - 4 + 10)],
     ),
     "after the wait it starts": (
         pod(),
-        observed(exited(exit_code=1, attempt=1, streak=1, ended_ago=10)),
+        observed_pod(exited_container(exit_code=1, attempt=1, streak=1, ended_ago=10)),
         [StartContainer("main", NORMAL, attempt=2, streak=2)],
     ),
     "a long run starts the backoff anew": (
         pod(),
-        observed(exited(exit_code=1, attempt=9, streak=9, ran_seconds=601)),
+        observed_pod(exited_container(exit_code=1, attempt=9, streak=9, ran_seconds=601)),
         [StartContainer("main", NORMAL, attempt=10, streak=0)],
     ),
     "OnFailure restarts a failure": (
         pod(restartPolicy="OnFailure"),
-        observed(exited(exit_code=1)),
+        observed_pod(exited_container(exit_code=1)),
         [START_AGAIN],
     ),
     "OnFailure leaves a success, and ends the sandbox": (
         pod(restartPolicy="OnFailure"),
-        observed(exited(exit_code=0)),
+        observed_pod(exited_container(exit_code=0)),
         [KillPod(KillReason.ALL_CONTAINERS_ENDED)],
     ),
     "Never leaves a failure, and ends the sandbox": (
         pod(restartPolicy="Never"),
-        observed(exited(exit_code=1)),
+        observed_pod(exited_container(exit_code=1)),
         [KillPod(KillReason.ALL_CONTAINERS_ENDED)],
     ),
     "a finished pod whose sandbox is gone needs nothing": (
         pod(restartPolicy="Never"),
-        observed(exited(exit_code=1), sandboxes=(DEAD,)),
+        observed_pod(exited_container(exit_code=1), sandboxes=(DEAD,)),
         [],
     ),
     "a dead sandbox is replaced with all that was in it": (
         pod(),
-        observed(exited(exit_code=137), sandboxes=(DEAD,)),
+        observed_pod(exited_container(exit_code=137), sandboxes=(DEAD,)),
         [KillPod(KillReason.SANDBOX_CHANGED), CreateSandbox(1), START_AGAIN],
     ),
     "a dead sandbox of a pod that never restarts is not replaced": (
         pod(restartPolicy="Never"),
-        observed(exited(exit_code=137), sandboxes=(DEAD,)),
+        observed_pod(exited_container(exit_code=137), sandboxes=(DEAD,)),
         [],
     ),
     "a dead sandbox without any container is replaced even for Never": (
         pod(restartPolicy="Never"),
-        observed(sandboxes=(DEAD,)),
+        observed_pod(sandboxes=(DEAD,)),
         [KillPod(KillReason.SANDBOX_CHANGED), CreateSandbox(1), START],
     ),
     "two ready sandboxes are one too many": (
         pod(),
-        observed(container(), sandboxes=(sandbox(attempt=1), sandbox())),
+        observed_pod(container(), sandboxes=(sandbox(attempt=1), sandbox())),
         [KillPod(KillReason.SANDBOX_CHANGED), CreateSandbox(2), START_AGAIN],
     ),
     "a sandbox in the wrong network is replaced": (
         pod(hostNetwork=True),
-        observed(container()),
+        observed_pod(container()),
         [KillPod(KillReason.SANDBOX_CHANGED), CreateSandbox(1), START_AGAIN],
     ),
     "a sandbox without an address is replaced": (
         pod(),
-        observed(sandboxes=(sandbox(ip=""),)),
+        observed_pod(sandboxes=(sandbox(ip=""),)),
         [KillPod(KillReason.SANDBOX_CHANGED), CreateSandbox(1), START],
     ),
     "a host network sandbox needs no address": (
         pod(hostNetwork=True),
-        observed(container(), sandboxes=(sandbox(host_network=True),)),
+        observed_pod(container(), sandboxes=(sandbox(host_network=True),)),
         [],
     ),
     "a new sandbox runs the init containers again": (
         pod(initContainers=[SETUP]),
-        observed(exited(exit_code=137), exited("setup"), sandboxes=(DEAD,)),
+        observed_pod(exited_container(exit_code=137), exited_container("setup"), sandboxes=(DEAD,)),
         [
             KillPod(KillReason.SANDBOX_CHANGED),
             CreateSandbox(1),
@@ -149,57 +155,57 @@ CASES = {
     ),
     "a running init container is waited for": (
         pod(initContainers=[SETUP]),
-        observed(container("setup")),
+        observed_pod(container("setup")),
         [],
     ),
     "a finished init container makes room for the next": (
         pod(initContainers=[SETUP, THEN]),
-        observed(exited("setup")),
+        observed_pod(exited_container("setup")),
         [StartContainer("then", INIT)],
     ),
     "all finished init containers make room for the others": (
         pod(initContainers=[SETUP]),
-        observed(exited("setup")),
+        observed_pod(exited_container("setup")),
         [START],
     ),
     "a failed init container is started again": (
         pod(initContainers=[SETUP]),
-        observed(exited("setup", 1)),
+        observed_pod(exited_container("setup", 1)),
         [StartContainer("setup", INIT, attempt=1, streak=1)],
     ),
     "a failed init container ends a pod that never restarts": (
         pod(initContainers=[SETUP], restartPolicy="Never"),
-        observed(exited("setup", 1)),
+        observed_pod(exited_container("setup", 1)),
         [KillPod(KillReason.INIT_CONTAINER_FAILED)],
     ),
     "init containers that were collected are not run again": (
         pod(initContainers=[SETUP]),
-        observed(container()),
+        observed_pod(container()),
         [],
     ),
     "a running sidecar lets the next begin": (
         pod(initContainers=[SIDE, SETUP]),
-        observed(container("side")),
+        observed_pod(container("side")),
         [StartContainer("setup", INIT)],
     ),
     "a sidecar that is not started yet holds the next back": (
         pod(initContainers=[{**SIDE, "startupProbe": {}}, SETUP]),
-        observed(container("side")),
+        observed_pod(container("side")),
         [],
     ),
     "an ended sidecar is restarted beside running containers": (
         pod(initContainers=[SIDE]),
-        observed(container(), exited("side")),
+        observed_pod(container(), exited_container("side")),
         [StartContainer("side", SIDECAR, attempt=1, streak=1)],
     ),
     "a sidecar does not keep a finished pod alive": (
         pod(initContainers=[SIDE], restartPolicy="Never"),
-        observed(exited(), container("side")),
+        observed_pod(exited_container(), container("side")),
         [KillPod(KillReason.ALL_CONTAINERS_ENDED)],
     ),
     "a changed image replaces the container": (
         pod(containers=[{"name": "main", "image": "app:2"}]),
-        observed(container()),
+        observed_pod(container()),
         [
             KillContainer("main-0", "main", "Container main definition changed, will be restarted"),
             START_AGAIN,
@@ -207,22 +213,22 @@ CASES = {
     ),
     "a container that is not in the spec is killed": (
         pod(),
-        observed(container(), container("stranger")),
+        observed_pod(container(), container("stranger")),
         [KillContainer("stranger-0", "stranger", "")],
     ),
     "a container that runs twice is killed once": (
         pod(),
-        observed(container(attempt=1), container(attempt=0)),
+        observed_pod(container(attempt=1), container(attempt=0)),
         [KillContainer("main-0", "main", "")],
     ),
     "a container that was created but never started is made again": (
         pod(),
-        observed(container(state=CREATED)),
+        observed_pod(container(state=CREATED)),
         [RemoveContainer("main-0"), START],
     ),
     "a container of unknown state is killed before it is restarted": (
         pod(),
-        observed(container(state=UNKNOWN)),
+        observed_pod(container(state=UNKNOWN)),
         [
             KillContainer(
                 "main-0", "main", 'Container is in "unknown" state, try killing it before restart'
@@ -232,12 +238,12 @@ CASES = {
     ),
     "an ephemeral container starts beside the others": (
         pod(ephemeralContainers=[{"name": "debug", "image": "d:1"}]),
-        observed(container()),
+        observed_pod(container()),
         [StartContainer("debug", Role.EPHEMERAL)],
     ),
     "an ephemeral container is never restarted": (
         pod(ephemeralContainers=[{"name": "debug", "image": "d:1"}]),
-        observed(container(), exited("debug", 1)),
+        observed_pod(container(), exited_container("debug", 1)),
         [],
     ),
     "a container's own policy goes before the pod's": (
@@ -245,12 +251,12 @@ CASES = {
             restartPolicy="Never",
             containers=[{"name": "main", "image": "app:1", "restartPolicy": "Always"}],
         ),
-        observed(exited(exit_code=1)),
+        observed_pod(exited_container(exit_code=1)),
         [START_AGAIN],
     ),
     "nothing is restarted in a pod that is being deleted": (
         deleted(),
-        observed(exited(exit_code=1)),
+        observed_pod(exited_container(exit_code=1)),
         [KillPod(KillReason.ALL_CONTAINERS_ENDED)],
     ),
 }
@@ -265,7 +271,7 @@ def test_the_plan_is(case):
 
 def test_a_failed_probe_kills_and_restarts():
     checks = Checks({"main-0": "liveness"}, {}, {})
-    assert plan(pod(), observed(container()), NOW, checks) == [
+    assert plan(pod(), observed_pod(container()), NOW, checks) == [
         KillContainer("main-0", "main", "Container main failed liveness probe, will be restarted"),
         START_AGAIN,
     ]
@@ -274,7 +280,7 @@ def test_a_failed_probe_kills_and_restarts():
 def test_a_failed_probe_ends_a_container_that_never_restarts():
     checks = Checks({"main-0": "liveness"}, {}, {})
     two = [{"name": "main", "image": "app:1"}, {"name": "other", "image": "app:1"}]
-    seen = observed(container(), container("other"))
+    seen = observed_pod(container(), container("other"))
     assert plan(pod(restartPolicy="Never", containers=two), seen, NOW, checks) == [
         KillContainer("main-0", "main", "Container main failed liveness probe")
     ]
@@ -296,10 +302,10 @@ def test_no_normal_container_starts_before_initialization_is_over(policy, states
         if state == "running":
             seen.append(container(name))
         elif state is not None:
-            seen.append(exited(name, int(state[-1])))
+            seen.append(exited_container(name, int(state[-1])))
     wanted = pod(restartPolicy=policy, initContainers=[SETUP, SIDE])
     boxes = (sandbox(ready=sandbox_ready),)
-    actions = plan(wanted, observed(*seen, sandboxes=boxes), NOW)
+    actions = plan(wanted, observed_pod(*seen, sandboxes=boxes), NOW)
     starts = [action for action in actions if isinstance(action, StartContainer)]
     if any(start.role is NORMAL for start in starts) and main is None:
         assert setup == "exited 0"
@@ -336,4 +342,4 @@ def test_a_running_container_gets_other_resources(wanted, policy, expected):
         "resources": {"requests": {"cpu": wanted}},
         "resizePolicy": [{"resourceName": "cpu", "restartPolicy": policy}],
     }
-    assert plan(pod(containers=[main]), observed(runs), NOW) == expected
+    assert plan(pod(containers=[main]), observed_pod(runs), NOW) == expected

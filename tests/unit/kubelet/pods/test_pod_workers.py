@@ -4,7 +4,7 @@ import asyncio
 import random
 
 from sampan.core.metrics import Metrics
-from sampan.core.tasks import Tasks, finished
+from sampan.core.tasks import Tasks, finish
 from sampan.kubelet.contracts.verdict import Verdict
 from sampan.kubelet.pods.pod_state import Cause, Phase
 from sampan.kubelet.pods.pod_workers import End, Outcome, PodWorkers
@@ -222,7 +222,7 @@ def test_a_step_whose_call_goes_on_is_waited_for_however_often_the_pod_is_killed
     class Patient(Slow):
         async def sync(self, job):
             self.log.append("sync")
-            await finished(asyncio.sleep(5))
+            await finish(asyncio.sleep(5))
 
     async def run():
         steps, tasks = Patient(), Tasks("test")

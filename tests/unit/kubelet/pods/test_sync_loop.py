@@ -10,7 +10,7 @@ from sampan.kubelet.pods.pod_state import Cause, Phase
 from sampan.kubelet.pods.sync_loop import NodeView, SyncLoop
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.observed_pods import UID, container, observed
+from sampan.testing.worlds.observed_pods import UID, container, observed_pod
 from sampan.testing.worlds.simulated_node import pod_named
 
 ROOM = NodeRoom("n", {}, frozenset(), {"cpu": "1", "pods": "110"})
@@ -158,7 +158,7 @@ def test_a_changed_status_wakes_only_pods_whose_readiness_others_decide(gates, w
 
 def test_what_nobody_wants_is_ended_only_after_the_source_has_spoken():
     """[N3]"""
-    running = observed(container())
+    running = observed_pod(container())
     assert told(found=[running]) == []
     assert told([], found=[running]) == ["orphan web ['main'] 1"]
     assert told([pod(uid=UID)], found=[running]) == ["want web", f"end again {UID}"]

@@ -8,7 +8,7 @@ from sampan.kubelet.probes.tally import (
     Kind,
     Probe,
     Tally,
-    counted,
+    count,
     early_looks,
     first_due,
     is_settled,
@@ -25,7 +25,7 @@ def after(one, results):
     for success in results:
         if is_settled(one, tally):
             break
-        tally = counted(one, tally, success)
+        tally = count(one, tally, success)
     return tally
 
 

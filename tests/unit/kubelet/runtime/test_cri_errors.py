@@ -4,7 +4,7 @@ import pytest
 
 from sampan.cri.client import CriError, CriNotFound, CriUnavailable
 from sampan.kubelet.contracts.runtime import RuntimeFailure, RuntimeUnavailable
-from sampan.kubelet.runtime.cri_errors import Gone, failure_of, translated, unspoken
+from sampan.kubelet.runtime.cri_errors import Gone, failure_of, translate_errors, unspoken
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from sampan.kubelet.runtime.cri_errors import Gone, failure_of, translated, unsp
 def test_each_code_has_its_failure(error, kind, text):
     assert type(failure_of(error)) is kind
     assert str(failure_of(error)) == text
-    with pytest.raises(kind), translated():
+    with pytest.raises(kind), translate_errors():
         raise error
 
 

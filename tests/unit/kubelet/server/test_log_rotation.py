@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sampan.kubelet.contracts.runtime import RuntimeFailure
 from sampan.kubelet.server.log_rotation import LogRotation, plan_rotation
 from sampan.testing.manual_clock import ManualClock
-from sampan.testing.worlds.observed_pods import UID, container, observed
+from sampan.testing.worlds.observed_pods import UID, container, observed_pod
 
 
 class Reopens:
@@ -35,7 +35,7 @@ def rotated(tmp_path, text, *, failure=None, before=(), clock=None):
         Reopens(path, failure), str(tmp_path), most_bytes=10, most_files=3,
         clock=clock or ManualClock(),
     )  # fmt: skip
-    asyncio.run(rotation.rotate(rotation.too_large([observed(container())])))
+    asyncio.run(rotation.rotate(rotation.too_large([observed_pod(container())])))
     return folder
 
 

@@ -18,7 +18,7 @@ from sampan.kubelet.server.lookup import (
 )
 from sampan.kubelet.simulated.runtime import SimulatedRuntime
 from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.observed_pods import exited
+from sampan.testing.worlds.observed_pods import exited_container
 
 
 def pod(policy: str = "Always", waiting: str = "", **metadata: str):
@@ -132,6 +132,6 @@ def test_the_runtime_says_what_runs():
 )
 def test_whether_a_container_runs_again_is_told_by_its_policy(policy, code, again):
     pod = {"metadata": {}, "spec": {"restartPolicy": policy, "containers": [{"name": "main"}]}}
-    assert will_run_again(pod, "main", exited(exit_code=code)) is again
-    assert not will_run_again({**pod, "status": {"phase": "Failed"}}, "main", exited())
-    assert not will_run_again(pod, "another", exited())
+    assert will_run_again(pod, "main", exited_container(exit_code=code)) is again
+    assert not will_run_again({**pod, "status": {"phase": "Failed"}}, "main", exited_container())
+    assert not will_run_again(pod, "another", exited_container())

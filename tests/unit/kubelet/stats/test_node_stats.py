@@ -1,7 +1,7 @@
 """What the node says about usage [N19]."""
 
 from sampan.kubelet.stats.node_stats import NodeStats
-from sampan.testing.worlds.observed_pods import UID, container, exited, observed
+from sampan.testing.worlds.observed_pods import UID, container, exited_container, observed_pod
 
 POD = {"metadata": {"name": "web", "namespace": "default", "uid": UID}}
 
@@ -11,7 +11,7 @@ def stats(seen):
 
 
 def test_running_containers_are_shown_under_upstreams_names():
-    seen = observed(container(), exited("done"))
+    seen = observed_pod(container(), exited_container("done"))
     text = stats(seen).resource_metrics()
     labels = 'container="main",namespace="default",pod="web"'
     assert f"container_cpu_usage_seconds_total{{{labels}}} 0" in text

@@ -8,7 +8,7 @@ from sampan.kubelet.settings import Capacity
 from sampan.kubelet.stats.node_stats import NodeStats
 from sampan.kubelet.stats.summary import StatsSummary
 from sampan.testing.manual_clock import ManualClock
-from sampan.testing.worlds.observed_pods import UID, container, observed
+from sampan.testing.worlds.observed_pods import UID, container, observed_pod
 
 POD = {"metadata": {"name": "web", "namespace": "default", "uid": UID}}
 
@@ -24,7 +24,9 @@ class Layers:
 
 
 def summary_of(tmp_path, runtime, clock):
-    stats = NodeStats(cgroups=None, pods=lambda: [POD], observed=lambda uid: observed(container()))
+    stats = NodeStats(
+        cgroups=None, pods=lambda: [POD], observed=lambda uid: observed_pod(container())
+    )
     return StatsSummary(
         node_name="n1", stats=stats, runtime=runtime, machine=Machine(Capacity(2000, 1 << 30)),
         directories=(str(tmp_path / "kubelet"), str(tmp_path / "logs"), str(tmp_path)),

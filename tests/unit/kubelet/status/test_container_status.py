@@ -1,7 +1,7 @@
 from sampan.kubelet.contracts.verdict import Waiting
 from sampan.kubelet.status.container_status import container_statuses, ephemeral_statuses
 from sampan.kubelet.status.pod_status import Facts
-from sampan.testing.worlds.observed_pods import NOW, container, exited, observed
+from sampan.testing.worlds.observed_pods import NOW, container, exited_container, observed_pod
 from sampan.testing.worlds.simulated_node import pod_named
 
 FACTS = Facts(now=NOW)
@@ -13,7 +13,7 @@ def test_there_is_one_entry_per_container_in_the_order_of_the_spec():
         containers=[{"name": "b", "image": "x"}, {"name": "a", "image": "x"}],
         initContainers=[{"name": "c", "image": "x"}],
     )
-    inits, normals = container_statuses(pod, observed(container("a")), FACTS)
+    inits, normals = container_statuses(pod, observed_pod(container("a")), FACTS)
     assert [one["name"] for one in inits] == ["c"]
     assert [one["name"] for one in normals] == ["b", "a"]
     assert normals[0]["state"] == {"waiting": {"reason": "PodInitializing"}}
@@ -22,13 +22,13 @@ def test_there_is_one_entry_per_container_in_the_order_of_the_spec():
 def test_the_restart_count_never_falls():
     pod = pod_named("web")
     pod["status"] = {"containerStatuses": [{"name": "main", "restartCount": 5}]}
-    assert container_statuses(pod, observed(container()), FACTS)[1][0]["restartCount"] == 5
+    assert container_statuses(pod, observed_pod(container()), FACTS)[1][0]["restartCount"] == 5
 
 
 def test_resources_are_shown_while_the_container_runs():
     resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}
     pod = pod_named("web", containers=[{"name": "main", "image": "app:1", "resources": resources}])
-    one = container_statuses(pod, observed(container()), FACTS)[1][0]
+    one = container_statuses(pod, observed_pod(container()), FACTS)[1][0]
     assert one["allocatedResources"] == {"cpu": "1"}
     assert one["resources"] == resources
 
@@ -41,13 +41,15 @@ def test_a_sidecar_is_ready_while_it_runs_and_an_init_container_when_it_is_done(
             {"name": "setup", "image": "x"},
         ],
     )
-    inits, _ = container_statuses(pod, observed(exited("setup"), container("side")), FACTS)
+    inits, _ = container_statuses(
+        pod, observed_pod(exited_container("setup"), container("side")), FACTS
+    )
     assert [(one["ready"], one["started"]) for one in inits] == [(True, True), (True, False)]
 
 
 def test_an_ephemeral_container_ends_and_stays_ended():
     pod = pod_named("web", ephemeralContainers=[{"name": "debug", "image": "x"}])
     facts = Facts(now=NOW, waiting={"debug": Waiting("CrashLoopBackOff")})
-    one = ephemeral_statuses(pod, observed(exited("debug", 1)), facts)[0]
+    one = ephemeral_statuses(pod, observed_pod(exited_container("debug", 1)), facts)[0]
     assert one["state"]["terminated"]["exitCode"] == 1
     assert "started" not in one

@@ -15,7 +15,13 @@ from sampan.kubelet.status.pod_status import (
     held_back,
     pod_status,
 )
-from sampan.testing.worlds.observed_pods import NOW, container, exited, observed, sandbox
+from sampan.testing.worlds.observed_pods import (
+    NOW,
+    container,
+    exited_container,
+    observed_pod,
+    sandbox,
+)
 from sampan.testing.worlds.simulated_node import pod_named
 
 TWO = [{"name": "main", "image": "app:1"}, {"name": "other", "image": "app:1"}]
@@ -38,49 +44,64 @@ def shown(wanted, seen, **facts):
 
 PHASES = {
     "nothing there": (pod(), None, {}, "Pending"),
-    "only a sandbox": (pod(), observed(), {}, "Pending"),
-    "running": (pod(), observed(container()), {}, "Running"),
-    "one of two running": (pod(containers=TWO), observed(container()), {}, "Pending"),
+    "only a sandbox": (pod(), observed_pod(), {}, "Pending"),
+    "running": (pod(), observed_pod(container()), {}, "Running"),
+    "one of two running": (pod(containers=TWO), observed_pod(container()), {}, "Pending"),
     "one of two ended, other not begun": (
         pod(containers=TWO, restartPolicy="Never"),
-        observed(exited()),
+        observed_pod(exited_container()),
         {},
         "Pending",
     ),
-    "ended, will be restarted": (pod(), observed(exited(exit_code=1)), {}, "Running"),
+    "ended, will be restarted": (pod(), observed_pod(exited_container(exit_code=1)), {}, "Running"),
     "crash loop": (
         pod(),
-        observed(exited(exit_code=1)),
+        observed_pod(exited_container(exit_code=1)),
         {"waiting": {"main": Waiting("CrashLoopBackOff")}},
         "Running",
     ),
-    "succeeded": (pod(restartPolicy="Never"), observed(exited()), {}, "Succeeded"),
-    "failed": (pod(restartPolicy="Never"), observed(exited(exit_code=2)), {}, "Failed"),
+    "succeeded": (pod(restartPolicy="Never"), observed_pod(exited_container()), {}, "Succeeded"),
+    "failed": (
+        pod(restartPolicy="Never"),
+        observed_pod(exited_container(exit_code=2)),
+        {},
+        "Failed",
+    ),
     "on failure, failed": (
         pod(restartPolicy="OnFailure"),
-        observed(exited(exit_code=2)),
+        observed_pod(exited_container(exit_code=2)),
         {},
         "Running",
     ),
-    "on failure, succeeded": (pod(restartPolicy="OnFailure"), observed(exited()), {}, "Succeeded"),
-    "init runs": (pod(initContainers=[SETUP]), observed(container("setup")), {}, "Pending"),
+    "on failure, succeeded": (
+        pod(restartPolicy="OnFailure"),
+        observed_pod(exited_container()),
+        {},
+        "Succeeded",
+    ),
+    "init runs": (pod(initContainers=[SETUP]), observed_pod(container("setup")), {}, "Pending"),
     "init failed for good": (
         pod(initContainers=[SETUP], restartPolicy="Never"),
-        observed(exited("setup", 1)),
+        observed_pod(exited_container("setup", 1)),
         {},
         "Failed",
     ),
     "init failed, again": (
         pod(initContainers=[SETUP]),
-        observed(exited("setup", 1)),
+        observed_pod(exited_container("setup", 1)),
         {},
         "Pending",
     ),
-    "sidecar only": (pod(initContainers=[SIDE]), observed(container("side")), {}, "Pending"),
-    "ended by deletion, obeyed": (pod(), observed(exited()), {"ending": True}, "Succeeded"),
+    "sidecar only": (pod(initContainers=[SIDE]), observed_pod(container("side")), {}, "Pending"),
+    "ended by deletion, obeyed": (
+        pod(),
+        observed_pod(exited_container()),
+        {"ending": True},
+        "Succeeded",
+    ),
     "ended by deletion, killed": (
         pod(),
-        observed(exited(exit_code=137)),
+        observed_pod(exited_container(exit_code=137)),
         {"ending": True},
         "Failed",
     ),
@@ -88,7 +109,7 @@ PHASES = {
     "refused": (pod(), None, {"verdict": Verdict("OutOfcpu", "no room")}, "Failed"),
     "a terminal phase stays": (
         pod({"phase": "Succeeded"}),
-        observed(container()),
+        observed_pod(container()),
         {},
         "Succeeded",
     ),
@@ -107,53 +128,55 @@ def conditions(status):
 
 
 def test_conditions_of_a_running_pod_are_true_and_carry_the_generation():
-    status = shown(pod(), observed(container()))
+    status = shown(pod(), observed_pod(container()))
     assert all(one["status"] == "True" for one in status["conditions"])
     assert {one["observedGeneration"] for one in status["conditions"]} == {3}
     assert status["observedGeneration"] == 3
 
 
 def test_unready_containers_are_named():
-    status = shown(pod(containers=TWO), observed(container()))
+    status = shown(pod(containers=TWO), observed_pod(container()))
     ready = conditions(status)["Ready"]
     assert ready["reason"] == "ContainersNotReady"
     assert ready["message"] == "containers with unready status: [other]"
 
 
 def test_a_transition_time_changes_only_with_the_status():
-    first = shown(pod(), observed(container()))
-    later = pod_status(pod(first), observed(container()), Facts(now=NOW + 50))
+    first = shown(pod(), observed_pod(container()))
+    later = pod_status(pod(first), observed_pod(container()), Facts(now=NOW + 50))
     assert conditions(later)["Ready"] == conditions(first)["Ready"]
-    down = pod_status(pod(first), observed(exited(exit_code=1)), Facts(now=NOW + 50))
+    down = pod_status(pod(first), observed_pod(exited_container(exit_code=1)), Facts(now=NOW + 50))
     before, after = conditions(first)["Ready"], conditions(down)["Ready"]
     assert after["lastTransitionTime"] > before["lastTransitionTime"]
 
 
 def test_conditions_of_others_are_kept():
     theirs = {"type": "example.com/gate", "status": "False"}
-    status = shown(pod({"conditions": [theirs]}), observed(container()))
+    status = shown(pod({"conditions": [theirs]}), observed_pod(container()))
     assert theirs in status["conditions"]
 
 
 def test_a_readiness_gate_holds_the_pod_unready():
     gated = pod(readinessGates=[{"conditionType": "example.com/gate"}])
-    ready = conditions(shown(gated, observed(container())))["Ready"]
+    ready = conditions(shown(gated, observed_pod(container())))["Ready"]
     assert (ready["status"], ready["reason"]) == ("False", "ReadinessGatesNotReady")
     gated["status"] = {"conditions": [{"type": "example.com/gate", "status": "True"}]}
-    assert conditions(shown(gated, observed(container())))["Ready"]["status"] == "True"
+    assert conditions(shown(gated, observed_pod(container())))["Ready"]["status"] == "True"
 
 
 def test_a_container_with_a_readiness_probe_is_unready_until_the_probe_says_so():
     probed = pod(containers=[{"name": "main", "image": "app:1", "readinessProbe": {}}])
-    assert shown(probed, observed(container()))["containerStatuses"][0]["ready"] is False
+    assert shown(probed, observed_pod(container()))["containerStatuses"][0]["ready"] is False
     checks = Checks({}, {}, {"main-0": True})
-    status = shown(probed, observed(container()), checks=checks)
+    status = shown(probed, observed_pod(container()), checks=checks)
     assert status["containerStatuses"][0]["ready"] is True
 
 
 def test_a_crash_loop_shows_why_it_waits_and_how_it_ended():
     waits = {"main": Waiting("CrashLoopBackOff", "back-off 10s")}
-    seen = observed(exited(exit_code=3, attempt=2), exited(exit_code=1, attempt=1))
+    seen = observed_pod(
+        exited_container(exit_code=3, attempt=2), exited_container(exit_code=1, attempt=1)
+    )
     one = shown(pod(), seen, waiting=waits)["containerStatuses"][0]
     assert one["state"] == {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
     assert one["lastState"]["terminated"]["exitCode"] == 3
@@ -164,35 +187,37 @@ def test_an_old_reason_to_wait_is_not_shown_on_what_runs_or_is_done():
     waits = {"main": Waiting("CrashLoopBackOff")}
     assert (
         "running"
-        in shown(pod(), observed(container()), waiting=waits)["containerStatuses"][0]["state"]
+        in shown(pod(), observed_pod(container()), waiting=waits)["containerStatuses"][0]["state"]
     )
-    done = shown(pod(restartPolicy="Never"), observed(exited()), waiting=waits)
+    done = shown(pod(restartPolicy="Never"), observed_pod(exited_container()), waiting=waits)
     assert "terminated" in done["containerStatuses"][0]["state"]
 
 
 def test_containers_that_were_lost_are_reported_as_such():
     before = {"containerStatuses": [{"name": "main", "state": {"running": {}}, "restartCount": 4}]}
-    one = shown(pod(before), observed(sandboxes=GONE), ending=True)["containerStatuses"][0]
+    one = shown(pod(before), observed_pod(sandboxes=GONE), ending=True)["containerStatuses"][0]
     assert one["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
     assert one["state"]["terminated"]["exitCode"] == 137
     assert one["restartCount"] == 4
 
 
 def test_reasons_of_an_end_are_named():
-    ended = observed(exited(exit_code=137, reason="OOMKilled"))
+    ended = observed_pod(exited_container(exit_code=137, reason="OOMKilled"))
     one = shown(pod(), ended)["containerStatuses"][0]
     assert one["state"]["terminated"]["reason"] == "OOMKilled"
 
 
 def test_a_created_container_is_still_being_created():
-    one = shown(pod(), observed(container(state=ContainerState.CREATED)))["containerStatuses"][0]
+    one = shown(pod(), observed_pod(container(state=ContainerState.CREATED)))["containerStatuses"][
+        0
+    ]
     assert one["state"] == {"waiting": {"reason": "ContainerCreating"}}
     assert "containerID" not in one
 
 
 def test_host_network_pods_have_the_nodes_address():
     hosted = pod(hostNetwork=True)
-    status = shown(hosted, observed(container(), sandboxes=(sandbox(host_network=True),)))
+    status = shown(hosted, observed_pod(container(), sandboxes=(sandbox(host_network=True),)))
     assert status["podIP"] == status["hostIP"] == "192.0.2.1"
 
 
@@ -201,7 +226,7 @@ def test_the_start_time_stays():
 
 
 def test_an_end_is_not_told_while_something_may_run():
-    ended = shown(pod(restartPolicy="Never"), observed(exited(exit_code=1)))
+    ended = shown(pod(restartPolicy="Never"), observed_pod(exited_container(exit_code=1)))
     assert ended["phase"] == "Failed"
     held = held_back(ended, {"phase": "Running"})
     assert held == {**ended, "phase": "Running"}
@@ -213,24 +238,26 @@ def test_an_end_is_not_told_while_something_may_run():
 
 def test_a_pod_has_ended_when_its_containers_have_though_sidecars_run():
     wanted = pod(initContainers=[SIDE], restartPolicy="Never")
-    status = shown(wanted, observed(exited(), container("side")))
+    status = shown(wanted, observed_pod(exited_container(), container("side")))
     assert status["phase"] == "Running"
     assert has_ended(wanted, status)
-    assert not has_ended(wanted, shown(wanted, observed(container(), container("side"))))
+    assert not has_ended(wanted, shown(wanted, observed_pod(container(), container("side"))))
     again = pod(initContainers=[SIDE], restartPolicy="OnFailure")
-    failed = observed(exited(exit_code=1), container("side"))
+    failed = observed_pod(exited_container(exit_code=1), container("side"))
     assert not has_ended(again, shown(again, failed))
 
 
 def test_of_a_finished_pod_whatever_began_shows_an_end():
     """As upstream's TerminatePod; what never began, because of an init container, only waits."""
     wanted = pod(containers=TWO)
-    finished = finished_status(shown(wanted, observed(exited(), sandboxes=GONE), ending=True))
+    finished = finished_status(
+        shown(wanted, observed_pod(exited_container(), sandboxes=GONE), ending=True)
+    )
     assert finished["phase"] == "Failed"
     ends = [one["state"]["terminated"]["reason"] for one in finished["containerStatuses"]]
     assert ends == ["Completed", "ContainerStatusUnknown"]
     early = pod(initContainers=[SETUP])
-    seen = observed(exited("setup", exit_code=137), sandboxes=GONE)
+    seen = observed_pod(exited_container("setup", exit_code=137), sandboxes=GONE)
     finished = finished_status(shown(early, seen, ending=True))
     assert finished["phase"] == "Failed"
     assert "waiting" in finished["containerStatuses"][0]["state"]
@@ -243,8 +270,8 @@ def test_a_container_shows_what_it_has_while_it_gets_something_else():
     made_with = '{"requests": {"cpu": "50m"}, "limits": {"cpu": "100m"}}'
     runs = replace(container(), annotations={RESOURCES_ANNOTATION: made_with})
     wanted = pod(containers=[{"name": "main", "image": "app:1", "resources": resources}])
-    one = shown(wanted, observed(runs))["containerStatuses"][0]
+    one = shown(wanted, observed_pod(runs))["containerStatuses"][0]
     assert one["allocatedResources"] == {"cpu": "70m"}
     assert one["resources"] == {"limits": {"cpu": "100m"}, "requests": {"cpu": "50m"}}
-    one = shown(wanted, observed(runs), applied={runs.id: resources})["containerStatuses"][0]
+    one = shown(wanted, observed_pod(runs), applied={runs.id: resources})["containerStatuses"][0]
     assert one["resources"] == resources

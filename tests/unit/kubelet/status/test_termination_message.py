@@ -11,7 +11,7 @@ from sampan.kubelet.status.termination_message import (
     log_tail,
     with_messages,
 )
-from sampan.testing.worlds.observed_pods import UID, exited, observed
+from sampan.testing.worlds.observed_pods import UID, exited_container, observed_pod
 from sampan.testing.worlds.simulated_node import pod_named
 
 
@@ -32,7 +32,7 @@ def written(tmp_path, text):
 
 def test_the_file_is_read_up_to_its_limit(tmp_path):
     settings = written(tmp_path, "x" * (FILE_BYTES + 10))
-    told = with_messages(pod(), observed(exited(exit_code=1)), settings)
+    told = with_messages(pod(), observed_pod(exited_container(exit_code=1)), settings)
     assert told.containers[0].message == "x" * FILE_BYTES
 
 
@@ -40,12 +40,12 @@ def test_by_policy_the_tail_of_the_log_stands_in_for_an_empty_file(tmp_path):
     settings = written(tmp_path, "")
     log = tmp_path / "0.log"
     log.write_text("".join(f"2026-01-01T00:00:00Z stderr F line {n}\n" for n in range(100)))
-    ended = replace(exited(exit_code=1), log_path=str(log))
-    told = with_messages(pod("FallbackToLogsOnError"), observed(ended), settings)
+    ended = replace(exited_container(exit_code=1), log_path=str(log))
+    told = with_messages(pod("FallbackToLogsOnError"), observed_pod(ended), settings)
     message = told.containers[0].message
     assert message.startswith("line 20\n")
     assert message.endswith("line 99\n")
-    assert with_messages(pod(), observed(ended), settings).containers[0].message == ""
+    assert with_messages(pod(), observed_pod(ended), settings).containers[0].message == ""
 
 
 def test_a_missing_log_has_no_tail(tmp_path):
@@ -67,9 +67,11 @@ def test_what_was_printed_without_a_newline_is_told_without_one(tmp_path):
 
 def test_a_last_word_in_a_log_that_is_still_written_is_waited_for(tmp_path):
     settings = KubeletSettings("n", root_dir=str(tmp_path))
-    ended = replace(exited(exit_code=1), settled=False)
-    assert awaits_log(pod("FallbackToLogsOnError"), observed(ended), settings)
-    assert not awaits_log(pod("File"), observed(ended), settings)
-    assert not awaits_log(pod("FallbackToLogsOnError"), observed(exited(exit_code=1)), settings)
-    succeeded = replace(exited(exit_code=0), settled=False)
-    assert not awaits_log(pod("FallbackToLogsOnError"), observed(succeeded), settings)
+    ended = replace(exited_container(exit_code=1), settled=False)
+    assert awaits_log(pod("FallbackToLogsOnError"), observed_pod(ended), settings)
+    assert not awaits_log(pod("File"), observed_pod(ended), settings)
+    assert not awaits_log(
+        pod("FallbackToLogsOnError"), observed_pod(exited_container(exit_code=1)), settings
+    )
+    succeeded = replace(exited_container(exit_code=0), settled=False)
+    assert not awaits_log(pod("FallbackToLogsOnError"), observed_pod(succeeded), settings)

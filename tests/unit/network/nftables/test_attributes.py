@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.network.nftables.attributes import attribute, children, message, nested, split
+from sampan.network.nftables.attributes import attribute, children, message, nested_attribute, split
 
 DATA = st.binary(max_size=40)
 
@@ -15,7 +15,7 @@ def test_attributes_read_back_in_order(pairs):
 
 @given(DATA)
 def test_nested_attributes_are_read_without_their_flag(data):
-    assert list(children(nested(5, data))) == [(5, data)]
+    assert list(children(nested_attribute(5, data))) == [(5, data)]
 
 
 @given(st.lists(st.binary(max_size=40).map(lambda data: data + b"\0" * (-len(data) % 4))))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.network.policies import ruleset
-from sampan.network.policies.compiled import EGRESS, INGRESS, compiled
+from sampan.network.policies.compiled import EGRESS, INGRESS, compile_policy
 from sampan.network.policies.elements_of_pod import elements_of_pod, pod_view, selecting
 from sampan.testing.generators import random_policies as generated
 
@@ -19,7 +19,7 @@ class Kernel:
 
     def __init__(self, policies, pods):
         self.chains, self.elements = {}, {}
-        read = [compiled(policy) for policy in policies]
+        read = [compile_policy(policy) for policy in policies]
         for policy in read:
             self.load(ruleset.policy_script("ip", "t", policy))
         for pod in pods:
@@ -96,7 +96,7 @@ def test_every_pair_of_pods_may_do_what_a_naive_judge_says(seed):
             ends = [pod["status"]["podIPs"][0]["ip"] for pod in (source, target)]
             for protocol in generated.PROTOCOLS:
                 for port in generated.PORTS:
-                    may = generated.allowed(policies, source, target, protocol, port)
+                    may = generated.is_allowed(policies, source, target, protocol, port)
                     assert kernel.lets_through(*ends, protocol, port) is may
 
 
@@ -121,5 +121,5 @@ def test_a_pod_that_starts_here_is_judged_before_the_api_knows_its_address():
     view = pod_view(pod(), "n1", ["10.244.0.9"])
     assert view.local
     deny = {"metadata": {"name": "d", "namespace": "x"}, "spec": {"podSelector": {}}}
-    found = elements_of_pod(view, [compiled(deny)], {}, "ip")
+    found = elements_of_pod(view, [compile_policy(deny)], {}, "ip")
     assert [name for name, _ in found] == ["policy-ingress"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.network.policies.compiled import compiled
+from sampan.network.policies.compiled import compile_policy
 from sampan.network.policies.elements_of_pod import pod_view
 from sampan.network.policies.judgement import Connection, judgements
 from sampan.testing.generators import random_policies as generated
@@ -14,7 +14,7 @@ from sampan.testing.generators import random_policies as generated
 @given(st.integers(0, 2**32))
 def test_people_are_told_what_a_naive_judge_says(seed):
     policies = generated.random_policies(random.Random(seed))
-    read = [compiled(policy) for policy in policies]
+    read = [compile_policy(policy) for policy in policies]
     pods = generated.pods()
     views = [pod_view(pod, "n1") for pod in pods]
     for source, seen_source in zip(pods, views, strict=True):
@@ -25,5 +25,5 @@ def test_people_are_told_what_a_naive_judge_says(seed):
                 for port in generated.PORTS:
                     asked = Connection(seen_source, seen_target, protocol, port)
                     found = judgements(asked, read, generated.NAMESPACES)
-                    may = generated.allowed(policies, source, target, protocol, port)
+                    may = generated.is_allowed(policies, source, target, protocol, port)
                     assert all(each.allowed for each in found) is may

@@ -16,9 +16,9 @@ from sampan.testing.generators.device_objects import (
     DRIVER,
     device,
     device_class,
+    device_request,
     resource_claim,
     resource_slice,
-    wanted,
 )
 from sampan.testing.virtual_time import LoopClock
 from sampan.testing.worlds.bindings_api import BindingsApi
@@ -61,7 +61,7 @@ def story(test):
     virtual_time.run(main())
 
 
-ASKED = [{"name": "r", "exactly": wanted()}]
+ASKED = [{"name": "r", "exactly": device_request()}]
 NAMED = [{"name": "gpu", "resourceClaimName": "c"}]
 
 

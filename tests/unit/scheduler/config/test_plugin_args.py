@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sampan.api.configuration import BadConfiguration
 from sampan.scheduler.config.configuration import API_VERSION, KIND, read
-from sampan.scheduler.decision.decide import filtered
+from sampan.scheduler.decision.decide import filter_nodes
 from sampan.scheduler.model.node_info import node_info_of
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.queue.requeue import could_take
@@ -186,7 +186,7 @@ def test_a_profile_with_arguments_still_decides():
     made = profile_with("PodTopologySpread", defaultingType="List", defaultConstraints=[])
     nodes = snapshot_of(([_node("n0")], {}))
     shape = pod_info_of({"metadata": {}, "spec": {"containers": []}}).shape
-    assert filtered(shape, nodes, made)[0].all()
+    assert filter_nodes(shape, nodes, made)[0].all()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sampan.scheduler.decision.decide import Chosen, Refused, decide, filtered, scored
+from sampan.scheduler.decision.decide import Chosen, Refused, decide, filter_nodes, score_nodes
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.testing.generators.random_clusters import clusters, pods, snapshot_of
@@ -25,8 +25,8 @@ def test_the_chosen_node_passed_every_filter_and_none_has_more_points(cluster, p
         return
     assert isinstance(decision, Chosen)
     assert decision.feasible == len(feasible)
-    mask, _ = filtered(shape, nodes, DEFAULT_PROFILE)
-    points = scored(shape, nodes, DEFAULT_PROFILE, mask)
+    mask, _ = filter_nodes(shape, nodes, DEFAULT_PROFILE)
+    points = score_nodes(shape, nodes, DEFAULT_PROFILE, mask)
     assert nodes.at[decision.node] in feasible
     assert decision.points == max(points[at] for at in feasible)
 

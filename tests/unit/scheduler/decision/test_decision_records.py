@@ -6,8 +6,8 @@ from sampan.scheduler.decision.decision_records import (
     Record,
     Records,
     best_of,
+    record_object,
     refusing,
-    written,
 )
 from sampan.scheduler.model.pod_info import pod_info_of
 from sampan.scheduler.profile import DEFAULT_PROFILE
@@ -56,8 +56,8 @@ def test_the_best_ten_with_their_points_by_rule():
 
 
 def test_a_record_becomes_json():
-    chosen = written(Record(0.0, row(), Chosen("n", 9, 3), {}, (("n", 9, {"A": 9}),)))
+    chosen = record_object(Record(0.0, row(), Chosen("n", 9, 3), {}, (("n", 9, {"A": 9}),)))
     assert chosen["chosen"] == {"node": "n", "points": 9, "feasibleNodes": 3}
     assert chosen["best"] == [{"node": "n", "points": 9, "byRule": {"A": 9}}]
-    refused = written(Record(0.0, row(), Refused(4, ()), {"A": ("n",)}, (), "no"))
+    refused = record_object(Record(0.0, row(), Refused(4, ()), {"A": ("n",)}, (), "no"))
     assert (refused["message"], refused["nodes"], refused["refused"]) == ("no", 4, {"A": ["n"]})

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.scheduler.decision.batch import Batches
-from sampan.scheduler.decision.decide import Chosen, Refused, filtered
+from sampan.scheduler.decision.decide import Chosen, Refused, filter_nodes
 from sampan.scheduler.decision.nominated_pods import (
     NOBODY,
     Nominations,
@@ -68,7 +68,7 @@ def test_a_node_must_do_with_and_without_those_who_are_expected(cluster, pod, co
         both = []
         for more in ([], where.get(name, [])):
             nodes = cache_of(there, placed | {name: [*placed[name], *more]}).snapshot()
-            both.append(bool(filtered(shape, nodes, DEFAULT_PROFILE)[0][nodes.at[name]]))
+            both.append(bool(filter_nodes(shape, nodes, DEFAULT_PROFILE)[0][nodes.at[name]]))
         if all(both):
             good.append(name)
     batches = Batches(cache.columns, DEFAULT_PROFILE)
@@ -108,7 +108,7 @@ def test_room_is_weighed_all_at_once_as_one_by_one(cluster, pod, coming, is_expe
             cache.remove_node("node-0")
     expected = nominations.for_others("me", row.priority)
     nodes = cache.snapshot()
-    feasible, _ = filtered(row.shape, nodes, DEFAULT_PROFILE)
+    feasible, _ = filter_nodes(row.shape, nodes, DEFAULT_PROFILE)
     asked = (row.shape, feasible, cache.columns, DEFAULT_PROFILE)
     found = with_room_for(expected, *asked)
     assert found.tolist() == with_room_for(dict(expected), *asked).tolist()

@@ -11,9 +11,9 @@ from sampan.testing.generators.device_objects import (
     DRIVER,
     device,
     device_class,
+    device_request,
     resource_claim,
     resource_slice,
-    wanted,
 )
 
 _devices = st.lists(
@@ -70,10 +70,13 @@ def written(requests):
     for number, one in enumerate(requests):
         wishes = one if isinstance(one, list) else [one]
         asked = [
-            wanted(f"s{at}" if isinstance(one, list) else "", *([is_model(model)] if model else []),
-                   **fields)
+            device_request(
+                f"s{at}" if isinstance(one, list) else "",
+                *([is_model(model)] if model else []),
+                **fields,
+            )
             for at, (model, fields) in enumerate(wishes)
-        ]  # fmt: skip
+        ]
         kind = {"firstAvailable": asked} if isinstance(one, list) else {"exactly": asked[0]}
         made.append({"name": f"r{number}", **kind})
     return made
@@ -180,7 +183,7 @@ def test_only_the_newest_generation_of_a_pool_counts_and_only_when_it_is_whole()
     new = slice_of(
         resource_slice("b", [device("d0")], pool="p", generation=2, count=2, nodeName="n")
     )
-    asked = search_for({"name": "r", "exactly": wanted()})
+    asked = search_for({"name": "r", "exactly": device_request()})
     assert asked.allocated(Pools([old]).reached("n", ())) is not None
     assert asked.allocated(Pools([old, new]).reached("n", ())) is None
     rest = slice_of(
@@ -193,7 +196,7 @@ def test_only_the_newest_generation_of_a_pool_counts_and_only_when_it_is_whole()
 def test_all_devices_of_a_pool_that_is_not_whole_cannot_be_had():
     some = slice_of(resource_slice("b", [device("d0")], pool="p", count=2, nodeName="n"))
     twice = slice_of(resource_slice("b", [device("d0"), device("d0")], pool="p", nodeName="n"))
-    asked = search_for({"name": "r", "exactly": wanted(allocationMode="All")})
+    asked = search_for({"name": "r", "exactly": device_request(allocationMode="All")})
     with pytest.raises(CannotAllocate, match=r"resource pool .*/p is currently being updated"):
         asked.allocated(Pools([some]).reached("n", ()))
     with pytest.raises(CannotAllocate, match="is invalid"):
@@ -204,8 +207,8 @@ def test_a_search_without_end_is_given_up():
     many = [device(f"d{at}", model="a") for at in range(12)]
     there = Pools([slice_of(resource_slice("s", many, nodeName="n"))]).reached("n", ())
     asked = search_for(
-        {"name": "r", "exactly": wanted(count=11)},
-        {"name": "s", "exactly": wanted("", is_model("b"))},
+        {"name": "r", "exactly": device_request(count=11)},
+        {"name": "s", "exactly": device_request("", is_model("b"))},
     )
     with pytest.raises(CannotAllocate, match="too many combinations"):
         asked.allocated(there)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from sampan.api.rules.node_selectors import matches
 from sampan.scheduler.binding.bind_devices import elsewhere
-from sampan.scheduler.decision.decide import filtered
+from sampan.scheduler.decision.decide import filter_nodes
 from sampan.scheduler.devices.allocate import Search
 from sampan.scheduler.devices.device_pools import Pool, Pools
 from sampan.scheduler.devices.devices import claim_of
@@ -16,10 +16,10 @@ from sampan.testing.generators.device_objects import (
     DRIVER,
     device,
     device_class,
+    device_request,
     pod_with,
     resource_claim,
     resource_slice,
-    wanted,
 )
 from sampan.testing.generators.random_clusters import cache_of
 
@@ -84,7 +84,7 @@ def test_nodes_that_are_alike_are_searched_once_and_all_are_right(places, count,
     slices = written(places)
     used = [{"driver": DRIVER, "pool": f"s{at}", "device": "d0", "request": "r"} for at in taken]
     other = resource_claim("o", [], allocation={"devices": {"results": used}})
-    asked = [{"name": "r", "exactly": wanted(count=count)}]
+    asked = [{"name": "r", "exactly": device_request(count=count)}]
     cache = world(NODES, slices, [resource_claim("c", asked), other])
     allocation, nodes = cache.columns.devices, cache.snapshot()
     shape = pod_info_of(pod_with("c")).shape
@@ -128,12 +128,16 @@ def test_what_is_wrong_with_a_claim_is_said_before_any_node_is_looked_at():
     put = lambda made: cache.columns.devices.devices.put_claim("default/c", made)  # noqa: E731
     assert said(pod_with()) is None
     assert said(pod_with("c")) == 'resourceclaim "c" not found'
-    asked = [{"name": "r", "exactly": wanted(deviceClassName="nope")}]
+    asked = [{"name": "r", "exactly": device_request(deviceClassName="nope")}]
     put(resource_claim("c", asked))
     assert said(pod_with("c")) == "request r: device class nope does not exist"
-    put(resource_claim("c", [{"name": "r", "exactly": wanted(capacity={"requests": {}})}]))
+    put(resource_claim("c", [{"name": "r", "exactly": device_request(capacity={"requests": {}})}]))
     assert said(pod_with("c")) is None
-    put(resource_claim("c", [{"name": "r", "exactly": wanted(capacity={"requests": {"m": "1"}})}]))
+    put(
+        resource_claim(
+            "c", [{"name": "r", "exactly": device_request(capacity={"requests": {"m": "1"}})}]
+        )
+    )
     assert (
         said(pod_with("c")) == "resource claim default/c: request r: capacity is not supported yet"
     )
@@ -146,7 +150,7 @@ def test_what_is_wrong_with_a_claim_is_said_before_any_node_is_looked_at():
 
 
 def test_to_administer_devices_is_for_namespaces_that_may():
-    asked = [{"name": "r", "exactly": wanted(adminAccess=True)}]
+    asked = [{"name": "r", "exactly": device_request(adminAccess=True)}]
     used = {"driver": DRIVER, "pool": "s", "device": "d0", "request": "r"}
     other = resource_claim("o", [], allocation={"devices": {"results": [used]}})
     there = [resource_slice("s", [device("d0")], nodeName="n0")]
@@ -168,7 +172,7 @@ def test_to_administer_devices_is_for_namespaces_that_may():
 def test_a_claim_of_a_template_is_for_its_own_pod():
     made = pod_with()
     made["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
-    claim = resource_claim("c", [{"name": "r", "exactly": wanted()}])
+    claim = resource_claim("c", [{"name": "r", "exactly": device_request()}])
     cache = world(NODES, (), [claim])
     said = lambda: DYNAMIC_RESOURCES.beforehand(pod_info_of(made).shape, cache.snapshot())  # noqa: E731
     assert said() == 'pod "default/p": ResourceClaim not created yet'
@@ -185,10 +189,12 @@ def test_a_broken_selector_is_told_and_other_nodes_go_on():
     """One driver's devices lack the attribute; those of the other node have it."""
     good = resource_slice("a", [device("d0", model="x")], nodeName="n0")
     bad = resource_slice("b", [device("d0")], nodeName="n1")
-    asked = [{"name": "r", "exactly": wanted("", f'device.attributes["{DRIVER}"].model == "x"')}]
+    asked = [
+        {"name": "r", "exactly": device_request("", f'device.attributes["{DRIVER}"].model == "x"')}
+    ]
     nodes = world(NODES, [good, bad], [resource_claim("c", asked)]).snapshot()
     shape = pod_info_of(pod_with("c")).shape
-    feasible, [refusal] = filtered(shape, nodes, DEFAULT_PROFILE)
+    feasible, [refusal] = filter_nodes(shape, nodes, DEFAULT_PROFILE)
     assert feasible.tolist() == [True, False, False, False]
     assert dict(refusal.reasons) == {
         "claim default/c: selector #0: CEL runtime error: no such key: model": 1,
@@ -202,7 +208,7 @@ def test_an_earlier_alternative_makes_a_node_better():
         resource_slice("b", [device("d0", model="y")], nodeName="n1"),
     ]
     of = lambda model: f'device.attributes["{DRIVER}"].model == "{model}"'  # noqa: E731
-    some = [wanted("big", of("y")), wanted("small", of("x"))]
+    some = [device_request("big", of("y")), device_request("small", of("x"))]
     claim = resource_claim("c", [{"name": "r", "firstAvailable": some}])
     nodes = world(NODES, there, [claim]).snapshot()
     shape = pod_info_of(pod_with("c")).shape
@@ -217,7 +223,7 @@ def test_settings_of_the_class_and_of_the_claim_go_along():
     opaque = {"opaque": {"driver": DRIVER, "parameters": {"a": 1}}}
     kind = device_class()
     kind["spec"]["config"] = [opaque]
-    some = [wanted("big", "false"), wanted("small")]
+    some = [device_request("big", "false"), device_request("small")]
     claim = resource_claim("c", [{"name": "r", "firstAvailable": some}])
     claim["spec"]["devices"]["config"] = [
         {**opaque, "requests": ["r/small"]}, {**opaque, "requests": ["r/big"]}, opaque,
@@ -236,7 +242,7 @@ def test_settings_of_the_class_and_of_the_claim_go_along():
 
 def test_a_promise_holds_its_devices_until_the_api_has_its_word():
     there = [resource_slice("a", [device("d0")], nodeName="n0")]
-    asked = [{"name": "r", "exactly": wanted()}]
+    asked = [{"name": "r", "exactly": device_request()}]
     cache = world(NODES, there, [resource_claim("c", asked), resource_claim("e", asked)])
     devices, shape = cache.columns.devices.devices, pod_info_of(pod_with("c")).shape
     other = pod_info_of(pod_with("e")).shape

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sampan.scheduler.decision.decide import filtered
+from sampan.scheduler.decision.decide import filter_nodes
 from sampan.scheduler.decision.nominated_pods import Nominations
 from sampan.scheduler.model.assigned_pod import assigned_pod_of, once_assigned
 from sampan.scheduler.model.pod_info import pod_info_of
@@ -153,7 +153,7 @@ def fits(world, name, on_it):
     coming = [one for one, where in expected if where == name and one["spec"]["priority"] >= 10]
     for more in ([], coming):
         cache = cache_of(nodes, placed | {name: [*on_it, *more]}).snapshot()
-        feasible, _ = filtered(pod_info_of(newcomer).shape, cache, DEFAULT_PROFILE)
+        feasible, _ = filter_nodes(pod_info_of(newcomer).shape, cache, DEFAULT_PROFILE)
         if not feasible[cache.at[name]]:
             return False
     return True

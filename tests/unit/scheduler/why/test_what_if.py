@@ -7,7 +7,7 @@ from sampan.api.errors import Forbidden, NotFound
 from sampan.api.resources import CSI_DRIVERS, NODES, RESOURCE_SLICES
 from sampan.client.contract import Listed
 from sampan.scheduler.decision.decide import Chosen
-from sampan.scheduler.why.what_if import dry_run, explained, fetched, pods_in
+from sampan.scheduler.why.what_if import dry_run, explain, fetch_objects, pods_in
 
 
 def node(name, cpu="2"):
@@ -38,7 +38,7 @@ def test_each_pod_of_a_dry_run_counts_for_the_next_the_most_important_first():
 
 def test_a_pod_that_has_a_node_is_explained_as_if_it_came_anew():
     there = [node("a"), pod("me", cpu="2", nodeName="a")]
-    found = explained(there[1], there)
+    found = explain(there[1], there)
     assert isinstance(found.decision, Chosen)
     assert found.changes == []
     assert found.best[0][0] == "a"
@@ -70,9 +70,9 @@ def test_what_a_user_may_not_see_or_a_cluster_does_not_have_is_done_without():
             return Listed([{"metadata": {"name": resource.plural}}], 1)
 
     absent = {RESOURCE_SLICES: NotFound("no such kind"), CSI_DRIVERS: Forbidden("not for you")}
-    found = asyncio.run(fetched(Client(absent)))
+    found = asyncio.run(fetch_objects(Client(absent)))
     kinds = {one["kind"] for one in found}
     assert {"Node", "Pod", "Service"} <= kinds
     assert not kinds & {"ResourceSlice", "CSIDriver"}
     with pytest.raises(Forbidden):
-        asyncio.run(fetched(Client({NODES: Forbidden("not for you")})))
+        asyncio.run(fetch_objects(Client({NODES: Forbidden("not for you")})))

@@ -23,7 +23,7 @@ from sampan.api.cel.language.syntax import (
     OptionalMap,
     Select,
     Struct,
-    dotted,
+    dotted_name,
     root_of,
 )
 from sampan.api.cel.language.types import (
@@ -88,10 +88,10 @@ class _Checker:
     def whole(self, source: str) -> Checked:
         self._of(self._checked.root)
         if self._issues:
-            raise CompileError(source, sorted(self._issues, key=lambda one: one.at))
+            raise CompileError(source, sorted(self._issues, key=lambda issue: issue.at))
         found = self._checked.types
-        for number, one in found.items():
-            found[number] = self._known.resolved(one, DYN)
+        for number, match_ in found.items():
+            found[number] = self._known.resolved(match_, DYN)
         return self._checked
 
     def _of(self, node: Node) -> Type:
@@ -124,26 +124,26 @@ class _Checker:
         self._issues.append(Issue(at, message))
         return ERROR
 
-    def _undeclared(self, at: int, name: str) -> Type:
+    def _undeclared_name(self, at: int, name: str) -> Type:
         return self._refuse(at, f"undeclared reference to '{name}' (in container '')")
 
     def _new_parameter(self) -> Type:
         self._fresh += 1
         return types.parameter(f"_var{self._fresh}")
 
-    def _resolved(self, one: Type) -> Type:
+    def _resolve(self, one: Type) -> Type:
         return self._known.resolved(one)
 
     # Names
 
     def _local(self, name: str) -> Type | None:
-        return next((one[name] for one in reversed(self._locals) if name in one), None)
+        return next((local[name] for local in reversed(self._locals) if name in local), None)
 
     def _name(self, node: Name) -> Type:
         local = None if node.absolute else self._local(node.name)
         if local is not None:
             return local
-        return self._global(node.id, node.name) or self._undeclared(node.at, node.name)
+        return self._global(node.id, node.name) or self._undeclared_name(node.at, node.name)
 
     def _global(self, number: int, name: str) -> Type | None:
         environment = self._environment
@@ -165,18 +165,18 @@ class _Checker:
         return root is not None and not root.absolute and self._local(root.name) is not None
 
     def _select(self, node: Select) -> Type:
-        whole = dotted(node)
+        whole = dotted_name(node)
         if whole is not None and not self._is_local(node):
             found = self._global(node.id, whole)
             if found is not None:
                 return found
-        operand = self._resolved(self._of(node.operand))
+        operand = self._resolve(self._of(node.operand))
         found = self._field(node, operand, node.optional)
         return BOOL if node.test else found
 
     def _field(self, node: Select, operand: Type, optional: bool) -> Type:
         if operand.name == "optional_type":
-            inner = self._resolved(operand.parameters[0])
+            inner = self._resolve(operand.parameters[0])
             return optional_of(self._field(node, inner, False))
         found = self._field_of(node, operand)
         return optional_of(found) if optional else found
@@ -203,26 +203,28 @@ class _Checker:
     def _call(self, node: Call) -> Type:
         name, target = node.function, node.target
         if target is not None:
-            space = dotted(target)
+            space = dotted_name(target)
             qualified = f"{space}.{name}"
             known = space is not None and qualified in self._environment.functions
             if known and not self._is_local(target):
                 self._checked.plain.add(node.id)
-                return self._overloaded(node, qualified, False, node.arguments)
+                return self._overload_type(node, qualified, False, node.arguments)
         arguments = node.arguments if target is None else (target, *node.arguments)
         if name in ("_&&_", "_||_"):
             return self._logic(node)
         if name not in self._environment.functions:
-            for one in arguments:
-                self._of(one)
-            return self._undeclared(node.at, name)
-        return self._overloaded(node, name, target is not None, arguments)
+            for argument in arguments:
+                self._of(argument)
+            return self._undeclared_name(node.at, name)
+        return self._overload_type(node, name, target is not None, arguments)
 
-    def _overloaded(self, node: Call, name: str, member: bool, arguments: Sequence[Node]) -> Type:
-        given = tuple(self._resolved(self._of(one)) for one in arguments)
-        return self._chosen(node, name, member, given)
+    def _overload_type(
+        self, node: Call, name: str, member: bool, arguments: Sequence[Node]
+    ) -> Type:
+        given = tuple(self._resolve(self._of(argument)) for argument in arguments)
+        return self._choose(node, name, member, given)
 
-    def _chosen(self, node: Call, name: str, member: bool, given: tuple[Type, ...]) -> Type:
+    def _choose(self, node: Call, name: str, member: bool, given: tuple[Type, ...]) -> Type:
         result: Type | None = None
         fitting: list[Overload] = []
         for overload in self._environment.functions[name]:
@@ -248,7 +250,7 @@ class _Checker:
     def _no_overload(self, at: int, name: str, member: bool, given: tuple[Type, ...]) -> Type:
         if ERROR in given:
             return ERROR  # said already
-        shown = [str(self._known.resolved(one, DYN)) for one in given]
+        shown = [str(self._known.resolved(item, DYN)) for item in given]
         inner = ", ".join(shown[1:] if member else shown)
         signature = f"{shown[0]}.({inner})" if member else f"({inner})"
         return self._refuse(at, f"found no matching overload for '{name}' applied to '{signature}'")
@@ -266,13 +268,13 @@ class _Checker:
                 return one
             return Type(one.name, tuple(renamed(each) for each in one.parameters), one.sort)
 
-        return tuple(renamed(one) for one in overload.arguments), renamed(overload.result)
+        return tuple(renamed(argument) for argument in overload.arguments), renamed(overload.result)
 
     def _logic(self, node: Call) -> Type:
-        found = [self._resolved(self._of(one)) for one in node.arguments]
-        for index, one in enumerate(found):
-            if not self._known.assign(BOOL, one):
-                pair = (BOOL, one) if index else (one, found[1])
+        found = [self._resolve(self._of(argument)) for argument in node.arguments]
+        for index, match_ in enumerate(found):
+            if not self._known.assign(BOOL, match_):
+                pair = (BOOL, match_) if index else (match_, found[1])
                 return self._no_overload(node.at, node.function, False, pair)
         return BOOL
 
@@ -280,37 +282,37 @@ class _Checker:
 
     def _list(self, node: ListOf) -> Type:
         element: Type | None = None
-        for index, one in enumerate(node.elements):
-            given = self._resolved(self._of(one))
+        for index, item in enumerate(node.elements):
+            given = self._resolve(self._of(item))
             if index in node.optional:
-                given = self._inside(one, given)
-            element = self._joined(one, element, given)
+                given = self._inside(item, given)
+            element = self._join(item, element, given)
         return list_of(element or self._new_parameter())
 
     def _map(self, node: MapOf) -> Type:
         key: Type | None = None
         value: Type | None = None
         for entry in node.entries:
-            key = self._joined(entry.key, key, self._resolved(self._of(entry.key)))
-            given = self._resolved(self._of(entry.value))
+            key = self._join(entry.key, key, self._resolve(self._of(entry.key)))
+            given = self._resolve(self._of(entry.value))
             if entry.optional:
                 given = self._inside(entry.value, given)
-            value = self._joined(entry.value, value, given)
+            value = self._join(entry.value, value, given)
         return map_of(key or self._new_parameter(), value or self._new_parameter())
 
     def _inside(self, node: Node, given: Type) -> Type:
         inner = self._new_parameter()
         if not self._known.assign(optional_of(inner), given):
             return self._mismatch(node, optional_of(given), given)
-        return self._resolved(inner)
+        return self._resolve(inner)
 
-    def _joined(self, node: Node, before: Type | None, given: Type) -> Type:
+    def _join(self, node: Node, before: Type | None, given: Type) -> Type:
         """Every item of a literal has one type; where one is dyn, all may be anything."""
         if before is None:
             return given
         if not self._known.assign(before, given):
             return self._mismatch(node, before, given)
-        return DYN if is_dynamic(before) or is_dynamic(given) else self._resolved(before)
+        return DYN if is_dynamic(before) or is_dynamic(given) else self._resolve(before)
 
     def _mismatch(self, node: Node, wanted: Type, given: Type) -> Type:
         shown, other = self._known.resolved(wanted, DYN), self._known.resolved(given, DYN)
@@ -321,27 +323,27 @@ class _Checker:
     def _struct(self, node: Struct) -> Type:
         fields = self._environment.fields_of(node.name)
         if fields is None:
-            for one in node.fields:
-                self._of(one.value)
-            return self._undeclared(node.at, node.name)
-        for one in node.fields:
-            given = self._resolved(self._of(one.value))
-            if one.optional:
-                given = self._inside(one.value, given)
-            wanted = fields.get(one.name)
+            for item in node.fields:
+                self._of(item.value)
+            return self._undeclared_name(node.at, node.name)
+        for item in node.fields:
+            given = self._resolve(self._of(item.value))
+            if item.optional:
+                given = self._inside(item.value, given)
+            wanted = fields.get(item.name)
             if wanted is None and node.name == _PATCH:
                 self._refuse(
-                    one.at,
-                    f"expected type of field '{one.name}' is '' but provided type is "
+                    item.at,
+                    f"expected type of field '{item.name}' is '' but provided type is "
                     f"'{self._known.resolved(given, DYN)}'",
                 )
             elif wanted is None:
-                self._refuse(one.at, f"undefined field '{one.name}'")
+                self._refuse(item.at, f"undefined field '{item.name}'")
             elif not self._known.assign(wanted, given):
                 shown = (self._known.resolved(wanted, DYN), self._known.resolved(given, DYN))
                 self._refuse(
-                    one.at,
-                    f"expected type of field '{one.name}' is '{shown[0]}' but provided type is "
+                    item.at,
+                    f"expected type of field '{item.name}' is '{shown[0]}' but provided type is "
                     f"'{shown[1]}'",
                 )
         return types.object_type(node.name)
@@ -356,7 +358,7 @@ class _Checker:
             self._locals.pop()
 
     def _fold(self, node: Fold) -> Type:
-        over = self._resolved(self._of(node.over))
+        over = self._resolve(self._of(node.over))
         key, value = self._range(node.over, over)
         names = _variables(node.variables, key, value, over)
         if node.condition is not None:
@@ -366,7 +368,7 @@ class _Checker:
         if node.kind == "filter":
             return list_of(names[node.variables[0]])
         assert node.result is not None, node
-        result = self._resolved(self._within(names, node.result))
+        result = self._resolve(self._within(names, node.result))
         if node.kind == "map":
             return list_of(result)
         if node.kind == "transformMap":
@@ -375,7 +377,7 @@ class _Checker:
 
     def _require_bool(self, node: Fold, names: dict[str, Type]) -> None:
         assert node.condition is not None, node
-        given = self._resolved(self._within(names, node.condition))
+        given = self._resolve(self._within(names, node.condition))
         if self._known.assign(BOOL, given):
             return
         functions = {"all": "_&&_", "exists": "_||_"}
@@ -408,11 +410,11 @@ class _Checker:
         key, value = self._new_parameter(), self._new_parameter()
         if not self._known.assign(map_of(key, value), result):
             return self._mismatch(node, map_of(DYN, DYN), result)
-        return self._resolved(map_of(key, value))
+        return self._resolve(map_of(key, value))
 
     def _optional_map(self, node: OptionalMap) -> Type:
-        inner = self._inside(node.target, self._resolved(self._of(node.target)))
-        body = self._resolved(self._within({node.name: inner}, node.body))
+        inner = self._inside(node.target, self._resolve(self._of(node.target)))
+        body = self._resolve(self._within({node.name: inner}, node.body))
         if not node.flat:
             return optional_of(body)
         self._inside(node.body, body)

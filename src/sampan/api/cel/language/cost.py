@@ -34,7 +34,7 @@ def read(value: object, factor: float = STRING_FACTOR) -> int:
     return ceil(len(value) * factor) if isinstance(value, Sized) else 1
 
 
-def traversed(first: object, *_rest: object) -> int:
+def traversal_cost(first: object, *_rest: object) -> int:
     """Over a list one step for each item; over a text by its length."""
     return read(first) if isinstance(first, str | bytes) else read(first, 1)
 
@@ -51,16 +51,16 @@ def second_read(_first: object, second: object, *_rest: object) -> int:
     return read(second)
 
 
-def searched(text: object, part: object) -> int:
+def search_cost(text: object, part: object) -> int:
     return read(text) * read(part)
 
 
-def matched(text: object, pattern: object, *_rest: object) -> int:
+def match_cost(text: object, pattern: object, *_rest: object) -> int:
     length = len(text) if isinstance(text, Sized) else 0
     return ceil((1 + length) * STRING_FACTOR) * read(pattern, REGEX_FACTOR)
 
 
-def replaced(text: object, old: object, new: object, most: object = -1) -> int:
+def replace(text: object, old: object, new: object, most: object = -1) -> int:
     """What comes out is paid for, too: it may be much longer than what went in."""
     price = first_read_twice(text)
     if not (isinstance(text, str) and isinstance(old, str) and isinstance(new, str)):
@@ -71,7 +71,7 @@ def replaced(text: object, old: object, new: object, most: object = -1) -> int:
     return max(price, ceil((len(text) + times * (len(new) - len(old))) * STRING_FACTOR))
 
 
-def joined(parts: object, between: object = "") -> int:
+def join(parts: object, between: object = "") -> int:
     price = first_read_twice(parts)
     if not isinstance(parts, list | tuple) or not isinstance(between, str):
         return price

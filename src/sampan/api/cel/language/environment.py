@@ -64,5 +64,5 @@ class Environment:
                 self.functions.setdefault(overload.function, []).append(overload)
 
     def _add_types(self, named: Sequence[Type]) -> None:
-        for one in named:
-            self.constants[one.name] = (types.type_of_type(one), one)
+        for item in named:
+            self.constants[item.name] = (types.type_of_type(item), item)

@@ -28,7 +28,7 @@ class CompileError(ValueError):
     """The expression cannot be run at all."""
 
     def __init__(self, source: str, issues: list[Issue]) -> None:
-        super().__init__("\n".join(one.shown(source) for one in issues))
+        super().__init__("\n".join(issue.shown(source) for issue in issues))
         self.issues = issues
 
 

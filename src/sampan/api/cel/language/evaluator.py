@@ -139,7 +139,7 @@ class Compiler:
     def _name(self, node: Name) -> Compiled:
         if node.id in self._checked.references:
             return self._reference(node.id)
-        slot = next(one[node.name] for one in reversed(self._scopes) if node.name in one)
+        slot = next(scope[node.name] for scope in reversed(self._scopes) if node.name in scope)
         return lambda frame: frame.locals[slot], 1
 
     def _reference(self, number: int) -> Compiled:
@@ -184,9 +184,13 @@ class Compiler:
     def _call(self, node: Call) -> Compiled:
         name = node.function
         if name == "_&&_":
-            return partial(_decided, False, tuple(self.block(one) for one in node.arguments)), 0
+            return partial(
+                _connective, False, tuple(self.block(argument) for argument in node.arguments)
+            ), 0
         if name == "_||_":
-            return partial(_decided, True, tuple(self.block(one) for one in node.arguments)), 0
+            return partial(
+                _connective, True, tuple(self.block(argument) for argument in node.arguments)
+            ), 0
         if name == "_?_:_":
             return self._conditional(node)
         if name in DIRECT and node.target is None:
@@ -195,7 +199,7 @@ class Compiler:
 
     def _conditional(self, node: Call) -> Compiled:
         condition, cost = self.compiled(node.arguments[0])
-        yes, no = (self.block(one) for one in node.arguments[1:])
+        yes, no = (self.block(argument) for argument in node.arguments[1:])
 
         def choose(frame: Frame) -> Value:
             decided = condition(frame)
@@ -215,7 +219,7 @@ class Compiler:
         second, more = self.compiled(node.arguments[1])
         total = cost + more + 1
         if node.function in SIZED:
-            return _sized(function, first, second, node.function == "_+_"), total
+            return _charged_by_length(function, first, second, node.function == "_+_"), total
         if node.function == "@in":
             return _searching(function, first, second), total
         return lambda frame: function(first(frame), second(frame)), total
@@ -223,16 +227,16 @@ class Compiler:
     def _function(self, node: Call) -> Compiled:
         plain = node.target is None or node.id in self._checked.plain
         given = node.arguments if plain or node.target is None else (node.target, *node.arguments)
-        compiled = [self.compiled(one) for one in given]
+        compiled = [self.compiled(item) for item in given]
         overloads = self._checked.overloads[node.id]
-        arguments = tuple(one for one, _ in compiled)
+        arguments = tuple(item for item, _ in compiled)
         cost = sum(more for _, more in compiled)
-        if len(overloads) == 1 and not any(self._is_open(one) for one in given):
+        if len(overloads) == 1 and not any(self._is_open(item) for item in given):
             return _calling(overloads[0], arguments, cost)
         dispatch = Dispatch(node.function, overloads)
 
         def call(frame: Frame) -> Value:
-            values = tuple([one(frame) for one in arguments])
+            values = tuple([argument(frame) for argument in arguments])
             chosen = dispatch.chosen(values)
             frame.charge(chosen.cost if isinstance(chosen.cost, int) else chosen.cost(*values))
             return chosen.implementation(*values)
@@ -247,20 +251,20 @@ class Compiler:
     # Literals
 
     def _list(self, node: ListOf) -> Compiled:
-        compiled = [self.compiled(one) for one in node.elements]
-        elements = tuple(one for one, _ in compiled)
+        compiled = [self.compiled(element) for element in node.elements]
+        elements = tuple(item for item, _ in compiled)
         cost = LIST_COST + sum(more for _, more in compiled)
         optional = node.optional
         if not optional:
-            return lambda frame: [one(frame) for one in elements], cost
+            return lambda frame: [element(frame) for element in elements], cost
 
         def build(frame: Frame) -> Value:
             found: list[Value] = []
-            for index, one in enumerate(elements):
-                value = one(frame)
+            for index, element in enumerate(elements):
+                value = element(frame)
                 if index not in optional:
                     found.append(value)
-                elif _opened(value).present:
+                elif _as_optional(value).present:
                     found.append(value.value)
             return found
 
@@ -268,7 +272,8 @@ class Compiler:
 
     def _map(self, node: MapOf) -> Compiled:
         entries = [
-            (self.compiled(one.key), self.compiled(one.value), one.optional) for one in node.entries
+            (self.compiled(entry.key), self.compiled(entry.value), entry.optional)
+            for entry in node.entries
         ]
         cost = MAP_COST + sum(key[1] + value[1] for key, value, _ in entries)
         pairs = tuple((key[0], value[0], optional) for key, value, optional in entries)
@@ -277,7 +282,7 @@ class Compiler:
             found: dict[Value, Value] = {}
             for key, value, optional in pairs:
                 kept, made = map_key(key(frame)), value(frame)
-                if optional and not _opened(made).present:
+                if optional and not _as_optional(made).present:
                     continue
                 if kept in found:
                     raise EvaluationError(f"insert failed: key {kept} already exists")
@@ -287,10 +292,10 @@ class Compiler:
         return build, cost
 
     def _struct(self, node: Struct) -> Compiled:
-        compiled = [(one, self.compiled(one.value)) for one in node.fields]
+        compiled = [(item, self.compiled(item.value)) for item in node.fields]
         cost = STRUCT_COST + sum(more for _, (_, more) in compiled)
         parts = tuple(
-            (self._unescaped(one.name), value, one.optional) for one, (value, _) in compiled
+            (self._unescaped(item.name), value, item.optional) for item, (value, _) in compiled
         )
         name = node.name
 
@@ -300,7 +305,7 @@ class Compiler:
                 made = value(frame)
                 if not optional:
                     found[field] = made
-                elif _opened(made).present:
+                elif _as_optional(made).present:
                     found[field] = made.value
             return ObjectValue(name, found)
 
@@ -342,12 +347,12 @@ class Compiler:
         flat = node.flat
 
         def mapped(frame: Frame) -> Value:
-            found = _opened(target(frame))
+            found = _as_optional(target(frame))
             if not found.present:
                 return found
             frame.locals[slot] = found.value
             made = body(frame)
-            return _opened(made) if flat else OptionalValue(made)
+            return _as_optional(made) if flat else OptionalValue(made)
 
         return mapped, cost + 1
 
@@ -356,7 +361,7 @@ def _constant(value: Value) -> Closure:
     return lambda _frame: value
 
 
-def _opened(value: Value) -> OptionalValue:
+def _as_optional(value: Value) -> OptionalValue:
     if type(value) is not OptionalValue:
         raise no_overload()
     return value
@@ -399,7 +404,7 @@ def _has(operand: Closure, field: str, frame: Frame) -> bool:
     return field in value
 
 
-def _decided(decisive: bool, terms: tuple[Closure, ...], frame: Frame) -> bool:
+def _connective(decisive: bool, terms: tuple[Closure, ...], frame: Frame) -> bool:
     """`decisive` if any term is, even one after an error: False for `&&`, True for `||`."""
     trouble: EvaluationError | None = None
     for term in terms:
@@ -417,7 +422,7 @@ def _decided(decisive: bool, terms: tuple[Closure, ...], frame: Frame) -> bool:
     return not decisive
 
 
-def _sized(
+def _charged_by_length(
     function: Callable[[Value, Value], Value], first: Closure, second: Closure, both: bool
 ) -> Closure:
     """Texts cost by their length: all of both where they are joined, else as far as compared."""
@@ -457,10 +462,10 @@ def _calling(overload: Overload, arguments: tuple[Closure, ...], cost: int) -> C
         if len(arguments) == 2:
             first, second = arguments
             return lambda frame: function(first(frame), second(frame)), cost + price
-        return lambda frame: function(*[one(frame) for one in arguments]), cost + price
+        return lambda frame: function(*[argument(frame) for argument in arguments]), cost + price
 
     def call(frame: Frame) -> Value:
-        values = [one(frame) for one in arguments]
+        values = [argument(frame) for argument in arguments]
         frame.charge(price(*values))
         frame.ask()
         return function(*values)

@@ -15,7 +15,7 @@ _BACK = {escaped: plain for plain, escaped in _CHARACTERS.items()}
 _NAME = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
 
 
-def escaped(name: str) -> str | None:
+def escape(name: str) -> str | None:
     """The name that expressions use; None: they cannot name it at all."""
     if name in KEYWORDS:
         return f"__{name}__"
@@ -23,7 +23,7 @@ def escaped(name: str) -> str | None:
     return made if _NAME.fullmatch(made) else None
 
 
-def unescaped(name: str) -> str:
+def unescape(name: str) -> str:
     if "__" not in name:
         return name
     if name.startswith("__") and name.endswith("__") and name[2:-2] in KEYWORDS:

@@ -25,23 +25,23 @@ Slots = tuple[int, ...]
 def fold(
     kind: FoldKind, over: Closure, slots: Slots, condition: Closure | None, result: Closure | None
 ) -> Closure:
-    bound = _bound(over, slots)
+    bound = _turns_over(over, slots)
     if kind in ("all", "exists"):
         assert condition is not None
-        return _quantified(bound, condition, kind == "exists")
+        return _quantifier(bound, condition, kind == "exists")
     if kind == "exists_one":
         assert condition is not None
         return _exactly_one(bound, condition)
     if kind == "filter":
         assert condition is not None
-        return _filtered(bound, condition, slots[0])
+        return _filter(bound, condition, slots[0])
     assert result is not None
     if kind == "map":
-        return _mapped(bound, condition, result)
+        return _mapper(bound, condition, result)
     return _entries(bound, condition, result, slots[0], kind == "transformMapEntry")
 
 
-def _bound(over: Closure, slots: Slots) -> Callable[[Any], Iterable[None]]:
+def _turns_over(over: Closure, slots: Slots) -> Callable[[Any], Iterable[None]]:
     """One turn for each item, with the variables set."""
 
     def turns(frame: Frame) -> Iterable[None]:
@@ -83,7 +83,7 @@ def _truth(value: Value) -> bool:
     return bool(value)
 
 
-def _quantified(
+def _quantifier(
     bound: Callable[[Any], Iterable[None]], condition: Closure, decisive: bool
 ) -> Closure:
     def run(frame: Frame) -> bool:
@@ -105,11 +105,11 @@ def _exactly_one(bound: Callable[[Any], Iterable[None]], condition: Closure) -> 
     return lambda frame: sum(_truth(condition(frame)) for _ in bound(frame)) == 1
 
 
-def _filtered(bound: Callable[[Any], Iterable[None]], condition: Closure, slot: int) -> Closure:
+def _filter(bound: Callable[[Any], Iterable[None]], condition: Closure, slot: int) -> Closure:
     return lambda frame: [frame.locals[slot] for _ in bound(frame) if _truth(condition(frame))]
 
 
-def _mapped(
+def _mapper(
     bound: Callable[[Any], Iterable[None]], condition: Closure | None, result: Closure
 ) -> Closure:
     if condition is None:

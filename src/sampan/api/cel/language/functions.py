@@ -42,18 +42,18 @@ class Library:
         self, name: str, *arguments: str, to: str, cost: Cost | int = 1
     ) -> Callable[[F], F]:
         """`name(arguments)`; the name may have dots."""
-        return self._declared(name, False, arguments, to, cost)
+        return self._declare(name, False, arguments, to, cost)
 
     def member(
         self, receiver: str, name: str, *arguments: str, to: str, cost: Cost | int = 1
     ) -> Callable[[F], F]:
         """`receiver.name(arguments)`."""
-        return self._declared(name, True, (receiver, *arguments), to, cost)
+        return self._declare(name, True, (receiver, *arguments), to, cost)
 
-    def _declared(
+    def _declare(
         self, name: str, member: bool, arguments: Iterable[str], to: str, cost: Cost | int
     ) -> Callable[[F], F]:
-        taken = tuple(parse_type(one) for one in arguments)
+        taken = tuple(parse_type(argument) for argument in arguments)
 
         def declare(implementation: F) -> F:
             made = Overload(name, member, taken, parse_type(to), implementation, cost)
@@ -85,11 +85,11 @@ class Dispatch:
         return found
 
     def _search(self, values: tuple[Value, ...]) -> Overload:
-        types = [type_of(one) for one in values]
+        types = [type_of(value) for value in values]
         for overload in self._overloads:
             if len(overload.arguments) == len(types) and all(map(_fits, overload.arguments, types)):
                 return overload
-        given = ", ".join(str(one) for one in types)
+        given = ", ".join(str(kind) for kind in types)
         raise EvaluationError(f"no such overload: {self.function}({given})")
 
 

@@ -16,7 +16,7 @@ from sampan.api.cel.language.syntax import (
     Node,
     OptionalMap,
     Select,
-    dotted,
+    dotted_name,
 )
 
 STANDARD = frozenset({"has", "one"})  # one: of one variable
@@ -31,7 +31,9 @@ _TRANSFORMS: dict[str, FoldKind] = {
     "transformMap": "transformMap",
     "transformMapEntry": "transformMapEntry",
 }
-_KINDS: dict[str, FoldKind] = {one: one for one in get_args(FoldKind)} | {"existsOne": "exists_one"}
+_KINDS: dict[str, FoldKind] = {argument: argument for argument in get_args(FoldKind)} | {
+    "existsOne": "exists_one"
+}
 
 
 def expanded_function(
@@ -58,7 +60,7 @@ def expanded_member(
     arguments: tuple[Node, ...],
 ) -> Node | None:
     count = len(arguments)
-    if name == "bind" and count == 3 and "bind" in known and dotted(target) == "cel":
+    if name == "bind" and count == 3 and "bind" in known and dotted_name(target) == "cel":
         variable = _variable(arguments[0], "cel.bind() variable names must be simple identifiers")
         return Bind(next(ids), at, variable, arguments[1], arguments[2])
     if name in ("optMap", "optFlatMap") and count == 2 and "optional" in known:

@@ -30,7 +30,7 @@ OPERATORS = Library("operators")
 def add(left: Value, right: Value) -> Value:
     kind = type(left)
     if kind is not type(right):
-        return _moved(left, right, 1)
+        return _time_sum(left, right, 1)
     if kind is int:
         return int_value(left + right)
     if kind in (str, float, bytes):
@@ -47,7 +47,7 @@ def add(left: Value, right: Value) -> Value:
 def subtract(left: Value, right: Value) -> Value:
     kind = type(left)
     if kind is not type(right):
-        return _moved(left, right, -1)
+        return _time_sum(left, right, -1)
     if kind is int:
         return int_value(left - right)
     if kind is float:
@@ -59,7 +59,7 @@ def subtract(left: Value, right: Value) -> Value:
     raise no_overload()
 
 
-def _moved(left: Value, right: Value, sign: int) -> Value:
+def _time_sum(left: Value, right: Value, sign: int) -> Value:
     """A timestamp and a duration, in either order where they are added."""
     if type(left) is Timestamp and type(right) is Duration:
         return Timestamp(left.nanos + sign * right.nanos)
@@ -87,7 +87,7 @@ def divide(left: Value, right: Value) -> Value:
     if kind is not type(right):
         raise no_overload()
     if kind is float:
-        return _divided(left, right)
+        return _quotient(left, right)
     if kind is not int and kind is not Uint:
         raise no_overload()
     if right == 0:
@@ -98,7 +98,7 @@ def divide(left: Value, right: Value) -> Value:
     return int_value(quotient if (left < 0) == (right < 0) else -quotient)
 
 
-def _divided(left: float, right: float) -> float:
+def _quotient(left: float, right: float) -> float:
     if right != 0:
         return left / right
     if left == 0 or math.isnan(left):
@@ -155,12 +155,12 @@ def unequal(left: Value, right: Value) -> bool:
     return not equal(left, right)
 
 
-def contained(value: Value, container: Value) -> bool:
+def contains(value: Value, container: Value) -> bool:
     if isinstance(container, Mapping):
         return _is_key(value) and map_key(value) in container
     if not isinstance(container, list | tuple):
         raise no_overload()
-    return any(equal(value, one) for one in container)
+    return any(equal(value, item) for item in container)
 
 
 def _is_key(value: Value) -> bool:
@@ -170,11 +170,11 @@ def _is_key(value: Value) -> bool:
 def index(container: Value, key: Value) -> Value:
     if type(container) is OptionalValue:
         return optional_index(container, key)
-    found = _found(container, key)
+    found = _lookup(container, key)
     if found is None:
         if isinstance(container, Mapping):
-            raise EvaluationError(f"no such key: {_shown(key)}")
-        raise EvaluationError(f"index out of bounds: {_shown(key)}")
+            raise EvaluationError(f"no such key: {_key_text(key)}")
+        raise EvaluationError(f"index out of bounds: {_key_text(key)}")
     return found[0]
 
 
@@ -183,11 +183,11 @@ def optional_index(container: Value, key: Value) -> OptionalValue:
         if not container.present:
             return container
         container = container.value
-    found = _found(container, key)
+    found = _lookup(container, key)
     return OptionalValue(None, False) if found is None else OptionalValue(found[0])
 
 
-def _found(container: Value, key: Value) -> tuple[Value] | None:
+def _lookup(container: Value, key: Value) -> tuple[Value] | None:
     if isinstance(container, Mapping):
         if not _is_key(key):
             raise EvaluationError(f"unsupported key type: {type_of(key)}")
@@ -206,7 +206,7 @@ def _found(container: Value, key: Value) -> tuple[Value] | None:
     return (container[key],) if 0 <= key < len(container) else None
 
 
-def _shown(key: Value) -> str:
+def _key_text(key: Value) -> str:
     if type(key) is bool:
         return "true" if key else "false"
     return str(key)
@@ -215,26 +215,29 @@ def _shown(key: Value) -> str:
 DIRECT: dict[str, Callable[..., Value]] = {
     "_+_": add, "_-_": subtract, "_*_": multiply, "_/_": divide, "_%_": remainder, "-_": negate,
     "!_": invert, "_<_": less, "_<=_": less_or_equal, "_>_": greater, "_>=_": greater_or_equal,
-    "_==_": equal, "_!=_": unequal, "@in": contained, "_[_]": index, "_[?_]": optional_index,
+    "_==_": equal, "_!=_": unequal, "@in": contains, "_[_]": index, "_[?_]": optional_index,
 }  # fmt: skip
 SIZED = frozenset({"_+_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"})  # texts cost by length
 
 _DECLARED: dict[str, list[tuple[tuple[str, ...], str]]] = {
     "_+_": [
-        *(((one, one), one) for one in ("int", "uint", "double", "string", "bytes", "duration")),
+        *(
+            ((item, item), item)
+            for item in ("int", "uint", "double", "string", "bytes", "duration")
+        ),
         (("list(A)", "list(A)"), "list(A)"),
         (("timestamp", "duration"), "timestamp"),
         (("duration", "timestamp"), "timestamp"),
     ],
     "_-_": [
-        *(((one, one), one) for one in ("int", "uint", "double", "duration")),
+        *(((item, item), item) for item in ("int", "uint", "double", "duration")),
         (("timestamp", "timestamp"), "duration"),
         (("timestamp", "duration"), "timestamp"),
     ],
-    "_*_": [((one, one), one) for one in ("int", "uint", "double")],
-    "_/_": [((one, one), one) for one in ("int", "uint", "double")],
-    "_%_": [((one, one), one) for one in ("int", "uint")],
-    "-_": [((one,), one) for one in ("int", "double")],
+    "_*_": [((item, item), item) for item in ("int", "uint", "double")],
+    "_/_": [((item, item), item) for item in ("int", "uint", "double")],
+    "_%_": [((item, item), item) for item in ("int", "uint")],
+    "-_": [((item,), item) for item in ("int", "double")],
     "!_": [(("bool",), "bool")],
     "_==_": [(("A", "A"), "bool")],
     "_!=_": [(("A", "A"), "bool")],
@@ -255,7 +258,7 @@ _DECLARED: dict[str, list[tuple[tuple[str, ...], str]]] = {
 }
 _SAME = ("bool", "string", "bytes", "timestamp", "duration")
 _COMPARED = [
-    *((one, one) for one in _SAME),
+    *((item, item) for item in _SAME),
     *product(("int", "uint", "double"), repeat=2),
 ]
 for _name in ("_<_", "_<=_", "_>_", "_>=_"):

@@ -21,14 +21,14 @@ from sampan.api.cel.language.syntax import (
     Node,
     Select,
     Struct,
-    dotted,
+    dotted_name,
 )
 
 _BINARY = {
     "<": 3, "<=": 3, ">": 3, ">=": 3, "==": 3, "!=": 3, "in": 3,
     "+": 4, "-": 4, "*": 5, "/": 5, "%": 5,
 }  # fmt: skip
-_OPERATOR = {one: f"_{one}_" for one in _BINARY} | {"in": "@in"}
+_OPERATOR = {item: f"_{item}_" for item in _BINARY} | {"in": "@in"}
 _RESERVED = frozenset({
     "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
     "package", "namespace", "return", "var", "void", "while",
@@ -171,8 +171,8 @@ class _Parser:
                 found = self._member(found)
             elif self._is("["):
                 found = self._index(found)
-            elif self._is("{") and dotted(found) is not None:
-                found = self._struct(dotted(found) or "")
+            elif self._is("{") and dotted_name(found) is not None:
+                found = self._struct(dotted_name(found) or "")
             else:
                 break
         return found

@@ -128,12 +128,12 @@ class OptionalMap:
 Node = Constant | Name | Select | Call | ListOf | MapOf | Struct | Fold | Bind | OptionalMap
 
 
-def dotted(node: Node) -> str | None:
+def dotted_name(node: Node) -> str | None:
     """`a.b.c`, where the node is nothing but names."""
     if isinstance(node, Name):
         return node.name
     if isinstance(node, Select) and not node.test and not node.optional:
-        before = dotted(node.operand)
+        before = dotted_name(node.operand)
         return None if before is None else f"{before}.{node.field}"
     return None
 

@@ -25,7 +25,7 @@ class Type:
         shown = _SHOWN.get(self.name, self.name)
         if not self.parameters:
             return shown
-        return f"{shown}({', '.join(str(one) for one in self.parameters)})"
+        return f"{shown}({', '.join(str(item) for item in self.parameters)})"
 
 
 _SHOWN = {
@@ -34,15 +34,15 @@ _SHOWN = {
     "null_type": "null",
 }
 
-DYN, NULL, BOOL, INT, UINT = (Type(one) for one in ("dyn", "null_type", "bool", "int", "uint"))
-DOUBLE, STRING, BYTES, ERROR = (Type(one) for one in ("double", "string", "bytes", "!error!"))
+DYN, NULL, BOOL, INT, UINT = (Type(item) for item in ("dyn", "null_type", "bool", "int", "uint"))
+DOUBLE, STRING, BYTES, ERROR = (Type(item) for item in ("double", "string", "bytes", "!error!"))
 TIMESTAMP, DURATION = Type("google.protobuf.Timestamp"), Type("google.protobuf.Duration")
 LIST, MAP, TYPE = Type("list"), Type("map"), Type("type")
 OPTIONAL = Type("optional_type", sort="opaque")
 
 _WORDS = {
-    one.name: one
-    for one in (DYN, NULL, BOOL, INT, UINT, DOUBLE, STRING, BYTES, LIST, MAP, TYPE, OPTIONAL)
+    item.name: item
+    for item in (DYN, NULL, BOOL, INT, UINT, DOUBLE, STRING, BYTES, LIST, MAP, TYPE, OPTIONAL)
 } | {"timestamp": TIMESTAMP, "duration": DURATION, "null": NULL, "optional": OPTIONAL}
 
 
@@ -78,17 +78,17 @@ def parameter(name: str) -> Type:
 def parse_type(text: str) -> Type:
     """`map(K, list(string))`: how libraries write types. One capital letter is a parameter."""
     words = re.findall(r"[\w.!]+|[(),]", text)
-    found, rest = _parsed(words)
+    found, rest = _parse(words)
     assert not rest, text
     return found
 
 
-def _parsed(words: list[str]) -> tuple[Type, list[str]]:
+def _parse(words: list[str]) -> tuple[Type, list[str]]:
     name, rest = words[0], words[1:]
     parameters: list[Type] = []
     if rest and rest[0] == "(":
         while rest[0] != ")":
-            one, rest = _parsed(rest[1:])
+            one, rest = _parse(rest[1:])
             parameters.append(one)
         rest = rest[1:]
     if len(name) == 1 and name.isupper():
@@ -137,7 +137,7 @@ class Substitution:
         if len(wanted) != len(given):
             return False
         trial = self.copy()
-        if not all(trial._assign(one, other) for one, other in zip(wanted, given, strict=True)):
+        if not all(trial._assign(item, other) for item, other in zip(wanted, given, strict=True)):
             return False
         self.adopt(trial)
         return True
@@ -158,7 +158,7 @@ class Substitution:
         if not wanted.parameters or not given.parameters:
             return True
         pairs = zip(wanted.parameters, given.parameters, strict=True)
-        return all(self._assign(one, other) for one, other in pairs)
+        return all(self._assign(pair, other) for pair, other in pairs)
 
     def _substitute(self, name: Type, other: Type) -> bool:
         """A parameter that stands for something already comes to stand for the more general one."""
@@ -185,7 +185,7 @@ class Substitution:
 
     def _occurs(self, name: Type, inside: Type) -> bool:
         inside = self._shallow(inside)
-        return inside == name or any(self._occurs(name, one) for one in inside.parameters)
+        return inside == name or any(self._occurs(name, item) for item in inside.parameters)
 
 
 def _may_be_null(one: Type) -> bool:

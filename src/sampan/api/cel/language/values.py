@@ -19,7 +19,7 @@ Value = Any  # whatever an expression may come to
 NANO = 10**9
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 QUANTITY, IP, CIDR = (
-    types.opaque_type(one) for one in ("kubernetes.Quantity", "net.IP", "net.CIDR")
+    types.opaque_type(item) for item in ("kubernetes.Quantity", "net.IP", "net.CIDR")
 )
 _FIRST_SECOND, _LAST_SECOND = -62135596800, 253402300799  # years 1 to 9999
 
@@ -166,4 +166,4 @@ def shown_key(key: Value) -> Value:
 
 
 def keys_of(entries: Mapping[Any, Value]) -> list[Value]:
-    return [shown_key(one) for one in entries]
+    return [shown_key(entry) for entry in entries]

@@ -140,7 +140,7 @@ def _prefix_length(value: Network) -> int:
 
 
 @ADDRESSES.member("net.CIDR", "masked", to="net.CIDR")
-def _masked(value: Network) -> Network:
+def _network_of(value: Network) -> Network:
     return ipaddress.ip_interface(str(value.network))
 
 
@@ -176,7 +176,7 @@ def _parsed_url(text: str) -> Url:
     trouble = EvaluationError(
         f'URL parse error during conversion from string: parse "{text}": invalid URI for request'
     )
-    if any(one <= " " or one == "\x7f" for one in text):
+    if any(item <= " " or item == "\x7f" for item in text):
         raise trouble
     try:
         parts = urlsplit(text)
@@ -234,6 +234,6 @@ def _escaped_path(value: Url) -> str:
 @URLS.member(_URL, "getQuery", to="map(string, list(string))")
 def _query(value: Url) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for key, one in parse_qsl(value.parts.query, keep_blank_values=True):
-        found.setdefault(key, []).append(one)
+    for key, item in parse_qsl(value.parts.query, keep_blank_values=True):
+        found.setdefault(key, []).append(item)
     return found

@@ -16,8 +16,8 @@ from sampan.core.fast_dataclass import dataclass
 
 _SPACE = "kubernetes.authorization"
 AUTHORIZER, PATH, GROUP, RESOURCE, DECISION = (
-    opaque_type(f"{_SPACE}.{one}")
-    for one in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
+    opaque_type(f"{_SPACE}.{item}")
+    for item in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
 )
 AUTHORIZERS = Library("kubernetes.authz", types=(AUTHORIZER, PATH, GROUP, RESOURCE, DECISION))
 _CHECK_COST = 350_000  # so that an expression may ask twice
@@ -58,7 +58,7 @@ class Undecided(Exception):
 Decide = Callable[[Question], Answer]  # raises Undecided
 
 
-def known(answers: Mapping[Question, Answer]) -> Decide:
+def from_answers(answers: Mapping[Question, Answer]) -> Decide:
     def decide(question: Question) -> Answer:
         if question not in answers:
             raise Undecided(question)
@@ -146,7 +146,7 @@ def _check(check: PathCheck | ResourceCheck, verb: str) -> Answer:
 
 
 @AUTHORIZERS.member(DECISION.name, "allowed", to="bool")
-def _allowed(decision: Answer) -> bool:
+def _is_allowed(decision: Answer) -> bool:
     return decision.allowed
 
 
@@ -156,7 +156,7 @@ def _reason(decision: Answer) -> str:
 
 
 @AUTHORIZERS.member(DECISION.name, "errored", to="bool")
-def _errored(decision: Answer) -> bool:
+def _has_error(decision: Answer) -> bool:
     return bool(decision.error)
 
 

@@ -21,7 +21,7 @@ _MOST_SHIFT = 63
 
 
 def _in(value: Value, items: list[Value]) -> bool:
-    return any(equal(value, one) for one in items)
+    return any(equal(value, item) for item in items)
 
 
 def _product(first: list[Value], second: list[Value]) -> int:
@@ -30,7 +30,7 @@ def _product(first: list[Value], second: list[Value]) -> int:
 
 @SETS.function("sets.contains", "list(T)", "list(T)", to="bool", cost=_product)
 def _contains(items: list[Value], part: list[Value]) -> bool:
-    return all(_in(one, items) for one in part)
+    return all(_in(item, items) for item in part)
 
 
 @SETS.function("sets.equivalent", "list(T)", "list(T)", to="bool", cost=_product)
@@ -40,7 +40,7 @@ def _equivalent(first: list[Value], second: list[Value]) -> bool:
 
 @SETS.function("sets.intersects", "list(T)", "list(T)", to="bool", cost=_product)
 def _intersects(first: list[Value], second: list[Value]) -> bool:
-    return any(_in(one, second) for one in first)
+    return any(_in(item, second) for item in first)
 
 
 def _best(values: tuple[Value, ...], greatest: bool) -> Value:
@@ -51,12 +51,12 @@ def _best(values: tuple[Value, ...], greatest: bool) -> Value:
             raise EvaluationError(f"math.@{'max' if greatest else 'min'}(list) argument must not"
                                   f" be empty: math.{name}")  # fmt: skip
     best = values[0]
-    for one in values:
-        if type(one) not in (int, Uint, float):
+    for value in values:
+        if type(value) not in (int, Uint, float):
             raise no_overload()
-        comparable(best, one)
-        if (one > best) if greatest else (one < best):
-            best = one
+        comparable(best, value)
+        if (value > best) if greatest else (value < best):
+            best = value
     return best
 
 
@@ -153,7 +153,7 @@ def _bit_not_unsigned(value: Uint) -> Uint:
 @MATH.function("math.bitShiftLeft", "int", "int", to="int")
 @MATH.function("math.bitShiftLeft", "uint", "int", to="uint")
 def _shift_left(value: Value, by: int) -> Value:
-    bits = 0 if _checked(by, "Left") > _MOST_SHIFT else (int(value) << by) % 2**64
+    bits = 0 if _shift_count(by, "Left") > _MOST_SHIFT else (int(value) << by) % 2**64
     if type(value) is Uint:
         return Uint(bits)
     return bits - 2**64 if bits >= 2**63 else bits
@@ -162,13 +162,13 @@ def _shift_left(value: Value, by: int) -> Value:
 @MATH.function("math.bitShiftRight", "int", "int", to="int")
 @MATH.function("math.bitShiftRight", "uint", "int", to="uint")
 def _shift_right(value: Value, by: int) -> Value:
-    bits = 0 if _checked(by, "Right") > _MOST_SHIFT else (int(value) % 2**64) >> by
+    bits = 0 if _shift_count(by, "Right") > _MOST_SHIFT else (int(value) % 2**64) >> by
     if type(value) is Uint:
         return Uint(bits)
     return bits - 2**64 if bits >= 2**63 else bits
 
 
-def _checked(by: int, side: str) -> int:
+def _shift_count(by: int, side: str) -> int:
     if by < 0:
         raise EvaluationError(f"math.bitShift{side}() negative offset: {by}")
     return by

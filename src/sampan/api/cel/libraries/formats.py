@@ -63,18 +63,18 @@ def _datetime(text: str) -> Complaints:
     return ()
 
 
-def _prefixed(rule: Callable[[str], Complaints]) -> Callable[[str], Complaints]:
+def _prefix_rule(rule: Callable[[str], Complaints]) -> Callable[[str], Complaints]:
     """The start of a name that a suffix will follow."""
     return lambda text: rule(re.sub("-$", "a", text))
 
 
 _RULES: dict[str, Callable[[str], Complaints]] = {
     "dns1123Label": names.dns_label,
-    "dns1123LabelPrefix": _prefixed(names.dns_label),
+    "dns1123LabelPrefix": _prefix_rule(names.dns_label),
     "dns1123Subdomain": names.dns_subdomain,
-    "dns1123SubdomainPrefix": _prefixed(names.dns_subdomain),
+    "dns1123SubdomainPrefix": _prefix_rule(names.dns_subdomain),
     "dns1035Label": names.dns_1035_label,
-    "dns1035LabelPrefix": _prefixed(names.dns_1035_label),
+    "dns1035LabelPrefix": _prefix_rule(names.dns_1035_label),
     "qualifiedName": names.qualified_name,
     "labelValue": names.label_value,
     "uri": _uri,
@@ -98,7 +98,7 @@ for _one in _RULES:
 
 
 @FORMATS.function("format.named", "string", to=f"optional({_NAME})")
-def _named(name: str) -> OptionalValue:
+def _format_called(name: str) -> OptionalValue:
     return OptionalValue(Format(name)) if name in _RULES else ABSENT
 
 

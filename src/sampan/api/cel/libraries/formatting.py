@@ -24,11 +24,11 @@ _QUOTED = {
 }  # fmt: skip
 
 
-def quoted(text: str) -> str:
-    return '"' + "".join(_QUOTED.get(one, one) for one in text) + '"'
+def quote(text: str) -> str:
+    return '"' + "".join(_QUOTED.get(item, item) for item in text) + '"'
 
 
-def formatted(template: str, values: list[Value]) -> str:
+def format_text(template: str, values: list[Value]) -> str:
     given = iter(values)
     missing = object()
     used = size = 0
@@ -41,7 +41,7 @@ def formatted(template: str, values: list[Value]) -> str:
         if value is missing:
             raise EvaluationError(f"index {used} out of range")
         used += 1
-        shown = _shown(match[2], match[1], value)
+        shown = _argument_text(match[2], match[1], value)
         size += len(shown)
         if size > MOST_CHARACTERS:
             raise CostExceeded
@@ -53,7 +53,7 @@ def formatted(template: str, values: list[Value]) -> str:
     return made
 
 
-def _shown(verb: str, precision: str | None, value: Value) -> str:
+def _argument_text(verb: str, precision: str | None, value: Value) -> str:
     if verb == "s":
         return text_form(value)
     if verb == "d":
@@ -61,9 +61,9 @@ def _shown(verb: str, precision: str | None, value: Value) -> str:
     if verb in "fe":
         return _real(verb, _digits(precision), value)
     if verb == "b":
-        return _based("b", value, (int, Uint, bool))
+        return _in_base("b", value, (int, Uint, bool))
     if verb == "o":
-        return _based("o", value, (int, Uint))
+        return _in_base("o", value, (int, Uint))
     if verb in "xX":
         return _hexadecimal(verb, value)
     raise EvaluationError(
@@ -76,10 +76,10 @@ def text_form(value: Value) -> str:
     if plain is not None:
         return plain(value)
     if isinstance(value, list | tuple):
-        return f"[{', '.join(text_form(one) for one in value)}]"
+        return f"[{', '.join(text_form(item) for item in value)}]"
     if isinstance(value, Mapping):
-        pairs = sorted((text_form(shown_key(key)), text_form(one)) for key, one in value.items())
-        return "{" + ", ".join(f"{key}: {one}" for key, one in pairs) + "}"
+        pairs = sorted((text_form(shown_key(key)), text_form(item)) for key, item in value.items())
+        return "{" + ", ".join(f"{key}: {pair}" for key, pair in pairs) + "}"
     raise _unsuitable("string clause can only be used on strings, bools, bytes, ints, doubles, "
                       "maps, lists, types, durations, and timestamps", value)  # fmt: skip
 
@@ -133,7 +133,7 @@ def _real(verb: str, precision: int, value: Value) -> str:
     return _special(value) or f"{value:.{precision}{verb}}"
 
 
-def _based(form: str, value: Value, kinds: tuple[type, ...]) -> str:
+def _in_base(form: str, value: Value, kinds: tuple[type, ...]) -> str:
     if type(value) not in kinds:
         name = "only integers and bools can be formatted as binary"
         if form == "o":

@@ -35,9 +35,9 @@ _Q = QUANTITY.name
 
 
 def _is_sorted(items: list[Value]) -> bool:
-    for one, other in pairwise(items):
-        comparable(one, other)
-        if other < one:
+    for item, other in pairwise(items):
+        comparable(item, other)
+        if other < item:
             return False
     return True
 
@@ -46,10 +46,10 @@ def _best(items: list[Value], name: str) -> Value:
     if not items:
         raise EvaluationError(f"{name} called on empty list")
     best = items[0]
-    for one in items[1:]:
-        comparable(best, one)
-        if (one < best) if name == "min" else (one > best):
-            best = one
+    for item in items[1:]:
+        comparable(best, item)
+        if (item < best) if name == "min" else (item > best):
+            best = item
     return best
 
 
@@ -63,31 +63,31 @@ def _largest(items: list[Value]) -> Value:
 
 def _declare_lists() -> None:
     for kind in _ORDERED:
-        LISTS.member(f"list({kind})", "isSorted", to="bool", cost=cost.traversed)(_is_sorted)
-        LISTS.member(f"list({kind})", "min", to=kind, cost=cost.traversed)(_smallest)
-        LISTS.member(f"list({kind})", "max", to=kind, cost=cost.traversed)(_largest)
+        LISTS.member(f"list({kind})", "isSorted", to="bool", cost=cost.traversal_cost)(_is_sorted)
+        LISTS.member(f"list({kind})", "min", to=kind, cost=cost.traversal_cost)(_smallest)
+        LISTS.member(f"list({kind})", "max", to=kind, cost=cost.traversal_cost)(_largest)
     for kind in _SUMMED:
         _declare_sum(kind)
 
 
 def _declare_sum(kind: str) -> None:
-    @LISTS.member(f"list({kind})", "sum", to=kind, cost=cost.traversed)
+    @LISTS.member(f"list({kind})", "sum", to=kind, cost=cost.traversal_cost)
     def total(items: list[Value]) -> Value:
         # Only the checker knows of what an empty list is.
         made = _SUMMED[kind] if not items else items[0]
-        for one in items[1:]:
-            made = add(made, one)
+        for item in items[1:]:
+            made = add(made, item)
         if type(made) not in (int, Uint, float, Duration):
             raise no_overload()
         return made
 
 
-@LISTS.member("list(T)", "indexOf", "T", to="int", cost=cost.traversed)
+@LISTS.member("list(T)", "indexOf", "T", to="int", cost=cost.traversal_cost)
 def _index_of(items: list[Value], value: Value) -> int:
-    return next((at for at, one in enumerate(items) if equal(one, value)), -1)
+    return next((at for at, item in enumerate(items) if equal(item, value)), -1)
 
 
-@LISTS.member("list(T)", "lastIndexOf", "T", to="int", cost=cost.traversed)
+@LISTS.member("list(T)", "lastIndexOf", "T", to="int", cost=cost.traversal_cost)
 def _last_index_of(items: list[Value], value: Value) -> int:
     return next((at for at in reversed(range(len(items))) if equal(items[at], value)), -1)
 
@@ -148,7 +148,7 @@ def _as_float(value: Quantity) -> float:
 
 
 @QUANTITIES.member(_Q, "add", _Q, to=_Q)
-def _added(value: Quantity, other: Quantity) -> Quantity:
+def _add(value: Quantity, other: Quantity) -> Quantity:
     return value + other
 
 
@@ -158,7 +158,7 @@ def _added_int(value: Quantity, other: int) -> Quantity:
 
 
 @QUANTITIES.member(_Q, "sub", _Q, to=_Q)
-def _subtracted(value: Quantity, other: Quantity) -> Quantity:
+def _subtract(value: Quantity, other: Quantity) -> Quantity:
     return value - other
 
 
@@ -178,7 +178,7 @@ def _is_greater(value: Quantity, other: Quantity) -> bool:
 
 
 @QUANTITIES.member(_Q, "compareTo", _Q, to="int")
-def _compared(value: Quantity, other: Quantity) -> int:
+def _compare(value: Quantity, other: Quantity) -> int:
     return int_value((value.nanos > other.nanos) - (value.nanos < other.nanos))
 
 

@@ -65,15 +65,15 @@ class Regex:
             last_end = end
 
 
-def compiled(pattern: str) -> Regex:
+def compile_pattern(pattern: str) -> Regex:
     """Raises NotRegex."""
     if len(pattern) > MOST_CHARACTERS:
         raise NotRegex("expression too large", f"{pattern[:64]}…")
-    return _compiled(pattern)
+    return _compile_policy(pattern)
 
 
 @functools.lru_cache(maxsize=MOST_PATTERNS)
-def _compiled(pattern: str) -> Regex:
+def _compile_policy(pattern: str) -> Regex:
     try:
         return Regex(re2.compile(pattern, _options()))
     except re2.error as error:
@@ -97,11 +97,11 @@ def _options() -> "re2.Options":
 
 def match_cost(text: object, pattern: object, *_rest: object) -> int:
     """As cel-go, which knows only how long both are; more where the pattern unfolds to more."""
-    known = cost.matched(text, pattern)
+    known = cost.match_cost(text, pattern)
     if not isinstance(text, str) or not isinstance(pattern, str):
         return known
     try:
-        steps = compiled(pattern).steps
+        steps = compile_pattern(pattern).steps
     except NotRegex:
         return known  # the evaluation says so
     return max(known, ceil(steps * len(text) / STEPS_PER_COST))

@@ -13,7 +13,7 @@ from sampan.api.cel.language.errors import EvaluationError
 from sampan.api.cel.language.functions import Library
 from sampan.api.cel.language.types import Type
 from sampan.api.cel.language.values import Uint, Value, int_value, type_of, uint_value
-from sampan.api.cel.libraries.regex import NotRegex, Regex, compiled, match_cost
+from sampan.api.cel.libraries.regex import NotRegex, Regex, compile_pattern, match_cost
 from sampan.core.digits import whole_number
 
 FUNCTIONS = Library("standard", macros=macros.STANDARD)
@@ -165,7 +165,7 @@ def _size(value: Value) -> int:
     return len(value)
 
 
-@FUNCTIONS.member("string", "contains", "string", to="bool", cost=cost.searched)
+@FUNCTIONS.member("string", "contains", "string", to="bool", cost=cost.search_cost)
 def _contains(text: str, part: str) -> bool:
     return part in text
 
@@ -188,6 +188,6 @@ def _matches(text: str, pattern: str) -> bool:
 
 def regex_of(pattern: str) -> Regex:
     try:
-        return compiled(pattern)
+        return compile_pattern(pattern)
     except NotRegex as error:
         raise EvaluationError(str(error)) from error

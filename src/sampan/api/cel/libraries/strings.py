@@ -8,7 +8,7 @@ from sampan.api.cel.language import cost
 from sampan.api.cel.language.errors import EvaluationError
 from sampan.api.cel.language.functions import Library
 from sampan.api.cel.language.values import Value
-from sampan.api.cel.libraries.formatting import formatted, quoted
+from sampan.api.cel.libraries.formatting import format_text, quote
 
 STRINGS = Library("strings")
 _SPACE = "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"
@@ -28,8 +28,8 @@ def _char_at(text: str, position: int) -> str:
     return text[position : position + 1]
 
 
-@STRINGS.member("string", "indexOf", "string", to="int", cost=cost.traversed)
-@STRINGS.member("string", "indexOf", "string", "int", to="int", cost=cost.traversed)
+@STRINGS.member("string", "indexOf", "string", to="int", cost=cost.traversal_cost)
+@STRINGS.member("string", "indexOf", "string", "int", to="int", cost=cost.traversal_cost)
 def _index_of(text: str, part: str, start: int = 0) -> int:
     if not part:
         return start
@@ -38,8 +38,8 @@ def _index_of(text: str, part: str, start: int = 0) -> int:
     return text.find(part, start)
 
 
-@STRINGS.member("string", "lastIndexOf", "string", to="int", cost=cost.traversed)
-@STRINGS.member("string", "lastIndexOf", "string", "int", to="int", cost=cost.traversed)
+@STRINGS.member("string", "lastIndexOf", "string", to="int", cost=cost.traversal_cost)
+@STRINGS.member("string", "lastIndexOf", "string", "int", to="int", cost=cost.traversal_cost)
 def _last_index_of(text: str, part: str, *last: int) -> int:
     if not part:
         return last[0] if last else len(text)
@@ -50,10 +50,10 @@ def _last_index_of(text: str, part: str, *last: int) -> int:
     return text.rfind(part, 0, last[0] + len(part))
 
 
-@STRINGS.member("list(string)", "join", to="string", cost=cost.joined)
-@STRINGS.member("list(string)", "join", "string", to="string", cost=cost.joined)
+@STRINGS.member("list(string)", "join", to="string", cost=cost.join)
+@STRINGS.member("list(string)", "join", "string", to="string", cost=cost.join)
 def _join(parts: list[Value], between: str = "") -> str:
-    if not all(isinstance(one, str) for one in parts):
+    if not all(isinstance(part, str) for part in parts):
         raise EvaluationError("no such overload")
     return between.join(parts)
 
@@ -68,8 +68,8 @@ def _upper(text: str) -> str:
     return text.translate(_UPPER)
 
 
-@STRINGS.member("string", "replace", "string", "string", to="string", cost=cost.replaced)
-@STRINGS.member("string", "replace", "string", "string", "int", to="string", cost=cost.replaced)
+@STRINGS.member("string", "replace", "string", "string", to="string", cost=cost.replace)
+@STRINGS.member("string", "replace", "string", "string", "int", to="string", cost=cost.replace)
 def _replace(text: str, old: str, new: str, most: int = -1) -> str:
     return text.replace(old, new, most)
 
@@ -106,9 +106,9 @@ def _trim(text: str) -> str:
 
 @STRINGS.member("string", "format", "list(dyn)", to="string", cost=cost.first_read)
 def _format(template: str, values: list[Value]) -> str:
-    return formatted(template, values)
+    return format_text(template, values)
 
 
 @STRINGS.function("strings.quote", "string", to="string", cost=cost.first_read)
 def _quote(text: str) -> str:
-    return quoted(text)
+    return quote(text)

@@ -28,7 +28,7 @@ def parse_timestamp(text: str) -> Timestamp:
     found = _STAMP.fullmatch(text)
     if found is None:
         raise EvaluationError(f'parsing time "{text}": invalid timestamp')
-    year, month, day, hour, minute, second = (int(one) for one in found.groups()[:6])
+    year, month, day, hour, minute, second = (int(group) for group in found.groups()[:6])
     fraction, sign, hours, minutes = found.groups()[6:]
     try:
         moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
@@ -90,15 +90,15 @@ def _local(moment: Timestamp, zone: tzinfo) -> datetime:
 
 
 _FIELDS: dict[str, Callable[[datetime], int]] = {
-    "getFullYear": lambda one: one.year,
-    "getMonth": lambda one: one.month - 1,
-    "getDayOfYear": lambda one: one.timetuple().tm_yday - 1,
-    "getDayOfMonth": lambda one: one.day - 1,
-    "getDate": lambda one: one.day,
-    "getDayOfWeek": lambda one: one.isoweekday() % 7,
-    "getHours": lambda one: one.hour,
-    "getMinutes": lambda one: one.minute,
-    "getSeconds": lambda one: one.second,
+    "getFullYear": lambda item: item.year,
+    "getMonth": lambda item: item.month - 1,
+    "getDayOfYear": lambda item: item.timetuple().tm_yday - 1,
+    "getDayOfMonth": lambda item: item.day - 1,
+    "getDate": lambda item: item.day,
+    "getDayOfWeek": lambda item: item.isoweekday() % 7,
+    "getHours": lambda item: item.hour,
+    "getMinutes": lambda item: item.minute,
+    "getSeconds": lambda item: item.second,
 }
 _SPANS = {"getHours": 3600 * NANO, "getMinutes": 60 * NANO, "getSeconds": NANO}
 

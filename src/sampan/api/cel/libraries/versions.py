@@ -32,24 +32,24 @@ class Semver:
     key: _Key  # in the order that versions have
 
 
-def _parsed(text: str) -> Semver:
+def _parse(text: str) -> Semver:
     found = _FORM.fullmatch(text)
     words = found[4].split(".") if found is not None and found[4] else []
-    leading = any(one.isdigit() and one != "0" and one[0] == "0" for one in words)
+    leading = any(word.isdigit() and word != "0" and word[0] == "0" for word in words)
     if found is None or leading or len(text) > MOST_CHARACTERS:
         raise EvaluationError(f"Semver parse error during conversion from string: {text}")
     numbers = (int(found[1]), int(found[2]), int(found[3]))
-    before = tuple((not one.isdigit(), int(one) if one.isdigit() else 0, one) for one in words)
+    before = tuple((not word.isdigit(), int(word) if word.isdigit() else 0, word) for word in words)
     # A version with a pre-release part comes before the one without.
     return Semver((numbers, not words, before))
 
 
-def _normalized(text: str) -> str:
+def _normal_form(text: str) -> str:
     """`v1.02` → `1.2.0`."""
     numbers, mark, rest = re.fullmatch(
         r"([^-+]*)([-+]?)(.*)", text.removeprefix("v"), re.S
     ).groups()  # type: ignore[union-attr]  # matches any text
-    parts = [one.lstrip("0") or "0" if one else one for one in numbers.split(".")]
+    parts = [part.lstrip("0") or "0" if part else part for part in numbers.split(".")]
     if len(parts) < 3 and not mark:
         parts += ["0"] * (3 - len(parts))
     return ".".join(parts) + mark + rest
@@ -58,7 +58,7 @@ def _normalized(text: str) -> str:
 @VERSIONS.function("semver", "string", to=_NAME, cost=cost.first_read)
 @VERSIONS.function("semver", "string", "bool", to=_NAME, cost=cost.first_read)
 def _semver(text: str, normalize: bool = False) -> Semver:
-    return _parsed(_normalized(text) if normalize else text)
+    return _parse(_normal_form(text) if normalize else text)
 
 
 @VERSIONS.function("isSemver", "string", to="bool", cost=cost.first_read)
@@ -97,5 +97,5 @@ def _is_greater(version: Semver, other: Semver) -> bool:
 
 
 @VERSIONS.member(_NAME, "compareTo", _NAME, to="int")
-def _compared(version: Semver, other: Semver) -> int:
+def _compare(version: Semver, other: Semver) -> int:
     return (version.key > other.key) - (version.key < other.key)

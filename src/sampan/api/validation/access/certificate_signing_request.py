@@ -14,7 +14,7 @@ from sampan.api.errors import (
     field_forbidden,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
@@ -42,7 +42,7 @@ def validate_request(request: Obj, errors: Errors) -> None:
         errors.append(invalid_value("spec.request", spec.get("request") or "", why))
     usages = spec.get("usages") or []
     if not usages:
-        errors.append(required("spec.usages"))
+        errors.append(required_value("spec.usages"))
     for index, usage in enumerate(usages):
         if usage not in _USAGES:
             errors.append(not_supported(f"spec.usages[{index}]", usage, sorted(_USAGES)))
@@ -84,10 +84,10 @@ def validate_request_approval(new: Obj, old: Obj, errors: Errors) -> None:
 
 
 def _validate_conditions(new: Obj, old: Obj, errors: Errors) -> None:
-    kinds = [one.get("type") or "" for one in status_of(new).get("conditions") or ()]
+    kinds = [condition.get("type") or "" for condition in status_of(new).get("conditions") or ()]
     for index, kind in enumerate(kinds):
         if not kind:
-            errors.append(required(f"status.conditions[{index}].type"))
+            errors.append(required_value(f"status.conditions[{index}].type"))
     if "Approved" in kinds and "Denied" in kinds:
         why = "Approved and Denied conditions are mutually exclusive"
         index = kinds.index("Denied")
@@ -98,7 +98,11 @@ def _validate_conditions(new: Obj, old: Obj, errors: Errors) -> None:
 
 
 def _of_kind(request: Obj, kind: str) -> list[Obj]:
-    return [one for one in status_of(request).get("conditions") or () if one.get("type") == kind]
+    return [
+        condition
+        for condition in status_of(request).get("conditions") or ()
+        if condition.get("type") == kind
+    ]
 
 
 def _forbidden(why: str) -> FieldError:
@@ -122,7 +126,7 @@ def _is_pem(encoded: str) -> bool:
 def _validate_signer(name: str, errors: Errors) -> None:
     path = "spec.signerName"
     if not name:
-        errors.append(required(path))
+        errors.append(required_value(path))
         return
     domain, slash, rest = name.partition("/")
     if not slash or "/" in rest:

@@ -4,7 +4,7 @@ Job: what must hold of Role, ClusterRole, RoleBinding and ClusterRoleBinding.
 Invariant: a binding's role never changes: delete the binding and make another.
 """
 
-from sampan.api.errors import FieldError, invalid_value, not_supported, required
+from sampan.api.errors import FieldError, invalid_value, not_supported, required_value
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_with
@@ -34,7 +34,7 @@ def validate_cluster_role(role: Obj, errors: Errors) -> None:
     selectors = aggregation.get("clusterRoleSelectors") or []
     if not selectors:
         why = "at least one clusterRoleSelector required if aggregationRule is non-nil"
-        errors.append(required(path, why))
+        errors.append(required_value(path, why))
     for index, selector in enumerate(selectors):
         validate_label_selector(selector, f"{path}[{index}]", errors)
 
@@ -59,7 +59,7 @@ def validate_cluster_role_binding_update(new: Obj, old: Obj, errors: Errors) -> 
 
 def _validate_rule(rule: Obj, path: str, errors: Errors) -> None:
     if not rule.get("verbs"):
-        errors.append(required(f"{path}.verbs", "verbs must contain at least one value"))
+        errors.append(required_value(f"{path}.verbs", "verbs must contain at least one value"))
     urls = rule.get("nonResourceURLs")
     if urls:
         if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
@@ -68,10 +68,10 @@ def _validate_rule(rule: Obj, path: str, errors: Errors) -> None:
         return
     if not rule.get("apiGroups"):
         why = "resource rules must supply at least one api group"
-        errors.append(required(f"{path}.apiGroups", why))
+        errors.append(required_value(f"{path}.apiGroups", why))
     if not rule.get("resources"):
         why = "resource rules must supply at least one resource"
-        errors.append(required(f"{path}.resources", why))
+        errors.append(required_value(f"{path}.resources", why))
 
 
 def _validate_binding(
@@ -84,7 +84,7 @@ def _validate_binding(
     if kind not in kinds:
         errors.append(not_supported("roleRef.kind", kind, kinds))
     if not name:
-        errors.append(required("roleRef.name"))
+        errors.append(required_value("roleRef.name"))
     else:
         validate_with(names.path_segment, name, "roleRef.name", errors)
     for index, subject in enumerate(binding.get("subjects") or ()):
@@ -95,14 +95,14 @@ def _validate_subject(subject: Obj, path: str, errors: Errors, *, namespaced: bo
     kind, name = subject.get("kind") or "", subject.get("name") or ""
     group = subject.get("apiGroup") or ""
     if not name:
-        errors.append(required(f"{path}.name"))
+        errors.append(required_value(f"{path}.name"))
     if kind == "ServiceAccount":
         if name:
             validate_with(names.dns_subdomain, name, f"{path}.name", errors)
         if group:
             errors.append(not_supported(f"{path}.apiGroup", group, ("",)))
         if not namespaced and not subject.get("namespace"):
-            errors.append(required(f"{path}.namespace"))
+            errors.append(required_value(f"{path}.namespace"))
     elif kind in ("User", "Group"):
         if group != GROUP:
             errors.append(not_supported(f"{path}.apiGroup", group, (GROUP,)))

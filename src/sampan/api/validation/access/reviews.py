@@ -4,7 +4,7 @@ Job: what must hold of a question before it is answered.
 Invariant: none of these has an identity of its own.
 """
 
-from sampan.api.errors import FieldError, invalid_value, required
+from sampan.api.errors import FieldError, invalid_value, required_value
 from sampan.api.objects import Obj, namespace_of, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.internal_form import internal_form
@@ -16,7 +16,7 @@ Errors = list[FieldError]
 
 def validate_token_review(review: Obj, errors: Errors) -> None:
     if not spec_of(review).get("token"):
-        errors.append(required("spec.token"))
+        errors.append(required_value("spec.token"))
 
 
 def validate_self_access(review: Obj, errors: Errors) -> None:

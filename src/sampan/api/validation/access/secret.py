@@ -10,7 +10,7 @@ import binascii
 import orjson
 
 from sampan.api.decode import json_word
-from sampan.api.errors import FieldError, invalid_value, required, too_long
+from sampan.api.errors import FieldError, invalid_value, required_value, too_long
 from sampan.api.objects import Obj, annotations_of
 from sampan.api.rules import names
 from sampan.api.strict_json import syntax_complaint
@@ -51,12 +51,12 @@ def _validate_type(secret: Obj, data: Obj, errors: Errors) -> None:
     kind = secret.get("type") or ""
     if kind == "kubernetes.io/service-account-token":
         if not annotations_of(secret).get(_ACCOUNT_NAME):
-            errors.append(required(f"metadata.annotations[{_ACCOUNT_NAME}]"))
+            errors.append(required_value(f"metadata.annotations[{_ACCOUNT_NAME}]"))
     elif kind == "kubernetes.io/basic-auth" and not {"username", "password"} & set(data):
-        errors += [required("data[username]"), required("data[password]")]
+        errors += [required_value("data[username]"), required_value("data[password]")]
     for key in _REQUIRED_KEYS.get(kind, ()):
         if key not in data or (kind == "kubernetes.io/ssh-auth" and not data[key]):
-            errors.append(required(f"data[{key}]"))
+            errors.append(required_value(f"data[{key}]"))
         elif key in _JSON_KEYS and (why := _json_complaint(data[key])):
             errors.append(invalid_value(f"data[{key}]", "<secret contents redacted>", why))
 

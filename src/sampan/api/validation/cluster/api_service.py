@@ -4,7 +4,7 @@ Job: what must hold of an APIService.
 Invariant: its name is its version and its group.
 """
 
-from sampan.api.errors import FieldError, invalid_value, required
+from sampan.api.errors import FieldError, invalid_value, required_value
 from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_with
@@ -24,7 +24,7 @@ def validate_api_service(service: Obj, errors: Errors) -> None:
         validate_with(names.dns_subdomain, group, "spec.group", errors)
     elif version != "v1":
         why = "only v1 may have an empty group and it better be legacy kube"
-        errors.append(required("spec.group", why))
+        errors.append(required_value("spec.group", why))
     validate_with(names.dns_1035_label, version, "spec.version", errors)
     for key, most in (("groupPriorityMinimum", 20000), ("versionPriority", 1000)):
         value = spec.get(key) or 0
@@ -46,7 +46,7 @@ def _validate_target(spec: Obj, errors: Errors) -> None:
         return
     for key in ("namespace", "name"):
         if not target.get(key):
-            errors.append(required(f"spec.service.{key}"))
+            errors.append(required_value(f"spec.service.{key}"))
     port = target.get("port")
     if port is not None:
         for wrong in names.port_number(port):

@@ -4,7 +4,7 @@ Job: what must hold of an Event, in either group.
 Invariant: an event lives in the namespace of what it is about.
 """
 
-from sampan.api.errors import FieldError, invalid_value, required
+from sampan.api.errors import FieldError, invalid_value, required_value
 from sampan.api.objects import Obj, namespace_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_immutable, validate_not_negative
@@ -22,19 +22,19 @@ def validate_core_event(event: Obj, errors: Errors) -> None:
 
 def validate_new_event(event: Obj, errors: Errors) -> None:
     if not event.get("eventTime"):
-        errors.append(required("eventTime"))
+        errors.append(required_value("eventTime"))
     controller, instance = event.get("reportingController") or "", event.get("reportingInstance")
     if not controller:
-        errors.append(required("reportingController"))
+        errors.append(required_value("reportingController"))
     for wrong in names.qualified_name(controller):
         errors.append(invalid_value("reportingController", controller, wrong))
     if not instance:
-        errors.append(required("reportingInstance"))
+        errors.append(required_value("reportingInstance"))
     elif len(instance) > 128:
         errors.append(invalid_value("reportingInstance", "", "can have at most 128 characters"))
     for key, limit in _NEW_LIMITS.items():
         if key != "note" and not event.get(key):
-            errors.append(required(key))
+            errors.append(required_value(key))
         if len(event.get(key) or "") > limit:
             errors.append(invalid_value(key, "", f"can have at most {limit} characters"))
     if event.get("type") not in ("Normal", "Warning"):

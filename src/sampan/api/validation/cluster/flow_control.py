@@ -4,7 +4,13 @@ Job: what must hold of the kinds of flowcontrol.apiserver.k8s.io.
 Invariant: the exempt level is always exempt, every other one always limited.
 """
 
-from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_supported, required
+from sampan.api.errors import (
+    FieldError,
+    field_forbidden,
+    invalid_value,
+    not_supported,
+    required_value,
+)
 from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice
@@ -28,7 +34,7 @@ def validate_flow_schema(schema: Obj, errors: Errors) -> None:
     level = (spec.get("priorityLevelConfiguration") or {}).get("name") or ""
     if not level:
         why = "must reference a priority level"
-        errors.append(required("spec.priorityLevelConfiguration.name", why))
+        errors.append(required_value("spec.priorityLevelConfiguration.name", why))
     method = spec.get("distinguisherMethod")
     if method is not None and method.get("type") not in _METHODS:
         shown = internal_form("FlowDistinguisherMethod", method)
@@ -48,7 +54,7 @@ def validate_priority_level(level: Obj, errors: Errors) -> None:
         if exempt is not None:
             errors.append(field_forbidden("spec.exempt", "must be nil if the type is Limited"))
         if limited is None:
-            errors.append(required("spec.limited", "must not be empty when type is Limited"))
+            errors.append(required_value("spec.limited", "must not be empty when type is Limited"))
         else:
             _validate_limited(limited, errors)
     elif kind == "Exempt":
@@ -64,10 +70,12 @@ def validate_priority_level(level: Obj, errors: Errors) -> None:
 
 def _validate_rule(rule: Obj, path: str, errors: Errors) -> None:
     if not rule.get("subjects"):
-        errors.append(required(f"{path}.subjects", "subjects must contain at least one value"))
+        errors.append(
+            required_value(f"{path}.subjects", "subjects must contain at least one value")
+        )
     if not rule.get("resourceRules") and not rule.get("nonResourceRules"):
         why = "at least one of resourceRules and nonResourceRules has to be non-empty"
-        errors.append(required(path, why))
+        errors.append(required_value(path, why))
     for index, subject in enumerate(rule.get("subjects") or ()):
         kinds = ("Group", "ServiceAccount", "User")
         validate_choice(subject.get("kind"), kinds, f"{path}.subjects[{index}].kind", errors)
@@ -89,7 +97,7 @@ def _validate_limited(limited: Obj, errors: Errors) -> None:
     elif kind == "Queue":
         if queuing is None:
             why = "must not be empty if limited.limitResponse.type is Limited"
-            errors.append(required(f"{here}.queuing", why))
+            errors.append(required_value(f"{here}.queuing", why))
         else:
             for key in ("queueLengthLimit", "queues", "handSize"):
                 value = queuing.get(key) or 0

@@ -4,7 +4,7 @@ Job: what must hold of a LimitRange.
 Invariant: for each resource, min ≤ default request ≤ default ≤ max.
 """
 
-from sampan.api.errors import FieldError, duplicate, field_forbidden, invalid_value, required
+from sampan.api.errors import FieldError, duplicate, field_forbidden, invalid_value, required_value
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_with
@@ -79,7 +79,7 @@ def _validate_item(limit: Obj, kind: str, path: str, errors: Errors) -> None:
         sized = any("storage" in (limit.get(key) or {}) for key in ("min", "max"))
         if not sized:
             why = "either minimum or maximum storage value is required, but neither was provided"
-            errors.append(required(f"{path}.limits", why))
+            errors.append(required_value(f"{path}.limits", why))
     used = {name for key in _KINDS for name in limit.get(key) or {}}
     for key in _KINDS:
         for name, written in (limit.get(key) or {}).items():

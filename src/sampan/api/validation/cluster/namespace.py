@@ -16,8 +16,8 @@ Errors = list[FieldError]
 def validate_namespace(namespace: Obj, errors: Errors) -> None:
     for finalizer in spec_of(namespace).get("finalizers") or ():
         wrong = names.qualified_name(finalizer)
-        for one in wrong:
-            errors.append(invalid_value("spec.finalizers", finalizer, one))
+        for item in wrong:
+            errors.append(invalid_value("spec.finalizers", finalizer, item))
         if not wrong and "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
             errors.append(invalid_value("spec.finalizers", finalizer, why))

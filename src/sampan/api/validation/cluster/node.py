@@ -10,7 +10,7 @@ from sampan.api.errors import (
     field_forbidden,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
@@ -70,13 +70,13 @@ def _validate_taints(taints: list[Obj], path: str, errors: Errors) -> None:
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         here = f"{path}[{index}]"
-        key, value, effect = (taint.get(one) or "" for one in ("key", "value", "effect"))
+        key, value, effect = (taint.get(item) or "" for item in ("key", "value", "effect"))
         validate_with(names.label_key, key, f"{here}.key", errors)
         wrong = names.label_value(value)
         if wrong:
             errors.append(invalid_value(f"{here}.value", value, ";".join(wrong)))
         if not effect:
-            errors.append(required(f"{here}.effect"))
+            errors.append(required_value(f"{here}.effect"))
         elif effect not in EFFECTS:
             errors.append(not_supported(f"{here}.effect", effect, EFFECTS))
         if (key, effect) in seen:
@@ -91,7 +91,7 @@ def _validate_networks(networks: list[str], path: str, errors: Errors) -> None:
         validate_network(network, f"{path}[{index}]", errors)
         if network in networks[:index]:
             errors.append(duplicate(f"{path}[{index}]", network))
-    families = [found.version for one in networks if (found := network_of(one))]
+    families = [found.version for item in networks if (found := network_of(item))]
     if len(networks) > 2 or len(families) != len(set(families)):
         why = "may specify no more than one CIDR for each IP family"
         errors.append(invalid_value(path, networks, why))

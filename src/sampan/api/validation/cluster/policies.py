@@ -15,7 +15,7 @@ from sampan.api.errors import (
     field_forbidden,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.rules import names
@@ -40,9 +40,12 @@ def validate_policy(policy: Obj, errors: Errors) -> None:
     annotations = spec.get("auditAnnotations") or []
     if not validations and not annotations:
         why = "validations or auditAnnotations must contain at least one item"
-        errors += [required("spec.validations", why), required("spec.auditAnnotations", why)]
-    for index, one in enumerate(validations):
-        _validate_validation(one, f"spec.validations[{index}]", errors)
+        errors += [
+            required_value("spec.validations", why),
+            required_value("spec.auditAnnotations", why),
+        ]
+    for index, validation in enumerate(validations):
+        _validate_validation(validation, f"spec.validations[{index}]", errors)
     _validate_annotations(policy, annotations, errors)
 
     # Few write policies: the language is loaded with the first of them.
@@ -56,16 +59,18 @@ def validate_mutating_policy(policy: Obj, errors: Errors) -> None:
     _validate_frame(spec, errors)
     mutations = spec.get("mutations") or []
     if not mutations:
-        errors.append(required("spec.mutations", "mutations must contain at least one item"))
+        errors.append(required_value("spec.mutations", "mutations must contain at least one item"))
     found: Errors = []
-    for index, one in enumerate(mutations):
-        _validate_mutation(one, f"spec.mutations[{index}]", found)
+    for index, mutation in enumerate(mutations):
+        _validate_mutation(mutation, f"spec.mutations[{index}]", found)
 
     # As above.
     from sampan.api.cel.policies import compile_mutating
 
     _refuse_all(compile_mutating(spec).troubles(), found)
-    errors += sorted(found, key=lambda one: one.field.partition("]")[0])  # each with its mutation
+    errors += sorted(
+        found, key=lambda match_: match_.field.partition("]")[0]
+    )  # each with its mutation
     reinvocation = spec.get("reinvocationPolicy")
     validate_choice(reinvocation, ("IfNeeded", "Never"), "spec.reinvocationPolicy", errors)
 
@@ -87,7 +92,7 @@ def validate_policy_binding(binding: Obj, errors: Errors) -> None:
         errors.append(invalid_value("spec.validationActions", actions, why))
     if not actions:
         why = "at least one validation action is required"
-        errors.append(required("spec.validationActions", why))
+        errors.append(required_value("spec.validationActions", why))
 
 
 def validate_mutating_binding(binding: Obj, errors: Errors) -> None:
@@ -100,12 +105,12 @@ def validate_conditions(conditions: Sequence[Obj], path: str, errors: Errors) ->
         why = f"Too many: {len(conditions)}: must have at most {MOST_CONDITIONS} items"
         errors.append(FieldError("FieldValueTooMany", path, why))
     seen: set[str] = set()
-    for index, one in enumerate(conditions):
-        here, name = f"{path}[{index}]", one.get("name") or ""
-        if not (one.get("expression") or "").strip():
-            errors.append(required(f"{here}.expression"))
+    for index, condition in enumerate(conditions):
+        here, name = f"{path}[{index}]", condition.get("name") or ""
+        if not (condition.get("expression") or "").strip():
+            errors.append(required_value(f"{here}.expression"))
         if not name:
-            errors.append(required(f"{here}.name"))
+            errors.append(required_value(f"{here}.name"))
             continue
         validate_with(names.qualified_name, name, f"{here}.name", errors)
         if name in seen:
@@ -120,41 +125,44 @@ def validate_hook_conditions(conditions: Sequence[Obj], path: str, errors: Error
     # Few webhooks have conditions: the language is loaded with the first of them.
     from sampan.api.cel.policies import compile_conditions
 
-    _refuse_all([one for one in compile_conditions(conditions, path) if one.trouble], errors)
+    _refuse_all(
+        [condition for condition in compile_conditions(conditions, path) if condition.trouble],
+        errors,
+    )
     validate_conditions(conditions, path, errors)
 
 
 def _refuse_all(troubles: Sequence["Expression"], errors: Errors) -> None:
-    for one in troubles:
-        if one.text.strip():  # else it is missing, and that is said already
-            errors.append(invalid_value(one.path, one.text, one.trouble))
+    for trouble in troubles:
+        if trouble.text.strip():  # else it is missing, and that is said already
+            errors.append(invalid_value(trouble.path, trouble.text, trouble.trouble))
 
 
 def _validate_frame(spec: Obj, errors: Errors) -> None:
     """What validating and mutating policies have in common."""
     failure = spec.get("failurePolicy")
     if failure is None:
-        errors.append(required("spec.failurePolicy"))
+        errors.append(required_value("spec.failurePolicy"))
     else:
         validate_choice(failure, ("Fail", "Ignore"), "spec.failurePolicy", errors)
     if spec.get("paramKind") is not None:
         _validate_param_kind(spec["paramKind"], "spec.paramKind", errors)
     constraints = spec.get("matchConstraints")
     if constraints is None:
-        errors.append(required("spec.matchConstraints"))
+        errors.append(required_value("spec.matchConstraints"))
     else:
         validate_match(constraints, "spec.matchConstraints", errors)
         if not constraints.get("resourceRules"):
-            errors.append(required("spec.matchConstraints.resourceRules"))
+            errors.append(required_value("spec.matchConstraints.resourceRules"))
     validate_conditions(spec.get("matchConditions") or (), "spec.matchConditions", errors)
-    for index, one in enumerate(spec.get("variables") or ()):
-        _validate_variable(one, f"spec.variables[{index}]", errors)
+    for index, variable in enumerate(spec.get("variables") or ()):
+        _validate_variable(variable, f"spec.variables[{index}]", errors)
 
 
 def _validate_param_kind(kind: Obj, path: str, errors: Errors) -> None:
     version = kind.get("apiVersion") or ""
     if not version:
-        errors.append(required(f"{path}.apiVersion"))
+        errors.append(required_value(f"{path}.apiVersion"))
     elif version.count("/") > 1:
         why = f"unexpected GroupVersion string: {version}"
         errors.append(invalid_value(f"{path}.apiVersion", version, why))
@@ -170,7 +178,7 @@ def _validate_param_kind(kind: Obj, path: str, errors: Errors) -> None:
     name = kind.get("kind") or ""
     wrong = names.dns_1035_label(name.lower())
     if not name:
-        errors.append(required(f"{path}.kind"))
+        errors.append(required_value(f"{path}.kind"))
     elif wrong:
         why = "may have mixed case, but should otherwise match: " + ",".join(wrong)
         errors.append(invalid_value(f"{path}.kind", name, why))
@@ -179,7 +187,7 @@ def _validate_param_kind(kind: Obj, path: str, errors: Errors) -> None:
 def _validate_variable(variable: Obj, path: str, errors: Errors) -> None:
     name = variable.get("name") or ""
     if not name.strip():
-        errors.append(required(f"{path}.name", "name is not specified"))
+        errors.append(required_value(f"{path}.name", "name is not specified"))
     elif not _NAME.fullmatch(name) or name in KEYWORDS:
         errors.append(invalid_value(f"{path}.name", name, "must be a valid CEL identifier"))
     _require_expression(variable, f"{path}.expression", errors)
@@ -187,7 +195,7 @@ def _validate_variable(variable: Obj, path: str, errors: Errors) -> None:
 
 def _require_expression(holder: Obj, path: str, errors: Errors) -> None:
     if not (holder.get("expression") or "").strip():
-        errors.append(required(path, "expression is not specified"))
+        errors.append(required_value(path, "expression is not specified"))
 
 
 def _validate_validation(validation: Obj, path: str, errors: Errors) -> None:
@@ -214,21 +222,21 @@ def _validate_annotations(policy: Obj, annotations: Sequence[Obj], errors: Error
         why = f"must not have more than {MOST_ANNOTATIONS} auditAnnotations"
         errors.append(invalid_value(path, list(annotations), why))
     seen: set[str] = set()
-    for index, one in enumerate(annotations):
-        here, key = f"{path}[{index}]", one.get("key") or ""
+    for index, annotation in enumerate(annotations):
+        here, key = f"{path}[{index}]", annotation.get("key") or ""
         if name_of(policy):
             whole = f"{name_of(policy)}/{key}"
             validate_with(names.qualified_name, whole, f"{here}.key", errors)
         else:
             why = "requires metadata.name be non-empty"
             errors.append(invalid_value(f"{here}.key", key, why))
-        value = (one.get("valueExpression") or "").strip()
+        value = (annotation.get("valueExpression") or "").strip()
         if not value:
             why = "valueExpression is not specified"
-            errors.append(required(f"{here}.valueExpression", why))
+            errors.append(required_value(f"{here}.valueExpression", why))
         elif len(value) > MOST_ANNOTATION_BYTES:
             why = f"must not exceed {MOST_ANNOTATION_BYTES} bytes in length"
-            errors.append(required(f"{here}.valueExpression", why))
+            errors.append(required_value(f"{here}.valueExpression", why))
         if key in seen:
             errors.append(duplicate(f"{here}.key", key))
         seen.add(key)
@@ -238,7 +246,7 @@ def _validate_mutation(mutation: Obj, path: str, errors: Errors) -> None:
     kinds = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
     kind = mutation.get("patchType")
     if not kind:
-        errors.append(required(f"{path}.patchType"))
+        errors.append(required_value(f"{path}.patchType"))
         return
     if kind not in kinds:
         errors.append(not_supported(f"{path}.patchType", kind, tuple(kinds)))
@@ -246,7 +254,7 @@ def _validate_mutation(mutation: Obj, path: str, errors: Errors) -> None:
     for other, key in kinds.items():
         here = f"{path}.{key}"
         if other == kind and mutation.get(key) is None:
-            errors.append(required(here, f"must be specified when patchType is {kind}"))
+            errors.append(required_value(here, f"must be specified when patchType is {kind}"))
         elif other == kind:
             _require_expression(mutation[key], f"{here}.expression", errors)
         elif mutation.get(key) is not None:
@@ -255,7 +263,7 @@ def _validate_mutation(mutation: Obj, path: str, errors: Errors) -> None:
 
 def _validate_binding(spec: Obj, errors: Errors) -> None:
     if not spec.get("policyName"):
-        errors.append(required("spec.policyName"))
+        errors.append(required_value("spec.policyName"))
     else:
         validate_with(names.dns_subdomain, spec["policyName"], "spec.policyName", errors)
     if spec.get("paramRef") is not None:
@@ -277,10 +285,10 @@ def _validate_param_ref(reference: Obj, path: str, errors: Errors) -> None:
         if name:
             errors.append(field_forbidden(f"{path}.selector", both))
     if not name and selector is None:
-        errors.append(required(path, "one of name or selector must be specified"))
+        errors.append(required_value(path, "one of name or selector must be specified"))
     action = reference.get("parameterNotFoundAction")
     if not action:
-        errors.append(required(f"{path}.parameterNotFoundAction"))
+        errors.append(required_value(f"{path}.parameterNotFoundAction"))
     elif action not in ("Deny", "Allow"):
         errors.append(not_supported(f"{path}.parameterNotFoundAction", action, ("Deny", "Allow")))
 

@@ -4,7 +4,7 @@ Job: what must hold of a ResourceQuota.
 Invariant: the scopes never change, since usage was counted by them.
 """
 
-from sampan.api.errors import FieldError, invalid_value, required
+from sampan.api.errors import FieldError, invalid_value, required_value
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_immutable
@@ -37,16 +37,16 @@ def validate_quota(quota: Obj, errors: Errors) -> None:
     for scope in scopes:
         if scope not in _SCOPES:
             errors.append(invalid_value("spec.scopes", scopes, "unsupported scope"))
-        for _ in _misapplied(scope, spec):
+        for _ in _resources_out_of_scope(scope, spec):
             why = "unsupported scope applied to resource"
             errors.append(invalid_value("spec.scopes", scopes, why))
-    if any(one in scopes and other in scopes for one, other in _OPPOSITES):
+    if any(opposite in scopes and other in scopes for opposite, other in _OPPOSITES):
         errors.append(invalid_value("spec.scopes", scopes, "conflicting scopes"))
     for expression in (spec.get("scopeSelector") or {}).get("matchExpressions") or ():
         _validate_expression(expression, spec, errors)
 
 
-def _misapplied(scope: str, spec: Obj) -> list[str]:
+def _resources_out_of_scope(scope: str, spec: Obj) -> list[str]:
     """The standard resources of the quota that the scope says nothing about."""
     if scope not in _SCOPES:
         return []
@@ -65,7 +65,7 @@ def _validate_expression(expression: Obj, spec: Obj, errors: Errors) -> None:
     values = expression.get("values") or []
     if scope not in _SCOPES:
         errors.append(invalid_value(f"{path}.scopeName", scope, "unsupported scope"))
-    for _ in _misapplied(scope, spec):
+    for _ in _resources_out_of_scope(scope, spec):
         why = "unsupported scope applied to resource"
         errors.append(invalid_value(path, spec.get("scopeSelector"), why))
     if scope in _ONLY_EXISTS and operator != "Exists":
@@ -78,7 +78,7 @@ def _validate_expression(expression: Obj, spec: Obj, errors: Errors) -> None:
     if operator in ("In", "NotIn"):
         if not values:
             why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-            errors.append(required(f"{path}.values", why))
+            errors.append(required_value(f"{path}.values", why))
     elif operator in ("Exists", "DoesNotExist"):
         if values:
             why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"

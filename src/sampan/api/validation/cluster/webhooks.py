@@ -11,7 +11,7 @@ from sampan.api.errors import (
     duplicate,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj
 from sampan.api.rules import names
@@ -39,7 +39,7 @@ def validate_client(client: Obj, path: str, errors: Errors) -> None:
     """Of webhooks and of conversions: a URL or a service, exactly one."""
     url, service = client.get("url"), client.get("service")
     if (url is None) == (service is None):
-        errors.append(required(path, "exactly one of url or service is required"))
+        errors.append(required_value(path, "exactly one of url or service is required"))
     elif url is not None:
         _validate_url(url, f"{path}.url", errors)
     elif service is not None:
@@ -49,7 +49,7 @@ def validate_client(client: Obj, path: str, errors: Errors) -> None:
 def _validate_service(service: Obj, path: str, errors: Errors) -> None:
     # Upstream asks for the name where the namespace is missing too.
     if not service.get("name") or not service.get("namespace"):
-        errors.append(required(f"{path}.name"))
+        errors.append(required_value(f"{path}.name"))
     port = service.get("port")
     if port is not None and not 1 <= port <= 65535:
         why = "port is not valid: must be between 1 and 65535, inclusive"
@@ -64,7 +64,7 @@ def _validate_service(service: Obj, path: str, errors: Errors) -> None:
         errors.append(invalid_value(f"{path}.path", where, "must start with a '/'"))
     for index, segment in enumerate(where[1:].removesuffix("/").split("/")):
         wrong = names.dns_subdomain(segment) if segment else ()
-        told = [f"segment[{index}]: {one}" for one in wrong]
+        told = [f"segment[{index}]: {item}" for item in wrong]
         for why in told if segment else [f"segment[{index}] may not be empty"]:
             errors.append(invalid_value(f"{path}.path", where, why))
 
@@ -83,7 +83,9 @@ def _validate_hook(hook: Obj, name: str, path: str, errors: Errors) -> None:
             errors.append(not_supported(f"{path}.{key}", value, allowed))
     effects = hook.get("sideEffects")
     if effects is None:
-        errors.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
+        errors.append(
+            required_value(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun")
+        )
     elif effects not in ("None", "NoneOnDryRun"):
         errors.append(not_supported(f"{path}.sideEffects", effects, ("None", "NoneOnDryRun")))
     seconds = hook.get("timeoutSeconds")
@@ -100,7 +102,7 @@ def _validate_hook(hook: Obj, name: str, path: str, errors: Errors) -> None:
 
 def _validate_full_name(name: str, path: str, errors: Errors) -> None:
     if not name:
-        errors.append(required(path))
+        errors.append(required_value(path))
         return
     wrong = names.dns_subdomain(name)
     if wrong:
@@ -113,7 +115,7 @@ def _validate_full_name(name: str, path: str, errors: Errors) -> None:
 def _validate_versions(versions: list[str], path: str, errors: Errors) -> None:
     field = f"{path}.admissionReviewVersions"
     if not versions:
-        errors.append(required(field, "must specify one of v1, v1beta1"))
+        errors.append(required_value(field, "must specify one of v1, v1beta1"))
     elif not {"v1", "v1beta1"} & set(versions):
         why = "must include at least one of v1, v1beta1"
         errors.append(invalid_value(field, versions, why))
@@ -129,7 +131,7 @@ def _validate_url(url: str, path: str, errors: Errors) -> None:
         parts = urlsplit(url)
         host = parts.hostname
     except ValueError:
-        errors.append(required(path, f"url must be a valid URL{form}"))
+        errors.append(required_value(path, f"url must be a valid URL{form}"))
         return
     if parts.scheme != "https":
         why = f"'https' is the only allowed URL scheme{form}"

@@ -11,7 +11,7 @@ from sampan.api.custom import embedded, value_validation
 from sampan.api.custom.custom_version import CustomVersion
 from sampan.api.custom.structural import MISSING
 from sampan.api.decode import path_text
-from sampan.api.errors import FieldError, invalid_value, required
+from sampan.api.errors import FieldError, invalid_value, required_value
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.metadata import validate_metadata
@@ -55,7 +55,7 @@ def _further(
         errors += embedded_errors(custom.embedded_objects, new)
     if custom.rules is None:
         return errors
-    if any(one.reason in _BLOCKING for one in errors):
+    if any(error.reason in _BLOCKING for error in errors):
         return [*errors, invalid_value("<nil>", None, _NOT_CHECKED)]
     found = custom.rules.run(new, MISSING if old is None else old)
     warnings.extend(found.warnings)
@@ -84,12 +84,12 @@ def validate_embedded(inner: Obj, path: str, errors: Errors) -> None:
     """An object inside of another says what it is."""
     version, kind = inner.get("apiVersion"), inner.get("kind")
     if not version:
-        errors.append(required(f"{path}.apiVersion"))
+        errors.append(required_value(f"{path}.apiVersion"))
     elif isinstance(version, str) and version.count("/") > 1:
         why = f"unexpected GroupVersion string: {version}"
         errors.append(invalid_value(f"{path}.apiVersion", version, why))
     if not kind:
-        errors.append(required(f"{path}.kind"))
+        errors.append(required_value(f"{path}.kind"))
     elif isinstance(kind, str):
         for wrong in names.dns_1035_label(kind.lower()):
             why = f"may have mixed case, but should otherwise match: {wrong}"

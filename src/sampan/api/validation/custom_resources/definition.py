@@ -9,7 +9,13 @@ in its old place, `spec.validation` and so on; what differs, in its version.
 
 from typing import Any
 
-from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_supported, required
+from sampan.api.errors import (
+    FieldError,
+    field_forbidden,
+    invalid_value,
+    not_supported,
+    required_value,
+)
 from sampan.api.objects import Obj, annotations_of, name_of, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.rules.conditions import is_true
@@ -60,7 +66,7 @@ def _validate_spec(definition: Obj, errors: Errors) -> None:
     spec = spec_of(definition)
     group = spec.get("group") or ""
     if not group:
-        errors.append(required("spec.group"))
+        errors.append(required_value("spec.group"))
     elif names.dns_subdomain(group):
         validate_with(names.dns_subdomain, group, "spec.group", errors)
     elif "." not in group:
@@ -68,7 +74,7 @@ def _validate_spec(definition: Obj, errors: Errors) -> None:
         errors.append(invalid_value("spec.group", group, why))
     scope = spec.get("scope") or ""
     if not scope:
-        errors.append(required("spec.scope"))
+        errors.append(required_value("spec.scope"))
     elif scope not in ("Cluster", "Namespaced"):
         errors.append(not_supported("spec.scope", scope, ("Cluster", "Namespaced")))
     if spec.get("preserveUnknownFields"):
@@ -110,18 +116,18 @@ def _validate_versions(spec: Obj, errors: Errors) -> None:
     for at, version in enumerate(versions):
         _validate_version(version, f"spec.versions[{at}]", errors)
     shown = _internal(spec)
-    if len({one.get("name") for one in versions}) != len(versions):
+    if len({item.get("name") for item in versions}) != len(versions):
         errors.append(invalid_value("spec.versions", shown, "must contain unique version names"))
-    if sum(bool(one.get("storage")) for one in versions) != 1:
+    if sum(bool(item.get("storage")) for item in versions) != 1:
         why = "must have exactly one version marked as storage version"
         errors.append(invalid_value("spec.versions", shown, why))
     if versions and versions[0].get("name"):
         validate_with(names.dns_1035_label, versions[0]["name"], "spec.version", errors)
-    shared = _shared(versions)
+    shared = _share(versions)
     if "schema" not in shared:
         for at, version in enumerate(versions):
             if _schema_of(version) is None:
-                errors.append(required(f"spec.versions[{at}].schema.openAPIV3Schema"))
+                errors.append(required_value(f"spec.versions[{at}].schema.openAPIV3Schema"))
     for part in _PARTS:
         if part in shared:
             _validate_part(part, versions[0], _SHARED_PLACES[part], errors)
@@ -138,7 +144,7 @@ _SHARED_PLACES = {
 }
 
 
-def _shared(versions: list[Obj]) -> set[str]:
+def _share(versions: list[Obj]) -> set[str]:
     """Parts that are there, and the same in each version."""
     if not versions:
         return set()
@@ -146,7 +152,7 @@ def _shared(versions: list[Obj]) -> set[str]:
     return {
         part
         for part in _PARTS
-        if first.get(part) and all(one.get(part) == first[part] for one in versions)
+        if first.get(part) and all(version.get(part) == first[part] for version in versions)
         and (part != "schema" or _schema_of(first) is not None)
     }  # fmt: skip
 
@@ -156,20 +162,20 @@ def _internal(spec: Obj) -> Any:
     if spec.get("versions") is None:
         return None
     versions = spec["versions"]
-    shared = _shared(versions)
+    shared = _share(versions)
     return [
         {
-            "Name": one.get("name") or "",
-            "Served": bool(one.get("served")),
-            "Storage": bool(one.get("storage")),
-            "Deprecated": bool(one.get("deprecated")),
-            "DeprecationWarning": one.get("deprecationWarning"),
+            "Name": version.get("name") or "",
+            "Served": bool(version.get("served")),
+            "Storage": bool(version.get("storage")),
+            "Deprecated": bool(version.get("deprecated")),
+            "DeprecationWarning": version.get("deprecationWarning"),
             **{
-                part[:1].upper() + part[1:]: None if part in shared else one.get(part)
+                part[:1].upper() + part[1:]: None if part in shared else version.get(part)
                 for part in _PARTS
             },
         }
-        for one in versions
+        for version in versions
     ]
 
 
@@ -185,7 +191,7 @@ def _validate_version(version: Obj, path: str, errors: Errors) -> None:
         errors.append(invalid_value(place, warning, "can only be set for deprecated versions"))
     if not warning:
         errors.append(invalid_value(place, warning, "must not be an empty string"))
-    at = next((index for index, one in enumerate(warning) if not one.isprintable()), None)
+    at = next((index for index, item in enumerate(warning) if not item.isprintable()), None)
     if at is not None:
         index = len(warning[:at].encode())
         why = (
@@ -243,7 +249,7 @@ def _validate_names(given: Obj, errors: Errors) -> None:
     for key in ("plural", "singular", "kind", "listKind"):
         value, path = given.get(key) or "", f"spec.names.{key}"
         if not value:
-            errors.append(required(path))
+            errors.append(required_value(path))
             continue
         mixed = key in ("kind", "listKind")
         for wrong in names.dns_1035_label(value.lower() if mixed else value):
@@ -269,7 +275,7 @@ def _validate_conversion(spec: Obj, errors: Errors) -> None:
         if strategy:
             errors.append(not_supported(f"{path}.strategy", strategy, ("None", "Webhook")))
         else:
-            errors.append(required(f"{path}.strategy"))
+            errors.append(required_value(f"{path}.strategy"))
     if strategy != "Webhook":
         why = "should not be set when strategy is not set to Webhook"
         if client is not None:
@@ -279,7 +285,7 @@ def _validate_conversion(spec: Obj, errors: Errors) -> None:
         return
     if client is None:
         why = "required when strategy is set to Webhook"
-        errors.append(required(f"{path}.webhookClientConfig", why))
+        errors.append(required_value(f"{path}.webhookClientConfig", why))
     else:
         validate_client(client, f"{path}.webhookClientConfig", errors)
     _validate_reviews(reviews or [], f"{path}.conversionReviewVersions", errors)
@@ -287,10 +293,10 @@ def _validate_conversion(spec: Obj, errors: Errors) -> None:
 
 def _validate_reviews(versions: list[str], path: str, errors: Errors) -> None:
     if not versions:
-        errors.append(required(path))
+        errors.append(required_value(path))
         return
-    for at, one in enumerate(versions):
-        validate_with(names.dns_1035_label, one, f"{path}[{at}]", errors)
+    for at, version in enumerate(versions):
+        validate_with(names.dns_1035_label, version, f"{path}[{at}]", errors)
     if len(set(versions)) != len(versions):
         errors.append(invalid_value(path, versions, "must contain unique values"))
     if not {"v1", "v1beta1"} & set(versions):
@@ -330,12 +336,12 @@ def _approval(definition: Obj) -> str:
 def _validate_approval(definition: Obj, errors: Errors) -> None:
     """Groups of the project itself are not everybody's."""
     group = spec_of(definition).get("group") or ""
-    if not any(group == one or group.endswith(f".{one}") for one in ("k8s.io", "kubernetes.io")):
+    if not any(group == item or group.endswith(f".{item}") for item in ("k8s.io", "kubernetes.io")):
         return
     path, text = f"metadata.annotations[{APPROVED}]", _approval(definition)
     if not text:
         why = f'protected groups must have approval annotation "{APPROVED}", {_POLICY}'
-        errors.append(required(path, why))
+        errors.append(required_value(path, why))
     elif not text.startswith("unapproved") and not _is_url(text):
         why = (
             f'protected groups must have approval annotation "{APPROVED}" with either a URL or a '

@@ -7,7 +7,13 @@ Invariant: every part is looked at, also below allOf, anyOf, oneOf and not.
 from collections.abc import Iterator
 from typing import Any
 
-from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_supported, required
+from sampan.api.errors import (
+    FieldError,
+    field_forbidden,
+    invalid_value,
+    not_supported,
+    required_value,
+)
 from sampan.api.objects import Obj
 
 Errors = list[FieldError]
@@ -27,20 +33,20 @@ _UNSUPPORTED = {
 
 def children(schema: Obj, path: str) -> Iterator[tuple[Obj, str]]:
     """Every schema directly below one, with its path."""
-    for key, one in (schema.get("properties") or {}).items():
-        yield one, f"{path}.properties[{key}]"
+    for key, prop in (schema.get("properties") or {}).items():
+        yield prop, f"{path}.properties[{key}]"
     items, additional = schema.get("items"), schema.get("additionalProperties")
     if isinstance(items, dict):
         yield items, f"{path}.items"
     if isinstance(additional, dict):
         yield additional, f"{path}.additionalProperties"
-    yield from nested(schema, path)
+    yield from nested_schemas(schema, path)
 
 
-def nested(schema: Obj, path: str) -> Iterator[tuple[Obj, str]]:
+def nested_schemas(schema: Obj, path: str) -> Iterator[tuple[Obj, str]]:
     for key in ("allOf", "anyOf", "oneOf"):
-        for at, one in enumerate(schema.get(key) or ()):
-            yield one, f"{path}.{key}[{at}]"
+        for at, item in enumerate(schema.get(key) or ()):
+            yield item, f"{path}.{key}[{at}]"
     if isinstance(schema.get("not"), dict):
         yield schema["not"], f"{path}.not"
 
@@ -51,7 +57,7 @@ def is_convertible(schema: Obj) -> bool:
         return False
     if any(schema.get(key) for key in _UNSUPPORTED):
         return False
-    return all(is_convertible(one) for one, _ in children(schema, ""))
+    return all(is_convertible(child) for child, _ in children(schema, ""))
 
 
 def validate_openapi(schema: Obj, path: str, errors: Errors) -> None:
@@ -92,8 +98,8 @@ def _validate(schema: Obj, path: str, errors: Errors) -> None:
         errors.append(invalid_value(f"{path}.{_X}preserve-unknown-fields", False, why))
     _validate_map_type(schema, path, errors)
     _validate_list_type(schema, path, errors)
-    for one, place in children(schema, path):
-        _validate(one, place, errors)
+    for child, place in children(schema, path):
+        _validate(child, place, errors)
 
 
 def _validate_type(schema: Obj, path: str, errors: Errors) -> None:
@@ -116,7 +122,7 @@ def _must_be(kind: str, schema: Obj, path: str, because: str, errors: Errors) ->
     if given:
         errors.append(invalid_value(f"{path}.type", given, why))
     else:
-        errors.append(required(f"{path}.type", why))
+        errors.append(required_value(f"{path}.type", why))
 
 
 def _validate_map_type(schema: Obj, path: str, errors: Errors) -> None:
@@ -137,7 +143,9 @@ def _validate_list_type(schema: Obj, path: str, errors: Errors) -> None:
     if keys and given != "map":
         why = f"must be map if {_X}list-map-keys is non-empty"
         place = f"{path}.{_X}list-type"
-        errors.append(required(place, why) if given is None else invalid_value(place, given, why))
+        errors.append(
+            required_value(place, why) if given is None else invalid_value(place, given, why)
+        )
     items = schema.get("items")
     if given == "map":
         _validate_list_map(items, keys, path, errors)
@@ -161,10 +169,10 @@ def _validate_list_set(items: Obj, path: str, errors: Errors) -> None:
 def _validate_list_map(items: Any, keys: list[str], path: str, errors: Errors) -> None:
     place = f"{path}.{_X}list-map-keys"
     if not keys:
-        errors.append(required(place, f"must not be empty if {_X}list-type is map"))
+        errors.append(required_value(place, f"must not be empty if {_X}list-type is map"))
     if not isinstance(items, dict):
         why = f"must have a schema if {_X}list-type is map"
-        errors.append(required(f"{path}.items", why))
+        errors.append(required_value(f"{path}.items", why))
         return
     if items.get("type") != "object":
         why = f"must be object if parent array's {_X}list-type is map"
@@ -193,6 +201,6 @@ def _validate_key(schema: Obj, is_required: bool, path: str, errors: Errors) -> 
     what = f"this property is in {_X}list-map-keys, so it"
     if not is_required and schema.get("default") is None:
         why = f"{what} must have a default or be a required property"
-        errors.append(required(f"{path}.default", why))
+        errors.append(required_value(f"{path}.default", why))
     if schema.get("nullable"):
         errors.append(field_forbidden(f"{path}.nullable", f"{what} cannot be nullable"))

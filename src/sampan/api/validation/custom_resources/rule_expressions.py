@@ -15,7 +15,7 @@ from sampan.api.cel.program import Program, compile_expression
 from sampan.api.custom.cel_rules import environment_of
 from sampan.api.custom.cel_types import StructuralObjects
 from sampan.api.custom.structural import Structural, structural_of
-from sampan.api.errors import FieldError, invalid_value, not_supported, required
+from sampan.api.errors import FieldError, invalid_value, not_supported, required_value
 from sampan.api.objects import Obj
 from sampan.api.validation.custom_resources.rule_costs import RuleCosts
 from sampan.core.fast_dataclass import dataclass
@@ -64,9 +64,9 @@ class _Walk:
 
     def _below(self, node: Structural, place: _Place) -> list[tuple[Structural, _Place]]:
         found = []
-        for key, one in node.properties.items():
+        for key, prop in node.properties.items():
             path, name = f"{place.path}.properties[{key}]", f"{place.type_name}.{key}"
-            found.append((one, _Place(path, name, place.uncorrelated, place.count)))
+            found.append((prop, _Place(path, name, place.uncorrelated, place.count)))
         if node.items is not None:
             count = place.count * self.costs.most_items(node)
             lost = place.uncorrelated or ("" if node.list_type == "map" else place.path)
@@ -82,7 +82,7 @@ class _Walk:
         errors, text = self._errors, rule.get("rule") or ""
         message, said = rule.get("message") or "", rule.get("messageExpression") or ""
         if not text.strip():
-            errors.append(required(f"{path}.rule", "rule is not specified"))
+            errors.append(required_value(f"{path}.rule", "rule is not specified"))
         if message and not message.strip():
             why = "must be non-empty if specified"
             errors.append(invalid_value(f"{path}.message", message, why))
@@ -90,10 +90,10 @@ class _Walk:
             errors.append(invalid_value(f"{path}.message", message, "must not contain line breaks"))
         elif "\n" in text.strip() and not message:
             why = "message must be specified if rule contains line breaks"
-            errors.append(required(f"{path}.message", why))
+            errors.append(required_value(f"{path}.message", why))
         if said and not said.strip():
             why = "messageExpression must be non-empty if specified"
-            errors.append(required(f"{path}.messageExpression", why))
+            errors.append(required_value(f"{path}.messageExpression", why))
         reason = rule.get("reason")
         if reason is not None and reason not in _REASONS:
             errors.append(not_supported(f"{path}.reason", reason, _REASONS))
@@ -128,7 +128,7 @@ class _Walk:
         program = self._compiled(rule, rule.get("rule") or "", environment, f"{path}.rule", "")
         if program is not None and program.result_type != BOOL:
             why = "cel expression must evaluate to a bool"
-            errors.append(_refused(rule, f"{path}.rule", why))
+            errors.append(_refusal(rule, f"{path}.rule", why))
             program = None
         uses_old = program is not None and "oldSelf" in program.variables
         if rule.get("optionalOldSelf") is not None and not uses_old:
@@ -155,7 +155,7 @@ class _Walk:
             return
         if program.result_type != STRING:
             why = "messageExpression must evaluate to a string"
-            self._errors.append(_refused(rule, where, why))
+            self._errors.append(_refusal(rule, where, why))
             return
         self.costs.add_message(program, environment, node, place.count, where, self._errors)
 
@@ -165,12 +165,12 @@ class _Walk:
         try:
             return compile_expression(text, environment)
         except CompileError as error:
-            self._errors.append(_refused(rule, path, f"{what}compilation failed: {error}"))
+            self._errors.append(_refusal(rule, path, f"{what}compilation failed: {error}"))
             return None
 
 
-def _refused(rule: Obj, path: str, why: str) -> FieldError:
-    return FieldError("FieldValueInvalid", path, f"Invalid value: {_shown(rule)}: {why}")
+def _refusal(rule: Obj, path: str, why: str) -> FieldError:
+    return FieldError("FieldValueInvalid", path, f"Invalid value: {_show(rule)}: {why}")
 
 
 def _internal(rule: Obj) -> Obj:
@@ -185,7 +185,7 @@ def _internal(rule: Obj) -> Obj:
     }
 
 
-def _shown(rule: Obj) -> str:
+def _show(rule: Obj) -> str:
     """Go escapes what would be markup in a page."""
     text = orjson.dumps(_internal(rule)).decode()
     for char, code in (("<", "003c"), (">", "003e"), ("&", "0026")):

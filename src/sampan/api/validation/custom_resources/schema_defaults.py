@@ -24,15 +24,15 @@ def validate_defaults(schema: Obj, path: str, errors: Errors) -> None:
 
 
 def _validate_below(node: Structural, path: str, errors: Errors) -> None:
-    below = [(one, f"{path}.properties[{key}]") for key, one in node.properties.items()]
+    below = [(prop, f"{path}.properties[{key}]") for key, prop in node.properties.items()]
     if node.items is not None:
         below.append((node.items, f"{path}.items"))
     if isinstance(node.additional, Structural):
         below.append((node.additional, f"{path}.additionalProperties"))
-    for one, place in below:
-        if one.default is not MISSING:
-            _validate_default(one, place, errors)
-        _validate_below(one, place, errors)
+    for item, place in below:
+        if item.default is not MISSING:
+            _validate_default(item, place, errors)
+        _validate_below(item, place, errors)
 
 
 def _validate_default(node: Structural, path: str, errors: Errors) -> None:

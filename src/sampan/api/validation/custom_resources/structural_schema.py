@@ -5,10 +5,10 @@ Invariant: a schema without causes can be pruned, defaulted and merged without l
 """
 
 from sampan.api.cel.libraries.regex import NotRegex
-from sampan.api.cel.libraries.regex import compiled as regex
-from sampan.api.errors import FieldError, field_forbidden, invalid_value, required
+from sampan.api.cel.libraries.regex import compile_pattern as regex
+from sampan.api.errors import FieldError, field_forbidden, invalid_value, required_value
 from sampan.api.objects import Obj
-from sampan.api.validation.custom_resources.openapi_schema import nested
+from sampan.api.validation.custom_resources.openapi_schema import nested_schemas
 
 Errors = list[FieldError]
 
@@ -41,18 +41,18 @@ _FORBIDDEN_BELOW = {
 
 def validate_structural(schema: Obj, path: str, errors: Errors) -> None:
     _validate(schema, ROOT, path, errors)
-    for one, place in nested(schema, path):
-        _validate_completeness(one, schema, path, place, errors)
+    for item, place in nested_schemas(schema, path):
+        _validate_completeness(item, schema, path, place, errors)
 
 
 def _validate(schema: Obj, level: str, path: str, errors: Errors) -> None:
     items, additional = schema.get("items"), schema.get("additionalProperties")
     if schema.get("type") == "array" and items is None:
-        errors.append(required(f"{path}.items", "must be specified"))
+        errors.append(required_value(f"{path}.items", "must be specified"))
     if isinstance(items, dict):
         _validate(items, ITEM, f"{path}.items", errors)
-    for key, one in (schema.get("properties") or {}).items():
-        _validate(one, FIELD, f"{path}.properties[{key}]", errors)
+    for key, prop in (schema.get("properties") or {}).items():
+        _validate(prop, FIELD, f"{path}.properties[{key}]", errors)
     if additional is not None and level == ROOT:
         why = "must not be used at the root"
         errors.append(field_forbidden(f"{path}.additionalProperties", why))
@@ -75,11 +75,11 @@ def _validate_extensions(schema: Obj, path: str, errors: Errors) -> None:
 
 def _validate_values(schema: Obj, path: str, errors: Errors) -> None:
     """Of the structure itself: here the two spellings of int-or-string are allowed."""
-    for one, place in nested(schema, path):
+    for item, place in nested_schemas(schema, path):
         if place.startswith(f"{path}.anyOf[") and schema.get("anyOf") == _INT_OR_STRING:
             continue
-        first = place == f"{path}.allOf[0]" and one.get("anyOf") == _INT_OR_STRING
-        _validate_nested(one, place, errors, skip_any_of=first)
+        first = place == f"{path}.allOf[0]" and item.get("anyOf") == _INT_OR_STRING
+        _validate_nested(item, place, errors, skip_any_of=first)
     _validate_pattern(schema, path, errors)
 
 
@@ -95,14 +95,14 @@ def _validate_pattern(schema: Obj, path: str, errors: Errors) -> None:
 
 
 def _validate_nested(schema: Obj, path: str, errors: Errors, skip_any_of: bool = False) -> None:
-    for one, place in nested(schema, path):
+    for item, place in nested_schemas(schema, path):
         if not (skip_any_of and place.startswith(f"{path}.anyOf[")):
-            _validate_nested(one, place, errors)
+            _validate_nested(item, place, errors)
     _validate_pattern(schema, path, errors)
     if isinstance(schema.get("items"), dict):
         _validate_nested(schema["items"], f"{path}.items", errors)
-    for key, one in (schema.get("properties") or {}).items():
-        _validate_nested(one, f"{path}.properties[{key}]", errors)
+    for key, prop in (schema.get("properties") or {}).items():
+        _validate_nested(prop, f"{path}.properties[{key}]", errors)
     for key, why in _FORBIDDEN_BELOW.items():
         value = schema.get(key)
         if value or (value is not None and key in ("additionalProperties", "default")):
@@ -119,9 +119,9 @@ def _validate_type(schema: Obj, level: str, path: str, errors: Errors) -> None:
     if embedded and kind != "object":
         why = f"must be object if {_X}embedded-resource is true"
         place = f"{path}.type"
-        errors.append(invalid_value(place, kind, why) if kind else required(place, why))
+        errors.append(invalid_value(place, kind, why) if kind else required_value(place, why))
     elif not kind and not free:
-        errors.append(required(f"{path}.type", _EMPTY_TYPE[level]))
+        errors.append(required_value(f"{path}.type", _EMPTY_TYPE[level]))
     if level == ROOT and kind and kind != "object":
         errors.append(invalid_value(f"{path}.type", kind, "must be object at the root"))
     if not embedded:
@@ -134,7 +134,7 @@ def _validate_type(schema: Obj, level: str, path: str, errors: Errors) -> None:
             f"must not be empty if {_X}embedded-resource is true without "
             f"{_X}preserve-unknown-fields"
         )
-        errors.append(required(f"{path}.properties", why))
+        errors.append(required_value(f"{path}.properties", why))
 
 
 def _validate_identity(schema: Obj, level: str, path: str, errors: Errors) -> None:
@@ -170,19 +170,19 @@ def _validate_completeness(
     schema: Obj, structure: Obj, path: str, place: str, errors: Errors
 ) -> None:
     """What logic at the root speaks of must be declared."""
-    for one, inner in nested(schema, place):
-        _validate_completeness(one, structure, path, inner, errors)
+    for item, inner in nested_schemas(schema, place):
+        _validate_completeness(item, structure, path, inner, errors)
     fields = structure.get("properties") or {}
-    for key, one in (schema.get("properties") or {}).items():
+    for key, prop in (schema.get("properties") or {}).items():
         where, said = f"{path}.properties[{key}]", f"{place}.properties[{key}]"
         if key not in fields:
-            errors.append(required(where, f"because it is defined in {said}"))
+            errors.append(required_value(where, f"because it is defined in {said}"))
         else:
-            _validate_completeness(one, fields[key], where, said, errors)
+            _validate_completeness(prop, fields[key], where, said, errors)
     if isinstance(schema.get("items"), dict):
         if not isinstance(structure.get("items"), dict):
             why = f"because it is defined in {place}.items"
-            errors.append(required(f"{path}.items", why))
+            errors.append(required_value(f"{path}.items", why))
         else:
             _validate_completeness(
                 schema["items"], structure["items"], f"{path}.items", f"{place}.items", errors

@@ -8,7 +8,7 @@ from sampan.api.errors import (
     duplicate,
     invalid_value,
     not_supported,
-    required,
+    required_value,
     too_many,
 )
 from sampan.api.objects import Obj
@@ -35,7 +35,7 @@ def validate_subresources(subresources: Obj, path: str, errors: Errors) -> None:
         given, place = scale.get(key) or "", f"{path}.scale.{key}"
         if not given:
             if needed:
-                errors.append(required(place))
+                errors.append(required_value(place))
         elif not given.startswith("."):
             why = "must be a simple json path starting with ."
             errors.append(invalid_value(place, given, why))
@@ -51,18 +51,18 @@ def validate_columns(columns: list[Obj], path: str, errors: Errors) -> None:
     for at, column in enumerate(columns):
         place = f"{path}[{at}]"
         if not column.get("name"):
-            errors.append(required(f"{place}.name"))
+            errors.append(required_value(f"{place}.name"))
         kind, form = column.get("type") or "", column.get("format") or ""
         if not kind:
             wanted = ",".join(_COLUMN_TYPES)
-            errors.append(required(f"{place}.type", f"must be one of {wanted}"))
+            errors.append(required_value(f"{place}.type", f"must be one of {wanted}"))
         elif kind not in _COLUMN_TYPES:
             errors.append(not_supported(f"{place}.type", kind, _COLUMN_TYPES))
         if form and form not in _COLUMN_FORMATS:
             errors.append(not_supported(f"{place}.format", form, _COLUMN_FORMATS))
         given = column.get("jsonPath") or ""
         if not given:
-            errors.append(required(f"{place}.JSONPath"))
+            errors.append(required_value(f"{place}.JSONPath"))
         elif not given.startswith("."):
             why = "must be a simple json path starting with ."
             errors.append(invalid_value(f"{place}.JSONPath", given, why))
@@ -72,10 +72,10 @@ def validate_selectable_fields(fields: list[Obj], schema: Obj, path: str, errors
     if len(fields) > _MOST_SELECTABLE:
         errors.append(too_many(path, len(fields), _MOST_SELECTABLE))
     seen: set[str] = set()
-    for at, one in enumerate(fields):
-        given, place = one.get("jsonPath") or "", f"{path}[{at}].jsonPath"
+    for at, field in enumerate(fields):
+        given, place = field.get("jsonPath") or "", f"{path}[{at}].jsonPath"
         if not given:
-            errors.append(required(place))
+            errors.append(required_value(place))
             continue
         if given in seen:
             errors.append(duplicate(place, given))

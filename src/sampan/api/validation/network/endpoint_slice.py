@@ -4,7 +4,7 @@ Job: what must hold of an EndpointSlice.
 Invariant: all addresses of a slice are of one type, which never changes.
 """
 
-from sampan.api.errors import FieldError, duplicate, invalid_value, required, too_many
+from sampan.api.errors import FieldError, duplicate, invalid_value, required_value, too_many
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice, validate_immutable, validate_with
@@ -46,7 +46,7 @@ def validate_endpoint_slice_update(new: Obj, old: Obj, errors: Errors) -> None:
 def _validate_endpoint(endpoint: Obj, kind: str, path: str, errors: Errors) -> None:
     addresses = endpoint.get("addresses") or []
     if not addresses:
-        errors.append(required(f"{path}.addresses", "must contain at least 1 address"))
+        errors.append(required_value(f"{path}.addresses", "must contain at least 1 address"))
     elif len(addresses) > _MOST_ADDRESSES:
         errors.append(too_many(f"{path}.addresses", len(addresses), _MOST_ADDRESSES))
     for index, address in enumerate(addresses):

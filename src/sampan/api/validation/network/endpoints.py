@@ -4,7 +4,7 @@ Job: what must hold of an Endpoints object.
 Invariant: no address means the node itself.
 """
 
-from sampan.api.errors import FieldError, invalid_value, required
+from sampan.api.errors import FieldError, invalid_value, required_value
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice, validate_with
@@ -20,7 +20,7 @@ def validate_endpoints(endpoints: Obj, errors: Errors) -> None:
         path = f"subsets[{index}]"
         ready, not_ready = subset.get("addresses") or [], subset.get("notReadyAddresses") or []
         if not ready and not not_ready:
-            errors.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
+            errors.append(required_value(path, "must specify `addresses` or `notReadyAddresses`"))
         for kind, addresses in (("addresses", ready), ("notReadyAddresses", not_ready)):
             for number, address in enumerate(addresses):
                 _validate_address(address, f"{path}.{kind}[{number}]", errors)
@@ -46,7 +46,7 @@ def _validate_port(port: Obj, needs_name: bool, path: str, errors: Errors) -> No
     if name:
         validate_with(names.dns_label, name, f"{path}.name", errors)
     elif needs_name:
-        errors.append(required(f"{path}.name"))
+        errors.append(required_value(f"{path}.name"))
     validate_with(names.port_number, port.get("port") or 0, f"{path}.port", errors)
     validate_choice(port.get("protocol"), ("SCTP", "TCP", "UDP"), f"{path}.protocol", errors)
     if port.get("appProtocol"):

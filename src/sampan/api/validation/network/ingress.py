@@ -8,7 +8,7 @@ from sampan.api.errors import (
     FieldError,
     invalid_value,
     not_supported,
-    required,
+    required_value,
     too_long,
 )
 from sampan.api.objects import Obj, spec_of, status_of
@@ -59,15 +59,15 @@ def validate_ingress_class(ingress_class: Obj, errors: Errors) -> None:
         return
     for key in ("kind", "name"):
         if not parameters.get(key):
-            errors.append(required(f"spec.parameters.{key}"))
+            errors.append(required_value(f"spec.parameters.{key}"))
     scope, path = parameters.get("scope"), "spec.parameters.scope"
     if scope is None:
-        errors.append(required(path))
+        errors.append(required_value(path))
     elif scope not in ("Cluster", "Namespace"):
         errors.append(not_supported(path, scope, ("Cluster", "Namespace")))
     elif scope == "Namespace" and not parameters.get("namespace"):
         why = "`parameters.scope` is set to 'Namespace'"
-        errors.append(required("spec.parameters.namespace", why))
+        errors.append(required_value("spec.parameters.namespace", why))
 
 
 def validate_ingress_class_update(new: Obj, old: Obj, errors: Errors) -> None:
@@ -88,17 +88,17 @@ def _validate_rule(rule: Obj, path: str, errors: Errors) -> None:
         return
     paths = http.get("paths") or []
     if not paths:
-        errors.append(required(f"{path}.http.paths"))
-    for index, one in enumerate(paths):
+        errors.append(required_value(f"{path}.http.paths"))
+    for index, item in enumerate(paths):
         here = f"{path}.http.paths[{index}]"
-        _validate_path(one, here, errors)
-        _validate_backend(one.get("backend") or {}, f"{here}.backend", errors)
+        _validate_path(item, here, errors)
+        _validate_backend(item.get("backend") or {}, f"{here}.backend", errors)
 
 
 def _validate_path(one: Obj, path: str, errors: Errors) -> None:
     kind, target = one.get("pathType"), one.get("path") or ""
     if kind is None:
-        errors.append(required(f"{path}.pathType", "pathType must be specified"))
+        errors.append(required_value(f"{path}.pathType", "pathType must be specified"))
         return
     if kind not in _PATH_TYPES:
         errors.append(not_supported(f"{path}.pathType", kind, _PATH_TYPES))
@@ -125,7 +125,7 @@ def _validate_backend(backend: Obj, path: str, errors: Errors) -> None:
     elif resource is not None:
         for key in ("kind", "name"):
             if not resource.get(key):
-                errors.append(required(f"{path}.resource.{key}"))
+                errors.append(required_value(f"{path}.resource.{key}"))
     elif service is not None:
         _validate_service(service, f"{path}.service", errors)
     else:
@@ -135,7 +135,7 @@ def _validate_backend(backend: Obj, path: str, errors: Errors) -> None:
 def _validate_service(service: Obj, path: str, errors: Errors) -> None:
     name = service.get("name") or ""
     if not name:
-        errors.append(required(f"{path}.name"))
+        errors.append(required_value(f"{path}.name"))
     else:
         validate_with(names.dns_1035_label, name, f"{path}.name", errors)
     port = service.get("port") or {}
@@ -148,13 +148,13 @@ def _validate_service(service: Obj, path: str, errors: Errors) -> None:
     elif number:
         validate_with(names.port_number, number, f"{path}.port.number", errors)
     else:
-        errors.append(required(path.rpartition(".")[0], "port name or number is required"))
+        errors.append(required_value(path.rpartition(".")[0], "port name or number is required"))
 
 
 def _validate_domain_path(text: str, path: str, errors: Errors) -> None:
     host, _, rest = text.partition("/")
     if not text:
-        errors.append(required(path))
+        errors.append(required_value(path))
     elif not host or not rest:
         why = 'must be a domain-prefixed path (such as "acme.io/foo")'
         errors.append(invalid_value(path, text, why))

@@ -9,7 +9,7 @@ from sampan.api.errors import (
     field_forbidden,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
@@ -37,9 +37,9 @@ def validate_network_policy(policy: Obj, errors: Errors) -> None:
         why = "may not specify more than two policyTypes"
         errors.append(invalid_value("spec.policyTypes", types, why))
         return
-    for index, one in enumerate(types):
-        if one not in ("Egress", "Ingress"):
-            errors.append(not_supported(f"spec.policyTypes[{index}]", one, ("Ingress", "Egress")))
+    for index, kind in enumerate(types):
+        if kind not in ("Egress", "Ingress"):
+            errors.append(not_supported(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress")))
 
 
 def _validate_port(port: Obj, path: str, errors: Errors) -> None:
@@ -69,7 +69,7 @@ def _validate_peer(peer: Obj, path: str, errors: Errors) -> None:
     block = peer.get("ipBlock")
     if block is None:
         if not selectors:
-            errors.append(required(path, "must specify a peer"))
+            errors.append(required_value(path, "must specify a peer"))
         return
     if selectors:
         why = "may not specify both ipBlock and another peer"
@@ -80,7 +80,7 @@ def _validate_peer(peer: Obj, path: str, errors: Errors) -> None:
 def _validate_block(block: Obj, path: str, errors: Errors) -> None:
     text = block.get("cidr") or ""
     if not text:
-        errors.append(required(f"{path}.cidr"))
+        errors.append(required_value(f"{path}.cidr"))
         return
     validate_network(text, f"{path}.cidr", errors)
     network = network_of(text)

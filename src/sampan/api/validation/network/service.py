@@ -12,7 +12,7 @@ from sampan.api.errors import (
     field_forbidden,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
@@ -40,7 +40,7 @@ def validate_service(service: Obj, errors: Errors) -> None:
     headless = _is_headless(spec)
     ports = spec.get("ports") or []
     if not ports and not headless and kind != "ExternalName":
-        errors.append(required("spec.ports"))
+        errors.append(required_value("spec.ports"))
     _validate_type(spec, kind, headless, errors)
     for index, port in enumerate(ports):
         here = f"spec.ports[{index}]"
@@ -150,7 +150,7 @@ def _validate_type(spec: Obj, kind: str, headless: bool, errors: Errors) -> None
     if name:
         validate_with(names.dns_subdomain, name, "spec.externalName", errors)
     else:
-        errors.append(required("spec.externalName"))
+        errors.append(required_value("spec.externalName"))
 
 
 def _validate_port(port: Obj, needs_name: bool, path: str, errors: Errors) -> None:
@@ -158,7 +158,7 @@ def _validate_port(port: Obj, needs_name: bool, path: str, errors: Errors) -> No
     if name:
         validate_with(names.dns_label, name, f"{path}.name", errors)
     elif needs_name:
-        errors.append(required(f"{path}.name"))
+        errors.append(required_value(f"{path}.name"))
     validate_with(names.port_number, port.get("port") or 0, f"{path}.port", errors)
     validate_choice(port.get("protocol"), _PROTOCOLS, f"{path}.protocol", errors)
     validate_port(port.get("targetPort"), f"{path}.targetPort", errors)
@@ -206,7 +206,7 @@ def _validate_affinity(spec: Obj, errors: Errors) -> None:
         for key in step.split(".")[1:]:
             value = (value or {}).get(key)
         if value is None:
-            errors.append(required(f"{path}{step}", why))
+            errors.append(required_value(f"{path}{step}", why))
             return
     seconds = (config or {})["clientIP"]["timeoutSeconds"]
     if not 0 < seconds <= _LONGEST_AFFINITY_SECONDS:
@@ -279,7 +279,7 @@ def _validate_policies(spec: Obj, kind: str, errors: Errors) -> None:
             path = "spec.externalTrafficPolicy"
             errors.append(not_supported(path, outside, ("Cluster", "Local")))
     elif reachable:
-        errors.append(required("spec.externalTrafficPolicy"))
+        errors.append(required_value("spec.externalTrafficPolicy"))
     if spec.get("healthCheckNodePort") and not (kind == "LoadBalancer" and outside == "Local"):
         why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         port = spec["healthCheckNodePort"]

@@ -4,7 +4,7 @@ Job: run the rules of the parts, in upstream's order.
 Invariant: the spec has been defaulted; a missing default is a fault like any other.
 """
 
-from sampan.api.errors import FieldError, field_forbidden, invalid_value, required
+from sampan.api.errors import FieldError, field_forbidden, invalid_value, required_value
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.rules.pods import MIRROR_ANNOTATION
@@ -49,7 +49,7 @@ _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 def validate_pod_spec(spec: Obj, path: str, errors: Errors, *, is_pod: bool) -> None:
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is None:
-        errors.append(required(f"{path}.terminationGracePeriodSeconds"))
+        errors.append(required_value(f"{path}.terminationGracePeriodSeconds"))
     volumes = spec.get("volumes")
     claims = spec.get("resourceClaims")
     around = Surroundings(

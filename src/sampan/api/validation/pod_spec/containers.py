@@ -13,7 +13,7 @@ from sampan.api.errors import (
     field_not_found,
     invalid_value,
     not_supported,
-    required,
+    required_value,
     too_many,
 )
 from sampan.api.objects import Obj
@@ -66,7 +66,7 @@ class Surroundings:
 def validate_containers(spec: Obj, around: Surroundings, path: str, errors: Errors) -> None:
     containers = spec.get("containers") or ()
     if not containers:
-        errors.append(required(f"{path}.containers"))
+        errors.append(required_value(f"{path}.containers"))
     seen: set[str] = set()
     for index, container in enumerate(containers):
         here = f"{path}.containers[{index}]"
@@ -132,12 +132,12 @@ def _validate_ephemeral(
 def _validate_common(container: Obj, around: Surroundings, path: str, errors: Errors) -> None:
     name, image = container.get("name"), container.get("image")
     if not name:
-        errors.append(required(f"{path}.name"))
+        errors.append(required_value(f"{path}.name"))
     else:
         for wrong in names.dns_label(name):
             errors.append(invalid_value(f"{path}.name", name, wrong))
     if not image:
-        errors.append(required(f"{path}.image"))
+        errors.append(required_value(f"{path}.image"))
     elif around.is_pod and image != image.strip():
         why = "must not have leading or trailing whitespace"
         errors.append(invalid_value(f"{path}.image", image, why))
@@ -208,7 +208,7 @@ def _validate_restart_rules(
         return
     if policy is None:
         why = "must specify restartPolicy when restart rules are used"
-        errors.append(required(f"{path}.restartPolicy", why))
+        errors.append(required_value(f"{path}.restartPolicy", why))
     if len(rules) > 20:
         errors.append(too_many(f"{path}.restartPolicyRules", len(rules), 20))
     for index, rule in enumerate(rules):
@@ -219,11 +219,11 @@ def _validate_restart_rule(rule: Obj, path: str, errors: Errors) -> None:
     validate_choice(rule.get("action"), ("Restart",), f"{path}.action", errors)
     codes = rule.get("exitCodes")
     if codes is None:
-        errors.append(required(f"{path}.exitCodes", "must be specified"))
+        errors.append(required_value(f"{path}.exitCodes", "must be specified"))
         return
     validate_choice(codes.get("operator"), ("In", "NotIn"), f"{path}.exitCodes.operator", errors)
     values = codes.get("values") or ()
     if not values:
-        errors.append(required(f"{path}.exitCodes.values"))
+        errors.append(required_value(f"{path}.exitCodes.values"))
     if len(values) > 255:
         errors.append(too_many(f"{path}.exitCodes.values", len(values), 255))

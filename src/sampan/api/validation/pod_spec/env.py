@@ -13,7 +13,7 @@ from sampan.api.errors import (
     field_not_found,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj
 from sampan.api.rules import names
@@ -51,7 +51,7 @@ def validate_env(
     for index, variable in enumerate(variables):
         name = variable.get("name")
         if not name:
-            errors.append(required(f"{path}[{index}].name"))
+            errors.append(required_value(f"{path}[{index}].name"))
         else:
             for wrong in names.env_name(name):
                 errors.append(invalid_value(f"{path}[{index}].name", name, wrong))
@@ -84,10 +84,10 @@ def validate_env_from(sources: Sequence[Obj], path: str, errors: Errors) -> None
 def validate_field_ref(reference: Obj, allowed: Sequence[str], path: str, errors: Errors) -> None:
     version, label = reference.get("apiVersion"), reference.get("fieldPath")
     if not version:
-        errors.append(required(f"{path}.apiVersion"))
+        errors.append(required_value(f"{path}.apiVersion"))
         return
     if not label:
-        errors.append(required(f"{path}.fieldPath"))
+        errors.append(required_value(f"{path}.fieldPath"))
         return
     if version != "v1":
         why = f"error converting fieldPath: unsupported pod version: {version}"
@@ -108,9 +108,9 @@ def validate_field_ref(reference: Obj, allowed: Sequence[str], path: str, errors
 def validate_resource_ref(reference: Obj, path: str, errors: Errors, *, in_volume: bool) -> None:
     resource = reference.get("resource") or ""
     if in_volume and not reference.get("containerName"):
-        errors.append(required(f"{path}.containerName"))
+        errors.append(required_value(f"{path}.containerName"))
     elif not resource:
-        errors.append(required(f"{path}.resource"))
+        errors.append(required_value(f"{path}.resource"))
     elif resource not in _RESOURCES and not _is_huge(resource):
         errors.append(not_supported(f"{path}.resource", resource, _RESOURCES))
     _validate_divisor(resource, reference.get("divisor"), path, errors)
@@ -145,7 +145,7 @@ def _validate_key_ref(reference: Obj, path: str, errors: Errors) -> None:
     name, key = reference.get("name") or "", reference.get("key")
     validate_with(names.dns_subdomain, name, f"{path}.name", errors)
     if not key:
-        errors.append(required(f"{path}.key"))
+        errors.append(required_value(f"{path}.key"))
     else:
         validate_with(names.config_key, key, f"{path}.key", errors)
 
@@ -153,17 +153,17 @@ def _validate_key_ref(reference: Obj, path: str, errors: Errors) -> None:
 def _validate_file_key(reference: Obj, path: str, errors: Errors) -> None:
     key = reference.get("key")
     if not key:
-        errors.append(required(f"{path}.key"))
+        errors.append(required_value(f"{path}.key"))
     else:
         validate_with(names.env_name, key, f"{path}.key", errors)
     volume = reference.get("volumeName")
     if not volume:
-        errors.append(required(f"{path}.volumeName"))
+        errors.append(required_value(f"{path}.volumeName"))
     else:
         validate_with(names.dns_label, volume, f"{path}.volumeName", errors)
     file_path = reference.get("path")
     if not file_path:
-        errors.append(required(f"{path}.path"))
+        errors.append(required_value(f"{path}.path"))
     else:
         validate_file_path(file_path, f"{path}.path", errors)
 
@@ -171,7 +171,7 @@ def _validate_file_key(reference: Obj, path: str, errors: Errors) -> None:
 def _validate_name(reference: Obj, path: str, errors: Errors) -> None:
     name = reference.get("name")
     if not name:
-        errors.append(required(path))
+        errors.append(required_value(path))
     else:
         for wrong in names.as_generated(names.dns_subdomain, name):
             errors.append(invalid_value(path, name, wrong))

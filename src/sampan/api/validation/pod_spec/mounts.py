@@ -10,7 +10,7 @@ from sampan.api.errors import (
     field_not_found,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj
 from sampan.api.validation.fields import has_backsteps, validate_descending_path
@@ -23,7 +23,7 @@ _RECURSIVE = ("Disabled", "Enabled", "IfPossible")
 def validate_mounts(container: Obj, volumes: dict[str, Obj], path: str, errors: Errors) -> None:
     mounts, devices = container.get("volumeMounts"), container.get("volumeDevices")
     if mounts:
-        taken = {one.get("name"): one.get("devicePath") for one in devices or ()}
+        taken = {device.get("name"): device.get("devicePath") for device in devices or ()}
         seen: set[str] = set()
         for index, mount in enumerate(mounts):
             here = f"{path}.volumeMounts[{index}]"
@@ -37,7 +37,7 @@ def validate_mounts(container: Obj, volumes: dict[str, Obj], path: str, errors: 
             if mount.get("recursiveReadOnly") is not None:
                 _validate_recursive(mount, f"{path}.volumeMounts.recursiveReadOnly", errors)
     if devices:
-        taken = {one.get("name"): one.get("mountPath") for one in mounts or ()}
+        taken = {item.get("name"): item.get("mountPath") for item in mounts or ()}
         _validate_devices(devices, taken, volumes, f"{path}.volumeDevices", errors)
 
 
@@ -46,11 +46,11 @@ def _validate_mount(
 ) -> None:
     name, mount_path = mount.get("name") or "", mount.get("mountPath") or ""
     if not name:
-        errors.append(required(f"{path}.name"))
+        errors.append(required_value(f"{path}.name"))
     if name not in volumes:
         errors.append(field_not_found(f"{path}.name", name))
     if not mount_path:
-        errors.append(required(f"{path}.mountPath"))
+        errors.append(required_value(f"{path}.mountPath"))
     if mount_path in seen:
         errors.append(invalid_value(f"{path}.mountPath", mount_path, "must be unique"))
     seen.add(mount_path)
@@ -117,7 +117,7 @@ def _validate_devices(
         here = f"{path}[{index}]"
         name, device_path = device.get("name") or "", device.get("devicePath") or ""
         if not name:
-            errors.append(required(f"{here}.name"))
+            errors.append(required_value(f"{here}.name"))
         if name in seen_names:
             errors.append(invalid_value(f"{here}.name", name, "must be unique"))
         volume = volumes.get(name)
@@ -137,7 +137,7 @@ def _validate_devices(
 
 def _validate_device_path(device: str, seen: set[str], path: str, errors: Errors) -> None:
     if not device:
-        errors.append(required(path))
+        errors.append(required_value(path))
     if device in seen:
         errors.append(invalid_value(path, device, "must be unique"))
     if has_backsteps(device):

@@ -11,7 +11,7 @@ from sampan.api.errors import (
     duplicate,
     field_forbidden,
     invalid_value,
-    required,
+    required_value,
     too_long,
 )
 from sampan.api.objects import Obj
@@ -39,14 +39,14 @@ def validate_ports(ports: list[Obj], path: str, errors: Errors) -> None:
         name = port.get("name")
         if name:
             wrong = names.port_name(name)
-            for one in wrong:
-                errors.append(invalid_value(f"{here}.name", name, one))
+            for item in wrong:
+                errors.append(invalid_value(f"{here}.name", name, item))
             if not wrong and name in seen:
                 errors.append(duplicate(f"{here}.name", name))
             seen.add(name)
         number = port.get("containerPort")
         if not number:
-            errors.append(required(f"{here}.containerPort"))
+            errors.append(required_value(f"{here}.containerPort"))
         elif not 1 <= number <= 65535:
             validate_with(names.port_number, number, f"{here}.containerPort", errors)
         host_port = port.get("hostPort")
@@ -94,11 +94,11 @@ def validate_dns_config(spec: Obj, path: str, errors: Errors) -> None:
     here = f"{path}.dnsConfig"
     if policy == "None":
         if config is None:
-            errors.append(required(here, "must provide `dnsConfig` when `dnsPolicy` is None"))
+            errors.append(required_value(here, "must provide `dnsConfig` when `dnsPolicy` is None"))
             return
         if not config.get("nameservers"):
             why = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-            errors.append(required(f"{here}.nameservers", why))
+            errors.append(required_value(f"{here}.nameservers", why))
             return
     if config:
         _validate_dns_config(config, here, errors)
@@ -148,7 +148,7 @@ def _validate_dns_config(config: Obj, path: str, errors: Errors) -> None:
         _validate_search(search, f"{path}.searches[{index}]", errors)
     for index, option in enumerate(config.get("options") or ()):
         if not option.get("name"):
-            errors.append(required(f"{path}.options[{index}]", "must not be empty"))
+            errors.append(required_value(f"{path}.options[{index}]", "must not be empty"))
 
 
 def _validate_search(search: str, path: str, errors: Errors) -> None:

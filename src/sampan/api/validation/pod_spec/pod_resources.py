@@ -4,7 +4,7 @@ Job: spec.resources and spec.resourceClaims → causes.
 Invariant: the pod as a whole asks for at least what its containers ask for.
 """
 
-from sampan.api.errors import FieldError, duplicate, invalid_value, required
+from sampan.api.errors import FieldError, duplicate, invalid_value, required_value
 from sampan.api.objects import Obj
 from sampan.api.quantity import ZERO
 from sampan.api.rules import names, pod_resources
@@ -17,7 +17,7 @@ Errors = list[FieldError]
 
 def validate_pod_level(spec: Obj, path: str, errors: Errors) -> None:
     resources = spec["resources"]
-    claims = [one.get("name") or "" for one in spec.get("resourceClaims") or ()]
+    claims = [claim.get("name") or "" for claim in spec.get("resourceClaims") or ()]
     validate_pod_resources(resources, claims, path, errors)
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     for name, needed in pod_resources.container_requests(spec).items():
@@ -45,7 +45,7 @@ def validate_resource_claims(claims: list[Obj], path: str, errors: Errors) -> fr
         here = f"{path}[{index}]"
         name = claim.get("name") or ""
         if not name:
-            errors.append(required(f"{here}.name"))
+            errors.append(required_value(f"{here}.name"))
         elif name in seen:
             errors.append(duplicate(f"{here}.name", name))
         else:

@@ -4,7 +4,13 @@ Job: liveness, readiness and startup probes, postStart and preStop → causes.
 Invariant: a probe or hook has exactly one handler.
 """
 
-from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_supported, required
+from sampan.api.errors import (
+    FieldError,
+    field_forbidden,
+    invalid_value,
+    not_supported,
+    required_value,
+)
 from sampan.api.objects import Obj
 from sampan.api.rules import names
 from sampan.api.validation.fields import POSITIVE, validate_not_negative, validate_port
@@ -77,13 +83,13 @@ def _validate_handler(
         seen = True
         _validate_action(kind, action, grace, f"{path}.{kind}", errors)
     if not seen:
-        errors.append(required(path, "must specify a handler type"))
+        errors.append(required_value(path, "must specify a handler type"))
 
 
 def _validate_action(kind: str, action: Obj, grace: int | None, path: str, errors: Errors) -> None:
     if kind == "exec":
         if not action.get("command"):
-            errors.append(required(f"{path}.command"))
+            errors.append(required_value(f"{path}.command"))
     elif kind == "httpGet":
         _validate_http(action, path, errors)
     elif kind == "sleep":
@@ -97,7 +103,7 @@ def _validate_action(kind: str, action: Obj, grace: int | None, path: str, error
 
 def _validate_http(action: Obj, path: str, errors: Errors) -> None:
     if not action.get("path"):
-        errors.append(required(f"{path}.path"))
+        errors.append(required_value(f"{path}.path"))
     validate_port(action.get("port"), f"{path}.port", errors)
     scheme = action.get("scheme") or ""
     if scheme not in ("HTTP", "HTTPS"):

@@ -14,7 +14,7 @@ from sampan.api.errors import (
     field_not_found,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj
 from sampan.api.quantity import Quantity
@@ -69,8 +69,8 @@ def validate_overhead(overhead: Obj, path: str, errors: Errors) -> None:
 def validate_resource_name(name: str, path: str, errors: Errors) -> None:
     """Any resource: of nodes, of quotas."""
     wrong = names.qualified_name(name)
-    for one in wrong:
-        errors.append(invalid_value(path, name, one))
+    for item in wrong:
+        errors.append(invalid_value(path, name, item))
     if not wrong and "/" not in name and not is_standard(name):
         why = "must be a standard resource type or fully qualified"
         errors.append(invalid_value(path, name, why))
@@ -140,7 +140,7 @@ def _validate_amounts(resources: Obj, check: NameCheck, path: str, errors: Error
     for name, written in requests.items():
         _validate_request(name, written, limits.get(name), path, errors)
     names_used = {*limits, *requests}
-    if not names_used & {"cpu", "memory"} and any(one.startswith(HUGE) for one in names_used):
+    if not names_used & {"cpu", "memory"} and any(item.startswith(HUGE) for item in names_used):
         errors.append(field_forbidden(path, "HugePages require cpu or memory"))
 
 
@@ -151,7 +151,7 @@ def _validate_request(
     if limit_written is None:
         if not may_overcommit:
             why = "Limit must be set for non overcommitable resources"
-            errors.append(required(f"{path}.limits", why))
+            errors.append(required_value(f"{path}.limits", why))
         return
     if written == limit_written:
         return
@@ -180,7 +180,7 @@ def _validate_claims(used: list[Obj], claims: Collection[str], path: str, errors
     for index, claim in enumerate(used):
         name, request = claim.get("name") or "", claim.get("request") or ""
         if not name:
-            errors.append(required(f"{path}[{index}]"))
+            errors.append(required_value(f"{path}[{index}]"))
             continue
         if (name, request) in seen:
             shown = f"{name}/{request}" if request else name

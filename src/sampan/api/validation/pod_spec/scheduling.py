@@ -13,7 +13,7 @@ from sampan.api.errors import (
     field_forbidden,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj
 from sampan.api.rules import names
@@ -71,7 +71,7 @@ def validate_spread(constraints: Sequence[Obj], path: str, errors: Errors) -> No
         if skew <= 0:
             errors.append(invalid_value(f"{here}.maxSkew", skew, "must be greater than zero"))
         if not key:
-            errors.append(required(f"{here}.topologyKey", "can not be empty"))
+            errors.append(required_value(f"{here}.topologyKey", "can not be empty"))
         else:
             validate_with(names.label_key, key, f"{here}.topologyKey", errors)
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
@@ -155,7 +155,7 @@ def _validate_pod_term(term: Obj, path: str, errors: Errors) -> None:
             errors.append(invalid_value(f"{path}.matchLabelKeys[{index}]", key, why))
     topology = term.get("topologyKey") or ""
     if not topology:
-        errors.append(required(f"{path}.topologyKey", "can not be empty"))
+        errors.append(required_value(f"{path}.topologyKey", "can not be empty"))
     validate_with(names.qualified_name, topology, f"{path}.topologyKey", errors)
 
 

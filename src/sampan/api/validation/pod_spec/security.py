@@ -14,7 +14,7 @@ from sampan.api.errors import (
     field_forbidden,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj
 from sampan.api.rules import names
@@ -104,7 +104,7 @@ def _validate_sysctls(sysctls: list[Obj], spec: Obj, path: str, errors: Errors) 
     for index, sysctl in enumerate(sysctls):
         name, field = sysctl.get("name") or "", f"{path}[{index}].name"
         if not name:
-            errors.append(required(field))
+            errors.append(required_value(field))
         elif len(name) > 253 or not _is_sysctl(name):
             why = f"must have at most 253 characters and match regex ^{_SYSCTL}$"
             errors.append(invalid_value(field, name, why))
@@ -136,7 +136,7 @@ def _validate_profile(profile: Obj, what: str, path: str, errors: Errors) -> Non
     kind, local = profile.get("type") or "", profile.get("localhostProfile")
     if not kind:
         field = path.rpartition(".")[2]
-        errors.append(required(f"{path}.type", f"type is required when {field} is set"))
+        errors.append(required_value(f"{path}.type", f"type is required when {field} is set"))
     elif kind not in _PROFILES:
         errors.append(not_supported(f"{path}.type", kind, _PROFILES))
     here = f"{path}.localhostProfile"
@@ -146,7 +146,7 @@ def _validate_profile(profile: Obj, what: str, path: str, errors: Errors) -> Non
             why = f"can only be set when {what} type is Localhost"
             errors.append(invalid_value(here, shown, why))
     elif local is None or (what == "AppArmor" and not local.strip()):
-        errors.append(required(here, f"must be set when {what} type is Localhost"))
+        errors.append(required_value(here, f"must be set when {what} type is Localhost"))
     elif what == "seccomp":
         validate_descending_path(local, here, errors)
     elif local != local.strip():
@@ -170,7 +170,7 @@ def validate_user_namespace(spec: Obj, path: str, errors: Errors) -> None:
 def validate_os(spec: Obj, path: str, errors: Errors) -> None:
     name = spec["os"].get("name")
     if not name:
-        errors.append(required(f"{path}.os.name"))
+        errors.append(required_value(f"{path}.os.name"))
     elif name == "linux":
         _forbid_windows_options(spec, path, errors)
     elif name == "windows":

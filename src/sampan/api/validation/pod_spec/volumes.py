@@ -12,7 +12,7 @@ from sampan.api.errors import (
     field_forbidden,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj
 from sampan.api.rules import names
@@ -55,7 +55,7 @@ def validate_volumes(volumes: Sequence[Obj], path: str, errors: Errors) -> dict[
         _validate_source(volume, here, found)
         name = volume.get("name") or ""
         if not name:
-            found.append(required(f"{here}.name"))
+            found.append(required_value(f"{here}.name"))
         else:
             validate_with(names.dns_label, name, f"{here}.name", found)
         if name in good:
@@ -81,7 +81,7 @@ def _validate_source(volume: Obj, path: str, errors: Errors) -> None:
         if check is not None:
             check(source, f"{path}.{kind}", errors)
     if not seen:
-        errors.append(required(path, "must specify a volume type"))
+        errors.append(required_value(path, "must specify a volume type"))
 
 
 def _empty_dir(source: Obj, path: str, errors: Errors) -> None:
@@ -95,7 +95,7 @@ def _empty_dir(source: Obj, path: str, errors: Errors) -> None:
 def host_path(source: Obj, path: str, errors: Errors) -> None:
     target = source.get("path")
     if not target:
-        errors.append(required(f"{path}.path"))
+        errors.append(required_value(f"{path}.path"))
         return
     validate_no_backsteps(target, f"{path}.path", errors)
     validate_optional_choice(source.get("type"), _HOST_PATH_TYPES, f"{path}.type", errors)
@@ -145,11 +145,11 @@ def _validate_downward_file(file: Obj, path: str, errors: Errors) -> None:
     elif resource is not None:
         validate_resource_ref(resource, f"{path}.resourceFieldRef", errors, in_volume=True)
     else:
-        errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
+        errors.append(required_value(path, "one of fieldRef and resourceFieldRef is required"))
     validate_mode(file.get("mode"), f"{path}.mode", errors)
 
 
-def _projected(source: Obj, path: str, errors: Errors) -> None:
+def _validate_projected_source(source: Obj, path: str, errors: Errors) -> None:
     if source == _OF_EVERY_POD:
         return
     validate_mode(source.get("defaultMode"), f"{path}.defaultMode", errors)
@@ -196,7 +196,7 @@ def _token(part: Obj, path: str, errors: Errors) -> None:
     here = f"{path.rpartition('.sources')[0]}.path"
     target = part.get("path")
     if not target:
-        errors.append(required(here))
+        errors.append(required_value(here))
     else:
         validate_file_path(target, here, errors)
 
@@ -207,10 +207,10 @@ def _trust_bundle(part: Obj, path: str, errors: Errors) -> None:
         why = "only one of name and signerName may be used"
         errors.append(invalid_value(path, part, why))
     elif not by_name and not by_signer:
-        errors.append(required(path, "either name or signerName must be specified"))
+        errors.append(required_value(path, "either name or signerName must be specified"))
     target = part.get("path")
     if not target:
-        errors.append(required(f"{path}.path"))
+        errors.append(required_value(f"{path}.path"))
     else:
         validate_file_path(target, f"{path}.path", errors)
 
@@ -227,7 +227,7 @@ def iscsi(source: Obj, path: str, errors: Errors) -> None:
     validate_required(source.get("targetPortal"), f"{path}.targetPortal", errors)
     name = source.get("iqn")
     if not name:
-        errors.append(required(f"{path}.iqn"))
+        errors.append(required_value(f"{path}.iqn"))
     elif not name.startswith(("iqn", "eui", "naa")):
         why = "must be valid format starting with iqn, eui, or naa"
         errors.append(invalid_value(f"{path}.iqn", name, why))
@@ -258,12 +258,12 @@ def _csi(source: Obj, path: str, errors: Errors) -> None:
     validate_csi_driver(source.get("driver") or "", f"{path}.driver", errors)
     reference = source.get("nodePublishSecretRef")
     if reference is not None and not reference.get("name"):
-        errors.append(required(f"{path}.nodePublishSecretRef.name"))
+        errors.append(required_value(f"{path}.nodePublishSecretRef.name"))
 
 
 def validate_csi_driver(driver: str, path: str, errors: Errors) -> None:
     if not driver:
-        errors.append(required(path))
+        errors.append(required_value(path))
         return
     if len(driver) > 63:
         errors.append(FieldError("FieldValueTooLong", path, _too_long(63)))
@@ -276,7 +276,7 @@ def _too_long(limit: int) -> str:
 
 def _ephemeral(source: Obj, path: str, errors: Errors) -> None:
     if source.get("volumeClaimTemplate") is None:
-        errors.append(required(f"{path}.volumeClaimTemplate"))
+        errors.append(required_value(f"{path}.volumeClaimTemplate"))
 
 
 def _image(source: Obj, path: str, errors: Errors) -> None:
@@ -297,7 +297,7 @@ _SOURCES: dict[str, Callable[[Obj, str, Errors], None]] = {
     "secret": _secret,
     "configMap": _config_map,
     "downwardAPI": _downward,
-    "projected": _projected,
+    "projected": _validate_projected_source,
     "persistentVolumeClaim": _needs("claimName"),
     "nfs": nfs,
     "iscsi": iscsi,

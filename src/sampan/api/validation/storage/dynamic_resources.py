@@ -8,7 +8,7 @@ from sampan.api.errors import (
     FieldError,
     duplicate,
     invalid_value,
-    required,
+    required_value,
     too_long,
     too_many,
 )
@@ -41,7 +41,7 @@ def validate_slice(slice_: Obj, errors: Errors) -> None:
     validate_csi_driver(spec.get("driver") or "", "spec.driver", errors)
     pool = spec.get("pool") or {}
     if not pool.get("name"):
-        errors.append(required("spec.pool.name"))
+        errors.append(required_value("spec.pool.name"))
     given = [
         key
         for key in ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
@@ -52,7 +52,9 @@ def validate_slice(slice_: Obj, errors: Errors) -> None:
             "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is"
             " required"
         )
-        errors.append(required("spec", why) if not given else invalid_value("spec", given, why))
+        errors.append(
+            required_value("spec", why) if not given else invalid_value("spec", given, why)
+        )
     seen: set[str] = set()
     for index, device in enumerate(spec.get("devices") or ()):
         name = device.get("name") or ""
@@ -79,7 +81,7 @@ def _validate_devices(devices: Obj, path: str, errors: Errors) -> None:
         exactly, first = request.get("exactly"), request.get("firstAvailable")
         if exactly is None and not first:
             why = "exactly one of `exactly` or `firstAvailable` is required"
-            errors.append(required(here, why))
+            errors.append(required_value(here, why))
         elif exactly is not None and first:
             why = (
                 "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are"
@@ -96,7 +98,7 @@ def _validate_devices(devices: Obj, path: str, errors: Errors) -> None:
 def _validate_exact(exactly: Obj, path: str, errors: Errors) -> None:
     name = exactly.get("deviceClassName") or ""
     if not name:
-        errors.append(required(f"{path}.deviceClassName"))
+        errors.append(required_value(f"{path}.deviceClassName"))
     else:
         validate_with(names.dns_subdomain, name, f"{path}.deviceClassName", errors)
     _validate_selectors(exactly, path, errors)
@@ -114,7 +116,7 @@ def _validate_selectors(obj: Obj, path: str, errors: Errors) -> None:
         expression = (selector.get("cel") or {}).get("expression")
         where = f"{path}.selectors[{index}].cel"
         if not expression:
-            errors.append(required(where))
+            errors.append(required_value(where))
         elif len(expression.encode()) > _MOST_EXPRESSION_BYTES:
             errors.append(too_long(f"{where}.expression", _MOST_EXPRESSION_BYTES))
         else:

@@ -11,7 +11,7 @@ from sampan.api.errors import (
     field_forbidden,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
@@ -40,7 +40,7 @@ SOURCES = (
 def validate_persistent_volume(volume: Obj, errors: Errors) -> None:
     spec = spec_of(volume)
     if not spec.get("accessModes"):
-        errors.append(required("spec.accessModes"))
+        errors.append(required_value("spec.accessModes"))
     validate_access_modes(spec, "spec", errors)
     _validate_capacity(spec, errors)
     policies = ("Delete", "Recycle", "Retain")
@@ -51,7 +51,7 @@ def validate_persistent_volume(volume: Obj, errors: Errors) -> None:
     if affinity is not None:
         validate_node_selector(affinity, "spec.nodeAffinity.required", errors)
     elif spec.get("local") is not None:
-        errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+        errors.append(required_value("spec.nodeAffinity", "Local volume requires node affinity"))
     at_root = (spec.get("hostPath") or {}).get("path") == "/"
     if at_root and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
         errors.append(field_forbidden(path, "may not be 'recycle' for a hostPath mount of '/'"))
@@ -97,7 +97,7 @@ def validate_size(written: str, path: str, errors: Errors) -> None:
 def _validate_capacity(spec: Obj, errors: Errors) -> None:
     capacity = spec.get("capacity") or {}
     if not capacity:
-        errors.append(required("spec.capacity"))
+        errors.append(required_value("spec.capacity"))
     if set(capacity) != {"storage"}:
         errors.append(not_supported("spec.capacity", capacity or None, ("storage",)))
     for name, written in capacity.items():
@@ -107,7 +107,7 @@ def _validate_capacity(spec: Obj, errors: Errors) -> None:
 def _validate_source(spec: Obj, errors: Errors) -> None:
     given = [key for key in SOURCES if spec.get(key) is not None]
     if not given:
-        errors.append(required("spec", "must specify a volume type"))
+        errors.append(required_value("spec", "must specify a volume type"))
     for key in given[1:]:
         errors.append(field_forbidden(f"spec.{key}", "may not specify more than 1 volume type"))
     if given:
@@ -119,7 +119,7 @@ def _validate_source(spec: Obj, errors: Errors) -> None:
 def _local(source: Obj, path: str, errors: Errors) -> None:
     target = source.get("path") or ""
     if not target:
-        errors.append(required(f"{path}.path"))
+        errors.append(required_value(f"{path}.path"))
         return
     validate_no_backsteps(target, f"{path}.path", errors)
 

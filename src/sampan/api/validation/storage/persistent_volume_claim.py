@@ -4,7 +4,7 @@ Job: what must hold of a PersistentVolumeClaim, alone or as a template.
 Invariant: a bound claim can only ask for more room, never for less than it has.
 """
 
-from sampan.api.errors import FieldError, field_forbidden, required
+from sampan.api.errors import FieldError, field_forbidden, required_value
 from sampan.api.objects import Obj, copy_of, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.difference import difference
@@ -23,13 +23,13 @@ def validate_claim(claim: Obj, errors: Errors) -> None:
 
 def validate_claim_spec(spec: Obj, path: str, errors: Errors) -> None:
     if not spec.get("accessModes"):
-        errors.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
+        errors.append(required_value(f"{path}.accessModes", "at least 1 access mode is required"))
     if spec.get("selector") is not None:
         validate_label_selector(spec["selector"], f"{path}.selector", errors)
     validate_access_modes(spec, path, errors)
     size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if size is None:
-        errors.append(required(f"{path}.resources[storage]"))
+        errors.append(required_value(f"{path}.resources[storage]"))
     else:
         validate_size(size, f"{path}.resources[storage]", errors)
     for key in ("storageClassName", "volumeAttributesClassName"):
@@ -83,7 +83,7 @@ def _storage(resources: Obj | None) -> str | None:
 def _validate_data_source(source: Obj, path: str, errors: Errors) -> None:
     for key in ("name", "kind"):
         if not source.get(key):
-            errors.append(required(f"{path}.{key}"))
+            errors.append(required_value(f"{path}.{key}"))
 
 
 def validate_claim_status(new: Obj, old: Obj, errors: Errors) -> None:

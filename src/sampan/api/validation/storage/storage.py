@@ -9,7 +9,7 @@ from sampan.api.errors import (
     duplicate,
     field_forbidden,
     invalid_value,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
@@ -30,7 +30,7 @@ Errors = list[FieldError]
 def validate_storage_class(storage: Obj, errors: Errors) -> None:
     provisioner = storage.get("provisioner") or ""
     if not provisioner:
-        errors.append(required("provisioner"))
+        errors.append(required_value("provisioner"))
     else:
         validate_with(names.qualified_name, provisioner.lower(), "provisioner", errors)
     for key in storage.get("parameters") or {}:
@@ -42,10 +42,10 @@ def validate_storage_class(storage: Obj, errors: Errors) -> None:
     modes = ("Immediate", "WaitForFirstConsumer")
     validate_choice(storage.get("volumeBindingMode"), modes, "volumeBindingMode", errors)
     for index, term in enumerate(storage.get("allowedTopologies") or ()):
-        for number, one in enumerate(term.get("matchLabelExpressions") or ()):
+        for number, expression in enumerate(term.get("matchLabelExpressions") or ()):
             path = f"allowedTopologies[{index}].matchLabelExpressions[{number}]"
-            validate_required(one.get("values"), f"{path}.values", errors)
-            validate_with(names.qualified_name, one.get("key") or "", f"{path}.key", errors)
+            validate_required(expression.get("values"), f"{path}.values", errors)
+            validate_with(names.qualified_name, expression.get("key") or "", f"{path}.key", errors)
 
 
 def validate_storage_class_update(new: Obj, old: Obj, errors: Errors) -> None:
@@ -106,7 +106,7 @@ def validate_attachment(attachment: Obj, errors: Errors) -> None:
     inline = source.get("inlineVolumeSpec") is not None
     if not named and not inline:
         errors.append(
-            required(
+            required_value(
                 "spec.source",
                 "must specify exactly one of inlineVolumeSpec and persistentVolumeName",
             )
@@ -116,7 +116,7 @@ def validate_attachment(attachment: Obj, errors: Errors) -> None:
         errors.append(field_forbidden("spec.source", why))
     elif named and not source["persistentVolumeName"]:
         why = "must specify non empty persistentVolumeName"
-        errors.append(required("spec.source.persistentVolumeName", why))
+        errors.append(required_value("spec.source.persistentVolumeName", why))
     validate_with(names.dns_subdomain, spec.get("nodeName") or "", "spec.nodeName", errors)
     validate_csi_driver(attacher, "spec.attacher", errors)  # of v1: once more, and its form
 
@@ -136,7 +136,7 @@ def validate_capacity(capacity: Obj, errors: Errors) -> None:
 def validate_attributes_class(attributes: Obj, errors: Errors) -> None:
     validate_csi_driver(attributes.get("driverName") or "", "driverName", errors)
     if not attributes.get("parameters"):
-        errors.append(required("parameters", "must contain at least one key/value pair"))
+        errors.append(required_value("parameters", "must contain at least one key/value pair"))
 
 
 def validate_attributes_class_update(new: Obj, old: Obj, errors: Errors) -> None:

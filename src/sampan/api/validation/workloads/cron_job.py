@@ -6,7 +6,7 @@ Invariant: the name leaves room for the suffix of the jobs it makes.
 
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sampan.api.errors import FieldError, invalid_value, required
+from sampan.api.errors import FieldError, invalid_value, required_value
 from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.rules import cron, names
 from sampan.api.validation.fields import validate_choice
@@ -35,7 +35,7 @@ def _validate_spec(cron_job: Obj, errors: Errors) -> None:
     spec = spec_of(cron_job)
     schedule = spec.get("schedule") or ""
     if not schedule:
-        errors.append(required("spec.schedule"))
+        errors.append(required_value("spec.schedule"))
     else:
         _validate_schedule(schedule, errors)
     validate_counts(spec, "spec", _COUNTS, errors)

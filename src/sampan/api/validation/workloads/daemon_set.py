@@ -4,7 +4,7 @@ Job: what must hold of a DaemonSet.
 Invariant: an update either takes pods away first or adds them first, not both.
 """
 
-from sampan.api.errors import FieldError, invalid_value, not_supported, required
+from sampan.api.errors import FieldError, invalid_value, not_supported, required_value
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.internal_form import internal_form
@@ -44,7 +44,7 @@ def validate_daemon_set(daemon_set: Obj, errors: Errors) -> None:
         )
     elif kind == "RollingUpdate":
         if rolling is None:
-            errors.append(required(f"{path}.rollingUpdate"))
+            errors.append(required_value(f"{path}.rollingUpdate"))
         else:
             _validate_rolling(rolling, f"{path}.rollingUpdate", errors)
 
@@ -67,7 +67,7 @@ def _validate_rolling(rolling: Obj, path: str, errors: Errors) -> None:
         why = "may not be set when maxUnavailable is non-zero"
         errors.append(invalid_value(f"{path}.maxSurge", extra, why))
     if not number_of(missing) and not number_of(extra):
-        errors.append(required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+        errors.append(required_value(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
 
 
 RULES = Rules(

@@ -9,7 +9,7 @@ from sampan.api.errors import (
     field_forbidden,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
@@ -56,7 +56,7 @@ def _validate_strategy(strategy: Obj, errors: Errors) -> None:
             errors.append(field_forbidden(path, why))
     elif kind == "RollingUpdate":
         if rolling is None:
-            errors.append(required(path, "this should be defaulted and never be nil"))
+            errors.append(required_value(path, "this should be defaulted and never be nil"))
         else:
             _validate_rolling(rolling, path, errors)
     else:

@@ -4,7 +4,13 @@ Job: what must hold of a HorizontalPodAutoscaler, in either version.
 Invariant: the least number of replicas is not above the most.
 """
 
-from sampan.api.errors import FieldError, field_forbidden, invalid_value, not_supported, required
+from sampan.api.errors import (
+    FieldError,
+    field_forbidden,
+    invalid_value,
+    not_supported,
+    required_value,
+)
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice, validate_with
@@ -36,7 +42,7 @@ def validate_autoscaler(autoscaler: Obj, errors: Errors) -> None:
     for key in ("kind", "name"):
         value, path = target.get(key), f"spec.scaleTargetRef.{key}"
         if not value:
-            errors.append(required(path))
+            errors.append(required_value(path))
         else:
             validate_with(names.path_segment, value, path, errors)
     if "/" not in (target.get("apiVersion") or ""):
@@ -59,7 +65,7 @@ def _validate_metrics(spec: Obj, least: int | None, errors: Errors) -> None:
     metrics = spec.get("metrics") or ()
     for index, metric in enumerate(metrics):
         _validate_metric(metric, f"spec.metrics[{index}]", errors)
-    if least == 0 and not any(one.get("type") in ("Object", "External") for one in metrics):
+    if least == 0 and not any(item.get("type") in ("Object", "External") for item in metrics):
         why = (
             "must specify at least one Object or External metric"
             " to support scaling to zero replicas"
@@ -70,7 +76,7 @@ def _validate_metrics(spec: Obj, least: int | None, errors: Errors) -> None:
 def _validate_metric(metric: Obj, path: str, errors: Errors) -> None:
     kind = metric.get("type") or ""
     if not kind:
-        errors.append(required(f"{path}.type", "must specify a metric source type"))
+        errors.append(required_value(f"{path}.type", "must specify a metric source type"))
     key = _SOURCES.get(kind)
     if key is None:
         # Twice, as upstream: of no type, and of none that it has a source for.
@@ -79,10 +85,10 @@ def _validate_metric(metric: Obj, path: str, errors: Errors) -> None:
     source = metric.get(key)
     if source is None:
         why = "must populate information for the given metric source"
-        errors.append(required(f"{path}.{key}", why))
+        errors.append(required_value(f"{path}.{key}", why))
         return
     if key in ("resource", "containerResource") and not source.get("name"):
-        errors.append(required(f"{path}.{key}.name", "must specify a resource name"))
+        errors.append(required_value(f"{path}.{key}.name", "must specify a resource name"))
     target = source.get("target") or {}
     here = f"{path}.{key}.target"
     _validate_target(target, here, errors)
@@ -93,7 +99,7 @@ def _validate_metric(metric: Obj, path: str, errors: Errors) -> None:
 def _validate_target(target: Obj, path: str, errors: Errors) -> None:
     kind = target.get("type") or ""
     if not kind:
-        errors.append(required(f"{path}.type", "must specify a metric target type"))
+        errors.append(required_value(f"{path}.type", "must specify a metric target type"))
     if kind not in ("AverageValue", "Utilization", "Value"):
         why = "must be either Utilization, Value, or AverageValue"
         errors.append(invalid_value(f"{path}.type", kind, why))
@@ -109,7 +115,7 @@ def _validate_usage(target: Obj, path: str, errors: Errors) -> None:
     share, amount = target.get("averageUtilization"), target.get("averageValue")
     if share is None and amount is None:
         why = "must set either a target raw value or a target utilization"
-        errors.append(required(f"{path}.averageUtilization", why))
+        errors.append(required_value(f"{path}.averageUtilization", why))
     if share is not None and amount is not None:
         why = "may not set both a target raw value and a target utilization"
         errors.append(field_forbidden(f"{path}.averageValue", why))

@@ -9,7 +9,7 @@ from sampan.api.errors import (
     duplicate,
     invalid_value,
     not_supported,
-    required,
+    required_value,
     too_many,
 )
 from sampan.api.objects import Obj, copy_of, spec_of, status_of, uid_of
@@ -44,7 +44,7 @@ def validate_job(job: Obj, errors: Errors) -> None:
     selector = spec.get("selector")
     _validate_generated(job, selector, errors)
     if selector is None:
-        errors.append(required("spec.selector"))
+        errors.append(required_value("spec.selector"))
     else:
         validate_label_selector(selector, "spec.selector", errors)
     validate_selects(spec, errors)
@@ -73,7 +73,7 @@ def validate_job_spec(spec: Obj, path: str, errors: Errors) -> None:
     restart = (template.get("spec") or {}).get("restartPolicy")
     here = f"{path}.template.spec.restartPolicy"
     if restart == "Always":
-        errors.append(required(here, 'valid values: "OnFailure", "Never"'))
+        errors.append(required_value(here, 'valid values: "OnFailure", "Never"'))
     if spec.get("podFailurePolicy") is not None and restart != "Never":
         why = 'only "Never" is supported when podFailurePolicy is specified'
         errors.append(invalid_value(here, restart or "", why))
@@ -99,7 +99,7 @@ def validate_job_status(new: Obj, old: Obj, errors: Errors) -> None:
     )
     if status.get("completionTime") and not status.get("startTime"):
         why = "startTime must be set when completionTime is set"
-        errors.append(required("status.startTime", why))
+        errors.append(required_value("status.startTime", why))
 
 
 def _validate_mode(spec: Obj, path: str, errors: Errors) -> None:
@@ -109,7 +109,7 @@ def _validate_mode(spec: Obj, path: str, errors: Errors) -> None:
     if mode == "Indexed":
         if spec.get("completions") is None:
             why = "when completion mode is Indexed"
-            errors.append(required(f"{path}.completions", why))
+            errors.append(required_value(f"{path}.completions", why))
         parallel = spec.get("parallelism") or 0
         if parallel > _MOST_INDEXED:
             why = f"must be less than or equal to {_MOST_INDEXED} when completion mode is Indexed"
@@ -141,7 +141,7 @@ def _validate_policies(spec: Obj, path: str, errors: Errors) -> None:
             errors.append(invalid_value(f"{path}.successPolicy", shown, why))
         elif not success.get("rules"):
             why = "at least one rules must be specified when the successPolicy is specified"
-            errors.append(required(f"{path}.successPolicy.rules", why))
+            errors.append(required_value(f"{path}.successPolicy.rules", why))
 
 
 def _validate_failure_rule(rule: Obj, path: str, errors: Errors) -> None:

@@ -4,7 +4,7 @@ Job: what must hold of a ReplicationController.
 Invariant: the selector matches the template's labels.
 """
 
-from sampan.api.errors import FieldError, invalid_value, required
+from sampan.api.errors import FieldError, invalid_value, required_value
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.pod_spec import validate_pod_template
@@ -24,10 +24,10 @@ def validate_replication_controller(controller: Obj, errors: Errors) -> None:
     validate_counts(spec, "spec", ("replicas", "minReadySeconds"), errors)
     selector = spec.get("selector") or {}
     if not selector:
-        errors.append(required("spec.selector"))
+        errors.append(required_value("spec.selector"))
     template = spec.get("template")
     if template is None:
-        errors.append(required("spec.template"))
+        errors.append(required_value("spec.template"))
         return
     labels = (template.get("metadata") or {}).get("labels") or {}
     if any(labels.get(key) != value for key, value in selector.items()):

@@ -4,7 +4,7 @@ Job: what must hold of a StatefulSet.
 Invariant: what gives a pod its identity never changes.
 """
 
-from sampan.api.errors import FieldError, field_forbidden, invalid_value, required
+from sampan.api.errors import FieldError, field_forbidden, invalid_value, required_value
 from sampan.api.objects import Obj, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice
@@ -61,7 +61,7 @@ def _with_claims(spec: Obj) -> Obj:
     """As its pods will be: each claim is a volume of that name, in place of one of the template."""
     template = spec.get("template") or {}
     claims = [
-        (one.get("metadata") or {}).get("name") for one in spec.get("volumeClaimTemplates") or ()
+        (item.get("metadata") or {}).get("name") for item in spec.get("volumeClaimTemplates") or ()
     ]
     if not claims or not template.get("spec"):
         return spec
@@ -70,7 +70,7 @@ def _with_claims(spec: Obj) -> Obj:
     made = [
         {"name": name, "emptyDir": {}}
         for name in claims
-        if name and name not in [one.get("name") for one in own]
+        if name and name not in [item.get("name") for item in own]
     ]
     pod = {**template["spec"], "volumes": [*own, *made]}
     return {**spec, "template": {**template, "spec": pod}}
@@ -79,7 +79,7 @@ def _with_claims(spec: Obj) -> Obj:
 def _validate_policy(spec: Obj, errors: Errors) -> None:
     policy = spec.get("podManagementPolicy") or ""
     if not policy:
-        errors.append(required("spec.podManagementPolicy"))
+        errors.append(required_value("spec.podManagementPolicy"))
     elif policy not in ("OrderedReady", "Parallel"):
         why = "must be 'OrderedReady' or 'Parallel'"
         errors.append(invalid_value("spec.podManagementPolicy", policy, why))
@@ -89,7 +89,7 @@ def _validate_strategy(strategy: Obj, errors: Errors) -> None:
     kind, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
     path = "spec.updateStrategy"
     if not kind:
-        errors.append(required(path))
+        errors.append(required_value(path))
     elif kind == "OnDelete":
         if rolling is not None:
             why = "only allowed for updateStrategy 'RollingUpdate'"

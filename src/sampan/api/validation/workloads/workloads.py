@@ -9,7 +9,7 @@ from sampan.api.errors import (
     field_forbidden,
     invalid_value,
     not_supported,
-    required,
+    required_value,
 )
 from sampan.api.objects import Obj, status_of
 from sampan.api.rules import names, selectors
@@ -30,7 +30,7 @@ def validate_selector(spec: Obj, kind: str, errors: Errors) -> None:
     selector = spec.get("selector")
     if selector is None:
         if kind != "daemonset":  # as upstream, which says only that nothing matches
-            errors.append(required("spec.selector"))
+            errors.append(required_value("spec.selector"))
         return
     validate_label_selector(selector, "spec.selector", errors)
     if is_empty_selector(selector):

@@ -20,13 +20,13 @@ def plugin(parts: PluginParts) -> Steps:
         spec = ingress.setdefault("spec", {})
         if spec.get("ingressClassName") is not None or annotations_of(ingress).get(_OLD):
             return
-        defaults = [one for one in parts.registry.find_all(classes)
-                    if annotations_of(one).get(_DEFAULT) == "true"]  # fmt: skip
+        defaults = [item for item in parts.registry.find_all(classes)
+                    if annotations_of(item).get(_DEFAULT) == "true"]  # fmt: skip
         if not defaults:
             return
         # As upstream: the newest, and by name where two are of the same second.
         defaults.sort(key=name_of)
-        defaults.sort(key=lambda one: str(meta_of(one).get("creationTimestamp")), reverse=True)
+        defaults.sort(key=lambda item: str(meta_of(item).get("creationTimestamp")), reverse=True)
         spec["ingressClassName"] = name_of(defaults[0])
 
     return Steps(admit)

@@ -32,8 +32,8 @@ def plugin(parts: PluginParts) -> Steps:
 
 def default_class(classes: list[Obj]) -> Obj | None:
     """Of several the newest; of the same second, the first by name."""
-    defaults = [one for one in classes if any(annotations_of(one).get(key) == "true"
+    defaults = [class_ for class_ in classes if any(annotations_of(class_).get(key) == "true"
                                               for key in _DEFAULT)]  # fmt: skip
     defaults.sort(key=name_of)
-    created = lambda one: str(meta_of(one).get("creationTimestamp") or "")  # noqa: E731
+    created = lambda item: str(meta_of(item).get("creationTimestamp") or "")  # noqa: E731
     return max(defaults, key=created, default=None)

@@ -13,7 +13,7 @@ from sampan.core.clock import Clock
 
 
 def plugin(parts: PluginParts) -> Steps:
-    buckets = [(one, _Buckets(one, parts.clock)) for one in parts.settings.event_limits]
+    buckets = [(item, _Buckets(item, parts.clock)) for item in parts.settings.event_limits]
 
     def validate(attributes: Attributes) -> None:
         if attributes.obj is None or attributes.dry_run:
@@ -37,7 +37,7 @@ def _bucket(kind: str, attributes: Attributes) -> str:
             parts = (source.get("component"), source.get("host"), about.get("kind"),
                      about.get("namespace"), about.get("name"), about.get("uid"),
                      about.get("apiVersion"))  # fmt: skip
-            return "".join(str(one or "") for one in parts)
+            return "".join(str(part or "") for part in parts)
     return ""
 
 

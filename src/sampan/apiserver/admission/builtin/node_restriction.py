@@ -120,8 +120,8 @@ def _mirror(attributes: Attributes, node: str) -> None:
                                    "itself")  # fmt: skip
     owners = meta.get("ownerReferences") or ()
     if len(owners) > 1 or any(
-        one.get("kind") != "Node" or one.get("name") != node or one.get("blockOwnerDeletion")
-        for one in owners
+        owner.get("kind") != "Node" or owner.get("name") != node or owner.get("blockOwnerDeletion")
+        for owner in owners
     ):
         raise _refusal(attributes, f'node "{node}" can only create pods with an owner reference '
                                    "set to itself")  # fmt: skip
@@ -183,11 +183,11 @@ def _may_set(label: str) -> bool:
         ".node-restriction.kubernetes.io"
     ):
         return False
-    own = any(domain == one or domain.endswith(f".{one}") for one in ("kubernetes.io", "k8s.io"))
+    own = any(domain == item or domain.endswith(f".{item}") for item in ("kubernetes.io", "k8s.io"))
     if not own:
         return True
     return label in _KUBELET_LABELS or any(
-        domain == one or domain.endswith(f".{one}") for one in _KUBELET_DOMAINS
+        domain == item or domain.endswith(f".{item}") for item in _KUBELET_DOMAINS
     )
 
 

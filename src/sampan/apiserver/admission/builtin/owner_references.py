@@ -23,13 +23,13 @@ def plugin(parts: PluginParts) -> Steps:
         if not (await authorization.decide(delete))[0]:
             why = "cannot set an ownerRef on a resource you can't delete"
             raise rejection(attributes, why)
-        for one in changed:
-            owner = kinds.by_kind(one.get("apiVersion") or "", one.get("kind") or "")
-            if not one.get("blockOwnerDeletion") or owner is None:
+        for item in changed:
+            owner = kinds.by_kind(item.get("apiVersion") or "", item.get("kind") or "")
+            if not item.get("blockOwnerDeletion") or owner is None:
                 continue
             asked = Asked(
                 user, "update", owner.group, owner.plural, "finalizers",
-                attributes.namespace if owner.namespaced else "", one.get("name") or "",
+                attributes.namespace if owner.namespaced else "", item.get("name") or "",
             )  # fmt: skip
             if not (await authorization.decide(asked))[0]:
                 why = (
@@ -41,7 +41,7 @@ def plugin(parts: PluginParts) -> Steps:
     def validate(attributes: Attributes) -> Awaitable[None] | None:
         new = meta_of(attributes.obj or {}).get("ownerReferences") or []
         old = meta_of(attributes.old or {}).get("ownerReferences") or []
-        changed = [one for one in new if one not in old]
+        changed = [item for item in new if item not in old]
         return check(attributes, changed) if changed else None
 
     return Steps(validate=validate)

@@ -92,8 +92,8 @@ def _refuse_beyond(rbac: Rbac, attributes: Attributes, rules: list[Obj]) -> None
 
 
 def _refusal(resource: Resource, obj: Obj, user: User, beyond: list[Obj]) -> ApiError:
-    groups = " ".join(f'"{one}"' for one in user.groups)
-    shown = "\n".join(_rule_text(one) for one in beyond)
+    groups = " ".join(f'"{group}"' for group in user.groups)
+    shown = "\n".join(_rule_text(item) for item in beyond)
     why = (
         f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not '
         f"currently held:\n{shown}"
@@ -115,7 +115,7 @@ def _rule_text(rule: Obj) -> str:
         )
     ]
     text = ", ".join(
-        f"{word}:[{', '.join(chr(34) + str(one) + chr(34) for one in values)}]"
+        f"{word}:[{', '.join(chr(34) + str(value) + chr(34) for value in values)}]"
         for word, values in parts
         if values
     )

@@ -18,5 +18,7 @@ def _taint(attributes: Attributes) -> None:
         return
     spec = attributes.obj.setdefault("spec", {})
     taints = spec.get("taints") or []
-    if not any(one.get("key") == NOT_READY and one.get("effect") == "NoSchedule" for one in taints):
+    if not any(
+        taint.get("key") == NOT_READY and taint.get("effect") == "NoSchedule" for taint in taints
+    ):
         spec["taints"] = [*taints, {"key": NOT_READY, "effect": "NoSchedule"}]

@@ -6,7 +6,7 @@ Invariant: one false condition decides, whatever the others' errors.
 
 from collections.abc import Mapping, Sequence
 
-from sampan.api.cel.evaluation import OutOfBudget, evaluated
+from sampan.api.cel.evaluation import OutOfBudget, result_of
 from sampan.api.cel.language.cost import PER_MATCH_CONDITIONS, Budget, Interrupt
 from sampan.api.cel.language.values import Value
 from sampan.api.cel.policies import Expression, compile_conditions
@@ -28,7 +28,7 @@ class ConditionsFailed(Exception):
     """None is false, but not all are true: some could not be evaluated."""
 
 
-def met(
+def all_hold(
     conditions: Sequence[Expression],
     variables: Mapping[str, Value],
     interrupt: Interrupt | None = None,
@@ -36,9 +36,9 @@ def met(
     """Raises ConditionsFailed, and Undecided."""
     budget = Budget(PER_MATCH_CONDITIONS, interrupt)
     errors: list[str] = []
-    for one in conditions:
+    for condition in conditions:
         try:
-            result = evaluated(one, variables, budget)
+            result = result_of(condition, variables, budget)
         except OutOfBudget as error:
             raise ConditionsFailed(str(error)) from error
         if result.error:
@@ -85,7 +85,9 @@ class ConditionMetrics:
         """Raises ConditionsFailed."""
         began = self._clock.monotonic()
         try:
-            found = await asked.decided(lambda interrupt: met(conditions, variables, interrupt))
+            found = await asked.decided(
+                lambda interrupt: all_hold(conditions, variables, interrupt)
+            )
         except ConditionsFailed:
             self._errors.add(*labels)
             raise
@@ -112,7 +114,7 @@ class HookConditions:
         return await self._metrics.measured(labels, conditions, asked, asked.variables(matched))
 
     def _of(self, conditions: list[Obj]) -> tuple[Expression, ...]:
-        key = tuple(str(one.get("expression")) for one in conditions)
+        key = tuple(str(condition.get("expression")) for condition in conditions)
         found = self._compiled.get(key)
         if found is None:
             if len(self._compiled) >= MOST_KEPT:

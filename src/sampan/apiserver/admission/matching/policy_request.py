@@ -22,7 +22,7 @@ from sampan.api.cel.libraries.authorizer import (
     Question,
     ResourceCheck,
     Undecided,
-    known,
+    from_answers,
 )
 from sampan.api.objects import Obj
 from sampan.api.resources import NAMESPACES
@@ -30,7 +30,7 @@ from sampan.apiserver.admission.chain import Attributes, Find
 from sampan.apiserver.admission.matching.admission_request import request_of
 from sampan.apiserver.admission.matching.rules import Matched
 from sampan.apiserver.admission.parts import Aid
-from sampan.apiserver.authn.user import ACCOUNT_PREFIX, User, authenticated, component
+from sampan.apiserver.authn.user import ACCOUNT_PREFIX, User, component, with_authenticated_group
 from sampan.apiserver.authz.chain import Attributes as Access
 from sampan.core.side_thread import countdown
 
@@ -72,7 +72,7 @@ class PolicyRequest:
         request = request_of(self.attributes, matched, "")
         del request["uid"]
         obj, old = request.pop("object"), request.pop("oldObject")
-        authorizer = Authorizer(known(self._answers))
+        authorizer = Authorizer(from_answers(self._answers))
         return {
             "object": obj,
             "oldObject": old,
@@ -131,7 +131,7 @@ class PolicyRequest:
         if question.account is None:
             return self.attributes.user
         namespace, name = question.account
-        return authenticated(component(f"{ACCOUNT_PREFIX}{namespace}:{name}"))
+        return with_authenticated_group(component(f"{ACCOUNT_PREFIX}{namespace}:{name}"))
 
     def _own_question(self) -> Question:
         attributes = self.attributes

@@ -81,8 +81,8 @@ def object_matches(selector: Obj | None, attributes: Attributes) -> bool:
         return True
     compiled = selectors.from_object(selector)
     return any(
-        one is not None and compiled.matches(labels_of(one))
-        for one in (attributes.obj, attributes.old)
+        item is not None and compiled.matches(labels_of(item))
+        for item in (attributes.obj, attributes.old)
     )
 
 
@@ -90,12 +90,12 @@ def _equivalents(resource: Resource) -> list[Resource]:
     custom = custom_of(resource)
     if custom is not None:
         return [
-            replace(resource, version=one.version, custom=one)
-            for one in custom.family.versions.values()
-            if one.is_served and one.version != custom.version
+            replace(resource, version=version.version, custom=version)
+            for version in custom.family.versions.values()
+            if version.is_served and version.version != custom.version
         ]
     prefix = resource.storage_prefix
-    return [one for one in RESOURCES if one is not resource and one.storage_prefix == prefix]
+    return [item for item in RESOURCES if item is not resource and item.storage_prefix == prefix]
 
 
 def _rule_matches(rule: Obj, attributes: Attributes, resource: Resource) -> bool:
@@ -110,8 +110,8 @@ def _rule_matches(rule: Obj, attributes: Attributes, resource: Resource) -> bool
         and _in(resource.group, rule.get("apiGroups"))
         and _in(resource.version, rule.get("apiVersions"))
         and any(
-            _resource_matches(one, resource.plural, attributes.subresource)
-            for one in rule.get("resources") or ()
+            _resource_matches(item, resource.plural, attributes.subresource)
+            for item in rule.get("resources") or ()
         )
         and (not names or attributes.name in names)
     )

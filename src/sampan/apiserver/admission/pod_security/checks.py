@@ -59,7 +59,7 @@ def _own(container: Obj) -> Obj:
 
 
 def _quote(names: list[str]) -> str:
-    return ", ".join(f'"{one}"' for one in names)
+    return ", ".join(f'"{name}"' for name in names)
 
 
 def _plural(names: list[str], word: str = "container") -> str:
@@ -73,7 +73,7 @@ def _bad(names: list[str], rest: str) -> str:
 def _setters(pod: Pod, is_bad: Callable[[Obj], object]) -> str:
     """`pod and containers "a", "b"`: whose security context is bad; empty: nobody's."""
     who = ["pod"] if is_bad(pod.context) else []
-    names = [one["name"] for one in pod.containers() if is_bad(_own(one))]
+    names = [container["name"] for container in pod.containers() if is_bad(_own(container))]
     if names:
         who.append(f"{_plural(names)} {_quote(names)}")
     return " and ".join(who)
@@ -84,8 +84,10 @@ def _has_own_users(pod: Pod, version: Version) -> bool:
     return version >= (1, 35) and pod.spec.get("hostUsers") is False
 
 
-def _privileged(pod: Pod, _: Version) -> Found:
-    names = [one["name"] for one in pod.containers() if _own(one).get("privileged")]
+def _privileged_containers(pod: Pod, _: Version) -> Found:
+    names = [
+        container["name"] for container in pod.containers() if _own(container).get("privileged")
+    ]
     if not names:
         return None
     return "privileged", _bad(names, "must not set securityContext.privileged=true")
@@ -98,7 +100,7 @@ def _host_namespaces(pod: Pod, _: Version) -> Found:
 
 
 def _host_paths(pod: Pod, _: Version) -> Found:
-    names = [one["name"] for one in pod.spec.get("volumes") or () if one.get("hostPath")]
+    names = [volume["name"] for volume in pod.spec.get("volumes") or () if volume.get("hostPath")]
     return ("hostPath volumes", f"{_plural(names, 'volume')} {_quote(names)}") if names else None
 
 
@@ -111,7 +113,7 @@ def _host_ports(pod: Pod, _: Version) -> Found:
             ports += own
     if not names:
         return None
-    distinct = ", ".join(str(one) for one in sorted(set(ports)))
+    distinct = ", ".join(str(item) for item in sorted(set(ports)))
     word = "hostPorts" if len(set(ports)) > 1 else "hostPort"
     verb = "use" if len(names) > 1 else "uses"
     return "hostPort", f"{_plural(names)} {_quote(names)} {verb} {word} {distinct}"
@@ -127,7 +129,7 @@ def _capabilities(pod: Pod, _: Version) -> Found:
     names, extra = [], set()
     for container in pod.containers():
         added = (_own(container).get("capabilities") or {}).get("add") or ()
-        more = [one for one in added if one not in _BASELINE_CAPABILITIES]
+        more = [item for item in added if item not in _BASELINE_CAPABILITIES]
         if more:
             names.append(container["name"])
             extra |= set(more)
@@ -148,7 +150,9 @@ def _apparmor(pod: Pod, _: Version) -> Found:
         allowed = value in ("", "runtime/default") or value.startswith("localhost/")
         if key.startswith(_APPARMOR) and not allowed:
             bad.append(f'annotation {key}="{value}"')
-    who = _setters(pod, lambda one: (one.get("appArmorProfile") or {}).get("type") == "Unconfined")
+    who = _setters(
+        pod, lambda item: (item.get("appArmorProfile") or {}).get("type") == "Unconfined"
+    )
     if who:
         bad.insert(0, f'{who} must not set AppArmor profile type to "Unconfined"')
     return (_plural(bad, "forbidden AppArmor profile"), ", ".join(bad)) if bad else None
@@ -179,10 +183,10 @@ def _selinux(pod: Pod, version: Version) -> Found:
     if not who:
         return None
     every = [context.get("seLinuxOptions") or {} for context in _contexts(pod)]
-    types = sorted({one["type"] for one in every if (one.get("type") or "") not in allowed})
+    types = sorted({item["type"] for item in every if (item.get("type") or "") not in allowed})
     said = [f"{_plural(types, 'type')} {_quote(types)}"] if types else []
-    said += ["user may not be set"] if any(one.get("user") for one in every) else []
-    said += ["role may not be set"] if any(one.get("role") for one in every) else []
+    said += ["user may not be set"] if any(item.get("user") for item in every) else []
+    said += ["role may not be set"] if any(item.get("role") for item in every) else []
     return (
         "seLinuxOptions",
         f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(said)}",
@@ -194,11 +198,15 @@ def _proc_mount(pod: Pod, version: Version) -> Found:
 
 
 def _proc_mount_restricted(pod: Pod, _: Version) -> Found:
-    bad = [one for one in pod.containers() if _own(one).get("procMount") not in (None, "Default")]
+    bad = [
+        container
+        for container in pod.containers()
+        if _own(container).get("procMount") not in (None, "Default")
+    ]
     if not bad:
         return None
-    kinds = sorted({_own(one)["procMount"] for one in bad})
-    names = [one["name"] for one in bad]
+    kinds = sorted({_own(item)["procMount"] for item in bad})
+    names = [item["name"] for item in bad]
     return "procMount", _bad(names, f"must not set securityContext.procMount to {_quote(kinds)}")
 
 
@@ -213,8 +221,12 @@ _SYSCTLS = {
 
 
 def _sysctls(pod: Pod, version: Version) -> Found:
-    allowed = {one for since, names in _SYSCTLS.items() if version >= since for one in names}
-    bad = [one["name"] for one in pod.context.get("sysctls") or () if one["name"] not in allowed]
+    allowed = {name for since, names in _SYSCTLS.items() if version >= since for name in names}
+    bad = [
+        sysctl["name"]
+        for sysctl in pod.context.get("sysctls") or ()
+        if sysctl["name"] not in allowed
+    ]
     return ("forbidden sysctls", ", ".join(bad)) if bad else None
 
 
@@ -228,7 +240,7 @@ def _seccomp_baseline(pod: Pod, version: Version) -> Found:
             if about and value == "unconfined":
                 bad.append(f'{key}="{value}"')
         return ("seccompProfile", f"forbidden annotation {', '.join(bad)}") if bad else None
-    who = _setters(pod, lambda one: (one.get("seccompProfile") or {}).get("type") == "Unconfined")
+    who = _setters(pod, lambda item: (item.get("seccompProfile") or {}).get("type") == "Unconfined")
     if not who:
         return None
     return "seccompProfile", (
@@ -237,7 +249,7 @@ def _seccomp_baseline(pod: Pod, version: Version) -> Found:
 
 
 def _windows_host_process(pod: Pod, _: Version) -> Found:
-    who = _setters(pod, lambda one: (one.get("windowsOptions") or {}).get("hostProcess"))
+    who = _setters(pod, lambda item: (item.get("windowsOptions") or {}).get("hostProcess"))
     if not who:
         return None
     return "hostProcess", f"{who} must not set securityContext.windowsOptions.hostProcess=true"
@@ -248,11 +260,11 @@ def _host_probes(pod: Pod, _: Version) -> Found:
     names: set[str] = set()
     hosts: set[str] = set()
     for container in pod.containers():
-        handlers = [container.get(one) or {} for one in ("livenessProbe", "readinessProbe",
+        handlers = [container.get(item) or {} for item in ("livenessProbe", "readinessProbe",
                                                          "startupProbe")]  # fmt: skip
         lifecycle = container.get("lifecycle") or {}
-        handlers += [lifecycle.get(one) or {} for one in ("postStart", "preStop")]
-        asked = ((one.get(kind) or {}).get("host") for one in handlers
+        handlers += [lifecycle.get(item) or {} for item in ("postStart", "preStop")]
+        asked = ((handler.get(kind) or {}).get("host") for handler in handlers
                  for kind in ("httpGet", "tcpSocket"))  # fmt: skip
         named = {str(host) for host in asked if host}
         if named:
@@ -275,7 +287,7 @@ def _volumes(pod: Pod, _: Version) -> Found:
     names, kinds = [], set()
     for volume in pod.spec.get("volumes") or ():
         used = [key for key, value in volume.items() if key != "name" and value is not None]
-        bad = [one for one in used if one not in _RESTRICTED_VOLUMES]
+        bad = [item for item in used if item not in _RESTRICTED_VOLUMES]
         if bad:
             names.append(volume["name"])
             kinds |= set(bad)
@@ -292,8 +304,8 @@ def _volumes(pod: Pod, _: Version) -> Found:
 def _escalation(pod: Pod, version: Version) -> Found:
     if version >= (1, 25) and pod.is_windows:
         return None
-    names = [one["name"] for one in pod.containers()
-             if _own(one).get("allowPrivilegeEscalation") is not False]  # fmt: skip
+    names = [container["name"] for container in pod.containers()
+             if _own(container).get("allowPrivilegeEscalation") is not False]  # fmt: skip
     if not names:
         return None
     return "allowPrivilegeEscalation != false", _bad(
@@ -309,7 +321,7 @@ def _capabilities_restricted(pod: Pod, version: Version) -> Found:
         capabilities = _own(container).get("capabilities") or {}
         if "ALL" not in (capabilities.get("drop") or ()):
             keep.append(container["name"])
-        more = {one for one in capabilities.get("add") or () if one != "NET_BIND_SERVICE"}
+        more = {item for item in capabilities.get("add") or () if item != "NET_BIND_SERVICE"}
         if more:
             extra.append(container["name"])
             added |= more
@@ -326,7 +338,11 @@ def _run_as_non_root(pod: Pod, version: Version) -> Found:
     if _has_own_users(pod, version):
         return None
     whole = pod.context.get("runAsNonRoot")
-    explicit = [one["name"] for one in pod.containers() if _own(one).get("runAsNonRoot") is False]
+    explicit = [
+        container["name"]
+        for container in pod.containers()
+        if _own(container).get("runAsNonRoot") is False
+    ]
     if explicit or whole is False:
         who = ["pod"] if whole is False else []
         if explicit:
@@ -334,7 +350,11 @@ def _run_as_non_root(pod: Pod, version: Version) -> Found:
         return "runAsNonRoot != true", (
             f"{' and '.join(who)} must not set securityContext.runAsNonRoot=false"
         )
-    missing = [one["name"] for one in pod.containers() if _own(one).get("runAsNonRoot") is None]
+    missing = [
+        container["name"]
+        for container in pod.containers()
+        if _own(container).get("runAsNonRoot") is None
+    ]
     if whole or not missing:
         return None
     return "runAsNonRoot != true", (
@@ -345,7 +365,9 @@ def _run_as_non_root(pod: Pod, version: Version) -> Found:
 def _run_as_user(pod: Pod, version: Version) -> Found:
     if _has_own_users(pod, version):
         return None
-    names = [one["name"] for one in pod.containers() if _own(one).get("runAsUser") == 0]
+    names = [
+        container["name"] for container in pod.containers() if _own(container).get("runAsUser") == 0
+    ]
     who = ["pod"] if pod.context.get("runAsUser") == 0 else []
     if names:
         who.append(f"{_plural(names)} {_quote(names)}")
@@ -356,7 +378,7 @@ def _seccomp_restricted(pod: Pod, version: Version) -> Found:
     if version >= (1, 25) and pod.is_windows:
         return None
     whole = _profile_type(pod.context)
-    own = {one["name"]: _profile_type(_own(one)) for one in pod.containers()}
+    own = {container["name"]: _profile_type(_own(container)) for container in pod.containers()}
     forbidden = [name for name, kind in own.items() if kind not in _SECCOMP_ALLOWED]
     who = [] if whole in _SECCOMP_ALLOWED else ["pod"]
     if forbidden:
@@ -394,7 +416,7 @@ _CHECKS: tuple[tuple[str, Version, Version, Check], ...] = (
     (BASELINE, (1, 0), _ALWAYS, _host_paths),
     (BASELINE, (1, 0), _ALWAYS, _host_ports),
     (BASELINE, (1, 34), _ALWAYS, _host_probes),
-    (BASELINE, (1, 0), _ALWAYS, _privileged),
+    (BASELINE, (1, 0), _ALWAYS, _privileged_containers),
     (BASELINE, (1, 0), _ALWAYS, _proc_mount),
     (RESTRICTED, (1, 35), _ALWAYS, _proc_mount_restricted),
     (RESTRICTED, (1, 0), _ALWAYS, _volumes),

@@ -227,7 +227,7 @@ def _warn_of_existing(
             Pod(meta_of(pod), pod.get("spec") or {}), standard.level, min(standard.version, LATEST)
         )
         if wrong:
-            reasons = ", ".join(one.partition(" (")[0] for one in wrong)
+            reasons = ", ".join(item.partition(" (")[0] for item in wrong)
             found.setdefault(reasons, []).append(name_of(pod))
     if not found:
         return

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Mapping
 
 from sampan.api import convert
 from sampan.api.apply.field_schema import FieldSchema
-from sampan.api.cel.evaluation import OutOfBudget, Result, bound, evaluated
+from sampan.api.cel.evaluation import OutOfBudget, Result, result_of, with_variables_of
 from sampan.api.cel.language.cost import Budget, Interrupt
 from sampan.api.cel.language.errors import EvaluationError
 from sampan.api.cel.language.values import Value
@@ -107,8 +107,8 @@ class Enforcement:
             except Misconfigured as error:
                 _note(policy, binding, f"failed to configure binding: {error}", refusals)
                 continue
-            for one in parameters:
-                changed |= await self._run(policy, binding, one, matched, asked, refusals)
+            for parameter in parameters:
+                changed |= await self._run(policy, binding, parameter, matched, asked, refusals)
         return changed
 
     async def _run(
@@ -166,7 +166,7 @@ class Enforcement:
         attributes = asked.attributes
         given = {**asked.variables(matched), "params": params}
         result = await asked.decided(
-            lambda interrupt: _evaluated(policy, expression, given, interrupt)
+            lambda interrupt: _evaluate(policy, expression, given, interrupt)
         )
         if result.error:
             raise Failed(result.error, "invalid_error" if result.compiles else "compile_error")
@@ -191,12 +191,14 @@ class Enforcement:
         return True
 
 
-def _evaluated(
+def _evaluate(
     policy: Policy, expression: Expression, given: Mapping[str, Value], interrupt: Interrupt
 ) -> Result:
     budget = Budget(interrupt=interrupt)
     try:
-        return evaluated(expression, bound(policy.compiled.variables, given, budget), budget)
+        return result_of(
+            expression, with_variables_of(policy.compiled.variables, given, budget), budget
+        )
     except OutOfBudget as error:
         raise Failed(str(error), "out_of_budget") from error
 
@@ -218,5 +220,5 @@ def refusal(attributes: Attributes, refusals: list[str]) -> ApiError:
     error = rejection(attributes, "admission request denied by policy")
     error.message, error.reason = refusals[0], "Invalid"
     error.args = (refusals[0],)
-    error.details = {**error.details, "causes": [{"message": one} for one in refusals]}
+    error.details = {**error.details, "causes": [{"message": item} for item in refusals]}
     return error

@@ -63,15 +63,21 @@ class Policies:
         """By name. A policy that nothing binds does nothing."""
         if self._bound is None:
             bindings: dict[str, list[Obj]] = {}
-            for one in sorted(self._registry.find_all(self._bindings), key=name_of):
-                bindings.setdefault((one.get("spec") or {}).get("policyName") or "", []).append(one)
+            for item in sorted(self._registry.find_all(self._bindings), key=name_of):
+                bindings.setdefault((item.get("spec") or {}).get("policyName") or "", []).append(
+                    item
+                )
             policies = [
-                one for one in self._registry.find_all(self._policies) if name_of(one) in bindings
+                item
+                for item in self._registry.find_all(self._policies)
+                if name_of(item) in bindings
             ]
-            self._compiled = {name_of(one): (one, self._compiled_of(one)) for one in policies}
+            self._compiled = {
+                name_of(policy): (policy, self._compiled_of(policy)) for policy in policies
+            }
             self._bound = [
-                Policy(one, self._compiled[name_of(one)][1], tuple(bindings[name_of(one)]))
-                for one in sorted(policies, key=name_of)
+                Policy(policy, self._compiled[name_of(policy)][1], tuple(bindings[name_of(policy)]))
+                for policy in sorted(policies, key=name_of)
             ]
         return self._bound
 
@@ -147,7 +153,9 @@ class Policies:
         keys = kind.keys(where) if where else list(kind.items)
         items = [kind.items[key].obj for key in sorted(keys)]
         return [
-            matching.shown_object(resource, one) for one in items if wanted.matches(labels_of(one))
+            matching.shown_object(resource, item)
+            for item in items
+            if wanted.matches(labels_of(item))
         ]
 
 

@@ -73,7 +73,7 @@ def check_names(value: Any, path: str) -> None:
 
 def patch_object(obj: Obj, value: Any) -> Obj:
     """`[JSONPatch{…}, …]`, one after the other; a test that fails leaves the object as it is."""
-    operations = [_operation(one) for one in value]
+    operations = [_operation(item) for item in value]
     try:
         made = json_patch(obj, operations)
     except ApiError as error:

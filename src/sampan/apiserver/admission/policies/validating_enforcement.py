@@ -28,8 +28,10 @@ from sampan.apiserver.admission.policies.validating_verdict import (
     INVALID_ERROR,
     Decision,
     Verdict,
-    failed,
     verdict,
+)
+from sampan.apiserver.admission.policies.validating_verdict import (
+    failure as failed,
 )
 from sampan.apiserver.watch.followed import follow
 
@@ -100,9 +102,9 @@ class Enforcement:
             found = failed(policy, f"failed to configure binding: {error}")
             return [(policy, binding, found)] if found.denies else []
         refusals: list[tuple[Policy, Obj | None, Decision]] = []
-        for one in parameters:
+        for parameter in parameters:
             began = self._clock.monotonic()
-            said = await self._say(policy, {**asked.variables(matched), "params": one}, asked)
+            said = await self._say(policy, {**asked.variables(matched), "params": parameter}, asked)
             took = self._clock.monotonic() - began
             done = [
                 *self._decide(policy, binding, said, attributes, took),
@@ -153,14 +155,14 @@ class Enforcement:
     ) -> list[Decision]:
         """An annotation that cannot be made refuses, where failures are not ignored."""
         refusing = []
-        for one in said.annotations:
-            if one.error:
-                refusing.append(Decision(True, one.error, "", INVALID_ERROR))
+        for annotation in said.annotations:
+            if annotation.error:
+                refusing.append(Decision(True, annotation.error, "", INVALID_ERROR))
                 self._metrics.count(policy.name, name_of(binding), INVALID_ERROR, "deny", took)
                 continue
-            values = notes.setdefault(one.key, [])
-            if one.value[:MOST_NOTE] not in values:
-                values.append(one.value[:MOST_NOTE])
+            values = notes.setdefault(annotation.key, [])
+            if annotation.value[:MOST_NOTE] not in values:
+                values.append(annotation.value[:MOST_NOTE])
         return refusing
 
 

@@ -6,7 +6,7 @@ Invariant: a policy that cannot be evaluated counts by its failure policy.
 
 from collections.abc import Mapping
 
-from sampan.api.cel.evaluation import OutOfBudget, Result, bound, evaluated
+from sampan.api.cel.evaluation import OutOfBudget, Result, result_of, with_variables_of
 from sampan.api.cel.language.cost import Budget, Interrupt
 from sampan.api.cel.language.values import Value, type_of
 from sampan.api.cel.policies import Expression
@@ -48,7 +48,7 @@ class Verdict:
     annotations: tuple[Annotation, ...] = ()
 
 
-def failed(policy: Policy, message: str, error: str = INVALID_ERROR) -> Decision:
+def failure(policy: Policy, message: str, error: str = INVALID_ERROR) -> Decision:
     return Decision(not policy.ignores_failure, message, "", error)
 
 
@@ -57,18 +57,20 @@ def verdict(
 ) -> Verdict:
     """Raises Undecided."""
     compiled, budget = policy.compiled, Budget(interrupt=interrupt)
-    variables = bound(compiled.variables, given, budget)
+    variables = with_variables_of(compiled.variables, given, budget)
     try:
-        results = [evaluated(one, variables, budget) for one in compiled.validations]
+        results = [result_of(validation, variables, budget) for validation in compiled.validations]
     except OutOfBudget as error:
-        return Verdict(((0, failed(policy, str(error), OUT)),))
+        return Verdict(((0, failure(policy, str(error), OUT)),))
     decisions = []
     for index, result in enumerate(results):
         found = _decision(policy, index, result, variables, budget)
         if found is not None:
             decisions.append((index, found))
     fresh = Budget(interrupt=interrupt)
-    annotations = _annotations(policy, bound(compiled.variables, given, fresh), interrupt)
+    annotations = _annotations(
+        policy, with_variables_of(compiled.variables, given, fresh), interrupt
+    )
     return Verdict(tuple(decisions), annotations)
 
 
@@ -77,14 +79,14 @@ def _decision(
 ) -> Decision | None:
     if result.error:
         kind = INVALID_ERROR if result.compiles else COMPILE_ERROR
-        return failed(policy, result.error, kind)
+        return failure(policy, result.error, kind)
     if result.value is True:
         return None
     validation: Obj = policy.spec["validations"][index]
     try:
         said = _message(policy.compiled.messages[index], variables, budget)
     except OutOfBudget as error:
-        return failed(policy, f"failed messageExpression: {error}", OUT)
+        return failure(policy, f"failed messageExpression: {error}", OUT)
     said = said or (validation.get("message") or "").strip()
     said = said or f"failed expression: {validation.get('expression', '').strip()}"
     return Decision(True, said, validation.get("reason") or "Invalid")
@@ -94,7 +96,7 @@ def _message(expression: Expression | None, variables: Mapping[str, Value], budg
     """What the messageExpression comes to; nothing where it fails, is too long or of two lines."""
     if expression is None:
         return ""
-    found = evaluated(expression, variables, budget).value
+    found = result_of(expression, variables, budget).value
     text = found.strip() if isinstance(found, str) else ""
     return "" if "\n" in text or len(text.encode()) > MOST_MESSAGE_BYTES else text
 
@@ -105,10 +107,10 @@ def _annotations(
     budget = Budget(interrupt=interrupt)
     found = []
     declared = policy.spec.get("auditAnnotations") or ()
-    for one, expression in zip(declared, policy.compiled.annotations, strict=True):
-        key = one.get("key") or ""
+    for item, expression in zip(declared, policy.compiled.annotations, strict=True):
+        key = item.get("key") or ""
         try:
-            result = evaluated(expression, variables, budget)
+            result = result_of(expression, variables, budget)
         except OutOfBudget as error:
             result = Result(error=str(error))
         if result.error:
@@ -119,7 +121,7 @@ def _annotations(
                 found.append(Annotation(key, result.value.strip()))
         elif result.value is not None:
             why = (
-                f"valueExpression '{one.get('valueExpression')}' resulted in unsupported return "
+                f"valueExpression '{item.get('valueExpression')}' resulted in unsupported return "
                 f"type: {type_of(result.value)}. Return type must be either string or null."
             )
             found.append(Annotation(key, error=why))

@@ -78,7 +78,7 @@ class Quotas:
             for key in self._kind.keys(attributes.namespace)
             if (quota := self._kind.items[key].obj)
         ]
-        limited = [one for one in self._limited if _concerns(one, resource)]
+        limited = [item for item in self._limited if _concerns(item, resource)]
         if limited:
             _refuse_uncovered(attributes, limited, found)
         return self._charge(attributes, found) if found else None
@@ -182,7 +182,9 @@ class Quotas:
         item = self._registry.kind(charge.resource).items.get(key_of(charge.obj))
         if item is None or uid_of(item.obj) != uid_of(charge.obj):
             return False
-        now, then = (quotas.count_of(quota, charge.resource, one) for one in (item.obj, charge.obj))
+        now, then = (
+            quotas.count_of(quota, charge.resource, entry) for entry in (item.obj, charge.obj)
+        )
         return now == then
 
     def _objects(self, quota: Obj, namespace: str) -> Iterator[tuple[Resource, Obj]]:

@@ -58,7 +58,11 @@ def unstated_resources(quota: Obj, pod: Obj) -> dict[str, list[str]]:
         kind, _, plain = name.rpartition(".")
         if name not in _COMPUTE or _states(spec, kind, plain):
             continue
-        silent = [one.get("name") or "" for one in containers if not _states(one, kind, plain)]
+        silent = [
+            container.get("name") or ""
+            for container in containers
+            if not _states(container, kind, plain)
+        ]
         if silent:
             missing[name] = silent
     return missing
@@ -86,7 +90,7 @@ def less(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Amounts:
 
 
 def amounts(text: Mapping[str, str] | None) -> Amounts:
-    return {name: quantity.value_of(one) for name, one in (text or {}).items()}
+    return {name: quantity.value_of(item) for name, item in (text or {}).items()}
 
 
 def quantities(usage: Mapping[str, Quantity]) -> dict[str, str]:
@@ -98,9 +102,9 @@ def _resource_of(name: str) -> Resource:
     if wanted is None and name in _NAMED:
         wanted = (name, "")
     if wanted is not None:
-        for one in RESOURCES:
-            if (one.plural, one.group) == wanted and one.stored_in == ("", ""):
-                return one
+        for resource in RESOURCES:
+            if (resource.plural, resource.group) == wanted and resource.stored_in == ("", ""):
+                return resource
         return Resource(wanted[1], "v1", "", wanted[0])  # a kind that somebody has defined
     if name.startswith("services"):
         return SERVICES

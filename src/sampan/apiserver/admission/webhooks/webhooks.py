@@ -79,9 +79,9 @@ class Webhooks:
         """By the configurations' names, each in its own order."""
         if self._hooks is None:
             self._hooks = [
-                Hook(name_of(one), spec)
-                for one in sorted(self._find_all(self._resource), key=name_of)
-                for spec in one.get("webhooks") or ()
+                Hook(name_of(item), spec)
+                for item in sorted(self._find_all(self._resource), key=name_of)
+                for spec in item.get("webhooks") or ()
             ]
         return self._hooks
 
@@ -155,7 +155,7 @@ class Webhooks:
     async def _response(self, hook: Hook, matched: rules.Matched, attributes: Attributes) -> Obj:
         uid = self._new_uid()
         offered = hook.spec.get("admissionReviewVersions") or ["v1"]
-        version = next((one for one in offered if one in _VERSIONS), None)
+        version = next((item for item in offered if item in _VERSIONS), None)
         if version is None:
             raise CallFailed(f"webhook does not accept known AdmissionReview versions: {offered}")
         review = {
@@ -179,7 +179,7 @@ class Webhooks:
         return response
 
     def _note(self, hook: Hook, response: Obj, attributes: Attributes) -> None:
-        attributes.warnings += [str(one) for one in response.get("warnings") or ()]
+        attributes.warnings += [str(warning) for warning in response.get("warnings") or ()]
         for key, value in (response.get("auditAnnotations") or {}).items():
             attributes.audit[f"{hook.name}/{key}"] = str(value)
 
@@ -187,13 +187,13 @@ class Webhooks:
 async def mutate(hooks: Webhooks, attributes: Attributes) -> None:
     changed_at = await _round(hooks, attributes, await hooks.concerned_hooks(attributes), [])
     again = [
-        (index, one)
-        for index, one in enumerate(await hooks.concerned_hooks(attributes))
-        if one[0].spec.get("reinvocationPolicy") == "IfNeeded"
+        (index, hook)
+        for index, hook in enumerate(await hooks.concerned_hooks(attributes))
+        if hook[0].spec.get("reinvocationPolicy") == "IfNeeded"
         and any(at > index for at in changed_at)
     ]
     if again:
-        await _round(hooks, attributes, [one for _, one in again], [])
+        await _round(hooks, attributes, [item for _, item in again], [])
     attributes.reinvoke = attributes.reinvoke or bool(changed_at)
 
 

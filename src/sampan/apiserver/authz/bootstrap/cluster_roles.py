@@ -288,10 +288,10 @@ def _certificates() -> dict[str, Rules]:
     requests = "certificatesigningrequests"
     return {
         **{
-            f"system:{CERTIFICATES}:{requests}:{one}": (
-                rule("create", CERTIFICATES, f"{requests}/{one}"),
+            f"system:{CERTIFICATES}:{requests}:{item}": (
+                rule("create", CERTIFICATES, f"{requests}/{item}"),
             )
-            for one in ("nodeclient", "selfnodeclient")
+            for item in ("nodeclient", "selfnodeclient")
         },
         **{
             f"system:{CERTIFICATES}:{name}": (rule("approve", CERTIFICATES, "signers", signer),)

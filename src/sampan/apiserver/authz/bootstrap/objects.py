@@ -55,10 +55,14 @@ def rbac_objects() -> list[tuple[Resource, Obj]]:
     controllers = controller_roles()
     made = [(CLUSTER_ROLES, _cluster_role(name, of)) for name, of in rules.items()]
     made += [(CLUSTER_ROLES, _aggregate(name, rules)) for name in AGGREGATED]
-    made += [(CLUSTER_ROLES, _cluster_role(PREFIX + one, of)) for one, of in controllers.items()]
-    made += [(CLUSTER_ROLE_BINDINGS, one) for one in _cluster_role_bindings()]
     made += [
-        (CLUSTER_ROLE_BINDINGS, _binding(PREFIX + one, [_account(one)])) for one in controllers
+        (CLUSTER_ROLES, _cluster_role(PREFIX + controller, of))
+        for controller, of in controllers.items()
+    ]
+    made += [(CLUSTER_ROLE_BINDINGS, binding) for binding in _cluster_role_bindings()]
+    made += [
+        (CLUSTER_ROLE_BINDINGS, _binding(PREFIX + controller, [_account(controller)]))
+        for controller in controllers
     ]
     return made + _namespaced_roles()
 
@@ -85,12 +89,12 @@ def reconcile(found: Obj, wanted: Obj) -> Obj | None:
 def _missing(found: list[Obj], wanted: list[Obj]) -> list[Obj]:
     if found == wanted:  # the usual case, and the cheap one
         return []
-    return [one for one in wanted if one not in found]
+    return [item for item in wanted if item not in found]
 
 
 def _meta(name: str, aggregated_to: Iterable[str] = ()) -> Obj:
     labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
-    labels |= {f"{_AGGREGATE}{one}": "true" for one in aggregated_to}
+    labels |= {f"{_AGGREGATE}{item}": "true" for item in aggregated_to}
     return {"name": name, "labels": labels, "annotations": {AUTOUPDATE: "true"}}
 
 
@@ -126,9 +130,9 @@ def _gather(name: str, rules: dict[str, Rules]) -> list[Obj]:
     sources: list[tuple[str, list[Obj]]] = [
         (role, list(rules[role])) for role, to in AGGREGATED_FROM.items() if to == name
     ]
-    sources += [(one, _gather(one, rules)) for one, (_, to) in AGGREGATED.items() if name in to]
+    sources += [(item, _gather(item, rules)) for item, (_, to) in AGGREGATED.items() if name in to]
     for _, of in sorted(sources):
-        found += [one for one in of if one not in found]
+        found += [item for item in of if item not in found]
     return found
 
 
@@ -168,7 +172,7 @@ def _cluster_role_bindings() -> list[Obj]:
         "system:kubelet-api-admin": "kube-apiserver-kubelet-client",
     }
     return [
-        *(_binding(role, [_subject("Group", one) for one in to]) for role, to in groups.items()),
+        *(_binding(role, [_subject("Group", item) for item in to]) for role, to in groups.items()),
         *(_binding(role, [_subject("User", user)]) for role, user in users.items()),
         *(_binding(role, [_subject("Group", to)], name) for name, role, to in _JOINING),
         _binding("system:kube-dns", [_account("kube-dns")]),
@@ -178,12 +182,12 @@ def _cluster_role_bindings() -> list[Obj]:
 
 def _namespaced_roles() -> list[tuple[Resource, Obj]]:
     signer, cleaner, cloud = (
-        PREFIX + one for one in ("bootstrap-signer", "token-cleaner", "cloud-provider")
+        PREFIX + item for item in ("bootstrap-signer", "token-cleaner", "cloud-provider")
     )
     reader = "extension-apiserver-authentication-reader"
     manager, scheduler = "kube-controller-manager", "kube-scheduler"
     lock = "system::leader-locking-"
-    both = [_subject("User", f"system:{one}") for one in (manager, scheduler)]
+    both = [_subject("User", f"system:{item}") for item in (manager, scheduler)]
     return [
         _role(_SYSTEM, reader, rule(READ, CORE, "configmaps", reader.removesuffix("-reader"))),
         _role(_SYSTEM, signer, rule(READ, CORE, "secrets")),

@@ -17,7 +17,7 @@ Rules = tuple[Obj, ...]
 def rule(verbs: str, groups: str, resources: str, names: str = "") -> Obj:
     """Each argument lists its words with blanks between; sorted, as upstream's are."""
     made: Obj = {
-        "apiGroups": sorted("" if one == CORE else one for one in groups.split()),
+        "apiGroups": sorted("" if part == CORE else part for part in groups.split()),
         "resources": sorted(resources.split()),
         "verbs": sorted(verbs.split()),
     }

@@ -51,7 +51,7 @@ def run(session: Session, values: Values) -> None:
             obj = writing.with_last_applied(obj)
         if values["record"]:
             cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
-            obj = writing.annotated(obj, cause)
+            obj = writing.annotate(obj, cause)
         try:
             if strategy != "client":
                 obj = writing.create(session, found.resource, found.namespace, obj, query)

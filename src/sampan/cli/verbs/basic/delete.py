@@ -34,10 +34,10 @@ def run(session: Session, values: Values) -> None:
             f"warning: --cascade={values['cascade']} is deprecated (boolean value) and can be "
             f"replaced with --cascade={instead}."
         )
-    grace = _checked(session, values)
+    grace = _check(session, values)
     if values["output"] not in ("", "name"):
         raise CliError(f"unexpected -o output mode: {values['output']}. We only support '-o name'")
-    if values["interactive"] and not _agreed(session, values):
+    if values["interactive"] and not _is_agreed(session, values):
         return None
     options: Obj = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
     if grace >= 0:
@@ -48,7 +48,7 @@ def run(session: Session, values: Values) -> None:
     return None
 
 
-def _checked(session: Session, values: Values) -> int:
+def _check(session: Session, values: Values) -> int:
     """The grace period in seconds; -1 leaves it to the object."""
     grace = int(values["grace-period"])
     if values["all"] and (values["selector"] or values["field-selector"]):
@@ -67,7 +67,7 @@ def _checked(session: Session, values: Values) -> int:
     return grace
 
 
-def _found(session: Session, values: Values) -> Iterator[Found]:
+def _find(session: Session, values: Values) -> Iterator[Found]:
     if manifests.has_files(values):
         if values.arguments:
             raise CliError(
@@ -104,7 +104,7 @@ def _delete_all(session: Session, values: Values, options: Obj, strategy: str) -
     is_selected = bool(values["all"] or values["selector"] or values["field-selector"])
     if values["force"]:
         session.pending_warning = IMMEDIATE
-    for found in _found(session, values):
+    for found in _find(session, values):
         if isinstance(found, Exception):
             failures.append(found)
             continue
@@ -157,8 +157,8 @@ def _wait(session: Session, values: Values, gone: list[Info]) -> None:
         waiting.until_gone(session, info, info.obj.get("uid") or "", seconds)
 
 
-def _agreed(session: Session, values: Values) -> bool:
-    infos = [found for found in _found(session, values) if isinstance(found, Info)]
+def _is_agreed(session: Session, values: Values) -> bool:
+    infos = [found for found in _find(session, values) if isinstance(found, Info)]
     session.print(f"You are about to delete the following {len(infos)} resource(s):")
     for info in infos:
         session.print(info.label)

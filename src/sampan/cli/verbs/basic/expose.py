@@ -22,11 +22,11 @@ def run(session: Session, values: Values) -> None:
     strategy = common_flags.dry_run(session, values)
     printer = ObjectPrinter(values, typed=True)
     failures: list[Exception] = []
-    for found in changing.selected(session, values, values.arguments):
+    for found in changing.select(session, values, values.arguments):
         if isinstance(found, Exception):
             failures.append(found)
             continue
-        service = generated(values, found)
+        service = generate(values, found)
         if values["overrides"]:
             service = overridden(service, values.text("overrides"), values.text("override-type"))
         service["metadata"]["namespace"] = session.namespace
@@ -43,7 +43,7 @@ def run(session: Session, values: Values) -> None:
         raise Several(failures)
 
 
-def generated(values: Values, info: Info) -> Obj:
+def generate(values: Values, info: Info) -> Obj:
     if info.resource.kind not in KINDS:
         raise CliError(f"cannot expose a {info.resource.kind}")
     obj = info.obj

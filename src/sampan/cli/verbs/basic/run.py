@@ -44,7 +44,7 @@ def run(session: Session, values: Values) -> int | None:
     except NoContext as error:
         raise CliError(f'context "{error.name}" does not exist') from error
     printer = ObjectPrinter(values, typed=True, formats=FORMATS)
-    request = _checked(values, strategy)
+    request = _check(values, strategy)
     pod = _overridden(session, values, generated_pod(request, values))
     service = _service(request, values, pod) if values["expose"] else None
     if session.namespace_is_given:
@@ -52,17 +52,17 @@ def run(session: Session, values: Values) -> int | None:
         pod = {**pod, "metadata": {"namespace": session.namespace, **meta}}
     if values["record"]:
         cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
-        pod = writing.annotated(pod, cause)
-    pod = _sent(session, values, pod, strategy)
+        pod = writing.annotate(pod, cause)
+    pod = _send(session, values, pod, strategy)
     if service is not None:
         if session.namespace_is_given:
             service["metadata"]["namespace"] = session.namespace
-        service = _sent(session, values, service, strategy)
+        service = _send(session, values, service, strategy)
         _show(session, printer, service, strategy)
         if printer.format == "yaml":
             session.print("---")
     if request.is_attached:
-        return _attached(session, values, pod, request)
+        return _attach(session, values, pod, request)
     _show(session, printer, pod, strategy)
     return None
 
@@ -79,7 +79,7 @@ def cascade(values: Values) -> str:
     )
 
 
-def _checked(values: Values, strategy: str) -> Request:
+def _check(values: Values, strategy: str) -> Request:
     if not values.arguments:
         raise UsageError("NAME is required for run")
     if values["pod-running-timeout"] <= 0:
@@ -224,14 +224,12 @@ def _service(request: Request, values: Values, pod: Obj) -> Obj:
     }
 
 
-def _sent(session: Session, values: Values, obj: Obj, strategy: str) -> Obj:
+def _send(session: Session, values: Values, obj: Obj, strategy: str) -> Obj:
     if strategy == "client":
         return obj
     if values["save-config"]:
         plain = {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "namespace"}}
-        obj = writing.annotated(
-            obj, {writing.LAST_APPLIED: writing.last_applied(plain, typed=True)}
-        )
+        obj = writing.annotate(obj, {writing.LAST_APPLIED: writing.last_applied(plain, typed=True)})
     resource = session.discovery.of_kind(obj["apiVersion"], obj["kind"])
     if resource is None:
         raise CliError(f'no matches for kind "{obj["kind"]}" in version "{obj["apiVersion"]}"')
@@ -254,7 +252,7 @@ def _kind_label(obj: Obj) -> str:
     return f"{kind}.{group}" if group else kind
 
 
-def _attached(session: Session, values: Values, pod: Obj, request: Request) -> int:
+def _attach(session: Session, values: Values, pod: Obj, request: Request) -> int:
     from sampan.cli.workloads import attachment
 
     meta = pod["metadata"]

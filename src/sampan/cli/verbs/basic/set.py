@@ -115,7 +115,7 @@ def selector(session: Session, values: Values) -> None:
     *resources_words, text = words
     wanted = label_selector(text)
     failures: list[Exception] = []
-    for found in changing.selected(session, values, resources_words):
+    for found in changing.select(session, values, resources_words):
         if isinstance(found, Exception):
             failures.append(found)
             continue
@@ -156,7 +156,7 @@ def subject(session: Session, values: Values) -> None:
     if not subjects:
         raise CliError("you must specify at least one value of user, group or serviceaccount")
     failures: list[Exception] = []
-    for found in changing.selected(session, values, values.arguments):
+    for found in changing.select(session, values, values.arguments):
         if isinstance(found, Exception):
             failures.append(found)
             continue

@@ -128,14 +128,14 @@ def _apply(
         session.warn(MISSING.format(what=f"{info.resource.plural}/{info.name}"))
     if strategy == "client":
         patch, _ = applying.patch_for(info, modified, live)
-        _say(session, printer, info, _merged(live, modified), bool(patch), strategy)
+        _say(session, printer, info, _merge(live, modified), bool(patch), strategy)
         return
     try:
         obj, _ = applying.send(session, info, modified, live, query)
     except ApiError as error:
         if not (values["force"] and error.reason in ("Invalid", "Conflict")):
             raise
-        obj = _replaced(session, values, info, modified, query)
+        obj = _replace(session, values, info, modified, query)
     changed = live["metadata"].get("resourceVersion") != obj["metadata"].get("resourceVersion")
     if strategy == "server":
         changed = _content(obj) != _content(live)
@@ -151,7 +151,7 @@ def _content(obj: Obj) -> Obj:
     return {**obj, "metadata": meta}
 
 
-def _merged(live: Obj, modified: Obj) -> Obj:
+def _merge(live: Obj, modified: Obj) -> Obj:
     from sampan.api.patch.merge_patch import merged_value
 
     found: Obj = merged_value(live, modified)
@@ -192,7 +192,7 @@ def _create(
         session.print(f"{info.label} created{common_flags.suffix(strategy)}")  # type: ignore[arg-type]
 
 
-def _replaced(
+def _replace(
     session: Session, values: Values, info: Info, modified: Obj, query: dict[str, str]
 ) -> Obj:
     """--force: delete, wait, create again."""

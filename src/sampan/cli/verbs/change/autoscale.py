@@ -31,7 +31,7 @@ def run(session: Session, values: Values) -> None:
         raise CliError("--cpu-percent and --cpu are mutually exclusive")
     metrics = _metrics(values)
     failures: list[Exception] = []
-    for found in changing.selected(session, values, values.arguments):
+    for found in changing.select(session, values, values.arguments):
         if isinstance(found, Exception):
             failures.append(found)
             continue
@@ -42,7 +42,7 @@ def run(session: Session, values: Values) -> None:
                 f"cannot autoscale a {resource.kind}: could not find scale subresource for "
                 f"{group_version}, Resource={resource.plural} in discovery information"
             )
-        obj = generated(values, found, metrics)
+        obj = generate(values, found, metrics)
         obj["metadata"]["namespace"] = session.namespace
         if strategy != "client":
             query = writing.options(dry_run=strategy, manager=values.text("field-manager"))
@@ -57,7 +57,7 @@ def run(session: Session, values: Values) -> None:
         raise Several(failures)
 
 
-def generated(values: Values, info: Info, metrics: list[Obj]) -> Obj:
+def generate(values: Values, info: Info, metrics: list[Obj]) -> Obj:
     spec: Obj = {
         "scaleTargetRef": {
             "apiVersion": info.resource.api_version, "kind": info.resource.kind, "name": info.name

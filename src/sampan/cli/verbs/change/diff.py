@@ -64,7 +64,7 @@ def _diff(session: Session, values: Values) -> int:
             for info in pruning.candidates(session, values, done):
                 name = _file_name(info)
                 (Path(live) / name).write_text(to_yaml(info.obj))
-        return _compared(session, live, merged)
+        return _comparable(session, live, merged)
 
 
 def _would_be(session: Session, values: Values, info: Info, before: Obj | None) -> Obj:
@@ -99,14 +99,14 @@ def _write(
         before = without_managed_fields(before) if before is not None else None
         after = without_managed_fields(after)
     if info.resource.kind == "Secret":
-        before, after = _masked(before, after)
+        before, after = _mask_times(before, after)
     name = _file_name(info)
     if before is not None:
         (live / name).write_text(to_yaml(before))
     (merged / name).write_text(to_yaml(after))
 
 
-def _masked(before: Obj | None, after: Obj) -> tuple[Obj | None, Obj]:
+def _mask_times(before: Obj | None, after: Obj) -> tuple[Obj | None, Obj]:
     """Secrets are compared, never shown."""
     old, new = (before or {}).get("data") or {}, after.get("data") or {}
     hidden_old = {
@@ -122,7 +122,7 @@ def _masked(before: Obj | None, after: Obj) -> tuple[Obj | None, Obj]:
     return before, {**after, "data": hidden_new} if "data" in after else after
 
 
-def _compared(session: Session, live: str, merged: str) -> int:
+def _comparable(session: Session, live: str, merged: str) -> int:
     wanted = session.io.environment.get("KUBECTL_EXTERNAL_DIFF", "")
     command = shlex.split(wanted) if wanted else ["diff", "-u", "-N"]
     try:

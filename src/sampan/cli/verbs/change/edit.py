@@ -34,7 +34,7 @@ def run(session: Session, values: Values) -> int | None:
     if form not in ("json", "yaml", "kyaml"):
         raise unknown_format(form, ("json", "kyaml", "yaml"))
     failures: list[Exception] = []
-    for found in changing.selected(session, values, values.arguments):
+    for found in changing.select(session, values, values.arguments):
         if isinstance(found, Exception):
             failures.append(found)
             continue
@@ -44,7 +44,7 @@ def run(session: Session, values: Values) -> int | None:
     return None
 
 
-def rendered(obj: Obj, form: str) -> str:
+def render(obj: Obj, form: str) -> str:
     obj = without_managed_fields(obj)
     if form == "json":
         from sampan.cli.printers.json_text import to_json
@@ -59,7 +59,7 @@ def rendered(obj: Obj, form: str) -> str:
     return HEADER + to_yaml(obj)
 
 
-def edited(session: Session, text: str, form: str) -> tuple[str, Path]:
+def edit_text(session: Session, text: str, form: str) -> tuple[str, Path]:
     """What the editor left, and the file that it is still in."""
     ending = "json" if form == "json" else "yaml"
     handle, name = tempfile.mkstemp(prefix="kubectl-edit-", suffix=f".{ending}")
@@ -91,23 +91,23 @@ def edited(session: Session, text: str, form: str) -> tuple[str, Path]:
 
 def _edit(session: Session, values: Values, info: Info, form: str) -> None:
     before = without_managed_fields(info.obj)
-    original = rendered(before, form)
+    original = render(before, form)
     text = original
     problem = ""
     while True:
-        latest, path = edited(session, problem + text, form)
+        latest, path = edit_text(session, problem + text, form)
         if _same(latest, text):
             if problem:
-                _refused(session, path)
+                _refusal(session, path)
             path.unlink()
             session.complain(CANCELLED)
             return
         try:
-            after = _parsed(latest)
+            after = _parse(latest)
             if not after:
                 raise CliError("the file is empty")
             _check_identity(session, before, after, path)
-            obj = _sent(session, values, info, before, after)
+            obj = _send(session, values, info, before, after)
             path.unlink()
             session.print(f"{info.label} edited" if obj is not None else f"{info.label} skipped")
             return
@@ -121,7 +121,7 @@ def _edit(session: Session, values: Values, info: Info, form: str) -> None:
             path.unlink()
 
 
-def _refused(session: Session, path: Path) -> None:
+def _refusal(session: Session, path: Path) -> None:
     session.complain(f'A copy of your changes has been stored to "{path}"')
     raise CliError("Edit cancelled, no valid changes were saved.")
 
@@ -140,7 +140,7 @@ def _check_identity(session: Session, before: Obj, after: Obj, path: Path) -> No
         raise Quiet(1, "error: At least one of apiVersion, kind and name was changed")
 
 
-def _sent(session: Session, values: Values, info: Info, before: Obj, after: Obj) -> Obj | None:
+def _send(session: Session, values: Values, info: Info, before: Obj, after: Obj) -> Obj | None:
     from sampan.cli.objects.typed import schema
 
     patch = three_way.two_way_patch(schema(), before, after)
@@ -156,7 +156,7 @@ def _sent(session: Session, values: Values, info: Info, before: Obj, after: Obj)
     return writing.patch(session, path, patch, "strategic" if known else "merge", query)
 
 
-def _parsed(text: str) -> Obj:
+def _parse(text: str) -> Obj:
     found = documents.documents(text.encode(), "the edited file")
     if not found:
         return {}
@@ -190,13 +190,13 @@ def edit_before_create(session: Session, values: Values) -> None:
     for found in selection.from_files(session, values):
         if isinstance(found, Exception):
             raise found
-        text = rendered(found.obj, "yaml")
-        latest, path = edited(session, text, "yaml")
+        text = render(found.obj, "yaml")
+        latest, path = edit_text(session, text, "yaml")
         path.unlink()
         if _without_comments(latest) == _without_comments(text):
             session.complain(CANCELLED)
             return
-        obj = _parsed(latest)
+        obj = _parse(latest)
         writing.create(session, found.resource, found.namespace, obj, {})
         session.print(f"{found.resource.qualified_singular}/{obj['metadata']['name']} created")
 

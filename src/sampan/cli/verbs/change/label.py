@@ -87,7 +87,7 @@ def _run(session: Session, values: Values, kind: Kind) -> None:
     failures: list[Exception] = []
     if values["all"] and len(resources) > 1:
         values._values["all"] = False
-    for found in changing.selected(session, values, resources):
+    for found in changing.select(session, values, resources):
         if isinstance(found, Exception):
             failures.append(found)
             continue

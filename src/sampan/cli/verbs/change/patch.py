@@ -29,10 +29,10 @@ def run(session: Session, values: Values) -> None:
     if kind not in TYPES:
         raise UsageError(f'--type must be one of [json merge strategic], not "{values["type"]}"')
     text = values.text("patch") or read_template(values.text("patch-file"))
-    change = _parsed(text)
+    change = _parse(text)
     outcome = changing.Outcome(printer, strategy)
     failures: list[Exception] = []
-    for found in changing.selected(session, values, values.arguments):
+    for found in changing.select(session, values, values.arguments):
         if isinstance(found, Exception):
             failures.append(found)
             continue
@@ -44,7 +44,7 @@ def run(session: Session, values: Values) -> None:
         raise Several(failures)
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     try:
         found = documents.documents(text.encode(), "patch")
     except CliError as error:
@@ -66,7 +66,7 @@ def _patch(
 ) -> None:
     printer, strategy, kind = outcome.printer, outcome.strategy, values.text("type").lower()
     if values["local"] or strategy == "client":
-        after = _applied(info.obj, change, kind)
+        after = _apply(info.obj, change, kind)
     else:
         query = writing.options(dry_run=strategy, manager=values.text("field-manager"))
         path = info.path
@@ -81,7 +81,7 @@ def _patch(
     changing.show(session, printer, info, after, word, strategy)
 
 
-def _applied(obj: Obj, change: Any, kind: str) -> Obj:
+def _apply(obj: Obj, change: Any, kind: str) -> Obj:
     from sampan.cli.objects.overrides import overridden_data
 
     return overridden_data(obj, change, kind)

@@ -53,7 +53,7 @@ def run(session: Session, values: Values) -> None:
             if values["save-config"] or (not values["force"] and _was_applied(session, found)):
                 obj = writing.with_last_applied(obj)
             if strategy != "client":
-                obj = _sent(session, values, found, obj, query)
+                obj = _send(session, values, found, obj, query)
             if printer.format:
                 session.write(printer.text(obj, found.label))
             else:
@@ -68,7 +68,7 @@ def _was_applied(session: Session, info: Info) -> bool:
     return False
 
 
-def _sent(session: Session, values: Values, info: Info, obj: Obj, query: dict[str, str]) -> Obj:
+def _send(session: Session, values: Values, info: Info, obj: Obj, query: dict[str, str]) -> Obj:
     if values["force"]:
         return writing.create(session, info.resource, info.namespace, obj, query)
     path = info.path

@@ -22,10 +22,10 @@ REQUIRED = "required resource not specified"
 REVISION = "deployment.kubernetes.io/revision"
 
 
-def _found(session: Session, values: Values) -> Iterator[Info]:
+def _find(session: Session, values: Values) -> Iterator[Info]:
     """The objects; failures are raised after the others."""
     failures: list[Exception] = []
-    for found in changing.selected(session, values, values.arguments, nothing=REQUIRED):
+    for found in changing.select(session, values, values.arguments, nothing=REQUIRED):
         if isinstance(found, Exception):
             failures.append(found)
         else:
@@ -38,7 +38,7 @@ def _each(session: Session, values: Values, act: object) -> None:
     assert callable(act)
     failures: list[Exception] = []
     count = 0
-    for found in changing.selected(session, values, values.arguments, nothing=REQUIRED):
+    for found in changing.select(session, values, values.arguments, nothing=REQUIRED):
         if isinstance(found, Exception):
             failures.append(found)
             continue
@@ -56,14 +56,14 @@ def _each(session: Session, values: Values, act: object) -> None:
 def status(session: Session, values: Values) -> None:
     from sampan.cli.workloads import rollout_status
 
-    for found in _found(session, values):
+    for found in _find(session, values):
         rollout_status.follow(session, values, found)
 
 
 def history(session: Session, values: Values) -> None:
     if values["revision"] < 0:
         raise CliError(f"revision must be a positive integer: {values['revision']}")
-    for found in _found(session, values):
+    for found in _find(session, values):
         known = revisions.of(session, found)
         if values["output"]:
             _history_objects(session, values, found, known)
@@ -74,7 +74,7 @@ def history(session: Session, values: Values) -> None:
         if not known:
             session.print("No rollout history found.")
         elif wanted:
-            revision = next((one for one in known if one.number == wanted), None)
+            revision = next((item for item in known if item.number == wanted), None)
             if revision is None:
                 raise CliError("unable to find the specified revision")
             session.write(revisions.template_text(revision.template))

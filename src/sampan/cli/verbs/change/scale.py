@@ -23,7 +23,7 @@ def run(session: Session, values: Values) -> None:
         )
     failures: list[Exception] = []
     count = 0
-    for found in changing.selected(session, values, values.arguments):
+    for found in changing.select(session, values, values.arguments):
         if isinstance(found, Exception):
             failures.append(found)
             continue

@@ -9,13 +9,13 @@ from sampan.cli.errors import CliError, UsageError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects.discovery import ApiResource
 from sampan.cli.output import unknown_format
-from sampan.cli.printers.tabs import aligned
+from sampan.cli.printers.tabs import align
 from sampan.cli.session import Session
 
 TITLES = ["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"]
 
 
-def _chosen(session: Session, values: Values) -> list[ApiResource]:
+def _choose(session: Session, values: Values) -> list[ApiResource]:
     discovery = session.discovery
     if not values["cached"]:
         discovery.refresh()
@@ -47,7 +47,7 @@ def run(session: Session, values: Values) -> None:
         raise unknown_format(output, ("json", "kyaml", "name", "wide", "yaml"))
     if values["sort-by"] not in ("", "name", "kind"):
         raise CliError("--sort-by accepts only name or kind")
-    found = _chosen(session, values)
+    found = _choose(session, values)
     if output == "name":
         for resource in found:
             session.print(resource.qualified)
@@ -65,17 +65,17 @@ def run(session: Session, values: Values) -> None:
         if output == "wide":
             row += [",".join(resource.verbs), ",".join(resource.categories)]
         rows.append(row)
-    session.write(aligned(rows))
+    session.write(align(rows))
 
 
 def _objects(session: Session, found: list[ApiResource], output: str) -> None:
     items = [
         {
-            "name": one.plural, "singularName": one.singular, "namespaced": one.namespaced,
-            "group": one.group, "version": one.version, "kind": one.kind, "verbs": list(one.verbs),
-            "shortNames": list(one.short_names), "categories": list(one.categories),
+            "name": match_.plural, "singularName": match_.singular, "namespaced": match_.namespaced,
+            "group": match_.group, "version": match_.version, "kind": match_.kind, "verbs": list(match_.verbs),
+            "shortNames": list(match_.short_names), "categories": list(match_.categories),
         }
-        for one in found
+        for match_ in found
     ]  # fmt: skip
     whole = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "", "resources": items}
     if output == "json":

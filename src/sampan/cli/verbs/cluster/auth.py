@@ -13,7 +13,7 @@ from sampan.cli.errors import CliError, Plain, Quiet
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import manifests, selection
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
-from sampan.cli.printers.tabs import aligned
+from sampan.cli.printers.tabs import align
 from sampan.cli.session import Session
 
 AUTHORIZATION = "/apis/authorization.k8s.io/v1"
@@ -112,7 +112,7 @@ def _list(session: Session, values: Values) -> None:
     rows = [list(row) for row in breakdown(rules)]
     if not values["no-headers"]:
         rows.insert(0, ["Resources", "Non-Resource URLs", "Resource Names", "Verbs"])
-    session.write(aligned(rows))
+    session.write(align(rows))
     if status.get("incomplete"):
         why = status.get("evaluationError") or "incomplete"
         session.complain(f"warning: the list may be incomplete: {why}")
@@ -139,7 +139,7 @@ def whoami(session: Session, values: Values) -> None:
         rows.append(["Groups", f"[{' '.join(user['groups'])}]"])
     for key in sorted(user.get("extra") or {}):
         rows.append([f"Extra: {key}", f"[{' '.join(user['extra'][key])}]"])
-    session.write(aligned(rows))
+    session.write(align(rows))
 
 
 def reconcile(session: Session, values: Values) -> None:

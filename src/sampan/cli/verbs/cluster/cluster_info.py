@@ -8,7 +8,7 @@ from sampan.cli.flags import Values
 from sampan.cli.session import Session
 
 
-def _shown(session: Session, name: str, where: str) -> None:
+def _show(session: Session, name: str, where: str) -> None:
     if session.io.is_terminal() and not session.io.environment.get("NO_COLOR"):
         name, where = f"\x1b[0;32m{name}\x1b[0m", f"\x1b[0;33m{where}\x1b[0m"
     session.print(f"{name} is running at {where}")
@@ -16,14 +16,14 @@ def _shown(session: Session, name: str, where: str) -> None:
 
 def run(session: Session, values: Values) -> None:
     server = session.api.server
-    _shown(session, "Kubernetes control plane", server)
+    _show(session, "Kubernetes control plane", server)
     query = {"labelSelector": "kubernetes.io/cluster-service=true"}
     path = "/api/v1/namespaces/kube-system/services"
     for service in session.api.json("GET", path, query).get("items") or []:
         meta = service["metadata"]
         name = (meta.get("labels") or {}).get("kubernetes.io/name") or meta["name"]
         where = f"{server}{path}/{meta['name']}/proxy"
-        _shown(session, name, where)
+        _show(session, name, where)
     session.print(
         f"\nTo further debug and diagnose cluster problems, use '{session.program} cluster-info "
         "dump'."

@@ -9,15 +9,15 @@ from pathlib import Path
 from sampan.api.objects import Obj
 from sampan.cli.command import Command, usage_text
 from sampan.cli.common_flags import switch
-from sampan.cli.config_file import ConfigFile, redacted
+from sampan.cli.config_file import ConfigFile, redact
 from sampan.cli.errors import CliError, Quiet, UsageError
 from sampan.cli.flags import Flag, Values, truth
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
-from sampan.cli.printers.tabs import aligned
+from sampan.cli.printers.tabs import align
 from sampan.cli.session import Session
 
 
-def _counted(
+def _count(
     session: Session, values: Values, count: int, command: str, word: str = "Unexpected"
 ) -> None:
     """kubectl prints the usage to standard output, and the complaint to standard error."""
@@ -38,7 +38,7 @@ def view(session: Session, values: Values) -> None:
         _minify(session, file)
     document = file.document()
     if not values["raw"] and not values["flatten"]:
-        document = redacted(document)
+        document = redact(document)
     if printer.format == "json":
         from sampan.cli.printers.json_text import to_json
 
@@ -95,7 +95,7 @@ def get_contexts(session: Session, values: Values) -> None:
                     entry.get("namespace") or "",
                 ]
             )
-        session.write(aligned(rows))
+        session.write(align(rows))
     if missing:
         raise CliError(f"context {missing[0]} not found")
 
@@ -122,7 +122,7 @@ def current_context(session: Session, values: Values) -> None:
 
 
 def use_context(session: Session, values: Values) -> None:
-    _counted(session, values, 1, "use-context")
+    _count(session, values, 1, "use-context")
     file, name = ConfigFile(session), values.arguments[0]
     if name not in file.entries["contexts"]:
         raise CliError(f'no context exists with the name: "{name}"')
@@ -132,7 +132,7 @@ def use_context(session: Session, values: Values) -> None:
 
 
 def rename_context(session: Session, values: Values) -> None:
-    _counted(session, values, 2, "rename-context")
+    _count(session, values, 2, "rename-context")
     file = ConfigFile(session)
     old, new = values.arguments
     contexts = file.entries["contexts"]
@@ -150,7 +150,7 @@ def rename_context(session: Session, values: Values) -> None:
 
 
 def _delete(session: Session, values: Values, section: str, word: str) -> None:
-    _counted(session, values, 1, f"delete-{word}")
+    _count(session, values, 1, f"delete-{word}")
     file, name = ConfigFile(session), values.arguments[0]
     if name not in file.entries[section]:
         raise CliError(f"cannot delete {word} {name}, not in {file.path}")
@@ -181,7 +181,7 @@ def set_context(session: Session, values: Values) -> None:
     if values["current"] and values.arguments:
         raise CliError("you cannot specify both a context name and --current")
     if not values["current"]:
-        _counted(session, values, 1, "set-context")
+        _count(session, values, 1, "set-context")
     name = file.current if values["current"] else values.arguments[0]
     if not name:
         raise CliError("no current context is set")
@@ -195,7 +195,7 @@ def set_context(session: Session, values: Values) -> None:
 
 
 def set_cluster(session: Session, values: Values) -> None:
-    _counted(session, values, 1, "set-cluster")
+    _count(session, values, 1, "set-cluster")
     if values["insecure-skip-tls-verify"] and values["certificate-authority"]:
         raise CliError(
             "you cannot specify a certificate authority and insecure mode at the same time"
@@ -236,7 +236,7 @@ def _certificate(values: Values, entry: Obj, field: str) -> None:
 
 
 def set_credentials(session: Session, values: Values) -> None:
-    _counted(session, values, 1, "set-credentials", "unexpected")
+    _count(session, values, 1, "set-credentials", "unexpected")
     ways = []
     if values["token"]:
         ways.append("--token")
@@ -289,7 +289,7 @@ def _walk(file: ConfigFile, text: str) -> tuple[str, str, str]:
 
 
 def set_property(session: Session, values: Values) -> None:
-    _counted(session, values, 2, "set")
+    _count(session, values, 2, "set")
     file = ConfigFile(session)
     name, value = values.arguments
     section, entry, field = _walk(file, name)
@@ -298,12 +298,14 @@ def set_property(session: Session, values: Values) -> None:
     elif not field:
         raise CliError(f"can't set a map to a value: {name}")
     else:
-        file.entries[section].setdefault(entry, {})[field] = _typed(session, field, value, values)
+        file.entries[section].setdefault(entry, {})[field] = _with_type(
+            session, field, value, values
+        )
     file.save()
     session.print(f'Property "{name}" set.')
 
 
-def _typed(session: Session, field: str, value: str, values: Values) -> object:
+def _with_type(session: Session, field: str, value: str, values: Values) -> object:
     if field in ("insecure-skip-tls-verify", "disable-compression"):
         try:
             return truth(value)
@@ -315,7 +317,7 @@ def _typed(session: Session, field: str, value: str, values: Values) -> object:
 
 
 def unset_property(session: Session, values: Values) -> None:
-    _counted(session, values, 1, "unset")
+    _count(session, values, 1, "unset")
     file, name = ConfigFile(session), values.arguments[0]
     section, entry, field = _walk(file, name)
     if section == "current-context":

@@ -73,7 +73,7 @@ def drain(session: Session, values: Values) -> None:
     for info in nodes:
         _mark(session, info, True, strategy)
     for info in nodes:
-        pods, warnings = _chosen(session, values, info)
+        pods, warnings = _choose(session, values, info)
         for warning in warnings:
             session.warn(warning)
         for pod in pods:
@@ -83,7 +83,7 @@ def drain(session: Session, values: Values) -> None:
         session.print(f"{info.label} drained{common_flags.suffix(strategy)}")
 
 
-def _chosen(session: Session, values: Values, info: Info) -> tuple[list[Obj], list[str]]:
+def _choose(session: Session, values: Values, info: Info) -> tuple[list[Obj], list[str]]:
     query = {"fieldSelector": f"spec.nodeName={info.name}"}
     if values["pod-selector"]:
         query["labelSelector"] = values.text("pod-selector")

@@ -37,12 +37,12 @@ def run(session: Session, values: Values) -> None:
     kind = resources[0].partition("/")[0]
     if kind.lower() not in ("node", "nodes", "no"):
         raise CliError(f"invalid resource type {kind}, only node types are supported")
-    wanted, gone = _parsed(words)
+    wanted, gone = _parse(words)
     if values["all"] and values["selector"]:
         raise CliError("setting 'all' parameter with a non empty selector is prohibited")
     outcome = changing.Outcome(printer, strategy)
     failures: list[Exception] = []
-    for found in changing.selected(session, values, resources):
+    for found in changing.select(session, values, resources):
         if isinstance(found, Exception):
             failures.append(found)
             continue
@@ -54,7 +54,7 @@ def run(session: Session, values: Values) -> None:
         raise Several(failures)
 
 
-def _parsed(words: list[str]) -> tuple[list[Obj], list[Obj]]:
+def _parse(words: list[str]) -> tuple[list[Obj], list[Obj]]:
     wanted: list[Obj] = []
     gone: list[Obj] = []
     for word in words:
@@ -111,8 +111,8 @@ def _taint(
     wanted, gone = change
     before: list[Obj] = (info.obj.get("spec") or {}).get("taints") or []
     same = [
-        taint for taint in before for one in wanted
-        if (taint["key"], taint["effect"]) == (one["key"], one["effect"])
+        taint for taint in before for item in wanted
+        if (taint["key"], taint["effect"]) == (item["key"], item["effect"])
     ]  # fmt: skip
     if same and not values["overwrite"]:
         raise CliError(
@@ -131,14 +131,14 @@ def _taint(
 
 
 def _without(gone: list[Obj], kept: list[Obj]) -> list[Obj]:
-    for one in gone:
+    for item in gone:
         removed = [
             taint
             for taint in kept
-            if taint["key"] == one["key"] and one.get("effect") in (None, taint["effect"])
+            if taint["key"] == item["key"] and item.get("effect") in (None, taint["effect"])
         ]
         if not removed:
-            name = f"{one['key']}:{one['effect']}" if one.get("effect") else one["key"]
+            name = f"{item['key']}:{item['effect']}" if item.get("effect") else item["key"]
             raise CliError(f'taint "{name}" not found')
         kept = [taint for taint in kept if taint not in removed]
     return kept

@@ -11,7 +11,7 @@ from sampan.cli.common_flags import ALL_NAMESPACES, FIELD_SELECTOR, SELECTOR, sw
 from sampan.cli.errors import CliError, UsageError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import selection
-from sampan.cli.printers.tabs import aligned
+from sampan.cli.printers.tabs import align
 from sampan.cli.session import Session
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
@@ -22,9 +22,9 @@ def _check(session: Session, values: Values) -> None:
         raise CliError("--sort-by accepts only cpu or memory")
 
 
-def _asked(session: Session, values: Values, path: str) -> list[Obj]:
+def _ask(session: Session, values: Values, path: str) -> list[Obj]:
     name = values.arguments[0] if values.arguments else ""
-    if not any(one.group == "metrics.k8s.io" for one in session.discovery.resources):
+    if not any(resource.group == "metrics.k8s.io" for resource in session.discovery.resources):
         raise CliError("Metrics API not available")
     try:
         if name:
@@ -47,7 +47,7 @@ def _memory(usage: Obj) -> int:
     return quantity.value_of(usage.get("memory") or "0").value()
 
 
-def _sorted(rows: list[tuple[str, int, int, list[str]]], values: Values) -> list[list[str]]:
+def _in_order(rows: list[tuple[str, int, int, list[str]]], values: Values) -> list[list[str]]:
     if values["sort-by"] == "cpu":
         rows.sort(key=lambda row: -row[1])
     elif values["sort-by"] == "memory":
@@ -61,10 +61,10 @@ def node(session: Session, values: Values) -> None:
     _check(session, values)
     if len(values.arguments) > 1:
         raise UsageError("node [NAME | -l label]")
-    items = _asked(session, values, f"{METRICS}/nodes")
+    items = _ask(session, values, f"{METRICS}/nodes")
     sizes = {
-        one["metadata"]["name"]: (one.get("status") or {}).get("allocatable") or {}
-        for one in session.api.json("GET", "/api/v1/nodes").get("items") or []
+        entry["metadata"]["name"]: (entry.get("status") or {}).get("allocatable") or {}
+        for entry in session.api.json("GET", "/api/v1/nodes").get("items") or []
     }
     rows = []
     for item in items:
@@ -75,10 +75,10 @@ def node(session: Session, values: Values) -> None:
             f"{memory // 2**20}Mi", _share(memory, _memory(whole)),
         ]  # fmt: skip
         rows.append((name, cpu, memory, cells))
-    table = _sorted(rows, values)
+    table = _in_order(rows, values)
     if not values["no-headers"]:
         table.insert(0, ["NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"])
-    session.write(aligned(table))
+    session.write(align(table))
 
 
 def _share(part: int, whole: int) -> str:
@@ -91,7 +91,7 @@ def pod(session: Session, values: Values) -> None:
         raise UsageError("pod [NAME | -l label]")
     everywhere = bool(values["all-namespaces"])
     path = f"{METRICS}/pods" if everywhere else f"{METRICS}/namespaces/{session.namespace}/pods"
-    items = _asked(session, values, path)
+    items = _ask(session, values, path)
     if not items:
         where = "" if everywhere else f" in {session.namespace} namespace."
         session.complain(f"No resources found{where}")
@@ -99,24 +99,24 @@ def pod(session: Session, values: Values) -> None:
     rows = []
     for item in items:
         containers = item.get("containers") or []
-        cpu = sum(_cpu(one["usage"]) for one in containers)
-        memory = sum(_memory(one["usage"]) for one in containers)
+        cpu = sum(_cpu(container["usage"]) for container in containers)
+        memory = sum(_memory(container["usage"]) for container in containers)
         name = item["metadata"]["name"]
         lead = [item["metadata"]["namespace"]] if everywhere else []
         key = "/".join([*lead, name])
         if values["containers"]:
-            for one in containers:
-                own_cpu, own_memory = _cpu(one["usage"]), _memory(one["usage"])
-                cells = [*lead, name, one["name"], f"{own_cpu}m", f"{own_memory // 2**20}Mi"]
-                rows.append((f"{key}/{one['name']}", own_cpu, own_memory, cells))
+            for container in containers:
+                own_cpu, own_memory = _cpu(container["usage"]), _memory(container["usage"])
+                cells = [*lead, name, container["name"], f"{own_cpu}m", f"{own_memory // 2**20}Mi"]
+                rows.append((f"{key}/{container['name']}", own_cpu, own_memory, cells))
         else:
             rows.append((key, cpu, memory, [*lead, name, f"{cpu}m", f"{memory // 2**20}Mi"]))
-    table = _sorted(rows, values)
+    table = _in_order(rows, values)
     if not values["no-headers"]:
         titles = ["NAMESPACE"] if everywhere else []
         titles += ["POD", "NAME"] if values["containers"] else ["NAME"]
         table.insert(0, [*titles, "CPU(cores)", "MEMORY(bytes)"])
-    session.write(aligned(table))
+    session.write(align(table))
 
 
 _FLAGS = (

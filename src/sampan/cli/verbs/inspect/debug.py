@@ -47,7 +47,7 @@ def run(session: Session, values: Values) -> int:
     if target.resource.kind != "Pod":
         raise CliError(f'"{target.resource.plural}" not supported by debug')
     if values["copy-to"]:
-        return _copied(session, values, obj)
+        return _copy(session, values, obj)
     return _ephemeral(session, values, obj)
 
 
@@ -96,10 +96,10 @@ def _ephemeral(session: Session, values: Values, pod: Obj) -> int:
     path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
     patch = {"spec": {"ephemeralContainers": [container]}}
     pod = writing.patch(session, f"{path}/ephemeralcontainers", patch, "strategic")
-    return _attached(session, values, pod, container["name"])
+    return _attach(session, values, pod, container["name"])
 
 
-def _copied(session: Session, values: Values, pod: Obj) -> int:
+def _copy(session: Session, values: Values, pod: Obj) -> int:
     copy = copy_of(pod)
     spec = copy["spec"]
     meta = {"name": values.text("copy-to"), "namespace": pod["metadata"]["namespace"]}
@@ -122,7 +122,7 @@ def _copied(session: Session, values: Values, pod: Obj) -> int:
     if values["image"]:
         container = _container(session, values)
         added = container["name"]
-        others = [one for one in spec["containers"] if one["name"] != added]
+        others = [item for item in spec["containers"] if item["name"] != added]
         spec["containers"] = [*others, container]
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
     if values["replace"]:
@@ -130,7 +130,7 @@ def _copied(session: Session, values: Values, pod: Obj) -> int:
             "DELETE", f"/api/v1/namespaces/{meta['namespace']}/pods/{pod['metadata']['name']}"
         )
     made = session.api.json("POST", f"/api/v1/namespaces/{meta['namespace']}/pods", body=body)
-    return _attached(session, values, made, added or made["spec"]["containers"][0]["name"])
+    return _attach(session, values, made, added or made["spec"]["containers"][0]["name"])
 
 
 def _on_node(session: Session, values: Values, node: Obj) -> int:
@@ -150,7 +150,7 @@ def _on_node(session: Session, values: Values, node: Obj) -> int:
             f"Creating debugging pod {pod_name} with container {container['name']} on node {name}."
         )
     made = session.api.json("POST", f"/api/v1/namespaces/{session.namespace}/pods", body=body)
-    return _attached(session, values, made, container["name"])
+    return _attach(session, values, made, container["name"])
 
 
 def _container_on_node(session: Session, values: Values) -> Obj:
@@ -161,7 +161,7 @@ def _container_on_node(session: Session, values: Values) -> Obj:
     return container
 
 
-def _attached(session: Session, values: Values, pod: Obj, name: str) -> int:
+def _attach(session: Session, values: Values, pod: Obj, name: str) -> int:
     if not values["stdin"] and not values["attach"]:
         return 0
     from sampan.cli.objects import waiting
@@ -175,7 +175,7 @@ def _attached(session: Session, values: Values, pod: Obj, name: str) -> int:
             *(status.get("containerStatuses") or []),
             *(status.get("ephemeralContainerStatuses") or []),
         ]
-        own = next((one for one in states if one["name"] == name), None)
+        own = next((state for state in states if state["name"] == name), None)
         return own is not None and "waiting" not in (own.get("state") or {"waiting": {}})
 
     if not waiting.until(session, path, is_running, 60.0):

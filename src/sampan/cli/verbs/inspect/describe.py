@@ -55,7 +55,7 @@ OWNERS = {"ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet"}
 def run(session: Session, values: Values) -> None:
     failures: list[Exception] = []
     count = 0
-    for found in _found(session, values):
+    for found in _find(session, values):
         if isinstance(found, Exception):
             failures.append(found)
             continue
@@ -75,7 +75,7 @@ def run(session: Session, values: Values) -> None:
             session.complain(f"No resources found in {session.namespace} namespace.")
 
 
-def _found(session: Session, values: Values) -> "list[selection.Found]":
+def _find(session: Session, values: Values) -> "list[selection.Found]":
     if manifests.has_files(values):
         return list(selection.live(session, values, []))
     if not values.arguments:
@@ -98,7 +98,7 @@ def _found(session: Session, values: Values) -> "list[selection.Found]":
 
 
 def _by_prefix(session: Session, target: Target, namespace: str) -> list[Info]:
-    objects = selection.listed(session, target.resource, namespace, {})
+    objects = selection.list_objects(session, target.resource, namespace, {})
     return [
         selection.info_of(target.resource, obj, namespace, BY_PREFIX)
         for obj in objects
@@ -125,9 +125,9 @@ def _owner(session: Session, writer: Writer, info: Info) -> None:
     obj = info.obj
     path = f"/api/v1/namespaces/{info.namespace}/pods"
     pods = [
-        one
-        for one in session.api.json("GET", path).get("items") or []
-        if (controller_of(one) or {}).get("uid") == uid_of(obj)
+        item
+        for item in session.api.json("GET", path).get("items") or []
+        if (controller_of(item) or {}).get("uid") == uid_of(obj)
     ]
     if info.resource.kind == "StatefulSet":
         workloads.stateful_set(writer, obj, pods)
@@ -182,9 +182,9 @@ def _slices(session: Session, namespace: str, name: str) -> list[Obj]:
 def _claim_users(session: Session, info: Info) -> list[str]:
     pods = _items(session, f"/api/v1/namespaces/{info.namespace}/pods")
     return [
-        one["metadata"]["name"]
-        for one in pods
-        for volume in one["spec"].get("volumes") or []
+        item["metadata"]["name"]
+        for item in pods
+        for volume in item["spec"].get("volumes") or []
         if (volume.get("persistentVolumeClaim") or {}).get("claimName") == info.name
     ]
 

@@ -11,7 +11,7 @@ from sampan.cli.errors import CliError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import selection
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
-from sampan.cli.printers.tabs import aligned
+from sampan.cli.printers.tabs import align
 from sampan.cli.session import Session
 
 TITLES = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
@@ -25,8 +25,8 @@ def run(session: Session, values: Values) -> None:
             raise CliError("valid --types are Normal or Warning")
     namespace = "" if values["all-namespaces"] else session.namespace
     resource = session.discovery.find("events.")
-    items = selection.listed(session, resource, namespace, {})
-    items = sorted((one for one in items if _is_chosen(one, chosen, values)), key=last_seen)
+    items = selection.list_objects(session, resource, namespace, {})
+    items = sorted((item for item in items if _is_chosen(item, chosen, values)), key=last_seen)
     if not items and not values["watch"]:
         if values["all-namespaces"]:
             session.complain("No events found.")
@@ -37,10 +37,10 @@ def run(session: Session, values: Values) -> None:
         whole = {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {}}
         session.write(printer.text(whole))
         return
-    rows = [_row(one, session, bool(values["all-namespaces"])) for one in items]
+    rows = [_row(item, session, bool(values["all-namespaces"])) for item in items]
     titles = ["NAMESPACE", *TITLES] if values["all-namespaces"] else TITLES
     table = rows if values["no-headers"] else [titles, *rows]
-    session.write(aligned(_without_breaks(table)))
+    session.write(align(_without_breaks(table)))
     if values["watch"]:
         _watch(session, values, resource.path(namespace), chosen)
 
@@ -87,7 +87,7 @@ def _watch(session: Session, values: Values, path: str, chosen: tuple[str, str] 
     for kind, event in session.api.watch(path, {}):
         if kind != "DELETED" and _is_chosen(event, chosen, values):
             row = _row(event, session, bool(values["all-namespaces"]))
-            session.write(aligned([row]))
+            session.write(align([row]))
             session.io.stdout.flush()
 
 

@@ -79,11 +79,11 @@ def _schema_of(schemas: dict[str, Obj], resource: ApiResource) -> Obj:
     raise CliError(f'Couldn\'t find resource for "{resource.api_version}, Kind={resource.kind}"')
 
 
-def _resolved(schemas: dict[str, Obj], schema: Obj) -> Obj:
+def _resolve(schemas: dict[str, Obj], schema: Obj) -> Obj:
     """What a reference stands for, with the words of the place that refers."""
     inner: Obj = dict(schema)
     reference = schema.get("$ref") or next(
-        (one.get("$ref") for one in schema.get("allOf") or [] if one.get("$ref")), None
+        (item.get("$ref") for item in schema.get("allOf") or [] if item.get("$ref")), None
     )
     if reference:
         target = schemas.get(reference.removeprefix(REF)) or {}
@@ -97,7 +97,7 @@ def _resolved(schemas: dict[str, Obj], schema: Obj) -> Obj:
 
 
 def type_text(schemas: dict[str, Obj], schema: Obj) -> str:
-    inner = _resolved(schemas, schema)
+    inner = _resolve(schemas, schema)
     if inner.get("_type") and (inner.get("properties") or inner.get("type") in (None, "object")):
         return str(inner["_type"])
     kind = inner.get("type")
@@ -113,7 +113,7 @@ def type_text(schemas: dict[str, Obj], schema: Obj) -> str:
 
 def _element(schemas: dict[str, Obj], schema: Obj) -> Obj:
     """The fields behind lists and maps."""
-    inner = _resolved(schemas, schema)
+    inner = _resolve(schemas, schema)
     if inner.get("type") == "array":
         return _element(schemas, inner.get("items") or {})
     extra = inner.get("additionalProperties")
@@ -144,23 +144,23 @@ def _text(
                 "",
             ]
     lines.append("DESCRIPTION:")
-    lines += _described(schemas, described, current)
+    lines += _describe(schemas, described, current)
     if current.get("properties"):
         lines += ["FIELDS:", *_fields(schemas, current, 1, recursive)]
     return "\n".join(lines) + "\n\n"
 
 
-def _described(schemas: dict[str, Obj], described: Obj, current: Obj) -> list[str]:
-    own = _resolved(schemas, described).get("description") or "<empty>"
-    lines = _wrapped(str(own), "    ")
+def _describe(schemas: dict[str, Obj], described: Obj, current: Obj) -> list[str]:
+    own = _resolve(schemas, described).get("description") or "<empty>"
+    lines = _wrap(str(own), "    ")
     inner = current.get("_own")
     if inner and inner != own:
-        lines += _wrapped(str(inner), "    ")
+        lines += _wrap(str(inner), "    ")
     return [*lines, "    "]
 
 
 def _enum(schemas: dict[str, Obj], schema: Obj, indent: str) -> list[str]:
-    values = _resolved(schemas, schema).get("enum")
+    values = _resolve(schemas, schema).get("enum")
     if not values:
         return []
     lines = [f"{indent}ENUM:"]
@@ -184,12 +184,12 @@ def _fields(schemas: dict[str, Obj], schema: Obj, level: int, recursive: bool) -
                 lines += _fields(schemas, inner, level + 1, recursive)
         else:
             lines += [f"{indent}{line}" for line in _enum(schemas, field, "")]
-            text = str(_resolved(schemas, field).get("description") or "<no description>")
-            lines += [*_wrapped(text, indent + "  "), ""]
+            text = str(_resolve(schemas, field).get("description") or "<no description>")
+            lines += [*_wrap(text, indent + "  "), ""]
     return lines
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
+def _wrap(text: str, indent: str) -> list[str]:
     lines: list[str] = []
     for paragraph in text.split("\n"):
         lines += textwrap.wrap(

@@ -111,7 +111,7 @@ def _raw(session: Session, values: Values) -> None:
 # --- objects
 
 
-def _collected(
+def _collect(
     session: Session, values: Values, targets: list[Target]
 ) -> tuple[list[tuple[ApiResource, Obj]], list[Exception]]:
     found: list[tuple[ApiResource, Obj]] = []
@@ -124,7 +124,7 @@ def _collected(
                 path = target.resource.path(namespace, target.name, values.text("subresource"))
                 found.append((target.resource, session.api.json("GET", path)))
             else:
-                for obj in selection.listed(session, target.resource, namespace, query):
+                for obj in selection.list_objects(session, target.resource, namespace, query):
                     found.append((target.resource, obj))
         except ApiError as error:
             if not (values["ignore-not-found"] and error.reason == "NotFound"):
@@ -151,10 +151,10 @@ def _namespace(session: Session, values: Values) -> str:
 
 def _objects(session: Session, values: Values, targets: list[Target]) -> None:
     printer = _printer(values)
-    found, failures = _collected(session, values, targets)
+    found, failures = _collect(session, values, targets)
     objects = [obj for _, obj in found]
     if values["sort-by"]:
-        objects = _sorted(objects, values.text("sort-by"))
+        objects = _in_order(objects, values.text("sort-by"))
         found = [(resource, obj) for obj in objects for resource, own in found if own is obj]
     single = len(targets) == 1 and bool(targets[0].name)
     if printer.format == "name":
@@ -183,7 +183,7 @@ def _printer(values: Values) -> ObjectPrinter:
     return ObjectPrinter(values, formats=GET_FORMATS)
 
 
-def _sorted(objects: list[Obj], field: str) -> list[Obj]:
+def _in_order(objects: list[Obj], field: str) -> list[Obj]:
     from sampan.cli.objects.sorting import sorted_objects
 
     return sorted_objects(objects, field)
@@ -194,15 +194,15 @@ def _custom(session: Session, values: Values, targets: list[Target], name: str, 
 
     spec = spec or values.text("template")
     if name == "custom-columns":
-        columns = custom_columns.parsed(spec)
+        columns = custom_columns.parse(spec)
     else:
         if not spec:
             raise CliError("custom-columns format specified but no custom columns given")
         columns = custom_columns.from_file(spec)
-    found, failures = _collected(session, values, targets)
+    found, failures = _collect(session, values, targets)
     objects = [obj for _, obj in found]
     if values["sort-by"]:
-        objects = _sorted(objects, values.text("sort-by"))
+        objects = _in_order(objects, values.text("sort-by"))
     if objects or not failures:
         headers = not values["no-headers"]
         session.write(custom_columns.text_of(columns, objects, headers=headers))
@@ -228,15 +228,17 @@ def _tables(session: Session, values: Values, targets: list[Target]) -> None:
     resources = list(dict.fromkeys(target.resource for target in targets))
     with_kind = bool(values["show-kind"]) or len(resources) > 1
     failures: list[Exception] = []
-    tables = list(_asked(session, values, targets, failures))
+    tables = list(_ask(session, values, targets, failures))
     if values["sort-by"]:
         from sampan.cli.objects.sorting import sorted_rows
 
-        tables = [(resource, sorted_rows(one, values.text("sort-by"))) for resource, one in tables]
+        tables = [
+            (resource, sorted_rows(item, values.text("sort-by"))) for resource, item in tables
+        ]
     shown = None
     count = 0
     chunks: list[str] = []
-    for resource, rows in _merged(tables):
+    for resource, rows in _merge(tables):
         if not rows.get("rows"):
             continue
         if shown is not None:
@@ -270,7 +272,7 @@ def _say_nothing_found(session: Session, values: Values, resources: list[ApiReso
         session.complain(f"No resources found in {session.namespace} namespace.")
 
 
-def _asked(
+def _ask(
     session: Session, values: Values, targets: list[Target], failures: list[Exception]
 ) -> Iterator[tuple[ApiResource, Obj]]:
     query = selection.query_of(values)
@@ -331,16 +333,16 @@ def _as_table(values: Values, resource: ApiResource, answer: Obj) -> Obj:
     }
 
 
-def _merged(tables: list[tuple[ApiResource, Obj]]) -> list[tuple[ApiResource, Obj]]:
+def _merge(tables: list[tuple[ApiResource, Obj]]) -> list[tuple[ApiResource, Obj]]:
     """Neighbouring tables of one resource under one header."""
     merged: list[tuple[ApiResource, Obj]] = []
-    for resource, one in tables:
-        if merged and merged[-1][0] == resource and _columns(merged[-1][1]) == _columns(one):
+    for resource, item in tables:
+        if merged and merged[-1][0] == resource and _columns(merged[-1][1]) == _columns(item):
             before = merged[-1][1]
-            rows = [*(before.get("rows") or []), *(one.get("rows") or [])]
+            rows = [*(before.get("rows") or []), *(item.get("rows") or [])]
             merged[-1] = (resource, {**before, "rows": rows})
         else:
-            merged.append((resource, one))
+            merged.append((resource, item))
     return merged
 
 
@@ -371,13 +373,13 @@ def _watch_tables(
     for _, one in tables:
         revision = (one.get("metadata") or {}).get("resourceVersion") or revision
         header = one if one.get("columnDefinitions") else header
-    named_row = next((row for _, one in tables for row in one.get("rows") or []), None)
+    named_row = next((row for _, item in tables for row in item.get("rows") or []), None)
     if target.name and not revision and named_row:
         revision = named_row["object"]["metadata"].get("resourceVersion") or ""
     path = target.resource.path(_namespace(session, values))
     query = _watch_query(session, values, target, revision)
     kind = target.resource.qualified_singular if values["show-kind"] else ""
-    is_first = not any(one.get("rows") for _, one in tables) or values["watch-only"]
+    is_first = not any(item.get("rows") for _, item in tables) or values["watch-only"]
     for event, obj in session.api.watch(path, query, accept=TABLE):
         one = obj if obj.get("columnDefinitions") else {**obj, **_definitions(header)}
         header = one
@@ -390,10 +392,10 @@ def _watch_tables(
             seen = [row for _, before in tables for row in _rows_of(before, style, kind)]
             widths = _widths([titles, *seen])
         if is_first and style.headers:
-            session.write(_padded(titles, widths))
+            session.write(_pad(titles, widths))
             is_first = False
         for row in rows:
-            session.write(_padded(row, widths))
+            session.write(_pad(row, widths))
         session.io.stdout.flush()
 
 
@@ -412,7 +414,7 @@ def _widths(rows: list[list[str]]) -> list[int]:
     ]
 
 
-def _padded(row: list[str], widths: list[int]) -> str:
+def _pad(row: list[str], widths: list[int]) -> str:
     cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
     return "".join([*cells, row[-1]]) + "\n"
 

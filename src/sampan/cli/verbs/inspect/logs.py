@@ -106,7 +106,7 @@ def _pods(session: Session, values: Values) -> list[Obj]:
     if values["selector"]:
         pods = session.discovery.find("pods")
         query = {"labelSelector": values.text("selector")}
-        return selection.listed(session, pods, namespace, query)
+        return selection.list_objects(session, pods, namespace, query)
     word = values.arguments[0]
     if "/" in word:
         if values["all-pods"]:
@@ -131,16 +131,16 @@ def _all_pods(session: Session, word: str) -> list[Obj]:
     if target.resource.kind == "Pod":
         return [obj]
     query = {"labelSelector": pods_of.selector_of(obj, target.resource.kind, "get the logs from")}
-    return selection.listed(session, session.discovery.find("pods"), session.namespace, query)
+    return selection.list_objects(session, session.discovery.find("pods"), session.namespace, query)
 
 
 def _containers(session: Session, values: Values, pod: Obj) -> list[str]:
     if values["all-containers"]:
         spec = pod["spec"]
         return [
-            one["name"]
+            item["name"]
             for field in ("initContainers", "containers", "ephemeralContainers")
-            for one in spec.get(field) or []
+            for item in spec.get(field) or []
         ]
     return [pods_of.container_of(session, pod, values.text("container"))]
 
@@ -195,7 +195,7 @@ def _follow(
             lead = b""
         streams[stream.socket] = [stream, lead, b""]
     while streams:
-        ready = [one for one in streams if streams[one][0].has_unread()]
+        ready = [item for item in streams if streams[item][0].has_unread()]
         for socket in ready or select.select(list(streams), [], [])[0]:
             entry = streams[socket]
             chunk = entry[0].next_chunk()

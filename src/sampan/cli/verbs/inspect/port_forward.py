@@ -64,7 +64,7 @@ def _of_service(service: Obj, text: str) -> str:
 
 def _target(pod: Obj, service: Obj, text: str) -> str:
     local, _, remote = text.partition(":")
-    port = next(one for one in service["spec"]["ports"] if str(one["port"]) == remote)
+    port = next(item for item in service["spec"]["ports"] if str(item["port"]) == remote)
     target = port.get("targetPort", port["port"])
     return f"{local}:{target}"
 
@@ -135,21 +135,21 @@ def _carry(session: Session, pod: Obj, listeners: dict[socket.socket, int]) -> N
     by_remote: dict[socket.socket, tuple[socket.socket, ChannelSocket]] = {}
     path = pods_of.pod_path(pod["metadata"]["namespace"], pod["metadata"]["name"]) + "/portforward"
     while True:
-        waiting = [one for one, (_, channels) in by_remote.items() if channels.has_unread()]
+        waiting = [item for item, (_, channels) in by_remote.items() if channels.has_unread()]
         ready = waiting or select.select([*listeners, *by_local, *by_remote], [], [])[0]
-        for one in ready:
-            if one in listeners:
-                local, _ = one.accept()
-                port = listeners[one]
-                session.print(f"Handling connection for {one.getsockname()[1]}")
+        for item in ready:
+            if item in listeners:
+                local, _ = item.accept()
+                port = listeners[item]
+                session.print(f"Handling connection for {item.getsockname()[1]}")
                 session.io.stdout.flush()
                 channels = session.api.websocket(path, {"ports": str(port)}, PROTOCOL)
                 by_local[local] = channels
                 by_remote[channels.link] = (local, channels)
-            elif one in by_local:
-                _outward(one, by_local, by_remote)
-            elif one in by_remote:
-                _inward(session, one, by_local, by_remote)
+            elif item in by_local:
+                _outward(item, by_local, by_remote)
+            elif item in by_remote:
+                _inward(session, item, by_local, by_remote)
 
 
 Locals = dict[socket.socket, ChannelSocket]

@@ -15,13 +15,13 @@ from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import manifests, selection, waiting
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
-from sampan.cli.printers.jsonpath import Template, printed, relaxed
+from sampan.cli.printers.jsonpath import Template, relax, value_text
 from sampan.cli.session import Session
 
 Check = Callable[[Obj | None], bool]
 
 
-def parsed(text: str) -> Check:
+def parse(text: str) -> Check:
     _kind, _, rest = text.partition("=")
     if text.lower() in ("delete", "create"):
         return (
@@ -51,7 +51,7 @@ def _condition(name: str, value: str) -> Check:
 
 def _jsonpath(text: str) -> Check:
     path, equals, wanted = _split(text)
-    template = Template(relaxed(path))
+    template = Template(relax(path))
 
     def check(obj: Obj | None) -> bool:
         if obj is None:
@@ -65,7 +65,7 @@ def _jsonpath(text: str) -> Check:
             raise CliError("given jsonpath expression matches more than one value")
         if isinstance(values[0], (dict, list)):
             raise CliError("jsonpath leads to a nested object or list which is not supported")
-        return printed(values[0]) == wanted
+        return value_text(values[0]) == wanted
 
     return check
 
@@ -83,7 +83,7 @@ def _split(text: str) -> tuple[str, bool, str]:
 
 
 def run(session: Session, values: Values) -> None:
-    check = parsed(values.text("for"))
+    check = parse(values.text("for"))
     printer = ObjectPrinter(values)
     mode = values.text("for").lower()
     seconds = values["timeout"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.api.cel.language.field_names import escaped, unescaped
+from sampan.api.cel.language.field_names import escape, unescape
 
 
 @pytest.mark.parametrize(
@@ -16,11 +16,11 @@ from sampan.api.cel.language.field_names import escaped, unescaped
     ],
 )  # fmt: skip
 def test_a_field_has_one_name_in_expressions(name, shown):
-    assert escaped(name) == shown
+    assert escape(name) == shown
 
 
 @given(st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_./-]{0,12}", fullmatch=True))
 def test_an_escaped_name_leads_back_to_the_field(name):
-    shown = escaped(name)
+    shown = escape(name)
     assert shown is not None
-    assert unescaped(shown) == name
+    assert unescape(shown) == name

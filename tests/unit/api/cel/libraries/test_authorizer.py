@@ -11,7 +11,7 @@ from sampan.api.cel.libraries.authorizer import (
     Authorizer,
     Question,
     Undecided,
-    known,
+    from_answers,
 )
 from sampan.api.cel.program import compile_expression
 
@@ -20,7 +20,7 @@ ENVIRONMENT = Environment({"authorizer": AUTHORIZER}, KUBERNETES)
 
 def evaluated(text, answers):
     return compile_expression(text, ENVIRONMENT).evaluate(
-        {"authorizer": Authorizer(known(answers))}
+        {"authorizer": Authorizer(from_answers(answers))}
     )
 
 

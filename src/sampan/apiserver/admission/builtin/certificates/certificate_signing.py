@@ -14,8 +14,8 @@ def plugin(parts: PluginParts) -> Steps:
     def validate(attributes: Attributes) -> Awaitable[None] | None:
         if attributes.subresource != "status":
             return None
-        new, old = (((one or {}).get("status") or {}) for one in (attributes.obj, attributes.old))
-        if all(new.get(one) == old.get(one) for one in ("certificate", "conditions")):
+        new, old = (((item or {}).get("status") or {}) for item in (attributes.obj, attributes.old))
+        if all(new.get(item) == old.get(item) for item in ("certificate", "conditions")):
             return None
         signer = signers.signer_of(attributes)
         why = f'user not permitted to sign requests with signerName "{signer}"'

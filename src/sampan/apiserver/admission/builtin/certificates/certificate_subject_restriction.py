@@ -35,4 +35,4 @@ def _organizations(spec: Obj) -> list[str]:
     except ValueError:
         return []  # validation says what is wrong with it
     found = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-    return [str(one.value) for one in found]
+    return [str(match_.value) for match_ in found]

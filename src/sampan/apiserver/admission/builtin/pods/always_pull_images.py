@@ -44,7 +44,7 @@ def _concerns(attributes: Attributes) -> bool:
 
 def _images(pod: Obj) -> set[str]:
     spec = pod.get("spec") or {}
-    return {one.get("image") or "" for field in _FIELDS for one in spec.get(field) or ()}
+    return {item.get("image") or "" for field in _FIELDS for item in spec.get(field) or ()}
 
 
 def _policies(pod: Obj) -> Iterator[tuple[str, Obj, str]]:

@@ -35,9 +35,9 @@ def plugin(parts: PluginParts) -> Steps:
 def _covers(tolerations: list[Obj]) -> set[str]:
     """The taints that the pod says something about; "" stands for all of them."""
     return {
-        one.get("key") or ""
-        for one in tolerations
-        if (one.get("effect") or "NoExecute") == "NoExecute"
+        toleration.get("key") or ""
+        for toleration in tolerations
+        if (toleration.get("effect") or "NoExecute") == "NoExecute"
     }
 
 

@@ -19,8 +19,8 @@ def _tolerate(attributes: Attributes) -> None:
         return
     names = {
         name
-        for one in all_containers(pod)
-        for name in ((one.get("resources") or {}).get("requests") or {})
+        for container in all_containers(pod)
+        for name in ((container.get("resources") or {}).get("requests") or {})
         if is_extended_resource(name)
     }
     spec = pod.setdefault("spec", {})

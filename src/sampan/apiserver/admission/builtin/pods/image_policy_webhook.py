@@ -89,7 +89,7 @@ class ImagePolicy:
 
 def review_of(pod: Obj, namespace: str) -> Obj:
     notes = annotations_of(pod)
-    spec: Obj = {"containers": [{"image": one} for one in images_of(pod)], "namespace": namespace}
+    spec: Obj = {"containers": [{"image": item} for item in images_of(pod)], "namespace": namespace}
     shown = {key: notes[key] for key in notes if ".image-policy.k8s.io/" in key}
     if shown:
         spec["annotations"] = shown
@@ -98,4 +98,4 @@ def review_of(pod: Obj, namespace: str) -> Obj:
 
 def images_of(pod: Obj) -> list[str]:
     spec = pod.get("spec") or {}
-    return [str(one.get("image") or "") for field in _FIELDS for one in spec.get(field) or ()]
+    return [str(item.get("image") or "") for field in _FIELDS for item in spec.get(field) or ()]

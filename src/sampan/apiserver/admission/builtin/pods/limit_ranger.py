@@ -33,7 +33,7 @@ def plugin(parts: PluginParts) -> Steps:
         if pod is None or not attributes.is_main(PODS):
             return
         if attributes.operation == CREATE:
-            _fill(pod, [one for one in limits(attributes) if one.get("type") == "Container"])
+            _fill(pod, [limit for limit in limits(attributes) if limit.get("type") == "Container"])
 
     def validate(attributes: Attributes) -> None:
         obj = attributes.obj
@@ -70,7 +70,7 @@ def _fill(pod: Obj, limits: list[Obj]) -> None:
 
 def _merge(limits: list[Obj], kind: str) -> dict[str, str]:
     """As upstream: of several limit ranges the last one's word counts."""
-    return {name: text for one in limits for name, text in (one.get(kind) or {}).items()}
+    return {name: text for limit in limits for name, text in (limit.get(kind) or {}).items()}
 
 
 def _with_defaults(
@@ -99,7 +99,7 @@ def _pod_trouble(pod: Obj, limits: list[Obj]) -> Iterator[str]:
         if kind == "Container":
             for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
                 resources = container.get("resources") or {}
-                asked, most = (_amounts(resources.get(one)) for one in ("requests", "limits"))
+                asked, most = (_amounts(resources.get(item)) for item in ("requests", "limits"))
                 yield from _trouble(limit, asked, most)
         elif kind == "Pod":
             yield from _trouble(limit, pod_resources.requests(pod), pod_resources.limits(pod))

@@ -41,5 +41,5 @@ def plugin(parts: PluginParts) -> Steps:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    pairs = (one.partition("=") for one in text.split(",") if one.strip())
+    pairs = (part.partition("=") for part in text.split(",") if part.strip())
     return {name.strip(): value.strip() for name, _, value in pairs}

@@ -55,7 +55,7 @@ def plugin(parts: PluginParts) -> Steps:
     def validate(attributes: Attributes) -> None:
         allowed = of(attributes, "tolerationsWhitelist", settings.allowed)
         asked = ((attributes.obj or {}).get("spec") or {}).get("tolerations") or ()
-        if allowed and not all(any(_contains(one, two) for one in allowed) for two in asked):
+        if allowed and not all(any(_contains(item, two) for item in allowed) for two in asked):
             why = (
                 "pod tolerations (possibly merged with namespace default tolerations) conflict "
                 "with its namespace whitelist"
@@ -69,10 +69,10 @@ def _merge(first: Sequence[Obj], second: Sequence[Obj]) -> list[Obj]:
     """As upstream: what another one contains is left out."""
     every = [*first, *second]
     return [
-        one
-        for index, one in enumerate(every)
+        item
+        for index, item in enumerate(every)
         if not any(
-            _contains(other, one) and (not _contains(one, other) or place < index)
+            _contains(other, item) and (not _contains(item, other) or place < index)
             for place, other in enumerate(every)
             if place != index
         )

@@ -29,10 +29,12 @@ class _Classes:
         if self._seen != self._kind.changed_revision:
             self._seen = self._kind.changed_revision
             defaults = [
-                one.obj for one in self._kind.items.values() if one.obj.get("globalDefault")
+                item.obj for item in self._kind.items.values() if item.obj.get("globalDefault")
             ]
             # Several can only come from a race; as upstream, the lowest counts.
-            self._default = min(defaults, key=lambda one: int(one.get("value") or 0), default=None)
+            self._default = min(
+                defaults, key=lambda item: int(item.get("value") or 0), default=None
+            )
         return self._default
 
 

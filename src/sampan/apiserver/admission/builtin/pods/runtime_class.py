@@ -75,9 +75,9 @@ def _merge_scheduling(attributes: Attributes, spec: Obj, scheduling: Obj) -> Non
     if selector:
         spec["nodeSelector"] = selector
     more = [
-        copy_of(one)
-        for one in scheduling.get("tolerations") or ()
-        if one not in (spec.get("tolerations") or ())
+        copy_of(toleration)
+        for toleration in scheduling.get("tolerations") or ()
+        if toleration not in (spec.get("tolerations") or ())
     ]
     if more:
         spec["tolerations"] = [*(spec.get("tolerations") or ()), *more]

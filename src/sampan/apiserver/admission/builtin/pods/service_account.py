@@ -42,7 +42,7 @@ def plugin(parts: PluginParts) -> Steps:
                 f'error looking up service account {where}: serviceaccount "{name}" not found',
             )
         if account.get("imagePullSecrets") and not spec.get("imagePullSecrets"):
-            spec["imagePullSecrets"] = [dict(one) for one in account["imagePullSecrets"]]
+            spec["imagePullSecrets"] = [dict(secret) for secret in account["imagePullSecrets"]]
         if mount_tokens and _wants_token(spec, account):
             _mount_token(spec, account, rng)
 
@@ -71,13 +71,13 @@ def _wants_token(spec: Obj, account: Obj) -> bool:
 
 def _mount_token(spec: Obj, account: Obj, rng: random.Random) -> None:
     name, volumes = _volume_name(uid_of(account)), spec.get("volumes") or []
-    while any(one.get("name") == name for one in volumes):
+    while any(volume.get("name") == name for volume in volumes):
         name = f"{VOLUME}{suffix(rng)}"
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     without = [
-        one
-        for one in containers
-        if all(m.get("mountPath") != TOKEN_PATH for m in one.get("volumeMounts") or ())
+        item
+        for item in containers
+        if all(m.get("mountPath") != TOKEN_PATH for m in item.get("volumeMounts") or ())
     ]
     if not without:
         return
