@@ -113,7 +113,10 @@ class BlockingClient:
             self._warn(stream.warnings)
             if stream.status < 400:
                 return stream
-            body = stream.rest()
+            try:
+                body = stream.rest()
+            finally:
+                stream.close()
         except HttpFailure as error:
             raise NoAnswer(self.server, str(error), refused=error.refused) from error
         raise failure_of(stream.status, body)
