@@ -35,7 +35,7 @@ def test_lengths_are_counted_in_bytes():
 
 
 def test_a_long_subdomain_is_too_long():
-    assert names.dns_subdomain("a" * 254) == ("must be no more than 253 bytes",)
+    assert names.dns_subdomain("a" * 254) == ("must be no more than 253 characters",)
 
 
 def test_the_prefix_of_a_qualified_name_is_a_subdomain():
