@@ -28,7 +28,7 @@ test: setup-test ## set up, then every test, with real containerd, kubectl, etcd
 	$(VENV)/bin/python -m vulture
 	$(PYTEST) -q tests/unit tests/contract tests/stateful tests/flow tests/test_architecture.py tests/test_docs.py -n 2
 	$(PYTEST) -q tests/robustness
-	$(PYTEST) -q tests/attack
+	$(PYTEST) -q tests/attack tests/client_recording
 	$(PYTEST) -q tests/e2e -n 2
 
 check: setup-test ## the quick one: format, lint, types, unit and contract tests (under a minute)
