@@ -5,6 +5,7 @@ Job: verbs, their commands, flags, kinds and names of objects, for the shells' c
 
 from sampan.api.errors import ApiError
 from sampan.cli import catalog
+from sampan.cli.command import Command
 from sampan.cli.errors import CliError
 from sampan.cli.session import GLOBAL_FLAGS, Session
 
@@ -23,20 +24,29 @@ def candidates(session: Session, words: list[str], extra: tuple[str, ...] = ()) 
     command = catalog.find(before[0])
     if command is None:
         return []
-    rest = before[1:]
-    while command.children and rest and command.child(rest[0]):
-        child = command.child(rest.pop(0))
-        assert child is not None
-        command = child
+    command, rest = _descend(command, before[1:])
     if last.startswith("-"):
-        flags = (*command.flags, *GLOBAL_FLAGS)
-        return [f"--{flag.name}" for flag in flags if f"--{flag.name}".startswith(last)]
+        return [flag for flag in _flags(command) if flag.startswith(last)]
     if command.children and not rest:
         return [child.name for child in command.children if child.name.startswith(last)]
     try:
         return [word for word in _objects(session, before[0], rest) if word.startswith(last)]
     except (ApiError, CliError, OSError):
         return []
+
+
+def _descend(command: Command, words: list[str]) -> tuple[Command, list[str]]:
+    """Into the group's command that the words name; and the words after it."""
+    while words:
+        child = command.child(words[0])
+        if child is None:
+            break
+        command, words = child, words[1:]
+    return command, words
+
+
+def _flags(command: Command) -> list[str]:
+    return [f"--{flag.name}" for flag in (*command.flags, *GLOBAL_FLAGS)]
 
 
 def _objects(session: Session, verb: str, rest: list[str]) -> list[str]:

@@ -64,16 +64,8 @@ def _run(session: Session, words: list[str]) -> int:
 
 def run_command(session: Session, command: Command, words: list[str]) -> int:
     try:
-        known = {flag.name for flag in command.flags}
-        shorts = {flag.short for flag in command.flags if flag.short}
-        shared = [
-            flag if flag.short not in shorts else flags.Flag(
-                flag.name, flag.kind, flag.default, flag.usage, "", flag.bare
-            )
-            for flag in GLOBAL_FLAGS
-            if flag.name not in known
-        ]  # fmt: skip
-        values = flags.parse((*command.flags, *shared), words, interspersed=command.interspersed)
+        all_flags = (*command.flags, *_shared_flags(command))
+        values = flags.parse(all_flags, words, interspersed=command.interspersed)
         session.values = values
         for notice in values.notices:
             session.complain(notice)
@@ -81,9 +73,7 @@ def run_command(session: Session, command: Command, words: list[str]) -> int:
             return _group_without_child(session, command, values)
         flags.check_required(values)
         code = command.run(session, values) or 0
-        if values["warnings-as-errors"] and session.warnings:
-            count = len(session.warnings)
-            raise CliError(f"{count} warning{'s' if count > 1 else ''} received")
+        _check_warnings(session, values)
         return code
     except flags.HelpAsked:
         session.write(help_text(command, session.program, session.path))
@@ -95,6 +85,25 @@ def run_command(session: Session, command: Command, words: list[str]) -> int:
     except ApiError as error:
         session.complain(status_text(error))
         return 1
+
+
+def _shared_flags(command: Command) -> list[flags.Flag]:
+    """The global flags, without the names and letters that the command gives its own."""
+    known = {flag.name for flag in command.flags}
+    shorts = {flag.short for flag in command.flags if flag.short}
+    return [
+        flag if flag.short not in shorts else flags.Flag(
+            flag.name, flag.kind, flag.default, flag.usage, "", flag.bare
+        )
+        for flag in GLOBAL_FLAGS
+        if flag.name not in known
+    ]  # fmt: skip
+
+
+def _check_warnings(session: Session, values: flags.Values) -> None:
+    if values["warnings-as-errors"] and session.warnings:
+        count = len(session.warnings)
+        raise CliError(f"{count} warning{'s' if count > 1 else ''} received")
 
 
 def verb_position(words: Sequence[str]) -> int:

@@ -48,44 +48,52 @@ def run(session: Session, values: Values) -> None:
 
 
 def _targets(session: Session, values: Values) -> list[Target]:
-    words = values.arguments
     if manifests.has_files(values):
-        if words:
-            raise CliError(
-                "when paths, URLs, or stdin is provided as input, you may not specify resource "
-                "arguments as well"
-            )
-        found = []
-        try:
-            for info in selection.from_files(session, values):
-                if isinstance(info, Exception):
-                    raise info
-                found.append(Target(info.resource, info.name))
-        except CliError as error:
-            if values["kustomize"]:
-                raise Plain(str(error)) from error
-            raise
-        return found
-    if not words:
+        return _file_targets(session, values)
+    if not values.arguments:
         session.complain(
             "You must specify the type of resource to get. Use "
             f'"{session.program} api-resources" for a complete list of supported resources.\n'
         )
         raise UsageError(NOTHING.format(program=session.program))
     _check_format(values)
-    targets = selection.targets(session, words)
+    targets = selection.targets(session, values.arguments)
     selection.check_selectors(values, targets)
-    named = any(target.name for target in targets)
-    if values["all-namespaces"] and any(
-        target.name and target.resource.namespaced for target in targets
-    ):
-        raise CliError("a resource cannot be retrieved by name across all namespaces")
-    if values["subresource"] and not named:
-        raise CliError("subresource cannot be used when bulk resources are specified")
-    watching = values["watch"] or values["watch-only"]
-    if watching and len({target.resource for target in targets}) > 1:
-        raise CliError("you may only specify a single resource type")
+    _check_targets(values, targets)
     return targets
+
+
+def _file_targets(session: Session, values: Values) -> list[Target]:
+    if values.arguments:
+        raise CliError(
+            "when paths, URLs, or stdin is provided as input, you may not specify resource "
+            "arguments as well"
+        )
+    targets = []
+    try:
+        for info in selection.from_files(session, values):
+            if isinstance(info, Exception):
+                raise info
+            targets.append(Target(info.resource, info.name))
+    except CliError as error:
+        if values["kustomize"]:
+            raise Plain(str(error)) from error
+        raise
+    return targets
+
+
+def _check_targets(values: Values, targets: list[Target]) -> None:
+    names = [target for target in targets if target.name]
+    if values["all-namespaces"] and any(target.resource.namespaced for target in names):
+        raise CliError("a resource cannot be retrieved by name across all namespaces")
+    if values["subresource"] and not names:
+        raise CliError("subresource cannot be used when bulk resources are specified")
+    if _is_watch(values) and len({target.resource for target in targets}) > 1:
+        raise CliError("you may only specify a single resource type")
+
+
+def _is_watch(values: Values) -> bool:
+    return bool(values["watch"] or values["watch-only"])
 
 
 def _check_format(values: Values) -> None:
@@ -152,16 +160,28 @@ def _namespace(session: Session, values: Values) -> str:
 def _objects(session: Session, values: Values, targets: list[Target]) -> None:
     printer = _printer(values)
     found, failures = _collect(session, values, targets)
-    objects = [obj for _, obj in found]
     if values["sort-by"]:
-        objects = _in_order(objects, values.text("sort-by"))
+        objects = _in_order([obj for _, obj in found], values.text("sort-by"))
         found = [(resource, obj) for obj in objects for resource, own in found if own is obj]
-    single = len(targets) == 1 and bool(targets[0].name)
+    _print_objects(session, printer, targets, found)
+    if _is_watch(values):
+        _watch_objects(session, values, targets[0], printer)
+    if failures:
+        raise Several(failures)
+
+
+def _print_objects(
+    session: Session,
+    printer: ObjectPrinter,
+    targets: list[Target],
+    found: list[tuple[ApiResource, Obj]],
+) -> None:
+    objects = [obj for _, obj in found]
     if printer.format == "name":
         for resource, obj in found:
             label = f"{resource.qualified_singular}/{obj['metadata']['name']}"
             session.write(printer.text(obj, label))
-    elif single:
+    elif len(targets) == 1 and targets[0].name:
         if objects:
             session.write(printer.text(objects[0]))
     elif objects or not any(target.name for target in targets):
@@ -170,10 +190,6 @@ def _objects(session: Session, values: Values, targets: list[Target]) -> None:
             "metadata": {"resourceVersion": ""},
         }  # fmt: skip
         session.write(printer.text(whole))
-    if values["watch"] or values["watch-only"]:
-        _watch_objects(session, values, targets[0], printer)
-    if failures:
-        raise Several(failures)
 
 
 def _printer(values: Values) -> ObjectPrinter:
@@ -230,38 +246,44 @@ def _tables(session: Session, values: Values, targets: list[Target]) -> None:
     failures: list[Exception] = []
     tables = list(_ask(session, values, targets, failures))
     if values["sort-by"]:
-        from sampan.cli.objects.sorting import sorted_rows
+        tables = _tables_in_order(tables, values.text("sort-by"))
+    texts = _table_texts(tables, style, with_kind=with_kind)
+    if not values["watch-only"]:
+        session.write("\n".join(texts))
+    if _is_watch(values):
+        if len([target for target in targets if target.name]) > 1:
+            raise CliError("you may only watch a single resource or type of resource at a time")
+        _watch_tables(session, values, targets[0], tables, style)
+    elif not texts and not failures and not values["ignore-not-found"]:
+        _say_nothing_found(session, values, resources)
+    if failures:
+        raise Several(failures)
 
-        tables = [
-            (resource, sorted_rows(item, values.text("sort-by"))) for resource, item in tables
-        ]
-    shown = None
-    count = 0
-    chunks: list[str] = []
-    for resource, rows in _merge(tables):
-        if not rows.get("rows"):
+
+def _tables_in_order(
+    tables: list[tuple[ApiResource, Obj]], field: str
+) -> list[tuple[ApiResource, Obj]]:
+    from sampan.cli.objects.sorting import sorted_rows
+
+    return [(resource, sorted_rows(item, field)) for resource, item in tables]
+
+
+def _table_texts(
+    tables: list[tuple[ApiResource, Obj]], style: table.TableStyle, *, with_kind: bool
+) -> list[str]:
+    """Each table that has rows; a namespace column only where its objects have namespaces."""
+    texts = []
+    for resource, item in _merge(tables):
+        if not item.get("rows"):
             continue
-        if shown is not None:
-            chunks.append("\n")
         kind = resource.qualified_singular if with_kind else ""
         own = style
         if style.namespaces and not resource.namespaced:
             own = table.TableStyle(
                 style.wide, style.headers, False, style.labels, style.label_columns
             )
-        chunks.append(table.table_text(rows, own, kind))
-        shown = resource
-        count += len(rows["rows"])
-    if not values["watch-only"]:
-        session.write("".join(chunks))
-    if values["watch"] or values["watch-only"]:
-        if len([target for target in targets if target.name]) > 1:
-            raise CliError("you may only watch a single resource or type of resource at a time")
-        _watch_tables(session, values, targets[0], tables, style)
-    elif not count and not failures and not values["ignore-not-found"]:
-        _say_nothing_found(session, values, resources)
-    if failures:
-        raise Several(failures)
+        texts.append(table.table_text(item, own, kind))
+    return texts
 
 
 def _say_nothing_found(session: Session, values: Values, resources: list[ApiResource]) -> None:
@@ -346,8 +368,8 @@ def _merge(tables: list[tuple[ApiResource, Obj]]) -> list[tuple[ApiResource, Obj
     return merged
 
 
-def _columns(one: Obj) -> list[str]:
-    return [column["name"] for column in one.get("columnDefinitions") or []]
+def _columns(item: Obj) -> list[str]:
+    return [column["name"] for column in item.get("columnDefinitions") or []]
 
 
 # --- watching
@@ -367,30 +389,22 @@ def _watch_tables(
     tables: list[tuple[ApiResource, Obj]],
     style: table.TableStyle,
 ) -> None:
-    revision = ""
-    widths: list[int] = []
-    header: Obj = {}
-    for _, one in tables:
-        revision = (one.get("metadata") or {}).get("resourceVersion") or revision
-        header = one if one.get("columnDefinitions") else header
-    named_row = next((row for _, item in tables for row in item.get("rows") or []), None)
-    if target.name and not revision and named_row:
-        revision = named_row["object"]["metadata"].get("resourceVersion") or ""
     path = target.resource.path(_namespace(session, values))
-    query = _watch_query(session, values, target, revision)
+    query = _watch_query(session, values, target, _revision(target, tables))
     kind = target.resource.qualified_singular if values["show-kind"] else ""
     is_first = not any(item.get("rows") for _, item in tables) or values["watch-only"]
+    widths: list[int] = []
+    header = _last_header(tables)
     for event, obj in session.api.watch(path, query, accept=TABLE):
-        one = obj if obj.get("columnDefinitions") else {**obj, **_definitions(header)}
-        header = one
-        rows = [table.row_of(one, row, style, kind) for row in one.get("rows") or []]
-        titles = table.header_of(one, style)
+        header = obj if obj.get("columnDefinitions") else {**obj, **_definitions(header)}
+        rows = _rows_of(header, style, kind)
+        titles = table.header_of(header, style)
         if values["output-watch-events"]:
             rows = [[event, *row] for row in rows]
             titles = ["EVENT", *titles]
         if not widths:
-            seen = [row for _, before in tables for row in _rows_of(before, style, kind)]
-            widths = _widths([titles, *seen])
+            listed = [row for _, item in tables for row in _rows_of(item, style, kind)]
+            widths = _widths([titles, *listed])
         if is_first and style.headers:
             session.write(_pad(titles, widths))
             is_first = False
@@ -399,8 +413,24 @@ def _watch_tables(
         session.io.stdout.flush()
 
 
-def _rows_of(one: Obj, style: table.TableStyle, kind: str) -> list[list[str]]:
-    return [table.row_of(one, row, style, kind) for row in one.get("rows") or []]
+def _revision(target: Target, tables: list[tuple[ApiResource, Obj]]) -> str:
+    """Where the watch starts: at the last list, or at the named object's own revision."""
+    revision = ""
+    for _, item in tables:
+        revision = (item.get("metadata") or {}).get("resourceVersion") or revision
+    first_row = next((row for _, item in tables for row in item.get("rows") or []), None)
+    if target.name and not revision and first_row:
+        revision = first_row["object"]["metadata"].get("resourceVersion") or ""
+    return revision
+
+
+def _last_header(tables: list[tuple[ApiResource, Obj]]) -> Obj:
+    """The last table that says its columns."""
+    return next((item for _, item in reversed(tables) if item.get("columnDefinitions")), {})
+
+
+def _rows_of(item: Obj, style: table.TableStyle, kind: str) -> list[list[str]]:
+    return [table.row_of(item, row, style, kind) for row in item.get("rows") or []]
 
 
 def _definitions(header: Obj) -> Obj:

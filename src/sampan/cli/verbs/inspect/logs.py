@@ -22,6 +22,11 @@ EXPECTED = (
     "POD or TYPE/NAME is a required argument for the logs command"
 )
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$")
+MINIMUMS = (
+    ("tail", -1, "--tail must be greater than or equal to -1"),
+    ("limit-bytes", 0, "--limit-bytes must be greater than 0"),
+    ("since", 0, "--since must be greater than 0"),
+)
 COLOURS = (36, 32, 35, 33, 34, 31)
 
 
@@ -48,6 +53,15 @@ def run(session: Session, values: Values) -> None:
 
 
 def _check(values: Values) -> None:
+    _check_words(values)
+    _take_container(values)
+    for flag, minimum, complaint in MINIMUMS:
+        if values[flag] < minimum:
+            raise CliError(complaint)
+    _check_since_time(values)
+
+
+def _check_words(values: Values) -> None:
     words = values.arguments
     if not words and not values["selector"]:
         raise UsageError(EXPECTED)
@@ -55,6 +69,11 @@ def _check(values: Values) -> None:
         raise UsageError("only a selector (-l) or a POD name is allowed")
     if len(words) > 2:
         raise UsageError(EXPECTED)
+
+
+def _take_container(values: Values) -> None:
+    """The container may be named by a flag or by the second word."""
+    words = values.arguments
     if len(words) == 2:
         if values["container"]:
             raise CliError("only one of -c or an inline [CONTAINER] arg is allowed")
@@ -64,12 +83,9 @@ def _check(values: Values) -> None:
             "--all-containers=true should not be specified with container name "
             f"{values['container']}"
         )
-    if values["tail"] < -1:
-        raise CliError("--tail must be greater than or equal to -1")
-    if values["limit-bytes"] < 0:
-        raise CliError("--limit-bytes must be greater than 0")
-    if values["since"] < 0:
-        raise CliError("--since must be greater than 0")
+
+
+def _check_since_time(values: Values) -> None:
     text = values.text("since-time")
     if text and values["since"]:
         raise CliError("at most one of --since-time or --since may be specified")
