@@ -16,6 +16,7 @@ _MODES = {
     "ReadWriteMany": "RWX",
     "ReadWriteOncePod": "RWOP",
 }
+_Totals = dict[tuple[str, str], quantity.Quantity]
 
 
 def config_map(writer: Writer, obj: Obj, now: float) -> None:
@@ -277,42 +278,58 @@ def node(writer: Writer, obj: Obj, pods: list[Obj], lease: Obj | None, now: floa
     writer.labels("Labels:", labels_of(obj))
     writer.annotations(obj)
     writer.line(0, "CreationTimestamp:", long_time(meta.get("creationTimestamp")))
-    taints = [
-        f"{taint['key']}{'=' + taint['value'] if taint.get('value') else ''}:{taint['effect']}"
-        for taint in spec.get("taints") or []
-    ]
-    writer.many("Taints:", sorted(taints))
+    writer.many("Taints:", sorted(_taint_text(taint) for taint in spec.get("taints") or []))
     writer.line(0, "Unschedulable:", "true" if spec.get("unschedulable") else "false")
     _lease(writer, lease)
-    if status.get("conditions"):
-        writer.line(
-            0,
-            "Conditions:\n  Type",
-            "Status",
-            "LastHeartbeatTime",
-            "LastTransitionTime",
-            "Reason",
-            "Message",
-        )
-        writer.line(
-            1, "----", "------", "-----------------", "------------------", "------", "-------"
-        )
-        for condition in status["conditions"]:
-            writer.line(
-                1, condition["type"], condition["status"], long_time(condition.get("lastHeartbeatTime")),
-                long_time(condition.get("lastTransitionTime")), condition.get("reason") or "",
-                condition.get("message") or "",
-            )  # fmt: skip
+    _write_node_conditions(writer, status.get("conditions") or [])
     writer.line(0, "Addresses:")
     for address in status.get("addresses") or []:
         writer.line(1, f"{address['type']}:", address["address"])
+    _write_node_amounts(writer, status)
+    _write_system_info(writer, status.get("nodeInfo") or {})
+    for title, field in (("PodCIDR:", "podCIDR"), ("ProviderID:", "providerID")):
+        if spec.get(field):
+            writer.line(0, title, spec[field])
+    if spec.get("podCIDRs"):
+        writer.line(0, "PodCIDRs:", ",".join(spec["podCIDRs"]))
+    _node_pods(writer, status, pods, now)
+
+
+def _taint_text(taint: Obj) -> str:
+    return f"{taint['key']}{'=' + taint['value'] if taint.get('value') else ''}:{taint['effect']}"
+
+
+def _write_node_conditions(writer: Writer, conditions: list[Obj]) -> None:
+    if not conditions:
+        return
+    writer.line(
+        0,
+        "Conditions:\n  Type",
+        "Status",
+        "LastHeartbeatTime",
+        "LastTransitionTime",
+        "Reason",
+        "Message",
+    )
+    writer.line(1, "----", "------", "-----------------", "------------------", "------", "-------")
+    for condition in conditions:
+        writer.line(
+            1, condition["type"], condition["status"], long_time(condition.get("lastHeartbeatTime")),
+            long_time(condition.get("lastTransitionTime")), condition.get("reason") or "",
+            condition.get("message") or "",
+        )  # fmt: skip
+
+
+def _write_node_amounts(writer: Writer, status: Obj) -> None:
     for title, field in (("Capacity:", "capacity"), ("Allocatable:", "allocatable")):
         amounts = status.get(field) or {}
         if amounts:
             writer.line(0, title)
             for name in sorted(amounts):
                 writer.line(1, f"{name}:", amounts[name])
-    info = status.get("nodeInfo") or {}
+
+
+def _write_system_info(writer: Writer, info: Obj) -> None:
     writer.line(0, "System Info:")
     for title, field in (
         ("Machine ID:", "machineID"), ("System UUID:", "systemUUID"), ("Boot ID:", "bootID"),
@@ -322,12 +339,6 @@ def node(writer: Writer, obj: Obj, pods: list[Obj], lease: Obj | None, now: floa
         ("Kube-Proxy Version:", "kubeProxyVersion"),
     ):  # fmt: skip
         writer.line(1, title, info.get(field) or "")
-    for title, field in (("PodCIDR:", "podCIDR"), ("ProviderID:", "providerID")):
-        if spec.get(field):
-            writer.line(0, title, spec[field])
-    if spec.get("podCIDRs"):
-        writer.line(0, "PodCIDRs:", ",".join(spec["podCIDRs"]))
-    _node_pods(writer, status, pods, now)
 
 
 def _roles(meta: Obj) -> str:
@@ -349,10 +360,6 @@ def _lease(writer: Writer, lease: Obj | None) -> None:
 
 
 def _node_pods(writer: Writer, status: Obj, pods: list[Obj], now: float) -> None:
-    from sampan.api.objects import seconds_of
-    from sampan.api.rules.durations import human_duration
-    from sampan.cli.describe.pod_amounts import pod_amounts
-
     allocatable = status.get("allocatable") or status.get("capacity") or {}
     running = [
         pod for pod in pods if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
@@ -381,20 +388,35 @@ def _node_pods(writer: Writer, status: Obj, pods: list[Obj], now: float) -> None
         "-------------",
         "---",
     )
-    totals: dict[tuple[str, str], quantity.Quantity] = {}
+    totals: _Totals = {}
     for pod in running:
-        requests, own_limits = pod_amounts(pod)
-        cells = []
-        for name in ("cpu", "memory"):
-            for amounts in (requests, own_limits):
-                amount = amounts.get(name, quantity.from_value(0))
-                cells.append(f"{amount} ({_share(amount, allocatable.get(name))})")
-        for field, amounts in (("requests", requests), ("limits", own_limits)):
-            for name, amount in amounts.items():
-                totals[name, field] = totals.get((name, field), quantity.from_value(0)) + amount
-        created = seconds_of(pod["metadata"]["creationTimestamp"])
-        age = human_duration(max(now - created, 0))
-        writer.line(1, pod["metadata"]["namespace"], pod["metadata"]["name"], "", *cells, age)
+        _write_node_pod(writer, pod, allocatable, totals, now)
+    _write_totals(writer, allocatable, totals)
+
+
+def _write_node_pod(
+    writer: Writer, pod: Obj, allocatable: Obj, totals: _Totals, now: float
+) -> None:
+    """The pod's line; its amounts are added to the totals."""
+    from sampan.api.objects import seconds_of
+    from sampan.api.rules.durations import human_duration
+    from sampan.cli.describe.pod_amounts import pod_amounts
+
+    requests, own_limits = pod_amounts(pod)
+    cells = []
+    for name in ("cpu", "memory"):
+        for amounts in (requests, own_limits):
+            amount = amounts.get(name, quantity.from_value(0))
+            cells.append(f"{amount} ({_share(amount, allocatable.get(name))})")
+    for field, amounts in (("requests", requests), ("limits", own_limits)):
+        for name, amount in amounts.items():
+            totals[name, field] = totals.get((name, field), quantity.from_value(0)) + amount
+    created = seconds_of(pod["metadata"]["creationTimestamp"])
+    age = human_duration(max(now - created, 0))
+    writer.line(1, pod["metadata"]["namespace"], pod["metadata"]["name"], "", *cells, age)
+
+
+def _write_totals(writer: Writer, allocatable: Obj, totals: _Totals) -> None:
     writer.line(
         0, "Allocated resources:\n  (Total limits may be over 100 percent, i.e., overcommitted.)"
     )

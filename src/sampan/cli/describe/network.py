@@ -6,43 +6,53 @@ Job: addresses, ports and who may talk to whom.
 from sampan.api.objects import Obj, labels_of
 from sampan.cli.describe.writer import Writer, pairs_text, selector_text
 
+_SERVICE_ADDRESSES = (
+    ("External IPs:", "externalIPs"),
+    ("Desired LoadBalancer IP:", "loadBalancerIP"),
+    ("External Name:", "externalName"),
+)
+_SERVICE_POLICIES = (
+    ("External Traffic Policy:", "externalTrafficPolicy"),
+    ("Internal Traffic Policy:", "internalTrafficPolicy"),
+    ("Traffic Distribution:", "trafficDistribution"),
+    ("HealthCheck NodePort:", "healthCheckNodePort"),
+    ("LoadBalancer Source Ranges:", "loadBalancerSourceRanges"),
+)
+
 
 def service(writer: Writer, obj: Obj, slices: list[Obj]) -> None:
     spec, status = obj["spec"], obj.get("status") or {}
     writer.head(obj)
     writer.line(0, "Selector:", pairs_text(spec.get("selector")))
     writer.line(0, "Type:", spec.get("type") or "")
-    if spec.get("ipFamilyPolicy"):
-        writer.line(0, "IP Family Policy:", spec["ipFamilyPolicy"])
+    _write_fields(writer, spec, (("IP Family Policy:", "ipFamilyPolicy"),))
     writer.line(0, "IP Families:", ",".join(spec.get("ipFamilies") or []) or "<none>")
     writer.line(0, "IP:", spec.get("clusterIP") or "")
     writer.line(0, "IPs:", ",".join(spec.get("clusterIPs") or []) or "<none>")
-    if spec.get("externalIPs"):
-        writer.line(0, "External IPs:", ",".join(spec["externalIPs"]))
-    if spec.get("loadBalancerIP"):
-        writer.line(0, "Desired LoadBalancer IP:", spec["loadBalancerIP"])
-    if spec.get("externalName"):
-        writer.line(0, "External Name:", spec["externalName"])
-    ingress = (status.get("loadBalancer") or {}).get("ingress") or []
-    if ingress:
-        addresses = ", ".join(
-            f"{item.get('ip') or item.get('hostname')} ({item.get('ipMode') or 'VIP'})"
-            for item in ingress
-        )
-        writer.line(0, "LoadBalancer Ingress:", addresses)
+    _write_fields(writer, spec, _SERVICE_ADDRESSES)
+    _write_balancer(writer, status)
     for port in spec.get("ports") or []:
         _port(writer, port, slices)
     writer.line(0, "Session Affinity:", spec.get("sessionAffinity") or "")
-    if spec.get("externalTrafficPolicy"):
-        writer.line(0, "External Traffic Policy:", spec["externalTrafficPolicy"])
-    if spec.get("internalTrafficPolicy"):
-        writer.line(0, "Internal Traffic Policy:", spec["internalTrafficPolicy"])
-    if spec.get("trafficDistribution"):
-        writer.line(0, "Traffic Distribution:", spec["trafficDistribution"])
-    if spec.get("healthCheckNodePort"):
-        writer.line(0, "HealthCheck NodePort:", spec["healthCheckNodePort"])
-    if spec.get("loadBalancerSourceRanges"):
-        writer.line(0, "LoadBalancer Source Ranges:", ",".join(spec["loadBalancerSourceRanges"]))
+    _write_fields(writer, spec, _SERVICE_POLICIES)
+
+
+def _write_fields(writer: Writer, spec: Obj, titles: tuple[tuple[str, str], ...]) -> None:
+    """A line for each field that says something; a list with commas."""
+    for title, field in titles:
+        value = spec.get(field)
+        if value:
+            writer.line(0, title, ",".join(value) if isinstance(value, list) else value)
+
+
+def _write_balancer(writer: Writer, status: Obj) -> None:
+    items = (status.get("loadBalancer") or {}).get("ingress") or []
+    if items:
+        addresses = ", ".join(
+            f"{item.get('ip') or item.get('hostname')} ({item.get('ipMode') or 'VIP'})"
+            for item in items
+        )
+        writer.line(0, "LoadBalancer Ingress:", addresses)
 
 
 def _port(writer: Writer, port: Obj, slices: list[Obj]) -> None:
@@ -102,22 +112,20 @@ def endpoint_slice(writer: Writer, obj: Obj, now: float) -> None:
     items = obj.get("endpoints") or []
     writer.line(0, "Endpoints:", *([] if items else ["<none>"]))
     for endpoint in items:
-        writer.line(1, "- Addresses:", ", ".join(endpoint["addresses"]))
-        writer.line(2, "Conditions:")
-        for name, title in (
-            ("ready", "Ready:"),
-            ("serving", "Serving:"),
-            ("terminating", "Terminating:"),
-        ):
-            state = (endpoint.get("conditions") or {}).get(name)
-            if name == "ready":
-                writer.line(3, title, "<unset>" if state is None else "true" if state else "false")
-        writer.line(2, "Hostname:", endpoint.get("hostname") or "<unset>")
-        reference = endpoint.get("targetRef")
-        if reference:
-            writer.line(2, "TargetRef:", f"{reference['kind']}/{reference['name']}")
-        writer.line(2, "NodeName:", endpoint.get("nodeName") or "<unset>")
-        writer.line(2, "Zone:", endpoint.get("zone") or "<unset>")
+        _write_endpoint(writer, endpoint)
+
+
+def _write_endpoint(writer: Writer, endpoint: Obj) -> None:
+    writer.line(1, "- Addresses:", ", ".join(endpoint["addresses"]))
+    writer.line(2, "Conditions:")
+    state = (endpoint.get("conditions") or {}).get("ready")
+    writer.line(3, "Ready:", "<unset>" if state is None else "true" if state else "false")
+    writer.line(2, "Hostname:", endpoint.get("hostname") or "<unset>")
+    reference = endpoint.get("targetRef")
+    if reference:
+        writer.line(2, "TargetRef:", f"{reference['kind']}/{reference['name']}")
+    writer.line(2, "NodeName:", endpoint.get("nodeName") or "<unset>")
+    writer.line(2, "Zone:", endpoint.get("zone") or "<unset>")
 
 
 def ingress(writer: Writer, obj: Obj, backends: dict[str, str]) -> None:
@@ -134,15 +142,26 @@ def ingress(writer: Writer, obj: Obj, backends: dict[str, str]) -> None:
     writer.line(0, "Ingress Class:", spec.get("ingressClassName") or "<none>")
     default = spec.get("defaultBackend")
     writer.line(0, "Default backend:", _backend(default, backends) if default else "<default>")
-    if spec.get("tls"):
+    _write_tls(writer, spec.get("tls") or [])
+    _write_rules(writer, spec.get("rules") or [], backends)
+    if not spec.get("rules"):
+        writer.line(1, "*", "*", _backend(default, backends) if default else "")
+    writer.annotations(obj)
+
+
+def _write_tls(writer: Writer, entries: list[Obj]) -> None:
+    if entries:
         writer.line(0, "TLS:")
-        for entry in spec["tls"]:
-            hosts = ",".join(entry.get("hosts") or [])
-            secret = entry.get("secretName")
-            writer.line(1, f"{secret} terminates {hosts}" if secret else f"SNI routes {hosts}")
+    for entry in entries:
+        hosts = ",".join(entry.get("hosts") or [])
+        secret = entry.get("secretName")
+        writer.line(1, f"{secret} terminates {hosts}" if secret else f"SNI routes {hosts}")
+
+
+def _write_rules(writer: Writer, rules: list[Obj], backends: dict[str, str]) -> None:
     writer.line(0, "Rules:\n  Host", "Path", "Backends")
     writer.line(1, "----", "----", "--------")
-    for rule in spec.get("rules") or []:
+    for rule in rules:
         if "http" not in rule:
             continue
         writer.line(1, rule.get("host") or "*", "")
@@ -150,9 +169,6 @@ def ingress(writer: Writer, obj: Obj, backends: dict[str, str]) -> None:
             writer.line(
                 0, "    ", f"{path.get('path') or ''} ", f"{_backend(path['backend'], backends)}"
             )
-    if not spec.get("rules"):
-        writer.line(1, "*", "*", _backend(default, backends) if default else "")
-    writer.annotations(obj)
 
 
 def backend_key(backend: Obj) -> tuple[str, str]:

@@ -65,12 +65,7 @@ def source_lines(writer: Writer, volume: Obj, level: int) -> None:
     if "projected" in volume:
         _project(writer, volume["projected"] or {}, level)
     elif "downwardAPI" in volume:
-        writer.line(level, "Type:", "DownwardAPI (a volume populated by information about the pod)")
-        writer.line(level, "Items:")
-        for item in (volume["downwardAPI"] or {}).get("items") or []:
-            reference = item.get("fieldRef") or item.get("resourceFieldRef") or {}
-            path = reference.get("fieldPath") or reference.get("resource")
-            writer.line(level + 1, f"{path} -> {item['path']}")
+        _write_downward(writer, volume["downwardAPI"] or {}, level)
     elif "ephemeral" in volume:
         writer.line(
             level, "Type:", "EphemeralVolume (an inline specification for a volume that gets "
@@ -79,6 +74,15 @@ def source_lines(writer: Writer, volume: Obj, level: int) -> None:
     else:
         kind = next((name for name in volume if name != "name"), "unknown")
         writer.line(level, kind)
+
+
+def _write_downward(writer: Writer, source: Obj, level: int) -> None:
+    writer.line(level, "Type:", "DownwardAPI (a volume populated by information about the pod)")
+    writer.line(level, "Items:")
+    for item in source.get("items") or []:
+        reference = item.get("fieldRef") or item.get("resourceFieldRef") or {}
+        path = reference.get("fieldPath") or reference.get("resource")
+        writer.line(level + 1, f"{path} -> {item['path']}")
 
 
 def _cell(source: Obj, key: str) -> Any:

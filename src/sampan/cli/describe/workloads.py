@@ -144,6 +144,21 @@ def job(writer: Writer, obj: Obj, now: float) -> None:
     owner = controller_of(obj)
     if owner:
         writer.line(0, "Controlled By:", f"{owner['kind']}/{owner['name']}")
+    _write_job_wishes(writer, spec)
+    _write_job_times(writer, status)
+    if spec.get("activeDeadlineSeconds") is not None:
+        writer.line(0, "Active Deadline Seconds:", f"{spec['activeDeadlineSeconds']}s")
+    ready = f" ({status['ready']} Ready)" if status.get("ready") is not None else ""
+    writer.line(
+        0,
+        "Pods Statuses:",
+        f"{status.get('active') or 0} Active{ready} / {status.get('succeeded') or 0} Succeeded / "
+        f"{status.get('failed') or 0} Failed",
+    )
+    _template(writer, spec["template"])
+
+
+def _write_job_wishes(writer: Writer, spec: Obj) -> None:
     for title, field in (("Parallelism:", "parallelism"), ("Completions:", "completions")):
         if field == "completions" or spec.get(field) is not None:
             writer.line(0, title, spec[field] if spec.get(field) is not None else "<unset>")
@@ -155,6 +170,9 @@ def job(writer: Writer, obj: Obj, now: float) -> None:
         writer.line(0, "Backoff Limit:", spec["backoffLimit"])
     if spec.get("ttlSecondsAfterFinished") is not None:
         writer.line(0, "TTL Seconds After Finished:", spec["ttlSecondsAfterFinished"])
+
+
+def _write_job_times(writer: Writer, status: Obj) -> None:
     if status.get("startTime"):
         writer.line(0, "Start Time:", long_time(status["startTime"]))
     if status.get("completionTime"):
@@ -163,16 +181,6 @@ def job(writer: Writer, obj: Obj, now: float) -> None:
         writer.line(0, "Completed At:", long_time(status["completionTime"]))
         took = seconds_of(status["completionTime"]) - seconds_of(status["startTime"])
         writer.line(0, "Duration:", human_duration(took))
-    if spec.get("activeDeadlineSeconds") is not None:
-        writer.line(0, "Active Deadline Seconds:", f"{spec['activeDeadlineSeconds']}s")
-    ready = f" ({status['ready']} Ready)" if status.get("ready") is not None else ""
-    writer.line(
-        0,
-        "Pods Statuses:",
-        f"{status.get('active') or 0} Active{ready} / {status.get('succeeded') or 0} Succeeded / "
-        f"{status.get('failed') or 0} Failed",
-    )
-    _template(writer, spec["template"])
 
 
 def cron_job(writer: Writer, obj: Obj, now: float) -> None:

@@ -141,23 +141,29 @@ class Template:
             case Slice():
                 return [inner for value in values for inner in self._slice(step, value)]
             case Union(members):
-                return [
-                    inner
-                    for member in members
-                    for value in values
-                    for inner in self._walk(member, value, root)
-                ]
+                return self._members(members, values, root)
             case Filter():
-                return [
-                    item
-                    for value in values
-                    for item in (value if isinstance(value, list) else _children(value))
-                    if self._matches(step, item, root)
-                ]
+                return self._matches(step, values, root)
             case str():
                 return [step]
             case _:
                 raise JsonPathError(f"unknown step {step!r}")
+
+    def _members(self, members: tuple[Any, ...], values: list[Any], root: Any) -> list[Any]:
+        return [
+            inner
+            for member in members
+            for value in values
+            for inner in self._walk(member, value, root)
+        ]
+
+    def _matches(self, step: Filter, values: list[Any], root: Any) -> list[Any]:
+        return [
+            item
+            for value in values
+            for item in (value if isinstance(value, list) else _children(value))
+            if self._is_match(step, item, root)
+        ]
 
     def _field(self, name: str, values: list[Any]) -> list[Any]:
         found = [value[name] for value in values if isinstance(value, dict) and name in value]
@@ -181,7 +187,7 @@ class Template:
             return [value[at]]
         return value[_bounds(step, size)]
 
-    def _matches(self, step: Filter, item: Any, root: Any) -> bool:
+    def _is_match(self, step: Filter, item: Any, root: Any) -> bool:
         left = self._side(step.left, item, root)
         if step.operator == "exists":
             return bool(left)

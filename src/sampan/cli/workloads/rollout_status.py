@@ -30,24 +30,34 @@ def _is_observed(obj: Obj) -> bool:
     return int(obj["metadata"].get("generation") or 0) <= int(observed)
 
 
-def _deployment(obj: Obj, wanted_revision: int) -> tuple[str, bool]:
-    status, name = obj.get("status") or {}, obj["metadata"]["name"]
-    if wanted_revision:
-        annotations = obj["metadata"].get("annotations") or {}
-        running = int(annotations.get("deployment.kubernetes.io/revision") or 0)
-        if running != wanted_revision:
-            raise CliError(
-                f"desired revision ({wanted_revision}) is different from the running revision "
-                f"({running})"
-            )
-    if not _is_observed(obj):
-        return "Waiting for deployment spec update to be observed...", False
-    for condition in status.get("conditions") or []:
+def _check_revision(obj: Obj, wanted_revision: int) -> None:
+    if not wanted_revision:
+        return
+    annotations = obj["metadata"].get("annotations") or {}
+    revision = int(annotations.get("deployment.kubernetes.io/revision") or 0)
+    if revision != wanted_revision:
+        raise CliError(
+            f"desired revision ({wanted_revision}) is different from the running revision "
+            f"({revision})"
+        )
+
+
+def _check_progress(obj: Obj) -> None:
+    for condition in (obj.get("status") or {}).get("conditions") or []:
         if (
             condition.get("type") == "Progressing"
             and condition.get("reason") == "ProgressDeadlineExceeded"
         ):
+            name = obj["metadata"]["name"]
             raise CliError(f'deployment "{name}" exceeded its progress deadline')
+
+
+def _deployment(obj: Obj, wanted_revision: int) -> tuple[str, bool]:
+    status, name = obj.get("status") or {}, obj["metadata"]["name"]
+    _check_revision(obj, wanted_revision)
+    if not _is_observed(obj):
+        return "Waiting for deployment spec update to be observed...", False
+    _check_progress(obj)
     wanted = obj["spec"].get("replicas", 1)
     updated, total = status.get("updatedReplicas") or 0, status.get("replicas") or 0
     available = status.get("availableReplicas") or 0
