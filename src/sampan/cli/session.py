@@ -60,6 +60,13 @@ BAD_TIMEOUT = (
     "Invalid timeout value. Timeout must be a single integer in seconds, or an integer followed by "
     "a corresponding time unit (e.g. 1s | 2m | 3h)"
 )
+# What a kubeconfig's entry may not keep beside a flag: flag -> field.
+CLUSTER_RIVALS = {"certificate-authority": "certificate-authority-data"}
+USER_RIVALS = {
+    "client-certificate": "client-certificate-data",
+    "client-key": "client-key-data",
+    "token": "tokenFile",
+}
 _GLOBALS = {flag.name: flag for flag in GLOBAL_FLAGS}
 
 
@@ -269,19 +276,9 @@ class Session:
         user = dict(config.users.get(user_name) or {})
         self._override(cluster, ("server", "tls-server-name", "certificate-authority"))
         self._override(user, ("token", "username", "password", "client-certificate", "client-key"))
-        if self.shared("certificate-authority"):
-            cluster.pop("certificate-authority-data", None)
-        if self.shared("client-certificate"):
-            user.pop("client-certificate-data", None)
-        if self.shared("client-key"):
-            user.pop("client-key-data", None)
-        if self.values.is_set("insecure-skip-tls-verify"):
-            cluster["insecure-skip-tls-verify"] = self.shared("insecure-skip-tls-verify")
-            if self.shared("insecure-skip-tls-verify"):
-                cluster.pop("certificate-authority-data", None)
-                cluster.pop("certificate-authority", None)
-        if self.shared("token"):
-            user.pop("tokenFile", None)
+        self._drop_rivals(cluster, CLUSTER_RIVALS)
+        self._drop_rivals(user, USER_RIVALS)
+        self._set_insecure(cluster)
         self._impersonate(user)
         cluster.setdefault("server", "http://localhost:8080")
         if "://" not in cluster["server"]:
@@ -292,6 +289,19 @@ class Session:
         for name in names:
             if self.shared(name):
                 entry[name] = self.shared(name)
+
+    def _drop_rivals(self, entry: dict[str, Any], rivals: Mapping[str, str]) -> None:
+        for name, rival in rivals.items():
+            if self.shared(name):
+                entry.pop(rival, None)
+
+    def _set_insecure(self, cluster: dict[str, Any]) -> None:
+        if not self.values.is_set("insecure-skip-tls-verify"):
+            return
+        cluster["insecure-skip-tls-verify"] = self.shared("insecure-skip-tls-verify")
+        if self.shared("insecure-skip-tls-verify"):
+            cluster.pop("certificate-authority-data", None)
+            cluster.pop("certificate-authority", None)
 
     def _impersonate(self, user: dict[str, Any]) -> None:
         if self.shared("as"):

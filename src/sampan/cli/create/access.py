@@ -119,6 +119,15 @@ def cluster_role(session: Session, values: Values) -> Obj:
         raise CliError("at least one verb must be specified")
     if not values["resource"] and not urls:
         raise CliError("one of resource or nonResourceURL must be specified")
+    if urls:
+        _check_urls(urls, verbs)
+    rules = _resource_rules(session, values, verbs)
+    if urls:
+        rules.append({"verbs": verbs, "nonResourceURLs": urls})
+    return {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules}
+
+
+def _check_urls(urls: list[str], verbs: list[str]) -> None:
     for url in urls:
         if not url:
             raise CliError("nonResourceURL should not be empty string")
@@ -126,13 +135,9 @@ def cluster_role(session: Session, values: Values) -> Obj:
             raise CliError("nonResourceURL should start with /")
         if "*" in url[:-1] and url != "*":
             raise CliError("nonResourceURL only supports wildcard matches when '*' is at the end")
-    for verb in verbs if urls else ():
+    for verb in verbs:
         if verb not in NON_RESOURCE_VERBS:
             raise CliError(f"invalid verb: '{verb}' for nonResourceURL")
-    rules = _resource_rules(session, values, verbs)
-    if urls:
-        rules.append({"verbs": verbs, "nonResourceURLs": urls})
-    return {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules}
 
 
 def _pairs(texts: list[str]) -> dict[str, str]:

@@ -143,24 +143,27 @@ class Discovery:
 
     def _match(self, name: str, group: str | None, version: str | None) -> ApiResource | None:
         word = name.lower()
-        candidates = [
-            resource
-            for resource in self.resources
-            if (group is None or resource.group == group)
-            and (version is None or resource.version == version)
+        group_resources = [
+            resource for resource in self.resources if group is None or resource.group == group
         ]
-        for resource in candidates:
-            if word in _plain_names(resource):
+        for resource in group_resources:
+            is_candidate = version is None or resource.version == version
+            if is_candidate and word in _plain_names(resource):
                 return resource
-        for resource in self.resources:
+        for resource in group_resources:
             # As kubectl: a short name stands for the preferred version, whatever else was said.
-            if (group is None or resource.group == group) and word in resource.short_names:
+            if word in resource.short_names:
                 return resource
-        if group:  # a group may be given by its beginning: deployments.a
-            for resource in self.resources:
-                starts = resource.group.startswith(group) and version is None
-                if starts and word in (*_plain_names(resource), *resource.short_names):
-                    return resource
+        if group and version is None:
+            return self._match_group_prefix(word, group)
+        return None
+
+    def _match_group_prefix(self, word: str, prefix: str) -> ApiResource | None:
+        """A group may be given by its beginning: deployments.a."""
+        for resource in self.resources:
+            names = (*_plain_names(resource), *resource.short_names)
+            if resource.group.startswith(prefix) and word in names:
+                return resource
         return None
 
     def _kept(self) -> list[ApiResource] | None:

@@ -58,7 +58,7 @@ def build(folder: str) -> list[Obj]:
     objects += _generate(Path(folder), config)
     for patch in _patches(Path(folder), config):
         objects = [_patch(obj, patch) for obj in objects]
-    return [_is_changed(obj, config) for obj in _rename(objects, config)]
+    return [_transform(obj, config) for obj in _rename(objects, config)]
 
 
 def _resources(folder: Path, config: Obj) -> list[Obj]:
@@ -146,7 +146,7 @@ def _with_references(value: Any, names: dict[tuple[str, str], str]) -> Any:
     return out
 
 
-def _is_changed(obj: Obj, config: Obj) -> Obj:
+def _transform(obj: Obj, config: Obj) -> Obj:
     obj = copy_of(obj)
     meta = obj["metadata"]
     if config.get("namespace") and obj["kind"] not in CLUSTER_WIDE:
@@ -159,17 +159,22 @@ def _is_changed(obj: Obj, config: Obj) -> Obj:
             templates=bool(entry.get("includeSelectors") or entry.get("includeTemplates")),
         )  # fmt: skip
     if config.get("commonAnnotations"):
-        meta["annotations"] = {**(meta.get("annotations") or {}), **config["commonAnnotations"]}
-        template = (obj.get("spec") or {}).get("template")
-        if isinstance(template, dict):
-            own = template.setdefault("metadata", {})
-            own["annotations"] = {**(own.get("annotations") or {}), **config["commonAnnotations"]}
+        _add_annotations(obj, config["commonAnnotations"])
     for entry in config.get("images") or []:
         _set_image(obj, entry)
     for entry in config.get("replicas") or []:
         if meta["name"].endswith(entry["name"]) and "replicas" in (obj.get("spec") or {}):
             obj["spec"]["replicas"] = entry["count"]
     return obj
+
+
+def _add_annotations(obj: Obj, annotations: dict[str, str]) -> None:
+    meta = obj["metadata"]
+    meta["annotations"] = {**(meta.get("annotations") or {}), **annotations}
+    template = (obj.get("spec") or {}).get("template")
+    if isinstance(template, dict):
+        own = template.setdefault("metadata", {})
+        own["annotations"] = {**(own.get("annotations") or {}), **annotations}
 
 
 def _add_labels(obj: Obj, labels: dict[str, str], *, selectors: bool, templates: bool) -> None:

@@ -115,6 +115,17 @@ class _Strategic:
                 patch[f"$setElementOrder/{key}"] = after
             return
         name = kind.merge_key
+        items = self._item_changes(before, after, name, kind.element)
+        order = [{name: item.get(name)} for item in after]
+        if items:
+            patch[key] = items
+        if items or order != [{name: item.get(name)} for item in before][: len(order)]:
+            patch[f"$setElementOrder/{key}"] = order
+
+    def _item_changes(
+        self, before: list[Any], after: list[Any], name: str, element: Type | None
+    ) -> list[Any]:
+        """New items whole; of the others what differs, with the key that finds them."""
         known = {item.get(name): item for item in before if isinstance(item, dict)}
         items = []
         for item in after:
@@ -122,14 +133,10 @@ class _Strategic:
             if own is None:
                 items.append(item)
                 continue
-            inner = self.changes(own, item, kind.element)
+            inner = self.changes(own, item, element)
             if inner:
                 items.append({**inner, name: item[name]})
-        order = [{name: item.get(name)} for item in after]
-        if items:
-            patch[key] = items
-        if items or order != [{name: item.get(name)} for item in before][: len(order)]:
-            patch[f"$setElementOrder/{key}"] = order
+        return items
 
     def deletions(self, original: Obj, modified: Obj, holder: Type | None) -> Obj:
         patch: Obj = {}

@@ -46,12 +46,7 @@ def run(session: Session, values: Values) -> None:
         if values["selector"] and not _matches(values.text("selector"), found.obj):
             continue
         count += 1
-        obj = found.obj
-        if values["save-config"]:
-            obj = writing.with_last_applied(obj)
-        if values["record"]:
-            cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
-            obj = writing.annotate(obj, cause)
+        obj = _annotate(session, values, found.obj)
         try:
             if strategy != "client":
                 obj = writing.create(session, found.resource, found.namespace, obj, query)
@@ -60,14 +55,34 @@ def run(session: Session, values: Values) -> None:
             continue
         name = (obj.get("metadata") or {}).get("name") or "<unknown>"
         label = f"{found.resource.qualified_singular}/{name}"
-        if printer.format:
-            session.write(printer.text(obj, label))
-        else:
-            session.print(f"{label} created{common_flags.suffix(strategy)}")
+        _show(session, printer, obj, label, strategy)
     if failures:
         raise Several(failures)
     if not count:
         raise CliError("no objects passed to create")
+
+
+def _annotate(session: Session, values: Values, obj: Obj) -> Obj:
+    """The object with what --save-config and --record say on it."""
+    if values["save-config"]:
+        obj = writing.with_last_applied(obj)
+    if values["record"]:
+        cause = {writing.CHANGE_CAUSE: common_flags.change_cause(session, values)}
+        obj = writing.annotate(obj, cause)
+    return obj
+
+
+def _show(
+    session: Session,
+    printer: ObjectPrinter,
+    obj: Obj,
+    label: str,
+    strategy: common_flags.DryRun,
+) -> None:
+    if printer.format:
+        session.write(printer.text(obj, label))
+    else:
+        session.print(f"{label} created{common_flags.suffix(strategy)}")
 
 
 def structural_check(manifest: manifests.Manifest) -> None:

@@ -13,7 +13,7 @@ from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Several, UsageError
 from sampan.cli.flags import Flag, Values
 from sampan.cli.objects import manifests, selection, waiting
-from sampan.cli.objects.selection import Found, Info
+from sampan.cli.objects.selection import Found, Info, Target
 from sampan.cli.session import Session
 from sampan.cli.verbs.basic.run import cascade
 
@@ -78,16 +78,12 @@ def _find(session: Session, values: Values) -> Iterator[Found]:
         return
     words = values.arguments
     if not words:
-        if values["all"] or values["selector"] or values["field-selector"]:
+        if _has_selector(values):
             raise CliError("at least one resource must be specified to use a selector")
         raise CliError(selection.NOTHING_GIVEN)
     targets = selection.targets(session, words)
     query = selection.query_of(values)
-    named = any(target.name for target in targets)
-    if named and (query or values["all"]):
-        raise CliError("name cannot be provided when a selector is specified")
-    if not named and not query and not values["all"]:
-        raise CliError("resource(s) were provided, but no name was specified")
+    _check_names(targets, has_selector=bool(query or values["all"]))
     for target in targets:
         namespace = "" if values["all-namespaces"] else session.namespace
         if target.name:
@@ -97,11 +93,24 @@ def _find(session: Session, values: Values) -> Iterator[Found]:
             yield from selection.target_objects(session, target, namespace, query)
 
 
+def _has_selector(values: Values) -> bool:
+    return bool(values["all"] or values["selector"] or values["field-selector"])
+
+
+def _check_names(targets: list[Target], *, has_selector: bool) -> None:
+    """Objects are given by their names or by a selector, never by both."""
+    has_names = any(target.name for target in targets)
+    if has_names and has_selector:
+        raise CliError("name cannot be provided when a selector is specified")
+    if not has_names and not has_selector:
+        raise CliError("resource(s) were provided, but no name was specified")
+
+
 def _delete_all(session: Session, values: Values, options: Obj, strategy: str) -> None:
     failures: list[Exception] = []
     gone: list[Info] = []
     count = 0
-    is_selected = bool(values["all"] or values["selector"] or values["field-selector"])
+    may_be_missing = values["ignore-not-found"] or _has_selector(values)
     if values["force"]:
         session.pending_warning = IMMEDIATE
     for found in _find(session, values):
@@ -112,10 +121,9 @@ def _delete_all(session: Session, values: Values, options: Obj, strategy: str) -
         try:
             _delete(session, values, found, options, strategy, gone)
         except ApiError as error:
-            if error.reason == "NotFound" and (values["ignore-not-found"] or is_selected):
+            if error.reason == "NotFound" and may_be_missing:
                 continue
-            if found.source and error.reason != "Invalid":
-                error.message = f'error when deleting "{found.source}": {error.message}'
+            _name_source(error, found.source)
             failures.append(error)
     if not count and not failures:
         session.print("No resources found")
@@ -123,6 +131,11 @@ def _delete_all(session: Session, values: Values, options: Obj, strategy: str) -
         _wait(session, values, gone)
     if failures:
         raise Several(failures)
+
+
+def _name_source(error: ApiError, source: str) -> None:
+    if source and error.reason != "Invalid":
+        error.message = f'error when deleting "{source}": {error.message}'
 
 
 def _delete(

@@ -20,6 +20,7 @@ from sampan.cli.output import FORMATS, PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import NoContext, Session
 from sampan.core.fast_dataclass import dataclass
 
+RESTART_POLICIES = ("Always", "OnFailure", "Never")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*$")
 POD_PATH = "/api/v1/namespaces/{}/pods"
@@ -84,18 +85,12 @@ def _check(values: Values, strategy: str) -> Request:
         raise UsageError("NAME is required for run")
     if values["pod-running-timeout"] <= 0:
         raise UsageError("--pod-running-timeout must be higher than zero")
-    image = values.text("image")
-    if not image:
-        raise CliError("--image is required")
-    if not image_is_valid(image):
-        raise CliError(f'Invalid image name "{image}": invalid reference format')
+    _check_image(values.text("image"))
     if values["tty"] and not values["stdin"]:
         raise UsageError("-i/--stdin is required for containers with -t/--tty=true")
     if values["expose"] and not values["port"]:
         raise UsageError("--port must be set when exposing a service")
-    restart = values.text("restart") or "Always"
-    if restart not in ("Always", "OnFailure", "Never"):
-        raise UsageError(f"invalid restart policy: {restart}")
+    restart = _restart_policy(values)
     is_attached = values["attach"] or (values["stdin"] and not values.is_set("attach"))
     if values["rm"] and not is_attached:
         raise UsageError("--rm should only be used for attached containers")
@@ -104,13 +99,30 @@ def _check(values: Values, strategy: str) -> Request:
             "--dry-run=[server|client] can't be used with attached containers options "
             "(--attach, --stdin, or --tty)"
         )
-    policy = values.text("image-pull-policy")
-    if policy and policy not in PULL_POLICIES:
-        raise UsageError(f"invalid image pull policy: {policy}")
+    _check_pull_policy(values.text("image-pull-policy"))
     name, *arguments = values.arguments
     if not name:
         raise CliError("Parameter: name is required")
     return Request(name, tuple(arguments), restart, bool(is_attached), strategy)
+
+
+def _check_image(image: str) -> None:
+    if not image:
+        raise CliError("--image is required")
+    if not image_is_valid(image):
+        raise CliError(f'Invalid image name "{image}": invalid reference format')
+
+
+def _restart_policy(values: Values) -> str:
+    policy = values.text("restart") or "Always"
+    if policy not in RESTART_POLICIES:
+        raise UsageError(f"invalid restart policy: {policy}")
+    return policy
+
+
+def _check_pull_policy(policy: str) -> None:
+    if policy and policy not in PULL_POLICIES:
+        raise UsageError(f"invalid image pull policy: {policy}")
 
 
 def generated_pod(request: Request, values: Values) -> Obj:

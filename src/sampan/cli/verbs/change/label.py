@@ -106,30 +106,47 @@ def _change(
     pairs: Pairs,
     outcome: changing.Outcome,
 ) -> None:
-    kind, wanted, gone, strategy = pairs.kind, pairs.wanted, pairs.gone, outcome.strategy
+    kind, strategy = pairs.kind, outcome.strategy
     before = (info.obj.get("metadata") or {}).get(kind.field) or {}
-    for key, value in wanted.items():
-        if not values["overwrite"] and key in before and before[key] != value:
-            raise CliError(f"'{key}' already has a value ({before[key]}), and --overwrite is false")
-    for key in gone:
-        if key not in before and not values["list"]:
-            session.print(f'{kind.word} "{key}" not found.')
-    after = {key: value for key, value in {**before, **wanted}.items() if key not in gone}
+    if not values["overwrite"]:
+        _refuse_overwrites(pairs, before)
+    if not values["list"]:
+        _tell_missing(session, pairs, before)
+    union = {**before, **pairs.wanted}
+    after = {key: value for key, value in union.items() if key not in pairs.gone}
     done = _word(kind, before, after)
     obj = _with(info.obj, kind.field, after)
     if not values["local"] and strategy != "client" and after != before and not values["list"]:
-        changes: Obj = {key: None for key in gone if key in before}
-        changes |= {key: value for key, value in wanted.items() if before.get(key) != value}
-        patch: Obj = {"metadata": {kind.field: changes}}
-        if values["resource-version"]:
-            patch["metadata"]["resourceVersion"] = values["resource-version"]
         query = writing.options(dry_run=strategy, manager=values.text("field-manager"))
+        patch = _patch(pairs, before, values["resource-version"])
         obj = writing.patch(session, info.path, patch, "merge", query)
     if values["list"]:
         for key, value in after.items():
             session.print(f"{key}={value}")
         return
     changing.show(session, outcome.printer, info, obj, done, strategy)
+
+
+def _refuse_overwrites(pairs: Pairs, before: dict[str, str]) -> None:
+    for key, value in pairs.wanted.items():
+        if key in before and before[key] != value:
+            raise CliError(f"'{key}' already has a value ({before[key]}), and --overwrite is false")
+
+
+def _tell_missing(session: Session, pairs: Pairs, before: dict[str, str]) -> None:
+    for key in pairs.gone:
+        if key not in before:
+            session.print(f'{pairs.kind.word} "{key}" not found.')
+
+
+def _patch(pairs: Pairs, before: dict[str, str], version: str) -> Obj:
+    """Only what differs; with a version, only where the object still has it."""
+    changes: Obj = {key: None for key in pairs.gone if key in before}
+    changes |= {key: value for key, value in pairs.wanted.items() if before.get(key) != value}
+    patch: Obj = {"metadata": {pairs.kind.field: changes}}
+    if version:
+        patch["metadata"]["resourceVersion"] = version
+    return patch
 
 
 def _word(kind: Kind, before: dict[str, str], after: dict[str, str]) -> str:

@@ -12,7 +12,7 @@ from sampan.cli.command import Command
 from sampan.cli.common_flags import switch
 from sampan.cli.errors import CliError, Several
 from sampan.cli.flags import Flag, Values
-from sampan.cli.objects import manifests, selection, waiting, writing
+from sampan.cli.objects import changing, manifests, selection, waiting, writing
 from sampan.cli.objects.selection import Info
 from sampan.cli.output import PRINT_FLAGS, ObjectPrinter
 from sampan.cli.session import Session
@@ -22,18 +22,12 @@ from sampan.cli.verbs.basic.create import source_error, structural_check
 def run(session: Session, values: Values) -> None:
     strategy = common_flags.dry_run(session, values)
     validation = common_flags.validation(values)
-    if values["grace-period"] >= 0 and not values["force"]:
-        raise CliError("--grace-period must have --force specified")
-    if values["timeout"] and not values["force"]:
-        raise CliError("--timeout must have --force specified")
+    _check(values)
     manifests.require(values)
     if values["raw"]:
-        name = values["filename"][0]
-        content = session.io.stdin.read() if name == "-" else Path(name).read_bytes()
-        answer = session.api.ask("PUT", values.text("raw"), body=content)
-        session.write(answer.body.decode(errors="replace"))
+        _raw(session, values)
         return
-    printer = ObjectPrinter(values)
+    outcome = changing.Outcome(ObjectPrinter(values), strategy)
     query = writing.options(
         dry_run=strategy, manager=values.text("field-manager"), validation=validation
     )
@@ -49,19 +43,40 @@ def run(session: Session, values: Values) -> None:
             failures.append(found)
             continue
         try:
-            obj = found.obj
-            if values["save-config"] or (not values["force"] and _was_applied(session, found)):
-                obj = writing.with_last_applied(obj)
-            if strategy != "client":
-                obj = _send(session, values, found, obj, query)
-            if printer.format:
-                session.write(printer.text(obj, found.label))
-            else:
-                session.print(f"{found.label} replaced{common_flags.suffix(strategy)}")
+            _replace(session, values, found, query, outcome)
         except ApiError as error:
             failures.append(source_error("replacing", found.source, error))
     if failures:
         raise Several(failures)
+
+
+def _check(values: Values) -> None:
+    if values["grace-period"] >= 0 and not values["force"]:
+        raise CliError("--grace-period must have --force specified")
+    if values["timeout"] and not values["force"]:
+        raise CliError("--timeout must have --force specified")
+
+
+def _raw(session: Session, values: Values) -> None:
+    name = values["filename"][0]
+    content = session.io.stdin.read() if name == "-" else Path(name).read_bytes()
+    answer = session.api.ask("PUT", values.text("raw"), body=content)
+    session.write(answer.body.decode(errors="replace"))
+
+
+def _replace(
+    session: Session,
+    values: Values,
+    info: Info,
+    query: dict[str, str],
+    outcome: changing.Outcome,
+) -> None:
+    obj = info.obj
+    if values["save-config"] or (not values["force"] and _was_applied(session, info)):
+        obj = writing.with_last_applied(obj)
+    if outcome.strategy != "client":
+        obj = _send(session, values, info, obj, query)
+    changing.show(session, outcome.printer, info, obj, "replaced", outcome.strategy)
 
 
 def _was_applied(session: Session, info: Info) -> bool:

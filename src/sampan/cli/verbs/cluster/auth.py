@@ -65,33 +65,12 @@ def _is_worth_saying(reason: str) -> bool:
 
 def _question(session: Session, values: Values, verb: str, what: str, name: str) -> Obj:
     if what.startswith("/"):
-        if verb not in URL_VERBS:
-            _warn(session, f"verb '{verb}' is not a known verb")
+        _check_verb(session, verb, URL_VERBS)
         return {"nonResourceAttributes": {"path": what, "verb": verb}}
     kind, _, own_name = what.partition("/")
     subresource = values.text("subresource")
-    group, plural, namespaced = "", kind, True
-    try:
-        resource = session.discovery.find(kind) if kind != "*" else None
-    except CliError:
-        resource = None
-        word, _, group = kind.partition(".")
-        plural = word
-        _warn(
-            session,
-            f"the server doesn't have a resource type '{word}'"
-            + (f" in group '{group}'" if group else ""),
-        )
-    if kind == "*":
-        group = "*"
-    if resource is not None:
-        group, plural, namespaced = resource.group, resource.plural, resource.namespaced
-        if not namespaced and (session.namespace_is_given or values["all-namespaces"]):
-            named = f"{resource.plural}.{group}" if group else resource.plural
-            _warn(session, f"resource '{named.partition('.')[0]}' is not namespace scoped" +
-                         (f" in group '{group}'" if group else ""))  # fmt: skip
-    if verb not in VERBS:
-        _warn(session, f"verb '{verb}' is not a known verb")
+    group, plural, namespaced = _resource(session, values, kind)
+    _check_verb(session, verb, VERBS)
     namespace = "" if values["all-namespaces"] or not namespaced else session.namespace
     attributes: Obj = {"verb": verb, "group": group, "resource": plural, "namespace": namespace}
     if subresource:
@@ -99,6 +78,32 @@ def _question(session: Session, values: Values, verb: str, what: str, name: str)
     if own_name or name:
         attributes["name"] = own_name or name
     return {"resourceAttributes": attributes}
+
+
+def _check_verb(session: Session, verb: str, choices: set[str]) -> None:
+    if verb not in choices:
+        _warn(session, f"verb '{verb}' is not a known verb")
+
+
+def _resource(session: Session, values: Values, kind: str) -> tuple[str, str, bool]:
+    """Group, plural and whether it is in namespaces; what nobody serves is asked for as it is."""
+    if kind == "*":
+        return "*", kind, True
+    try:
+        resource = session.discovery.find(kind)
+    except CliError:
+        word, _, group = kind.partition(".")
+        _warn(session, f"the server doesn't have a resource type '{word}'{_in_group(group)}")
+        return group, word, True
+    group, plural, namespaced = resource.group, resource.plural, resource.namespaced
+    if not namespaced and (session.namespace_is_given or values["all-namespaces"]):
+        word = plural.partition(".")[0]
+        _warn(session, f"resource '{word}' is not namespace scoped{_in_group(group)}")
+    return group, plural, namespaced
+
+
+def _in_group(group: str) -> str:
+    return f" in group '{group}'" if group else ""
 
 
 def _list(session: Session, values: Values) -> None:

@@ -110,17 +110,14 @@ def _taint(
 ) -> None:
     wanted, gone = change
     before: list[Obj] = (info.obj.get("spec") or {}).get("taints") or []
-    same = [
-        taint for taint in before for item in wanted
-        if (taint["key"], taint["effect"]) == (item["key"], item["effect"])
-    ]  # fmt: skip
+    same = _same_taints(before, wanted)
     if same and not values["overwrite"]:
         raise CliError(
             f"node {info.name} already has a taint(s) with same effect(s) and --overwrite is false"
         )
     kept = _without(gone, [taint for taint in before if taint not in same])
     after = [*wanted, *kept]
-    done = "modified" if same or (wanted and gone) else "tainted" if wanted else "untainted"
+    done = _word(wanted, gone, same)
     obj = {**info.obj, "spec": {**(info.obj.get("spec") or {}), "taints": after}}
     if outcome.strategy != "client":
         query = writing.options(dry_run=outcome.strategy, manager=values.text("field-manager"))
@@ -128,6 +125,22 @@ def _taint(
         obj = writing.patch(session, info.path, patch, "merge", query)
     # kubectl says nothing of a dry run here.
     changing.show(session, outcome.printer, info, obj, done, "none")
+
+
+def _same_taints(before: list[Obj], wanted: list[Obj]) -> list[Obj]:
+    """The node's taints that have key and effect of a wanted one."""
+    return [
+        taint
+        for taint in before
+        for item in wanted
+        if (taint["key"], taint["effect"]) == (item["key"], item["effect"])
+    ]
+
+
+def _word(wanted: list[Obj], gone: list[Obj], same: list[Obj]) -> str:
+    if same or (wanted and gone):
+        return "modified"
+    return "tainted" if wanted else "untainted"
 
 
 def _without(gone: list[Obj], kept: list[Obj]) -> list[Obj]:
