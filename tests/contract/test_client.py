@@ -9,7 +9,7 @@ import pytest
 from sampan.api.errors import AlreadyExists, Conflict, Expired, NotFound
 from sampan.api.resources import CONFIG_MAPS, PODS
 from sampan.client import kubeconfig, rest
-from sampan.client.contract import Preconditions
+from sampan.client.contract import Page, Preconditions
 from sampan.core.clock import SystemClock
 from sampan.testing.parts.served_api import served_api
 from sampan.testing.worlds.control_plane import ControlPlane, published_schema
@@ -189,6 +189,52 @@ def test_a_pod_on_a_node_is_deleted_gracefully_and_then_for_good(told):
         await client.delete(PODS, "default", name, grace_seconds=0)
         with pytest.raises(NotFound):
             await client.get(PODS, "default", name)
+
+    told(story)
+
+
+def test_a_list_can_be_read_page_by_page(told):
+    async def story(client, name):
+        wanted = [f"{name}-{letter}" for letter in "abc"]
+        for each in reversed(wanted):
+            await client.create(CONFIG_MAPS, config_map(each, labels={"of": name}))
+        names, token = [], ""
+        for count in (2, 1):
+            page = await client.list(
+                CONFIG_MAPS, "default", label_selector=f"of={name}", page=Page(2, token)
+            )
+            assert len(page.items) == count
+            names += [obj["metadata"]["name"] for obj in page.items]
+            token = page.continue_token
+        assert names == wanted
+        assert token == ""
+
+    told(story)
+
+
+def binding(pod, node, **meta):
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"], **meta},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
+
+
+def test_a_binding_gives_the_pod_that_it_means_its_node_once(told):
+    async def story(client, name):
+        async def bind(node, **meta):
+            wanted = binding(waiting, node, **meta)
+            await client.create(PODS, wanted, "default", subresource="binding", name=name)
+
+        waiting = await client.create(PODS, pod(name, ""))
+        with pytest.raises(Conflict):
+            await bind("first", uid="another")
+        await bind("first")
+        assert (await client.get(PODS, "default", name))["spec"]["nodeName"] == "first"
+        with pytest.raises(Conflict):
+            await bind("second")
+        assert (await client.get(PODS, "default", name))["spec"]["nodeName"] == "first"
 
     told(story)
 

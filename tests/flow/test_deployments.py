@@ -286,7 +286,7 @@ def test_a_set_whose_making_nobody_heard_of_is_no_collision():
         async with plane:
             await plane.settled()
             faults.writes.append(Fate.UNANSWERED)
-            faults.stalled[REPLICA_SETS.group_resource] = clock.monotonic() + 5.0
+            faults.silences[REPLICA_SETS.group_resource] = clock.monotonic() + 5.0
             await created(plane, 2)
             await plane.settled(seconds=10)
             await plane.settled()

@@ -19,7 +19,7 @@ from sampan.scheduler.loop import Scheduler
 from sampan.testing import virtual_time
 from sampan.testing.generators.device_objects import device_class, device_request, resource_claim
 from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.bindings_api import BindingsApi
+from sampan.testing.worlds.small_api import SmallApi
 
 HOST = "kubernetes.io/hostname"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -36,7 +36,7 @@ NONSENSE_NODES = {
 def story(test):
     async def main():
         clock = LoopClock()
-        api = BindingsApi(clock)
+        api = SmallApi(clock)
         scheduler = Scheduler(api, clock=clock, rng=random.Random(1), metrics=Metrics())
         tasks = Tasks("test")
         running = tasks.start("scheduler", scheduler.run())
@@ -53,7 +53,7 @@ async def the_rest_goes_on(api, clock):
     await api.node("good")
     await api.pod("usual", cpu="1")
     await clock.sleep(20)
-    assert "usual" in dict(api.bound)
+    assert "usual" in dict(api.bindings)
 
 
 @pytest.mark.parametrize("kind", NONSENSE_NODES)
@@ -64,10 +64,10 @@ def test_a_node_that_says_nonsense(kind):
         await api.pod("before", cpu="1")
         await clock.sleep(1)
         if kind != "huge":
-            assert api.bound == []
-            assert api.said("before")["message"].startswith("0/1 nodes are available: 1 ")
+            assert api.bindings == []
+            assert api.pod_scheduled("before")["message"].startswith("0/1 nodes are available: 1 ")
         await the_rest_goes_on(api, clock)
-        assert dict(api.bound)["before"] in ("good", "odd")
+        assert dict(api.bindings)["before"] in ("good", "odd")
 
     story(test)
 
@@ -86,14 +86,14 @@ def test_pods_that_each_want_the_other_there_first():
         await api.pod("a", labels={"app": "a"}, affinity=near("b"))
         await api.pod("b", labels={"app": "b"}, affinity=near("a"))
         await clock.sleep(30)
-        assert api.bound == []
+        assert api.bindings == []
         for name in "ab":
-            assert "1 node(s) didn't match pod affinity rules" in api.said(name)["message"]
+            assert "1 node(s) didn't match pod affinity rules" in api.pod_scheduled(name)["message"]
         await the_rest_goes_on(api, clock)
         # A third one breaks the circle.
         await api.pod("c", labels={"app": "b"}, nodeSelector={HOST: "n"})
         await clock.sleep(30)
-        assert {"a", "b"} <= {name for name, _ in api.bound}
+        assert {"a", "b"} <= {name for name, _ in api.bindings}
 
     story(test)
 
@@ -107,7 +107,9 @@ def test_a_pod_that_wants_to_be_near_and_away_from_the_same():
         both = {**near("x"), **near("x", "podAntiAffinity")}
         await api.pod("torn", labels={"app": "y"}, affinity=both)
         await clock.sleep(5)
-        assert "1 node(s) didn't match pod anti-affinity rules" in api.said("torn")["message"]
+        assert (
+            "1 node(s) didn't match pod anti-affinity rules" in api.pod_scheduled("torn")["message"]
+        )
         await the_rest_goes_on(api, clock)
 
     story(test)
@@ -135,8 +137,8 @@ def test_a_pod_that_asks_for_the_impossible(spec):
         await api.node("n")
         await api.pod("odd", **spec)
         await clock.sleep(5)
-        assert ("odd", "n") not in api.bound
-        assert api.said("odd")["reason"] == "Unschedulable"
+        assert ("odd", "n") not in api.bindings
+        assert api.pod_scheduled("odd")["reason"] == "Unschedulable"
         await the_rest_goes_on(api, clock)
 
     story(test)
@@ -154,11 +156,11 @@ def test_objects_beside_the_pod_that_say_nonsense():
         await api.node("n")
         await api.pod("odd", resourceClaims=[{"name": "c", "resourceClaimName": "c"}])
         await clock.sleep(5)
-        assert "1 cannot allocate all claims" in api.said("odd")["message"]
+        assert "1 cannot allocate all claims" in api.pod_scheduled("odd")["message"]
         there = {"driver": "d", "pool": {"name": "p"}, "nodeName": "n", "devices": [{"name": "x"}]}
         await api.create(RESOURCE_SLICES, {"metadata": {"name": "t"}, "spec": there})
         await clock.sleep(20)
-        assert "class gpu: selector #0: CEL compile error" in api.said("odd")["message"]
+        assert "class gpu: selector #0: CEL compile error" in api.pod_scheduled("odd")["message"]
         await the_rest_goes_on(api, clock)
 
     story(test)

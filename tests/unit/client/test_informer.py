@@ -5,7 +5,8 @@ from sampan.api.resources import NODES, PODS
 from sampan.client.indexer import by_namespace
 from sampan.client.informer import Informers
 from sampan.testing import virtual_time
-from sampan.testing.worlds.unreliable_client import UnreliableClient
+from sampan.testing.worlds.faulty_client import Faults, FaultyClient
+from sampan.testing.worlds.small_api import SmallApi
 
 
 def pod(name, uid=""):
@@ -13,15 +14,16 @@ def pod(name, uid=""):
 
 
 def names(old, new):
-    return tuple(one and one["metadata"]["uid"] for one in (old, new))
+    return tuple(obj and obj["metadata"]["uid"] for obj in (old, new))
 
 
 def told(story):
     async def run():
-        client = UnreliableClient()
-        informers = Informers(client, clock=virtual_time.LoopClock())
+        clock = virtual_time.LoopClock()
+        api, faults = SmallApi(clock), Faults(clock)
+        informers = Informers(FaultyClient(api, faults), clock=clock)
         try:
-            await story(client, informers)
+            await story(api, informers, faults)
         finally:
             await informers.stop()
 
@@ -29,15 +31,15 @@ def told(story):
 
 
 def test_listeners_hear_of_creation_change_and_deletion_in_order():
-    async def story(client, informers):
+    async def story(api, informers, _faults):
         heard = []
         informer = informers.of(PODS)
         informer.on_change(lambda old, new: heard.append(names(old, new)))
-        client.put(pod("a"))
+        api.put(PODS, pod("a"))
         informers.start()
         await informers.synced()
-        client.put(pod("a"))
-        client.remove("ns/a")
+        api.put(PODS, pod("a"))
+        api.remove(PODS, "ns", "a")
         await asyncio.sleep(0.01)
         assert heard == [(None, "a"), ("a", "a"), ("a", None)]
 
@@ -45,13 +47,13 @@ def test_listeners_hear_of_creation_change_and_deletion_in_order():
 
 
 def test_the_cache_already_has_what_a_listener_hears_of():
-    async def story(client, informers):
+    async def story(api, informers, _faults):
         informer = informers.of(PODS)
         informers.start()
         await informers.synced()
         heard = []
         informer.on_change(lambda _old, new: heard.append(informer.cache.get("ns/a") is new))
-        client.put(pod("a"))
+        api.put(PODS, pod("a"))
         await asyncio.sleep(0.01)
         assert heard == [True]
 
@@ -59,8 +61,8 @@ def test_the_cache_already_has_what_a_listener_hears_of():
 
 
 def test_a_late_listener_first_hears_of_all_that_is_there():
-    async def story(client, informers):
-        client.put(pod("a"))
+    async def story(api, informers, _faults):
+        api.put(PODS, pod("a"))
         informer = informers.of(PODS)
         informers.start()
         await informer.synced()
@@ -72,17 +74,17 @@ def test_a_late_listener_first_hears_of_all_that_is_there():
 
 
 def test_a_deletion_and_recreation_missed_by_the_watch_are_still_two_changes():
-    async def story(client, informers):
+    async def story(api, informers, faults):
         heard = []
         informer = informers.of(PODS)
         informer.on_change(lambda old, new: heard.append(names(old, new)))
-        client.put(pod("a", uid="1"))
-        client.fail_watch(0, Expired("too old"))
+        api.put(PODS, pod("a", uid="1"))
+        faults.fail_watch(0, Expired("too old"))
         informers.start()
         await informers.synced()
-        client.remove("ns/a")
-        client.put(pod("a", uid="2"))
-        client.compact()
+        api.remove(PODS, "ns", "a")
+        api.put(PODS, pod("a", uid="2"))
+        api.compact()
         await asyncio.sleep(10)
         assert heard == [(None, "1"), ("1", None), (None, "2")]
 
@@ -90,7 +92,7 @@ def test_a_deletion_and_recreation_missed_by_the_watch_are_still_two_changes():
 
 
 def test_one_selection_has_one_informer():
-    async def story(client, informers):
+    async def story(api, informers, _faults):
         first = informers.of(PODS)
         informers.start()
         again = informers.of(PODS, indices={"namespace": by_namespace})
@@ -98,14 +100,15 @@ def test_one_selection_has_one_informer():
         assert informers.of(NODES) is not first
         assert informers.of(PODS, namespace="x") is not first
         await informers.synced()
-        assert client.lists == 3
+        lists = [call for call in api.calls if call.startswith("list")]
+        assert sorted(lists) == ["list nodes", "list pods", "list pods"]
         assert first.cache.by("namespace", "ns") == []
 
     told(story)
 
 
 def test_a_shared_informer_goes_on_until_its_last_user_has_released_it():
-    async def story(client, informers):
+    async def story(api, informers, _faults):
         heard = []
 
         def leaving(old, new):
@@ -121,11 +124,11 @@ def test_a_shared_informer_goes_on_until_its_last_user_has_released_it():
         informers.of(PODS).remove(leaving)
         informers.release(PODS)
         informers.release(PODS)
-        client.put(pod("a"))
+        api.put(PODS, pod("a"))
         await asyncio.sleep(0.01)
         assert heard == [("staying", None, "a")]
         informers.release(PODS)
-        client.put(pod("b"))
+        api.put(PODS, pod("b"))
         await asyncio.sleep(10)
         assert heard == [("staying", None, "a")], "nobody is left to be told"
 

@@ -11,7 +11,8 @@ from sampan.api.resources import PODS
 from sampan.client.reflector import Delete, Put, Reflector, Replace, Selection
 from sampan.core.tasks import Tasks
 from sampan.testing import virtual_time
-from sampan.testing.worlds.unreliable_client import UnreliableClient
+from sampan.testing.worlds.faulty_client import Faults, FaultyClient
+from sampan.testing.worlds.small_api import SmallApi
 
 
 def pod(name):
@@ -19,13 +20,14 @@ def pod(name):
 
 
 class World:
-    """A client, a reflector on it, and what the reflector said."""
+    """An API, a bad connection to it, a reflector on that, and what the reflector said."""
 
     def __init__(self):
-        self.client = UnreliableClient()
         self.changes = []
         self.tasks = Tasks("test")
         self.clock = virtual_time.LoopClock()
+        self.api, self.faults = SmallApi(self.clock), Faults(self.clock)
+        self.client = FaultyClient(self.api, self.faults)
         self.reflector = Reflector(
             self.client, Selection(PODS), clock=self.clock, rng=random.Random(1)
         )
@@ -43,7 +45,7 @@ class World:
         for change in self.changes:
             match change:
                 case Replace(items):
-                    found = {one["metadata"]["name"]: one for one in items}
+                    found = {obj["metadata"]["name"]: obj for obj in items}
                 case Put(obj):
                     found[obj["metadata"]["name"]] = obj
                 case Delete(obj):
@@ -58,10 +60,10 @@ async def settled(seconds=0.01):
 def test_it_lists_once_and_then_follows_the_watch():
     async def story():
         async with World() as world:
-            world.client.put(pod("a"))
+            world.api.put(PODS, pod("a"))
             await settled()
-            b = world.client.put(pod("b"))
-            world.client.remove("ns/a")
+            b = world.api.put(PODS, pod("b"))
+            world.api.remove(PODS, "ns", "a")
             await settled()
             kinds = [type(change) for change in world.changes]
             assert kinds == [Replace, Put, Delete]
@@ -74,10 +76,10 @@ def test_it_lists_once_and_then_follows_the_watch():
 def test_a_broken_watch_resumes_without_a_new_list():
     async def story():
         async with World() as world:
-            world.client.fail_watch(1, ServiceUnavailable("gone"))
+            world.faults.fail_watch(1, ServiceUnavailable("gone"))
             await settled()
             for name in "abc":
-                world.client.put(pod(name))
+                world.api.put(PODS, pod(name))
             await settled(5)
             assert set(world.names()) == set("abc")
             assert (world.client.lists, world.client.watches) == (1, 2)
@@ -88,10 +90,10 @@ def test_a_broken_watch_resumes_without_a_new_list():
 def test_a_watch_that_ended_cleanly_is_resumed_at_once():
     async def story():
         async with World() as world:
-            world.client.fail_watch(1, None)
+            world.faults.fail_watch(1, None)
             await settled()
-            world.client.put(pod("a"))
-            world.client.put(pod("b"))
+            world.api.put(PODS, pod("a"))
+            world.api.put(PODS, pod("b"))
             await settled()
             assert set(world.names()) == {"a", "b"}
             assert world.client.lists == 1
@@ -102,8 +104,8 @@ def test_a_watch_that_ended_cleanly_is_resumed_at_once():
 def test_expired_means_a_new_list_at_once():
     async def story():
         async with World() as world:
-            world.client.fail_watch(0, Expired("too old"))
-            world.client.put(pod("a"))
+            world.faults.fail_watch(0, Expired("too old"))
+            world.api.put(PODS, pod("a"))
             await settled()
             assert [type(change) for change in world.changes] == [Replace, Replace]
             assert world.client.lists == 2
@@ -114,8 +116,8 @@ def test_expired_means_a_new_list_at_once():
 def test_a_refusal_means_a_new_list_later():
     async def story():
         async with World() as world:
-            world.client.fail_watch(0, Forbidden("no"))
-            world.client.put(pod("a"))
+            world.faults.fail_watch(0, Forbidden("no"))
+            world.api.put(PODS, pod("a"))
             await settled(0.5)
             assert world.client.lists == 1
             await settled(2)
@@ -129,13 +131,13 @@ def test_a_kind_that_is_not_served_is_empty_until_it_is():
 
     async def story():
         async with World() as world:
-            world.client.fail_lists([NotFound("404 page not found")] * 3)
-            world.client.put(pod("a"))
+            world.faults.fail_lists([NotFound("404 page not found")] * 3)
+            world.api.put(PODS, pod("a"))
             await settled()
             assert world.changes == [Replace((), 0)]
             await settled(30)
             assert set(world.names()) == {"a"}
-            assert len([one for one in world.changes if isinstance(one, Replace)]) == 2
+            assert len([change for change in world.changes if isinstance(change, Replace)]) == 2
 
     virtual_time.run(story())
 
@@ -145,7 +147,7 @@ def test_a_refusal_is_logged_once(caplog):
 
     async def story():
         async with World() as world:
-            world.client.fail_lists([Forbidden("pods is forbidden")] * 4)
+            world.faults.fail_lists([Forbidden("pods is forbidden")] * 4)
             await settled(40)
             assert world.client.lists == 5
 
@@ -156,13 +158,13 @@ def test_a_refusal_is_logged_once(caplog):
 def test_bookmarks_advance_the_revision_from_which_it_resumes():
     async def story():
         async with World() as world:
-            world.client.fail_watch(1, ServiceUnavailable("gone"))
+            world.faults.fail_watch(1, ServiceUnavailable("gone"))
             await settled()
-            world.client.bookmark()
+            world.api.bookmark()
             await settled()
-            world.client.compact()
+            world.api.compact()
             await settled(5)
-            assert world.reflector.revision == world.client.revision
+            assert world.reflector.revision == world.api.revision
             assert world.client.lists == 1  # the revision before the bookmark is gone: no relist
 
     virtual_time.run(story())
@@ -171,7 +173,7 @@ def test_bookmarks_advance_the_revision_from_which_it_resumes():
 def test_failures_are_tried_again_with_growing_pauses():
     async def story():
         async with World() as world:
-            world.client.fail_lists([ServiceUnavailable("down")] * 10)
+            world.faults.fail_lists([ServiceUnavailable("down")] * 10)
             await settled(0.7)
             assert world.client.lists == 1
             await settled(60)
@@ -185,7 +187,7 @@ def test_failures_are_tried_again_with_growing_pauses():
 def test_the_servers_own_wait_is_honoured():
     async def story():
         async with World() as world:
-            world.client.fail_lists([ServiceUnavailable("busy", retry_after_seconds=20)])
+            world.faults.fail_lists([ServiceUnavailable("busy", retry_after_seconds=20)])
             await settled(19)
             assert world.client.lists == 1
             await settled(2)
@@ -198,7 +200,7 @@ def test_a_watch_that_always_ends_at_once_does_not_spin():
     async def story():
         async with World() as world:
             for _ in range(1000):
-                world.client.fail_watch(0, None)
+                world.faults.fail_watch(0, None)
             await settled(300)
             assert world.client.watches < 30
 
@@ -227,19 +229,19 @@ def test_no_change_is_ever_lost(steps):
             for verb, value in steps:
                 match verb:
                     case "put":
-                        world.client.put(pod(value))
-                    case "remove" if f"ns/{value}" in world.client.objects:
-                        world.client.remove(f"ns/{value}")
+                        world.api.put(PODS, pod(value))
+                    case "remove" if world.api.find(PODS, "ns", value):
+                        world.api.remove(PODS, "ns", value)
                     case "compact":
-                        world.client.compact()
+                        world.api.compact()
                     case "bookmark":
-                        world.client.bookmark()
+                        world.api.bookmark()
                     case "fail":
-                        world.client.fail_watch(*value)
+                        world.faults.fail_watch(*value)
                     case "wait":
                         await settled(value)
             await settled(600)
-            expected = {o["metadata"]["name"]: o for o in world.client.objects.values()}
+            expected = {o["metadata"]["name"]: o for o in world.api.objects(PODS)}
             assert world.names() == expected
 
     virtual_time.run(story())

@@ -27,7 +27,7 @@ class Api(SmallApi):
 
     def __init__(self, clock):
         super().__init__(clock)
-        self.bound, self.failures, self.bind_seconds = [], [], 0.0
+        self.failures, self.bind_seconds = [], 0.0
         self.binding = self.most_binding = self.delete_failures = 0
         self.forgetful = False
 
@@ -36,14 +36,13 @@ class Api(SmallApi):
             self.delete_failures -= 1
             raise ServiceUnavailable("not now")
         if resource is PODS and "grace_seconds" not in options:
-            grace = self._found(PODS, namespace, name)["spec"].get("terminationGracePeriodSeconds")
+            grace = self._object(PODS, namespace, name)["spec"].get("terminationGracePeriodSeconds")
             options["grace_seconds"] = 30 if grace is None else grace
         return await super().delete(resource, namespace, name, **options)
 
     async def create(self, resource, obj, namespace="", *, subresource="", name=""):
         if subresource != "binding":
             return await super().create(resource, obj, namespace)
-        self._called("bind", resource)
         self.binding += 1
         self.most_binding = max(self.most_binding, self.binding)
         try:
@@ -54,13 +53,7 @@ class Api(SmallApi):
             raise self.failures.pop(0)
         if self.forgetful:
             return {}  # says that it is done, and does nothing
-        pod = copy_of(self._found(PODS, namespace, name))
-        assert pod["metadata"]["uid"] == obj["metadata"]["uid"]
-        if pod["spec"].get("nodeName"):
-            raise conflict("pods/binding", "", name, "it already has a node")
-        pod["spec"]["nodeName"] = obj["target"]["name"]
-        self.bound.append((name, obj["target"]["name"]))
-        return self._write("MODIFIED", PODS, (PODS.group_resource, namespace, name), pod)
+        return await super().create(resource, obj, namespace, subresource=subresource, name=name)
 
 
 class World:
@@ -152,7 +145,7 @@ def test_pods_of_another_scheduler_or_with_a_node_are_left_alone():
         async with running(world):
             await world.clock.sleep(10)
         assert world.node_of("other") is None
-        assert world.api.bound == []
+        assert world.api.bindings == []
         assert world.condition("other") is None
 
     story(test)
@@ -223,8 +216,8 @@ def test_decisions_count_at_once_and_bindings_overlap():
             await world.pod(f"p{number}", cpu="1")
         async with running(world):
             await world.clock.sleep(1.5)
-            assert len(world.api.bound) == 10
-            assert len({node for _, node in world.api.bound}) == 10
+            assert len(world.api.bindings) == 10
+            assert len({node for _, node in world.api.bindings}) == 10
             assert world.api.most_binding == 10
 
     story(test)
@@ -239,7 +232,7 @@ def test_calls_in_flight_are_bounded():
             await world.pod(f"p{number}")
         async with running(world):
             await world.clock.sleep(10)
-        assert len(world.api.bound) == count
+        assert len(world.api.bindings) == count
         assert world.api.most_binding == MOST_CALLS
 
     story(test)
@@ -443,7 +436,7 @@ def test_a_more_important_pod_takes_the_place_of_a_lesser_one():
             await world.api.delete(PODS, "default", "low", grace_seconds=0)
             await world.clock.sleep(3)
             assert (world.node_of("high"), world.node_of("late")) == ("n", None)
-            assert victim["metadata"]["uid"] not in [name for name, _ in world.api.bound]
+            assert victim["metadata"]["uid"] not in [name for name, _ in world.api.bindings]
 
     story(test)
 
@@ -585,7 +578,7 @@ def test_a_burst_of_pods_keeps_its_events():
             await world.pod(f"p{number}")
         async with running(world):
             await world.clock.sleep(60)
-        assert len(world.api.bound) == 1500
+        assert len(world.api.bindings) == 1500
         assert [reason for reason, _ in world.events()].count("Scheduled") == 1500
 
     story(test)

@@ -12,7 +12,7 @@ from sampan.scheduler.plugin import Plugin
 from sampan.scheduler.profile import DEFAULT_PROFILE
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.bindings_api import BindingsApi
+from sampan.testing.worlds.small_api import SmallApi
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "scheduler.md"
 
@@ -30,7 +30,7 @@ def gang_of_the_docs(tmp_path):
 def story(test, *plugins, more=()):
     async def main():
         clock = LoopClock()
-        api = BindingsApi(clock)
+        api = SmallApi(clock)
         profile = replace(DEFAULT_PROFILE, plugins=tuple((cls, args, 1) for cls, args in plugins))
         scheduler = Scheduler(
             api, clock=clock, rng=random.Random(1), metrics=Metrics(), profiles=(profile, *more)
@@ -57,11 +57,11 @@ def test_the_gang_of_the_documentation_starts_together_or_not_at_all(tmp_path):
         for number in range(2):
             await api.pod(f"p{number}", cpu="1", labels=member(number))
         await clock.sleep(1)
-        assert api.bound == []
+        assert api.bindings == []
         await api.node("b", cpu="1")
         await api.pod("p2", cpu="1", labels=member(2))
         await clock.sleep(5)
-        assert len(api.bound) == 3
+        assert len(api.bindings) == 3
 
     story(test, (gang_of_the_docs(tmp_path), {"waitSeconds": 10}))
 
@@ -74,7 +74,7 @@ def test_a_gang_that_is_too_large_leaves_room_for_others(tmp_path):
         await clock.sleep(1)
         await api.pod("single", cpu="2")
         await clock.sleep(60)
-        assert "single" in [name for name, _ in api.bound]
+        assert "single" in [name for name, _ in api.bindings]
         told = [
             one["message"] for one in api.objects(EVENTS) if one["reason"] == "FailedScheduling"
         ]
@@ -102,13 +102,13 @@ def test_a_plugin_filters_and_scores_node_by_node():
         await api.pod("p")
         await api.pod("q")
         await clock.sleep(1)
-        assert api.bound == [("p", "ppp")]
-        assert api.said("q")["message"].startswith(
+        assert api.bindings == [("p", "ppp")]
+        assert api.pod_scheduled("q")["message"].startswith(
             "0/4 nodes are available: 4 node(s) named otherwise. "
         )
         await api.node("q")
         await clock.sleep(5)
-        assert ("q", "q") in api.bound
+        assert ("q", "q") in api.bindings
 
     story(test, (Named, {}))
 
@@ -156,12 +156,12 @@ def test_the_extension_points_are_passed_in_their_order():
         await clock.sleep(1)
         names = ["pre_filter", "reserve", "pre_bind", "bind", "post_bind"]
         assert log == [(name, "good") for name in names]
-        assert api.said("held")["reason"] == "SchedulingGated"
+        assert api.pod_scheduled("held")["reason"] == "SchedulingGated"
         made = api.find(PODS, "default", "held")
         labels = {"metadata": {"labels": {"go": "1"}}}
         await api.patch(PODS, "default", made["metadata"]["name"], labels, patch_type="merge")
         await clock.sleep(1)
-        assert ("held", "a") in api.bound
+        assert ("held", "a") in api.bindings
 
     story(test, (Recording, {"log": log}))
 
@@ -175,7 +175,7 @@ def test_a_step_that_fails_undoes_what_was_reserved():
         await api.pod("bad", cpu="1", labels={"go": "1"})
         await clock.sleep(10)
         assert ("unreserve", "bad") in log
-        assert api.bound == [("bad", "a")]
+        assert api.bindings == [("bad", "a")]
 
     story(test, (Recording, {"log": log}))
 
@@ -194,8 +194,8 @@ def test_pods_choose_their_profile():
         await api.pod("loose", cpu="2", schedulerName="loose")
         await api.pod("other", schedulerName="other")
         await clock.sleep(2)
-        assert api.bound == [("loose", "a")]
-        assert api.said("other") is None
+        assert api.bindings == [("loose", "a")]
+        assert api.pod_scheduled("other") is None
 
     story(test, more=(loose,))
 
@@ -219,7 +219,7 @@ def test_what_scores_have_in_common_is_worked_out_once():
             await api.node(name)
         await api.pod("p")
         await clock.sleep(1)
-        assert api.bound == [("p", "c")]
+        assert api.bindings == [("p", "c")]
         await api.pod("other")
         await clock.sleep(1)
         assert asked[0] == ("pre", "p", 3)
@@ -250,9 +250,9 @@ def test_a_plugin_that_makes_room_nominates_the_node():
         await api.patch(PODS, "default", "p", {"metadata": {"labels": {"a": "b"}}})
         await clock.sleep(20)
         assert api.find(PODS, "default", "p")["status"]["nominatedNodeName"] == "a"
-        [on_a] = [name for name, node in api.bound if node == "a"]
+        [on_a] = [name for name, node in api.bindings if node == "a"]
         await api.delete(PODS, "default", on_a, grace_seconds=0)
         await clock.sleep(20)
-        assert ("p", "a") in api.bound
+        assert ("p", "a") in api.bindings
 
     story(test, (Remover, {}))

@@ -21,10 +21,10 @@ from sampan.testing.generators.device_objects import (
     resource_slice,
 )
 from sampan.testing.virtual_time import LoopClock
-from sampan.testing.worlds.bindings_api import BindingsApi
+from sampan.testing.worlds.small_api import SmallApi
 
 
-class Api(BindingsApi):
+class Api(SmallApi):
     """Whose next bindings may fail."""
 
     failures = 0
@@ -74,7 +74,7 @@ def test_a_pod_whose_claim_is_not_made_yet_is_not_even_tried():
         entry = {"name": "gpu", "resourceClaimTemplateName": "t"}
         made = await api.pod("p", resourceClaims=[entry])
         await clock.sleep(20)
-        assert api.said("p") is None
+        assert api.pod_scheduled("p") is None
         assert api.objects(EVENTS) == []
         claim = resource_claim("c", ASKED)
         owner = {"uid": made["metadata"]["uid"], "kind": "Pod", "controller": True}
@@ -83,7 +83,7 @@ def test_a_pod_whose_claim_is_not_made_yet_is_not_even_tried():
         named = {"resourceClaimStatuses": NAMED}
         await api.patch(PODS, "default", "p", {"status": named}, subresource="status")
         await clock.sleep(1)
-        assert api.bound == [("p", "n")]
+        assert api.bindings == [("p", "n")]
         assert [one["name"] for one in api.claim()["status"]["reservedFor"]] == ["p"]
 
     story(test)
@@ -99,10 +99,10 @@ def test_devices_of_a_binding_that_fails_are_kept_by_the_claim_and_used_by_the_n
         api.failures = 1
         await api.pod("p", resourceClaims=NAMED)
         await clock.sleep(0.5)
-        assert api.bound == []
+        assert api.bindings == []
         [result] = api.claim()["status"]["allocation"]["devices"]["results"]
         await clock.sleep(10)
-        assert api.bound == [("p", "n")]
+        assert api.bindings == [("p", "n")]
         assert api.claim()["status"]["allocation"]["devices"]["results"] == [result]
 
     story(test)
@@ -119,7 +119,7 @@ def test_two_pods_share_a_claim_one_after_the_other():
         await api.pod("p", resourceClaims=NAMED)
         await api.pod("q", resourceClaims=NAMED)
         await clock.sleep(10)
-        assert sorted(api.bound) == [("p", "n"), ("q", "n")]
+        assert sorted(api.bindings) == [("p", "n"), ("q", "n")]
 
     story(test)
 
@@ -142,8 +142,8 @@ def test_a_claim_that_is_allocated_elsewhere_is_allocated_anew():
         await api.create(RESOURCE_CLAIMS, claim, "default")
         await api.pod("p", resourceClaims=NAMED)
         await clock.sleep(0.1)
-        assert "deallocation of ResourceClaim completed" in api.said("p")["message"]
+        assert "deallocation of ResourceClaim completed" in api.pod_scheduled("p")["message"]
         await clock.sleep(10)
-        assert api.bound == [("p", "a")]
+        assert api.bindings == [("p", "a")]
 
     story(test)

@@ -22,7 +22,7 @@ from sampan.scheduler.model.requests import Usage
 from sampan.scheduler.preemption.victims import Candidate
 from sampan.scheduler.settings import ExtenderSettings, Tls
 from sampan.testing.parts.certificates import Authority
-from sampan.testing.worlds.bindings_api import BindingsApi
+from sampan.testing.worlds.small_api import SmallApi
 
 
 class Program:
@@ -148,7 +148,7 @@ def test_only_pods_with_a_managed_resource_are_of_interest():
 
 def scheduled(program, **settings):
     async def story():
-        api = BindingsApi(SystemClock())
+        api = SmallApi(SystemClock())
         for name in "abc":
             await api.node(name)
         async with extender(program, **settings) as one:
@@ -160,7 +160,7 @@ def scheduled(program, **settings):
             await api.pod("p")
             try:
                 async with asyncio.timeout(5):
-                    while not api.bound and api.said("p") is None:
+                    while not api.bindings and api.pod_scheduled("p") is None:
                         await asyncio.sleep(0.01)
             finally:
                 await tasks.stop()
@@ -176,16 +176,16 @@ def test_a_scheduler_follows_its_extender():
         filter=lambda body: {"nodes": {"items": body["nodes"]["items"][:2]}},
         prioritize=lambda body: [{"host": "b", "score": 10}],
     )
-    assert scheduled(program).bound == [("p", "b")]
+    assert scheduled(program).bindings == [("p", "b")]
 
 
 @pytest.mark.slow
 def test_an_extender_that_fails_holds_up_its_pods_and_says_so_unless_it_is_ignorable():
     api = scheduled(Program(filter=500))
-    assert api.bound == []
-    assert "answers 500" in api.said("p")["message"]
-    assert api.said("p")["reason"] == "SchedulerError"
-    assert len(scheduled(Program(filter=500), ignorable=True).bound) == 1
+    assert api.bindings == []
+    assert "answers 500" in api.pod_scheduled("p")["message"]
+    assert api.pod_scheduled("p")["reason"] == "SchedulerError"
+    assert len(scheduled(Program(filter=500), ignorable=True).bindings) == 1
 
 
 @pytest.mark.slow
