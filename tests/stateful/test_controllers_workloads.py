@@ -5,7 +5,7 @@ answers, caches that lag behind each other, broken watches and restarts in any o
 """
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sampan.api.errors import NotFound
@@ -150,6 +150,7 @@ class Rollout(Updated):
 
 @pytest.mark.slow
 @given(STEPS, st.sampled_from(["RollingUpdate", "Recreate"]))
+@example([("wait", 0.005), ("image", "v3"), ("restart", None), ("restart", None)], "Recreate")
 @EXAMPLES
 def test_a_deployment_always_gets_there(told, strategy):
     names = ["deployment", "replicaset", "garbagecollector"]

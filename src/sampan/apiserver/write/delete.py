@@ -17,7 +17,7 @@ from sampan.apiserver.registry.strategy import Removed
 from sampan.apiserver.write.object_rules import deleted_status, in_version_of
 from sampan.apiserver.write.parts import Parts
 from sampan.apiserver.write.races import ATTEMPTS, lost_race
-from sampan.core.holding import Hold, Outcome
+from sampan.core.holding import Hold, Outcome, run_to_end
 from sampan.core.tasks import all_of
 
 PODS_STAY = (
@@ -54,9 +54,11 @@ async def _delete(parts: Parts, user: User, call: Call) -> Answer:
         try:
             match deletion.plan(strategy, item.obj, call.options, parts.clock.now()):
                 case deletion.Remove(last):
-                    if last is not None:
-                        item = marked = await parts.registry.replace(resource, item, last, terms)
-                    await remove(parts, call, item)
+                    steps = _Removal(parts, call, item, terms)
+                    try:
+                        await run_to_end(steps.perform(last))
+                    finally:
+                        item, marked = steps.item, steps.marked or marked
                     if not strategy.returns_deleted:
                         return Answer(deleted_status(resource, item.obj))
                 case deletion.Mark(obj):
@@ -68,6 +70,24 @@ async def _delete(parts: Parts, user: User, call: Call) -> Answer:
         await parts.conversions.prepare(resource, (item,))
         return answer_of(resource, item)
     raise lost_race(call)
+
+
+class _Removal:
+    """The last write of an object and its removal: begun, both are done, or an object would stay
+    that is marked as gone and that nobody removes."""
+
+    def __init__(self, parts: Parts, call: Call, item: Item, terms: Terms) -> None:
+        self._parts, self._call, self._terms = parts, call, terms
+        self.item = item
+        self.marked: Item | None = None
+
+    async def perform(self, last: Obj | None) -> None:
+        """Raises Stale."""
+        if last is not None:
+            registry, resource = self._parts.registry, self._call.resource
+            self.item = await registry.replace(resource, self.item, last, self._terms)
+            self.marked = self.item
+        await remove(self._parts, self._call, self.item)
 
 
 async def delete_collection(parts: Parts, user: User, call: Call) -> ListAnswer:
