@@ -26,10 +26,18 @@ pytestmark = pytest.mark.slow
 
 SEED = int(os.environ.get("SAMPAN_SEED", "1"))
 REQUESTS = int(os.environ.get("SAMPAN_REQUESTS", "400"))
+WRITES = ("POST", "PUT", "PATCH")
 SECONDS_EACH = 20.0  # a hang, not a slow answer: the machine may be busy
 ALLOWED = {501, 503}  # what is not there in this server, and says so
 CORPUS = Path(__file__).parents[1] / "unit" / "api" / "corpus"
-TOO_LARGE = b"ResourceVersionTooLarge"  # 504, as the original
+# As the original: 504; and 500 for a Binding without a good target, and for an apply with a field
+# that the schema does not have.
+AS_UPSTREAM = (
+    b"ResourceVersionTooLarge",
+    b'"message":"target.',
+    b'"message":"[target.',
+    b'"message":"failed to create typed patch object',
+)
 
 
 async def populated(api):
@@ -56,9 +64,10 @@ def check(reply):
         assert reply.status == 200
         return
     if reply.status >= 500:
-        assert reply.status in ALLOWED or TOO_LARGE in reply.body, reply
+        as_upstream = any(text in reply.body for text in AS_UPSTREAM)
+        assert reply.status in ALLOWED or as_upstream, reply
     plain = dict(reply.headers).get("content-type", "").startswith("text/plain")
-    if reply.status >= 400 and not plain:
+    if reply.status >= 400 and not plain and not reply.body.startswith(b"k8s\x00"):
         found = orjson.loads(reply.body)
         assert found["kind"] == "Status"
         assert found["status"] == "Failure"
@@ -68,7 +77,7 @@ def check(reply):
 
 @pytest.mark.timeout(0)
 def test_no_request_that_the_documents_describe_breaks_the_server():
-    codes = Counter()
+    codes, writes = Counter(), Counter()
     with asyncio.Runner() as runner:
         context = api_server(Schema.load())
         api = runner.run(context.__aenter__())
@@ -94,6 +103,7 @@ def test_no_request_that_the_documents_describe_breaks_the_server():
                 runner.run(populated(api))
             reply = runner.run(answered(request))
             codes[reply.status] += 1
+            writes[request.method in WRITES and reply.status < 300] += 1
             check(reply)
 
         ask()
@@ -103,4 +113,4 @@ def test_no_request_that_the_documents_describe_breaks_the_server():
     assert spoilt == []
     # Noise alone proves little: some of it must have been good enough to be stored.
     assert codes[200] > REQUESTS / 50
-    assert codes[201] > 0
+    assert writes[True] > 0

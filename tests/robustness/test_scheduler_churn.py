@@ -119,6 +119,7 @@ class World(SchedulerWorld):
         return sum(
             1 for _, kind, resource, obj in self.history
             if resource is PODS and kind == "MODIFIED" and obj["spec"].get("nodeName")
+            and "deletionTimestamp" not in obj["metadata"]  # the last write before it goes
         )  # fmt: skip
 
 
