@@ -11,6 +11,7 @@ _SECONDS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.
 _LABELS = ("component", "dry_run", "group", "resource", "scope", "subresource", "verb", "version")
 _VERBS = {"get": "GET", "list": "LIST", "watch": "WATCH", "create": "POST", "update": "PUT",
           "patch": "PATCH", "delete": "DELETE", "deletecollection": "DELETECOLLECTION"}  # fmt: skip
+OTHER = "other"  # of a method without a verb (OPTIONS through a proxy), as upstream
 
 
 class Measure:
@@ -53,8 +54,8 @@ def _labels(info: RequestInfo) -> Labels:
     resource = info.resource
     scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
     if resource is None:
-        return ("apiserver", "", "", "", "", "", _VERBS[info.verb], "")
+        return ("apiserver", "", "", "", "", "", _VERBS.get(info.verb, OTHER), "")
     return (
         "apiserver", "", resource.group, resource.plural, scope, info.subresource,
-        _VERBS[info.verb], resource.version,
+        _VERBS.get(info.verb, OTHER), resource.version,
     )  # fmt: skip
