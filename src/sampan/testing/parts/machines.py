@@ -5,7 +5,7 @@ Invariant: nothing that a test sends in them leaves: the bridge is in a namespac
     forwards nothing.
 """
 
-import os
+import secrets
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -38,7 +38,8 @@ class Machine:
 def machines(count: int) -> Iterator[list[Machine]]:
     """Each with an address and a default route to the bridge, where nobody goes further."""
     with ExitStack() as undo:
-        prefix = f"smp{os.getpid() % 100000}"
+        # Several of them may be there at once, of one process or of several.
+        prefix = f"smp{secrets.token_hex(3)}"
         hub = _namespace(undo, f"{prefix}hub")
         hub.run("ip", "link", "add", "br0", "type", "bridge")
         hub.run("ip", "addr", "add", f"{NETWORK}.254/24", "dev", "br0")
