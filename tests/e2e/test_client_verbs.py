@@ -130,8 +130,11 @@ def test_streams_of_a_real_container(env, tmp_path):
         do("cp", str(tmp_path / "there"), "streams:/tmp/there")
         do("cp", "streams:/tmp/there", str(tmp_path / "back"))
         assert Path(tmp_path / "back").read_text() == "copied\n"
-        once = ("--restart=Never", "--rm", "-i", "--command", "--", "sh", "-c", "echo once; exit 4")
-        assert "once\n" in do("run", "once", image, *once, code=4)
+        once = ("--restart=Never", "--rm", "-i", "--command", "--", "sh", "-c")
+        asks = "read word; echo $word; exit 4"
+        assert "said\n" in do("run", "once", image, *once, asks, code=4, stdin="said\n")
+        # Over before anybody attaches: the exit code is told all the same.
+        do("run", "over", image, *once, "exit 5", code=5)
     finally:
         do("delete", "pod", "streams", "--now")
 

@@ -3,6 +3,7 @@
 Job: wait until it runs, connect its streams (or show its log where it is over), give its exit code.
 """
 
+from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.cli.errors import CliError
 from sampan.cli.flags import Values
@@ -31,15 +32,27 @@ def run_attached(session: Session, values: Values, pod: Obj, *, restart: str) ->
         if not values["quiet"] and values["stdin"]:
             session.complain(PROMPT)
         wanted = streams.Wanted(bool(values["stdin"]), True, True, bool(values["tty"]))
-        streams.run(session, f"{path}/attach", [("container", name)], wanted)
+        try:
+            streams.run(session, f"{path}/attach", [("container", name)], wanted)
+        except (ApiError, CliError) as error:
+            # A short program has ended between "Running" and the attach.
+            session.complain(
+                f"warning: couldn't attach to pod/{meta['name']}, "
+                f"falling back to streaming logs: {error}"
+            )
+            _print_log(session, path, name)
     else:
-        out = session.io.raw_stdout()
-        for chunk in session.api.stream(f"{path}/log", {"container": name}, accept="*/*"):
-            out.write(chunk)
-            out.flush()
+        _print_log(session, path, name)
     if restart == "Always":
         return 0
     return _wait_for_end(session, path, values["pod-running-timeout"])
+
+
+def _print_log(session: Session, path: str, container: str) -> None:
+    out = session.io.raw_stdout()
+    for chunk in session.api.stream(f"{path}/log", {"container": container}, accept="*/*"):
+        out.write(chunk)
+        out.flush()
 
 
 def _wait_for_end(session: Session, path: str, seconds: float) -> int:
