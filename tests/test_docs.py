@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sampan.cmd.main import _parser
+from sampan.cmd.flags.parser import parser_of_verbs
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "sampan"
@@ -28,7 +28,9 @@ def test_the_architecture_is_short_enough_to_be_read():
 
 
 def verbs() -> dict[str, argparse.ArgumentParser]:
-    [action] = [one for one in _parser()._actions if isinstance(one, argparse._SubParsersAction)]
+    [action] = [
+        one for one in parser_of_verbs()._actions if isinstance(one, argparse._SubParsersAction)
+    ]
     return dict(action.choices)
 
 

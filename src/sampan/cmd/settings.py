@@ -1,6 +1,6 @@
 """What a user can choose about `sampan up` and `sampan kubelet`, as frozen values.
 
-Job: hold the choices, with their defaults. Flags become this in cmd/main.py and nowhere else.
+Job: hold the choices, with their defaults. Flags become this in cmd/flags/ and nowhere else.
 """
 
 from collections.abc import Mapping

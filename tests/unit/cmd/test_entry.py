@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from sampan.cmd import entry, main
+from sampan.cmd.flags.parser import parser_of_verbs
 
 HEAVY = (
     "asyncio",
@@ -29,7 +30,7 @@ def test_any_other_verb_goes_to_the_client(capsys):
 
 
 def test_every_verb_of_the_cluster_is_known_to_the_entry():
-    [action] = [one for one in main._parser()._actions if getattr(one, "choices", None)]
+    [action] = [one for one in parser_of_verbs()._actions if getattr(one, "choices", None)]
     assert set(action.choices) == set(entry.CLUSTER_VERBS)
 
 

@@ -1,4 +1,4 @@
-"""Flags of one real node beyond its name and address: registry credentials, cgroups.
+"""Flags of one node, wherever it runs: name, address, network, registry credentials, cgroups.
 
 Job: flags → words for NodeChoices; NodeChoices → settings of the node agent's parts.
 Invariant: a configuration that cannot be used stops the start, with the file and the reason.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sampan.api.rules.durations import parse_seconds
 from sampan.cmd.errors import CannotStart
-from sampan.cmd.flags import scenario
+from sampan.cmd.flags import scenario, values
 from sampan.cmd.settings import NodeChoices
 
 if TYPE_CHECKING:
@@ -25,6 +25,20 @@ BIN_DIR = "--image-credential-provider-bin-dir"
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    add(
+        "--node-name",
+        metavar="NAME",
+        type=values.node_name,
+        default="",
+        help="default: the host's name",
+    )
+    add("--node-ip", metavar="IP", default="", help="default: found by itself")
+    add("--manifests", metavar="DIR", default="", help="static pods: a directory, or one file")
+    add("--kubelet-config", metavar="FILE", default="",
+        help="a KubeletConfiguration: eviction, image garbage, logs, reports")  # fmt: skip
+    add("--network", choices=("auto", "host-gw", "vxlan"), default="auto",
+        help="to other nodes' pods: routes (host-gw), a tunnel (vxlan), or routes where nodes are "
+        "on one network and tunnels elsewhere (default: auto)")  # fmt: skip
     add(CONFIG, metavar="FILE", default="",
         help="a CredentialProviderConfig, or a directory of them: plugins that log in to "
         "registries")  # fmt: skip

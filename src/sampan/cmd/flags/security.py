@@ -7,6 +7,7 @@ Job: the flags, and the choices they make as one frozen value. Reading the files
 import argparse
 from typing import Any
 
+from sampan.cmd.flags import values
 from sampan.core.fast_dataclass import dataclass
 
 
@@ -106,7 +107,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         options: dict[str, Any] = {"dest": field, "metavar": metavar, "help": text or None}
         match kind:
             case "names":
-                options |= {"type": _names, "default": getattr(plain, field)}
+                options |= {"type": values.names, "default": getattr(plain, field)}
             case "many":
                 options |= {"action": "append", "default": []}
             case "number":
@@ -120,7 +121,3 @@ def choices(given: argparse.Namespace) -> SecurityChoices:
     found: dict[str, Any] = {field: getattr(given, field) for _, field, _, _ in _FLAGS}
     repeated = {key: tuple(match_) for key, match_ in found.items() if isinstance(match_, list)}
     return SecurityChoices(**(found | repeated))
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())

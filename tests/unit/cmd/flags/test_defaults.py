@@ -4,12 +4,13 @@ import pytest
 
 from sampan.cmd import main
 from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags.parser import parser_of_verbs
 
 
 def parsed(words, environment, monkeypatch):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    parser = main._parser()
+    parser = parser_of_verbs()
     return parser.parse_args(main._with_defaults(parser, words))
 
 

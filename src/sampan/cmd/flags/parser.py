@@ -1,0 +1,128 @@
+"""Every verb of the cluster with its flags, as one parser.
+
+Job: put the verbs together; what was wrong with words, as one sentence.
+"""
+
+import argparse
+import difflib
+from typing import NoReturn
+
+from sampan.cmd.flags import common, control_plane_flags, node_process_flags, up_flags, values
+from sampan.cmd.settings import DEFAULT_PORT
+from sampan.version import KUBERNETES_VERSION
+
+EXAMPLES = """\
+examples:
+  sampan up                                    a one-node cluster in the foreground; Ctrl-C stops it
+  sampan up --detach --kubeconfig kubeconfig   in the background; returns when it is ready
+  sampan up --runtime simulated --nodes 100    no containers: 100 simulated nodes
+  sampan up --runtime simulated --simulated-scenario scenario.yaml    pods that fail as you say
+  sampan kubelet --join ./sampan-data --data-dir ./node2 --node-name two    another node
+  sampan token create                          print the line that another machine joins with
+  sampan kubelet --manifests ./manifests       a node by itself: no API server
+  sampan up --controllers '*,-job'             without one of the controllers: yours takes its place
+  sampan controllers --kubeconfig kubeconfig   the controllers as a process of their own
+  sampan image import app.tar                  give the node an image without a registry
+  sampan why pod/web                           why it is Pending, and what would let it fit
+  sampan why service/web                       why it leads nowhere
+  sampan schedule --dry-run -f pods.yaml       where pods would go
+  sampan status                                what runs, and what is wrong with it
+  sampan doctor                                is this machine fit for real containers
+  sampan down                                  stop it
+  sampan reset --yes                           remove everything, containers and network included
+"""
+
+
+def parser_of_verbs() -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = _Parser(
+        prog="sampan",
+        description=f"A Kubernetes ({KUBERNETES_VERSION}) you can pip install.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    up_flags.add_verb(verbs)
+    node_process_flags.add_verbs(verbs)
+    control_plane_flags.add_verbs(verbs)
+    common.verb(verbs, "down", "stop a cluster")
+    reset = common.verb(verbs, "reset", "remove a cluster: data, containers, network")
+    reset.add_argument("--yes", action="store_true", help="really do it")
+    _add_image(verbs)
+    _add_questions(verbs)
+    _add_looks(verbs)
+    verbs.add_parser("version", help="which sampan, which Kubernetes")
+    return parser
+
+
+def _add_image(verbs: common.Verbs) -> None:
+    image = verbs.add_parser("image", help="the node's images")
+    actions = image.add_subparsers(dest="action", metavar="ACTION", required=True)
+    importing = actions.add_parser("import", help="load an OCI or docker archive")
+    importing.add_argument("file", metavar="FILE", help="made by `docker save` or the like")
+    common.data_dir(importing)
+    common.data_dir(actions.add_parser("list", help="what is there"))
+    removing = actions.add_parser("rm", help="remove an image, with all of its names")
+    removing.add_argument("file", metavar="IMAGE", help="a name or an id, as `list` shows it")
+    common.data_dir(removing)
+
+
+def _add_looks(verbs: common.Verbs) -> None:
+    status = common.verb(verbs, "status", "what runs: address, nodes, pods, memory, certificates")
+    status.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    doctor = common.verb(verbs, "doctor", "is this machine fit for real containers")
+    doctor.add_argument(
+        "--port", type=values.port, default=DEFAULT_PORT, help="default: %(default)s"
+    )
+    log = common.verb(verbs, "log", "what a cluster in the background wrote")
+    log.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
+    log.add_argument("--tail", metavar="N", type=int, default=-1, help="only the last N lines")
+    kubeconfig = common.verb(verbs, "kubeconfig", "the cluster's access: show, merge or remove")
+    kubeconfig.add_argument(
+        "action", choices=("show", "merge", "remove"), nargs="?", default="show"
+    )
+    kubeconfig.add_argument("--file", metavar="FILE", default="", help="default: as kubectl")
+    kubeconfig.add_argument("--name", metavar="NAME", default="", help="of the context")
+
+
+def _add_questions(verbs: common.Verbs) -> None:
+    why = verbs.add_parser(
+        "why",
+        help="why a pod is Pending or not Ready, a Service leads nowhere, a name does not resolve, "
+        "a policy refuses a connection",
+    )
+    why.add_argument("what", metavar="pod/NAME | service/NAME | name/HOST")
+    why.add_argument("--to", metavar="[NAMESPACE/]POD:PORT[/UDP]", default="",
+                     help="with pod/NAME: do NetworkPolicies let it connect there?")  # fmt: skip
+    schedule = verbs.add_parser("schedule", help="where pods would go, without creating them")
+    schedule.add_argument("--dry-run", action="store_true", help="only ask (there is no other way)")
+    schedule.add_argument(
+        "-f", "--file", metavar="FILE", action="append", required=True,
+        help="pods, or what makes pods; - reads standard input",
+    )  # fmt: skip
+    schedule.add_argument(
+        "--cluster", metavar="FILE", default="", help="a saved cluster instead of the live one"
+    )
+    for item in (why, schedule):
+        item.add_argument("-n", "--namespace", default="default", help="default: %(default)s")
+        item.add_argument("--kubeconfig", metavar="FILE", default="", help="default: as kubectl")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Wrong words: one sentence, what was perhaps meant, and where the help is."""
+
+    def error(self, message: str) -> NoReturn:
+        hint = ""
+        unknown = message.partition("unrecognized arguments: ")[2].split()
+        if unknown and unknown[0].startswith("--"):
+            known = [name for action in self._every_action() for name in action.option_strings]
+            close = difflib.get_close_matches(unknown[0].partition("=")[0], known, n=2)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        self.exit(2, f"{self.prog}: {message}{hint}\nsee {self.prog} --help\n")
+
+    def _every_action(self) -> list[argparse.Action]:
+        found = list(self._actions)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for parser in action.choices.values():
+                    found += parser._actions
+        return found

@@ -1,0 +1,84 @@
+"""`sampan up`: its flags, and the settings that they make."""
+
+import argparse
+
+from sampan.cmd.flags import common, node_flags, security, values
+from sampan.cmd.settings import DEFAULT_PORT, NodeChoices, UpSettings
+
+
+def add_verb(verbs: common.Verbs) -> None:
+    up = common.verb(verbs, "up", "start a cluster")
+    add = up.add_argument
+    add("--kubeconfig", metavar="FILE", default="", help="write the kubeconfig here, too")
+    add("--bind-address", metavar="IP", default="127.0.0.1", help="default: %(default)s")
+    add(
+        "--port",
+        type=values.port,
+        default=DEFAULT_PORT,
+        help="of the API server; 0 takes any free one (default: %(default)s)",
+    )
+    add(
+        "--store",
+        metavar="URL",
+        default="",
+        help="memory:, sqlite:////absolute/path or etcd://host:port,host:port/prefix (with TLS: "
+        "?cacert=FILE&cert=FILE&key=FILE); default: SQLite in the data dir",
+    )
+    add(
+        "--runtime",
+        choices=("auto", "cri", "simulated", "none"),
+        default="auto",
+        help="auto: a private containerd where it is installed, else simulated nodes; "
+        "cri: a real one or nothing; none: control plane only",
+    )
+    add("--nodes", metavar="N", type=values.count, default=1, help="how many simulated nodes")
+    add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")
+    add("--scheduler", type=values.truth, default=True, metavar="BOOL",
+        help="false: yours takes its place (default: true)")  # fmt: skip
+    add(
+        "--scheduler-config",
+        metavar="FILE",
+        default="",
+        help="a KubeSchedulerConfiguration: profiles, plugins, extenders",
+    )
+    node_flags.add_flags(up)
+    add("--config", metavar="FILE", default="",
+        help="a ClusterConfiguration: any of these flags, as camelCase: value")  # fmt: skip
+    add("--detach", action="store_true", help="go to the background when ready")
+    add("--ready-file", metavar="FILE", default="", help="written when the cluster is ready")
+    add(
+        "--keep-pods",
+        action="store_true",
+        help="leave containers running when sampan stops; the next start adopts them",
+    )
+    common.controllers(up)
+    common.log_level(up)
+    security.add_flags(up)
+    # For --detach: where the child says that it is ready, or why it is not.
+    add("--ready-fd", type=int, default=-1, help=argparse.SUPPRESS)
+
+
+def up_settings(given: argparse.Namespace) -> UpSettings:
+    return UpSettings(
+        data_dir=given.data_dir,
+        kubeconfig=given.kubeconfig,
+        bind_address=given.bind_address,
+        port=given.port,
+        store=given.store,
+        runtime=given.runtime,
+        nodes=given.nodes,
+        cri_socket=given.cri_socket,
+        node_name=given.node_name,
+        node_ip=given.node_ip,
+        ready_file=given.ready_file,
+        log_level=given.log_level,
+        keep_pods=given.keep_pods,
+        network=given.network,
+        node=NodeChoices(
+            config=given.kubelet_config, manifests=given.manifests, **node_flags.choices(given)
+        ),
+        controllers=given.controllers,
+        scheduler=given.scheduler,
+        scheduler_config=given.scheduler_config,
+        security=security.choices(given),
+    )

@@ -1,0 +1,64 @@
+"""What flags hold: one word of the command line → a value, or what is wrong with it.
+
+Job: the types that the flags of several verbs share. Pure.
+"""
+
+import argparse
+
+TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def node_name(text: str) -> str:
+    from sampan.api.rules.names import dns_subdomain
+
+    complaints = dns_subdomain(text) if text else ()
+    if complaints:
+        raise argparse.ArgumentTypeError(f"{text!r} is no node's name: {complaints[0]}")
+    return text
+
+
+def names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
+    return int(text)
+
+
+def count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of nodes (1 or more)")
+    return int(text)
+
+
+def truth(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return text == "true"
+
+
+def header(text: str) -> tuple[str, str]:
+    key, colon, value = text.partition(":")
+    if not colon or not key.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY:VALUE")
+    return key.strip(), value.strip()
+
+
+def labels(text: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in text.split(",") if part]
+    if any(not key or not equals for key, equals, _ in pairs):
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE,…")
+    return {key: value for key, _, value in pairs}
+
+
+def taints(text: str) -> list[dict[str, str]]:
+    taints = []
+    for part in text.split(","):
+        told, colon, effect = part.rpartition(":")
+        key, _, value = told.partition("=")
+        if not colon or not key or effect not in TAINT_EFFECTS:
+            raise argparse.ArgumentTypeError(f"{part!r} is not KEY=VALUE:EFFECT")
+        taints.append({"key": key, "effect": effect, **({"value": value} if value else {})})
+    return taints

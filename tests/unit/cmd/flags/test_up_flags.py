@@ -1,0 +1,41 @@
+"""cmd/flags/up_flags.py: flags of `sampan up` become settings."""
+
+import pytest
+
+from sampan.cmd import main
+from sampan.cmd.flags.parser import parser_of_verbs
+from sampan.cmd.flags.up_flags import up_settings
+from sampan.cmd.settings import UpSettings
+
+
+def settings_of(*flags):
+    return up_settings(parser_of_verbs().parse_args(["up", *flags]))
+
+
+def test_without_flags_up_has_the_defaults_of_its_settings():
+    assert settings_of() == UpSettings()
+
+
+def test_flags_become_settings():
+    found = settings_of("--runtime", "simulated", "--nodes", "5", "--port", "0", "--keep-pods")
+    assert found == UpSettings(runtime="simulated", nodes=5, port=0, keep_pods=True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "wanted"),
+    [
+        ([], ("*",)),
+        (["--controllers=*,-job"], ("*", "-job")),
+        (["--controllers", "-job,*"], ("-job", "*")),
+        (["--controllers", "-*"], ("-*",)),
+        (["--controllers", "*", "--controllers=-job"], ("*", "-job")),
+    ],
+)
+def test_controllers_are_named_in_every_spelling(flags, wanted):
+    given = parser_of_verbs().parse_args(main._join(["up", *flags]))
+    assert up_settings(given).controllers == wanted
+
+
+def test_the_scheduler_may_be_left_out():
+    assert settings_of().scheduler
+    assert not settings_of("--scheduler=false").scheduler
