@@ -3,7 +3,7 @@
 Job: what is deprecated, doubled or without effect in a pod. Pure.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.warnings.fields import fraction, name_in_pods, node_term, odd_address, old_label
@@ -51,28 +51,55 @@ def template_warnings(template: Obj, path: str) -> Iterator[str]:
     path = f"{path}." if path else ""
     spec = template.get("spec") or {}
     annotations = (template.get("metadata") or {}).get("annotations") or {}
-    yield from _placement(spec, f"{path}spec")
+    yield from _field_warnings(_PLACEMENT, spec, f"{path}spec")
+    if annotations:
+        yield from _old_annotations(annotations, path)
+    yield from _field_warnings(_CONTENTS, spec, f"{path}spec")
+    if annotations:
+        profile = (spec.get("securityContext") or {}).get("seccompProfile")
+        if profile is None and _SECCOMP_POD in annotations:
+            yield f"{path}metadata.annotations[{_SECCOMP_POD}]: {_OLD_SECCOMP}"
+    yield from _container_warnings(spec, annotations, path)
+    yield from _field_warnings(_ENDS, spec, f"{path}spec")
+
+
+def _field_warnings(checks: "Checks", spec: Obj, path: str) -> Iterator[str]:
+    """Every create of a pod comes by here: most have none of the fields that are looked at."""
+    for fields, check in checks:
+        if not fields.isdisjoint(spec):
+            yield from check(spec, path)
+
+
+def _old_annotations(annotations: Obj, path: str) -> Iterator[str]:
     for key, told in _OLD_ANNOTATIONS.items():
         if key in annotations:
             yield f"{path}metadata.annotations[{key}]: {told}"
-    yield from _volumes(spec, f"{path}spec")
-    yield from _doubles(spec, f"{path}spec")
+
+
+def _overhead(spec: Obj, path: str) -> Iterator[str]:
     for name in ("memory", "ephemeral-storage"):
-        yield from fraction(spec.get("overhead"), name, f"{path}spec.overhead")
-    profile = (spec.get("securityContext") or {}).get("seccompProfile")
-    if profile is None and _SECCOMP_POD in annotations:
-        yield f"{path}metadata.annotations[{_SECCOMP_POD}]: {_OLD_SECCOMP}"
-    for container, here in _containers(spec, f"{path}spec"):
-        yield from _profiles(container, spec, annotations, path)
-        yield from _container(container, here)
-    yield from _ports(spec, f"{path}spec")
-    seconds = spec.get("terminationGracePeriodSeconds")
+        yield from fraction(spec["overhead"], name, f"{path}.overhead")
+
+
+def _grace_period(spec: Obj, path: str) -> Iterator[str]:
+    seconds = spec["terminationGracePeriodSeconds"]
     if seconds is not None and seconds < 0:
         yield (
-            f"{path}spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid "
+            f"{path}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid "
             "and will be treated as 1"
         )
-    yield from _pod_affinity(spec, f"{path}spec.affinity")
+
+
+def _container_warnings(spec: Obj, annotations: Obj, path: str) -> Iterator[str]:
+    has_ports = False
+    for container, here in _containers(spec, f"{path}spec"):
+        if annotations:
+            yield from _profiles(container, spec, annotations, path)
+        if container.get("resources") or "env" in container:
+            yield from _container(container, here)
+        has_ports = has_ports or "ports" in container
+    if has_ports:
+        yield from _ports(spec, f"{path}spec")
 
 
 def _placement(spec: Obj, path: str) -> Iterator[str]:
@@ -101,7 +128,7 @@ def _node_affinity(affinity: Obj, path: str) -> Iterator[str]:
 
 
 def _pod_affinity(spec: Obj, path: str) -> Iterator[str]:
-    affinity = spec.get("affinity") or {}
+    affinity, path = spec.get("affinity") or {}, f"{path}.affinity"
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = affinity.get(kind) or {}
         for index, term in enumerate(terms.get(_REQUIRED) or ()):
@@ -235,3 +262,19 @@ def _port_text(port: Obj) -> str:
         f"ContainerPort:{port.get('containerPort') or 0} Protocol:{port.get('protocol') or ''} "
         f"HostIP:{port.get('hostIP') or ''}}}"
     )
+
+
+Checks = tuple[tuple[frozenset[str], Callable[[Obj, str], Iterator[str]]], ...]
+# In the order in which they are told, each with the fields of a pod's spec that it looks at.
+_PLACEMENT: Checks = (
+    (frozenset({"nodeSelector", "affinity", "topologySpreadConstraints"}), _placement),
+)
+_CONTENTS: Checks = (
+    (frozenset({"volumes"}), _volumes),
+    (frozenset({"hostAliases", "imagePullSecrets"}), _doubles),
+    (frozenset({"overhead"}), _overhead),
+)
+_ENDS: Checks = (
+    (frozenset({"terminationGracePeriodSeconds"}), _grace_period),
+    (frozenset({"affinity"}), _pod_affinity),
+)
