@@ -6,7 +6,7 @@ Invariant: a program has no state: two evaluations do not see each other.
 
 from collections.abc import Mapping
 
-from sampan.api.cel.language.checker import check
+from sampan.api.cel.language.checker import Checked, check
 from sampan.api.cel.language.cost import PER_CALL, Budget
 from sampan.api.cel.language.environment import Environment
 from sampan.api.cel.language.errors import CompileError, EvaluationError, Issue
@@ -42,20 +42,23 @@ class Program:
                 budget.left -= allowed - frame.unspent
 
 
-def compile_expression(source: str, environment: Environment) -> Program:
-    """Raises CompileError."""
+def check_expression(source: str, environment: Environment) -> Checked:
+    """What need not run. Raises CompileError."""
     root = parse(source, environment.macros)
     checked = check(source, root, environment)
     issues = literal_issues(root)
     if issues:
         raise CompileError(source, issues)
+    return checked
+
+
+def compile_expression(source: str, environment: Environment) -> Program:
+    """Raises CompileError."""
+    checked = check_expression(source, environment)
     compiler = Compiler(checked, unescape)
     try:
-        run = compiler.block(root)
+        run = compiler.block(checked.root)
     except RecursionError as error:
         issue = Issue(0, "expression recursion limit exceeded: 250")
         raise CompileError(source, [issue]) from error
-    spoken_of = frozenset(
-        reference.variable for reference in checked.references.values() if reference.variable
-    )
-    return Program(source, checked.result_type, run, compiler.slots, spoken_of)
+    return Program(source, checked.result_type, run, compiler.slots, checked.variables)

@@ -62,6 +62,13 @@ class Checked:
     def result_type(self) -> Type:
         return self.types[self.root.id]
 
+    @property
+    def variables(self) -> frozenset[str]:
+        """Which of the environment's it speaks of."""
+        return frozenset(
+            reference.variable for reference in self.references.values() if reference.variable
+        )
+
 
 def check(source: str, root: Node, environment: Environment) -> Checked:
     """Raises CompileError."""

@@ -54,6 +54,7 @@ class _Parser:
     def __init__(self, tokens: list[Token], known: frozenset[str]) -> None:
         self._tokens, self._known = tokens, known
         self._at = 0
+        self._parentheses = 0  # that are open
         self._ids: Iterator[int] = itertools.count(1)
 
     def whole(self) -> Node:
@@ -93,6 +94,21 @@ class _Parser:
                 f"Syntax error: mismatched input '{self._next.text}' expecting '{mark}'",
             )
         return self._take()
+
+    def _close(self) -> None:
+        """A parenthesis. What would make sense with it, or without one token, is told so."""
+        self._parentheses -= 1
+        token = self._next
+        if self._took(")"):
+            return
+        if token.kind == "end" and not self._parentheses:
+            raise Unreadable(token.at, f"Syntax error: missing ')' at '{token.text}'")
+        self._at += token.kind != "end"
+        if self._is(")"):
+            words = f"extraneous input '{token.text}' expecting ')'"
+        else:
+            words = f"mismatched input '{token.text}' expecting ')'"
+        raise Unreadable(token.at, f"Syntax error: {words}")
 
     def _expect_name(self) -> Token:
         if self._next.kind != "name":
@@ -206,8 +222,9 @@ class _Parser:
         if self._took("."):
             return self._name(absolute=True)
         if self._took("("):
+            self._parentheses += 1
             inner = self._expression()
-            self._expect(")")
+            self._close()
             return inner
         if self._took("["):
             return self._list(token.at)

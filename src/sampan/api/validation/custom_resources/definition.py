@@ -49,8 +49,8 @@ def validate_definition(definition: Obj, errors: Errors) -> None:
 
 
 def validate_definition_update(new: Obj, old: Obj, errors: Errors) -> None:
-    _validate_spec(new, errors)
     spec, was = spec_of(new), spec_of(old)
+    _validate_spec(new, errors, _same_schemas(spec, was))
     given, had = spec.get("names") or {}, was.get("names") or {}
     if is_true(old, "Established"):
         validate_immutable(spec.get("scope") or "", was.get("scope"), "spec.scope", errors)
@@ -62,7 +62,18 @@ def validate_definition_update(new: Obj, old: Obj, errors: Errors) -> None:
     _validate_stored(new, errors)
 
 
-def _validate_spec(definition: Obj, errors: Errors) -> None:
+def _same_schemas(spec: Obj, was: Obj) -> frozenset[str]:
+    """The versions whose schema did not change."""
+    before = {item.get("name"): item for item in was.get("versions") or ()}
+    return frozenset(
+        name
+        for name, version in ((item.get("name"), item) for item in spec.get("versions") or ())
+        if name in before and _schema_of(before[name]) == _schema_of(version)
+    )
+
+
+def _validate_spec(definition: Obj, errors: Errors, known: frozenset[str] = frozenset()) -> None:
+    """`known`: versions whose schema was there before."""
     spec = spec_of(definition)
     group = spec.get("group") or ""
     if not group:
@@ -83,7 +94,7 @@ def _validate_spec(definition: Obj, errors: Errors) -> None:
             "spec.versions[*].schema instead"
         )
         errors.append(invalid_value("spec.preserveUnknownFields", True, why))
-    _validate_versions(spec, errors)
+    _validate_versions(spec, errors, known)
     _validate_names(spec.get("names") or {}, errors)
     _validate_conversion(spec, errors)
 
@@ -111,7 +122,7 @@ def _schema_of(version: Obj) -> Obj | None:
     return schema
 
 
-def _validate_versions(spec: Obj, errors: Errors) -> None:
+def _validate_versions(spec: Obj, errors: Errors, known: frozenset[str]) -> None:
     versions = spec.get("versions") or []
     for at, version in enumerate(versions):
         _validate_version(version, f"spec.versions[{at}]", errors)
@@ -130,10 +141,10 @@ def _validate_versions(spec: Obj, errors: Errors) -> None:
                 errors.append(required_value(f"spec.versions[{at}].schema.openAPIV3Schema"))
     for part in _PARTS:
         if part in shared:
-            _validate_part(part, versions[0], _SHARED_PLACES[part], errors)
+            _validate_part(part, versions[0], _SHARED_PLACES[part], errors, known)
             continue
         for at, version in enumerate(versions):
-            _validate_part(part, version, f"spec.versions[{at}].{part}", errors)
+            _validate_part(part, version, f"spec.versions[{at}].{part}", errors, known)
 
 
 _SHARED_PLACES = {
@@ -204,14 +215,17 @@ def _validate_version(version: Obj, path: str, errors: Errors) -> None:
         errors.append(invalid_value(place, warning, why))
 
 
-def _validate_part(part: str, version: Obj, path: str, errors: Errors) -> None:
+def _validate_part(
+    part: str, version: Obj, path: str, errors: Errors, known: frozenset[str]
+) -> None:
     value = version.get(part)
     if not value:
         return
     if part == "schema":
         schema = _schema_of(version)
         if schema is not None:
-            validate_schema(schema, f"{path}.openAPIV3Schema", errors)
+            is_known = version.get("name") in known
+            validate_schema(schema, f"{path}.openAPIV3Schema", errors, is_known=is_known)
     elif part == "subresources":
         validate_subresources(value, path, errors)
     elif part == "additionalPrinterColumns":
@@ -220,7 +234,7 @@ def _validate_part(part: str, version: Obj, path: str, errors: Errors) -> None:
         validate_selectable_fields(value, _schema_of(version) or {}, path, errors)
 
 
-def validate_schema(schema: Obj, path: str, errors: Errors) -> None:
+def validate_schema(schema: Obj, path: str, errors: Errors, *, is_known: bool = False) -> None:
     found: Errors = []
     validate_openapi(schema, path, found)
     if is_convertible(schema):
@@ -228,7 +242,7 @@ def validate_schema(schema: Obj, path: str, errors: Errors) -> None:
         validate_structural(schema, path, structural)
         if not structural and not found:
             validate_defaults(schema, path, structural)
-            _validate_rules(schema, path, structural)
+            _validate_rules(schema, path, structural, is_known)
         found += structural
     elif not found:
         why = "OpenAPIV3Schema 'schema' is not supported"
@@ -236,13 +250,13 @@ def validate_schema(schema: Obj, path: str, errors: Errors) -> None:
     errors += found
 
 
-def _validate_rules(schema: Obj, path: str, errors: Errors) -> None:
+def _validate_rules(schema: Obj, path: str, errors: Errors, is_known: bool) -> None:
     if "x-kubernetes-validations" not in str(schema):
         return
     # The language takes some milliseconds to load: only for who uses it.
     from sampan.api.validation.custom_resources.rule_expressions import validate_rules
 
-    validate_rules(schema, path, errors)
+    validate_rules(schema, path, errors, is_known=is_known)
 
 
 def _validate_names(given: Obj, errors: Errors) -> None:

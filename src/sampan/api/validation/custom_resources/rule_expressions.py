@@ -5,19 +5,22 @@ Invariant: expressions are compiled only where the schema around them is in orde
 """
 
 import re
-from typing import Any
 
 import orjson
 
+from sampan.api.cel.language.checker import Checked
+from sampan.api.cel.language.environment import Environment
 from sampan.api.cel.language.errors import CompileError
+from sampan.api.cel.language.sizes import capped
 from sampan.api.cel.language.types import BOOL, STRING, Type
-from sampan.api.cel.program import Program, compile_expression
+from sampan.api.cel.program import check_expression
 from sampan.api.custom.cel_rules import environment_of
+from sampan.api.custom.cel_sizes import Extent, extent_of
 from sampan.api.custom.cel_types import StructuralObjects
 from sampan.api.custom.structural import Structural, structural_of
 from sampan.api.errors import FieldError, invalid_value, not_supported, required_value
 from sampan.api.objects import Obj
-from sampan.api.validation.custom_resources.rule_costs import RuleCosts
+from sampan.api.validation.custom_resources.rule_costs import RuleCosts, most_below
 from sampan.core.fast_dataclass import dataclass
 
 Errors = list[FieldError]
@@ -32,8 +35,9 @@ _NO_TYPES = (
 _PATH_STEP = re.compile(r"\.([a-zA-Z_][a-zA-Z0-9_]*)|\['((?:[^'\\]|\\.)+)'\]")
 
 
-def validate_rules(schema: Obj, path: str, errors: Errors) -> None:
-    walk = _Walk(errors)
+def validate_rules(schema: Obj, path: str, errors: Errors, *, is_known: bool = False) -> None:
+    """`is_known`: the definition had this schema before."""
+    walk = _Walk(errors, is_known)
     walk.visit(structural_of(schema), _Place(path, "selfType", "", 1, True))
     walk.costs.add_total(path, errors)
 
@@ -43,15 +47,15 @@ class _Place:
     path: str
     type_name: str
     uncorrelated: str  # the list below which an item has no old value; empty: none
-    count: int  # how often there may be such a value in one object
+    count: int | None  # how often there may be such a value in one object; None: any number
     is_object: bool = False
 
 
 class _Walk:
-    def __init__(self, errors: Errors) -> None:
+    def __init__(self, errors: Errors, is_known: bool) -> None:
         self._errors = errors
         self._objects = StructuralObjects()
-        self.costs = RuleCosts()
+        self.costs = RuleCosts(is_known)
 
     def visit(self, node: Structural, place: _Place) -> None:
         before = len(self._errors)
@@ -63,19 +67,21 @@ class _Walk:
             self._compile(node, place)
 
     def _below(self, node: Structural, place: _Place) -> list[tuple[Structural, _Place]]:
+        most = most_below(node)
+        count = None if most is None or place.count is None else capped(place.count * most)
+        lost = place.uncorrelated
         found = []
         for key, prop in node.properties.items():
             path, name = f"{place.path}.properties[{key}]", f"{place.type_name}.{key}"
-            found.append((prop, _Place(path, name, place.uncorrelated, place.count)))
+            parent = lost or (place.path if node.map_type == "atomic" else "")
+            found.append((prop, _Place(path, name, parent, count)))
         if node.items is not None:
-            count = place.count * self.costs.most_items(node)
-            lost = place.uncorrelated or ("" if node.list_type == "map" else place.path)
-            where = _Place(f"{place.path}.items", f"{place.type_name}.@items", lost, count)
+            parent = lost or ("" if node.list_type == "map" else place.path)
+            where = _Place(f"{place.path}.items", f"{place.type_name}.@items", parent, count)
             found.append((node.items, where))
         if isinstance(node.additional, Structural):
-            count = place.count * self.costs.most_items(node)
             path, name = f"{place.path}.additionalProperties", f"{place.type_name}.@values"
-            found.append((node.additional, _Place(path, name, place.uncorrelated, count)))
+            found.append((node.additional, _Place(path, name, lost, count)))
         return found
 
     def _check_texts(self, rule: Obj, node: Structural, path: str) -> None:
@@ -112,25 +118,31 @@ class _Walk:
 
     def _compile(self, node: Structural, place: _Place) -> None:
         self_type = self._objects.type_of(node, place.type_name, place.is_object)
-        if self_type is None:
+        extent = extent_of(node, place.is_object)
+        if self_type is None or extent is None:
             path = f"{place.path}.x-kubernetes-validations"
             self._errors.append(FieldError("InternalError", path, _NO_TYPES))
             return
         for at, rule in enumerate(node.rules):
             path = f"{place.path}.x-kubernetes-validations[{at}]"
-            self._compile_rule(rule, node, self_type, place, path)
+            self._compile_rule(rule, self_type, extent, place, path)
 
     def _compile_rule(
-        self, rule: Obj, node: Structural, self_type: Type, place: _Place, path: str
+        self, rule: Obj, self_type: Type, extent: Extent, place: _Place, path: str
     ) -> None:
         errors = self._errors
         environment = environment_of(self._objects, self_type, rule)
-        program = self._compiled(rule, rule.get("rule") or "", environment, f"{path}.rule", "")
-        if program is not None and program.result_type != BOOL:
+        checked = self._checked(rule, rule.get("rule") or "", environment, f"{path}.rule", "")
+        if checked is not None and checked.result_type != BOOL:
             why = "cel expression must evaluate to a bool"
             errors.append(_refusal(rule, f"{path}.rule", why))
-            program = None
-        uses_old = program is not None and "oldSelf" in program.variables
+            checked = None
+        if checked is not None:
+            self.costs.add_rule(checked, extent, place.count, f"{path}.rule", errors)
+        said = (rule.get("messageExpression") or "").strip()
+        if said:
+            self._compile_message(rule, said, extent, environment, path)
+        uses_old = checked is not None and "oldSelf" in checked.variables
         if rule.get("optionalOldSelf") is not None and not uses_old:
             why = "may not be set if oldSelf is not used in rule"
             errors.append(invalid_value(f"{path}.optionalOldSelf", rule["optionalOldSelf"], why))
@@ -140,30 +152,25 @@ class _Walk:
                 f"{place.uncorrelated}"
             )
             errors.append(invalid_value(f"{path}.rule", rule["rule"], why))
-        if program is not None:
-            self.costs.add_rule(program, environment, node, place.count, f"{path}.rule", errors)
-        said = (rule.get("messageExpression") or "").strip()
-        if said:
-            self._compile_message(rule, said, node, environment, place, path)
 
     def _compile_message(
-        self, rule: Obj, said: str, node: Structural, environment: Any, place: _Place, path: str
+        self, rule: Obj, said: str, extent: Extent, environment: Environment, path: str
     ) -> None:
         where = f"{path}.messageExpression"
-        program = self._compiled(rule, said, environment, where, "messageExpression ")
-        if program is None:
+        checked = self._checked(rule, said, environment, where, "messageExpression ")
+        if checked is None:
             return
-        if program.result_type != STRING:
+        if checked.result_type != STRING:
             why = "messageExpression must evaluate to a string"
             self._errors.append(_refusal(rule, where, why))
             return
-        self.costs.add_message(program, environment, node, place.count, where, self._errors)
+        self.costs.add_message(checked, extent, where, self._errors)
 
-    def _compiled(
-        self, rule: Obj, text: str, environment: Any, path: str, what: str
-    ) -> Program | None:
+    def _checked(
+        self, rule: Obj, text: str, environment: Environment, path: str, what: str
+    ) -> Checked | None:
         try:
-            return compile_expression(text, environment)
+            return check_expression(text, environment)
         except CompileError as error:
             self._errors.append(_refusal(rule, path, f"{what}compilation failed: {error}"))
             return None
