@@ -9,8 +9,10 @@ Invariant: a written file is 0600, whole at every moment, and keeps what others 
 
 import base64
 import binascii
+import fcntl
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -121,6 +123,12 @@ class Kubeconfig:
         return entries[name]
 
 
+def default_path(environment: Mapping[str, str], home: str) -> Path:
+    """Where kubectl writes: the first file of $KUBECONFIG, else ~/.kube/config."""
+    listed = [part for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
+    return Path(listed[0]).absolute() if listed else Path(home) / ".kube" / "config"
+
+
 def load(explicit_path: str, environment: Mapping[str, str], home: str) -> Kubeconfig:
     """From `explicit_path`, else every file in $KUBECONFIG merged, else ~/.kube/config."""
     if explicit_path:
@@ -132,9 +140,18 @@ def load(explicit_path: str, environment: Mapping[str, str], home: str) -> Kubec
     return _merge([_read(path, must_exist=False) for path in paths], environment)
 
 
-def write_kubeconfig(path: str | Path, connection: Connection, name: str = "sampan") -> None:
-    """Put cluster, user and context `name` into the file and make it current; all else stays."""
+def write_kubeconfig(
+    path: str | Path, connection: Connection, name: str = "sampan", *, use: bool = True
+) -> None:
+    """Put cluster, user and context `name` into the file; all else stays. `use` makes it the
+    current one, as it becomes where there is none."""
     path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _alone_in(path.parent):
+        _write_context(path, connection, name, use=use)
+
+
+def _write_context(path: Path, connection: Connection, name: str, *, use: bool) -> None:
     document = _document(path) if path.exists() else {}
     user = f"{name}-admin"
     context = {"cluster": name, "user": user}
@@ -150,16 +167,42 @@ def write_kubeconfig(path: str | Path, connection: Connection, name: str = "samp
         "clusters": _with_entry(document, "clusters", name, cluster),
         "users": _with_entry(document, "users", user, identity),
         "contexts": _with_entry(document, "contexts", name, context),
-        "current-context": name,
+        "current-context": name if use else document.get("current-context") or name,
     }
     written.setdefault("preferences", {})
     _write_whole(path, yaml.safe_dump(written, sort_keys=False).encode())
 
 
-def remove_context(path: Path, name: str) -> bool:
-    """Take out what `write_kubeconfig` put there under this name; all else stays."""
+def current_context(path: Path) -> str:
+    """Of this one file; empty where there is none."""
+    return str((_document(path) if path.exists() else {}).get("current-context") or "")
+
+
+def authority_of(path: Path, context: str) -> bytes | None:
+    """The authority that the context's cluster names: which cluster it is. None: no such context.
+    One that names none, or none that can be read, is of somebody else all the same."""
+    if not path.exists():
+        return None
+    config = _merge([(path, _document(path))], {})
+    if context not in config.contexts:
+        return None
+    cluster = config.clusters.get(str(config.contexts[context].get("cluster") or "")) or {}
+    try:
+        return _bytes(cluster, "certificate-authority") or b""
+    except KubeconfigError:
+        return b""
+
+
+def remove_context(path: Path, name: str, before: str = "") -> bool:
+    """Take out what `write_kubeconfig` put there under this name; all else stays. Where it was the
+    current one, `before` is again, if that is still there."""
     if not path.exists():
         return False
+    with _alone_in(path.parent):
+        return _remove_context(path, name, before)
+
+
+def _remove_context(path: Path, name: str, before: str) -> bool:
     document = _document(path)
     names = {"contexts": name, "clusters": name, "users": f"{name}-admin"}
     if name not in [entry.get("name") for entry in document.get("contexts") or []]:
@@ -168,9 +211,22 @@ def remove_context(path: Path, name: str) -> bool:
         entries = document.get(section) or []
         document[section] = [entry for entry in entries if entry.get("name") != own]
     if document.get("current-context") == name:
-        document["current-context"] = ""
+        left = [entry.get("name") for entry in document["contexts"]]
+        document["current-context"] = before if before in left else ""
     _write_whole(path, yaml.safe_dump(document, sort_keys=False).encode())
     return True
+
+
+@contextmanager
+def _alone_in(directory: Path) -> Iterator[None]:
+    """Two clusters that start at once both change the file: one after the other, by a lock on its
+    directory, which leaves nothing behind."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _read(path: Path, *, must_exist: bool) -> tuple[Path, Obj] | None:
@@ -294,7 +350,6 @@ def _base64(data: bytes) -> str:
 
 def _write_whole(path: Path, data: bytes) -> None:
     """Under another name first: a reader sees the old file or the new one, never half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.unlink(missing_ok=True)  # of a process that ended in the middle, or somebody's trap
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

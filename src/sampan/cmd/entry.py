@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 CLUSTER_VERBS = (
     "up", "kubelet", "token", "join", "service-proxy", "controllers", "down", "reset", "image",
-    "why", "schedule", "version", "status", "doctor", "log", "kubeconfig",
+    "why", "schedule", "version", "status", "doctor", "log", "kubeconfig", "list",
 )  # fmt: skip
 
 

@@ -8,7 +8,9 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from sampan.cmd.cluster import cluster_names
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags import control_plane_flags, defaults, node_process_flags, up_flags
 from sampan.cmd.flags.parser import parser_of_verbs
@@ -20,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = parser_of_verbs()
     try:
         given = parser.parse_args(_with_defaults(parser, words))
+        _find_cluster(given)
         return _dispatch(given)
     except CannotStart as error:
         print(f"sampan: {error}", file=sys.stderr)
@@ -35,15 +38,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
+def _find_cluster(given: argparse.Namespace) -> None:
+    """--data-dir and --name become the one directory, or the kubeconfig, that they mean."""
+    if not hasattr(given, "cluster_name"):
+        return
+    if hasattr(given, "data_dir"):
+        here = Path.cwd()
+        path = cluster_names.data_path(given.data_dir, given.cluster_name, os.environ, here)
+        given.data_dir = str(path)
+    elif given.cluster_name:
+        if given.kubeconfig:
+            raise CannotStart("--kubeconfig and --name both say which cluster: give one")
+        path = cluster_names.data_path("", given.cluster_name, os.environ, Path.cwd())
+        given.kubeconfig = str(path / "kubeconfig")
+
+
 def _with_defaults(parser: argparse.ArgumentParser, words: list[str]) -> list[str]:
     """What a file and the environment say about the verb's flags, before what was given."""
     [verbs] = [
         action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
     ]
     own = verbs.choices.get(words[0]) if words else None
-    if own is None or words[0] == "image":  # its flags belong to its own verbs
+    if own is None:
         return words
-    return [words[0], *defaults.words(own, words[1:], os.environ), *words[1:]]
+    inner = [action for action in own._actions if isinstance(action, argparse._SubParsersAction)]
+    depth = 1
+    if inner:  # as `image list`: the flags belong to the verb's own verbs
+        own = inner[0].choices.get(words[1]) if len(words) > 1 else None
+        depth = 2
+    if own is None:
+        return words
+    return [*words[:depth], *defaults.words(own, words[depth:], os.environ), *words[depth:]]
 
 
 def _join(arguments: Sequence[str]) -> list[str]:
@@ -78,7 +103,7 @@ def _dispatch(given: argparse.Namespace) -> int:
             from sampan.cmd.verbs import image
 
             return image.run(given.action, given.data_dir, getattr(given, "file", ""))
-        case "status" | "doctor" | "log" | "kubeconfig":
+        case "status" | "doctor" | "log" | "kubeconfig" | "list":
             return _look(given)
         case "why":
             from sampan.cmd.verbs import why
@@ -144,6 +169,10 @@ def _look(given: argparse.Namespace) -> int:
             from sampan.cmd.verbs import doctor
 
             return doctor.run(given.data_dir, given.port)
+        case "list":
+            from sampan.cmd.verbs import list as clusters
+
+            return clusters.run(as_json=given.output == "json")
         case "log":
             from sampan.cmd.verbs import log
 
@@ -151,7 +180,7 @@ def _look(given: argparse.Namespace) -> int:
         case _:
             from sampan.cmd.verbs import kubeconfig
 
-            return kubeconfig.run(given.action, given.data_dir, given.file, given.name)
+            return kubeconfig.run(given.action, given.data_dir, given.file, given.context)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ class NodeChoices:
 
 @dataclass(frozen=True, slots=True)
 class UpSettings:
-    data_dir: str = DEFAULT_DATA_DIR
+    data_dir: str = ""  # main.py says which one is meant
     kubeconfig: str = ""  # also write it here; it is always in the data dir
     bind_address: str = "127.0.0.1"
     port: int = DEFAULT_PORT  # 0: the one of last time if it is free, else any

@@ -3,6 +3,7 @@
 import pytest
 
 from sampan.cmd import main
+from sampan.cmd.flags.parser import parser_of_verbs
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,18 @@ def test_version_says_which_kubernetes(capsys):
 def test_no_verb_shows_the_help(capsys):
     assert main.main([]) == 2
     assert "examples:" in capsys.readouterr().err
+
+
+def test_the_environment_reaches_the_verbs_of_verbs(monkeypatch):
+    monkeypatch.setenv("SAMPAN_DATA_DIR", "elsewhere")
+    words = main._with_defaults(parser_of_verbs(), ["image", "list"])
+    assert words == ["image", "list", "--data-dir=elsewhere"]
+
+
+@pytest.mark.parametrize("verb", ["why", "schedule"])
+def test_a_name_leads_to_the_kubeconfig_of_its_cluster(verb, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    words = {"why": ["pod/x"], "schedule": ["-f", "x"]}[verb]
+    given = parser_of_verbs().parse_args([verb, *words, "--name", "dev"])
+    main._find_cluster(given)
+    assert given.kubeconfig == f"{tmp_path}/sampan/dev/kubeconfig"

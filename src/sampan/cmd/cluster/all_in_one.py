@@ -25,7 +25,7 @@ from sampan.client.informer import Informers
 from sampan.client.inprocess import InProcessClient
 from sampan.client.kubeconfig import Connection, write_kubeconfig
 from sampan.client.leader_election import Elector, LeaseSettings
-from sampan.cmd.cluster import machine, pki, rotation
+from sampan.cmd.cluster import contexts, machine, pki, rotation
 from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, Nodes
@@ -42,6 +42,7 @@ from sampan.core.tls import client_context, server_context
 from sampan.store.compaction import keep_compacted
 from sampan.store.contract import StoreError
 from sampan.store.open import open_store
+from sampan.version import VERSION
 
 if TYPE_CHECKING:
     from sampan.scheduler.settings import Configuration
@@ -128,7 +129,7 @@ class AllInOne:
             "certificates",
             lambda: rotation.keep_fresh(
                 self._data.pki, wanted, lambda: self._served,
-                lambda: self._write_kubeconfig(self._url), self._clock,
+                lambda: self._write_kubeconfig(self._url, use=False), self._clock,
             ),
         )  # fmt: skip
 
@@ -159,7 +160,7 @@ class AllInOne:
             step.detail = f"https://{address}:{port}"
         self._url = f"https://{address}:{port}"
         self._write_kubeconfig(self._url)
-        self._data.remember(port=port)
+        self._data.remember(port=port, version=VERSION)
         return server
 
     async def _listen(self, server: ApiServer, sockets: Sequence[socket.socket]) -> None:
@@ -210,24 +211,21 @@ class AllInOne:
         self._served.append(rotation.Served(context, file))
         return context
 
-    def _write_kubeconfig(self, url: str) -> None:
-        paths = {self._data.kubeconfig: "sampan"}
-        if self._settings.kubeconfig:
-            shared = Path(self._settings.kubeconfig).absolute()
-            paths[shared] = self._data.context_name
-            self._data.remember(kubeconfig=str(shared))
-        for path, name in paths.items():
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                admin = Connection(
-                    url,
-                    ca=self._pki.ca.read_bytes(),
-                    certificate=self._pki.certificate("admin").read_bytes(),
-                    key=self._pki.key("admin").read_bytes(),
-                )
-                write_kubeconfig(path, admin, name)
-            except OSError as error:
-                raise CannotStart(f"cannot write the kubeconfig {path}: {error}") from error
+    def _write_kubeconfig(self, url: str, *, use: bool = True) -> None:
+        admin = Connection(
+            url,
+            ca=self._pki.ca.read_bytes(),
+            certificate=self._pki.certificate("admin").read_bytes(),
+            key=self._pki.key("admin").read_bytes(),
+        )
+        path = self._data.kubeconfig
+        try:
+            write_kubeconfig(path, admin)
+            if self._settings.kubeconfig:
+                path = Path(self._settings.kubeconfig).absolute()
+                contexts.put(self._data, path, admin, use=use)
+        except OSError as error:
+            raise CannotStart(f"cannot write the kubeconfig {path}: {error}") from error
 
     def _client_maker(self, server: ApiServer) -> ClientMaker:
         return lambda name: InProcessClient(server.as_user(component(name)))

@@ -48,7 +48,8 @@ class DataDir:
     @property
     def context_name(self) -> str:
         """In a kubeconfig that several clusters share: after the directory, so they keep apart."""
-        return "sampan" if self.root.name == "sampan-data" else f"sampan-{self.root.name}"
+        is_plain = self.root.name in ("sampan-data", "default")
+        return "sampan" if is_plain else f"sampan-{self.root.name}"
 
     @property
     def lock_file(self) -> Path:
@@ -144,7 +145,7 @@ def find_data_dir(path: str) -> DataDir:
     if not is_there:
         raise DataDirError(
             f"there is no sampan cluster in {data.root}: start one with `sampan up`, or say where "
-            "it is with --data-dir"
+            "it is with --name (`sampan list`) or --data-dir"
         )
     return data
 

@@ -18,10 +18,29 @@ def verb(verbs: Verbs, name: str, text: str) -> argparse.ArgumentParser:
     return parser
 
 
-def data_dir(parser: argparse.ArgumentParser) -> None:
+def node_verb(verbs: Verbs, name: str, text: str) -> argparse.ArgumentParser:
+    """Of a node by itself: it is no cluster, and has no cluster's name."""
+    parser = verbs.add_parser(name, help=text, description=text)
     parser.add_argument(
         "--data-dir", metavar="DIR", default=DEFAULT_DATA_DIR, help="default: %(default)s"
     )
+    return parser
+
+
+def data_dir(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data-dir", metavar="DIR", default="",
+        help="default: ./sampan-data where it exists, else that of the name",
+    )  # fmt: skip
+    cluster_name(parser)
+
+
+def cluster_name(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--name", dest="cluster_name", metavar="NAME", default="",
+        help="of the cluster, where there are several (`sampan list`); its data is in the state "
+        "directory: ~/.local/state/sampan/NAME",
+    )  # fmt: skip
 
 
 def log_level(parser: argparse.ArgumentParser) -> None:

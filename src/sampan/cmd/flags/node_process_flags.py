@@ -15,7 +15,7 @@ from sampan.cmd.settings import (
 
 
 def add_verbs(verbs: common.Verbs) -> None:
-    kubelet = common.verb(
+    kubelet = common.node_verb(
         verbs, "kubelet", "run one node, with an API server elsewhere or with none"
     )
     add = kubelet.add_argument
@@ -24,7 +24,7 @@ def add_verbs(verbs: common.Verbs) -> None:
     add("--bootstrap-kubeconfig", metavar="FILE", default="",
         help="the API server to join, and a token to ask for a certificate with")  # fmt: skip
     _add_node_process(kubelet)
-    join = common.verb(verbs, "join", "make this machine a node of a cluster elsewhere")
+    join = common.node_verb(verbs, "join", "make this machine a node of a cluster elsewhere")
     join.add_argument("server", metavar="https://ADDRESS:PORT", help="its API server")
     join.add_argument("--token", required=True, help="as `sampan token create` printed it")
     join.add_argument("--ca-hash", required=True, metavar="sha256:HEX",

@@ -14,7 +14,8 @@ from sampan.version import KUBERNETES_VERSION
 EXAMPLES = """\
 examples:
   sampan up                                    a one-node cluster in the foreground; Ctrl-C stops it
-  sampan up --detach --kubeconfig kubeconfig   in the background; returns when it is ready
+  sampan up --detach --use                     in the background; returns when it is ready
+  sampan up --name dev --use                   another one beside it; `sampan list` shows all
   sampan up --runtime simulated --nodes 100    no containers: 100 simulated nodes
   sampan up --runtime simulated --simulated-scenario scenario.yaml    pods that fail as you say
   sampan kubelet --join ./sampan-data --data-dir ./node2 --node-name two    another node
@@ -81,7 +82,9 @@ def _add_looks(verbs: common.Verbs) -> None:
         "action", choices=("show", "merge", "remove"), nargs="?", default="show"
     )
     kubeconfig.add_argument("--file", metavar="FILE", default="", help="default: as kubectl")
-    kubeconfig.add_argument("--name", metavar="NAME", default="", help="of the context")
+    kubeconfig.add_argument("--context", metavar="NAME", default="", help="what it is called there")
+    clusters = verbs.add_parser("list", help="the clusters of this user")
+    clusters.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
 
 def _add_questions(verbs: common.Verbs) -> None:
@@ -105,6 +108,7 @@ def _add_questions(verbs: common.Verbs) -> None:
     for item in (why, schedule):
         item.add_argument("-n", "--namespace", default="default", help="default: %(default)s")
         item.add_argument("--kubeconfig", metavar="FILE", default="", help="default: as kubectl")
+        common.cluster_name(item)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,7 +1,11 @@
 """`sampan up`: its flags, and the settings that they make."""
 
 import argparse
+import os
+from pathlib import Path
 
+from sampan.client.kubeconfig import default_path
+from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags import common, node_flags, security, values
 from sampan.cmd.settings import DEFAULT_PORT, NodeChoices, UpSettings
 
@@ -10,12 +14,15 @@ def add_verb(verbs: common.Verbs) -> None:
     up = common.verb(verbs, "up", "start a cluster")
     add = up.add_argument
     add("--kubeconfig", metavar="FILE", default="", help="write the kubeconfig here, too")
+    add("--use", action="store_true",
+        help="write it where kubectl looks ($KUBECONFIG, ~/.kube/config): the current context from "
+        "now on, until `sampan reset` takes it out")  # fmt: skip
     add("--bind-address", metavar="IP", default="127.0.0.1", help="default: %(default)s")
     add(
         "--port",
         type=values.port,
-        default=DEFAULT_PORT,
-        help="of the API server; 0 takes any free one (default: %(default)s)",
+        default=None,
+        help=f"of the API server; 0 takes any free one (default: {DEFAULT_PORT}; 0 with --name)",
     )
     add(
         "--store",
@@ -61,9 +68,9 @@ def add_verb(verbs: common.Verbs) -> None:
 def up_settings(given: argparse.Namespace) -> UpSettings:
     return UpSettings(
         data_dir=given.data_dir,
-        kubeconfig=given.kubeconfig,
+        kubeconfig=_kubeconfig_of(given),
         bind_address=given.bind_address,
-        port=given.port,
+        port=_port_of(given),
         store=given.store,
         runtime=given.runtime,
         nodes=given.nodes,
@@ -82,3 +89,18 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         scheduler_config=given.scheduler_config,
         security=security.choices(given),
     )
+
+
+def _port_of(given: argparse.Namespace) -> int:
+    """Clusters with names run side by side: each keeps a port of its own, whichever was free."""
+    if given.port is not None:
+        return int(given.port)
+    return 0 if given.cluster_name else DEFAULT_PORT
+
+
+def _kubeconfig_of(given: argparse.Namespace) -> str:
+    if not given.use:
+        return str(given.kubeconfig)
+    if given.kubeconfig:
+        raise CannotStart("--kubeconfig and --use both say where to write: give one")
+    return str(default_path(os.environ, str(Path.home())))

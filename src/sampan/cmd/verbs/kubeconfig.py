@@ -7,32 +7,37 @@ import os
 import sys
 from pathlib import Path
 
-from sampan.client.kubeconfig import KubeconfigError, load, remove_context, write_kubeconfig
+from sampan.client.kubeconfig import KubeconfigError, default_path, load
+from sampan.cmd.cluster import contexts
 from sampan.cmd.cluster.data_dir import DataDirError, find_data_dir
 
 
 def run(action: str, data_dir: str, file: str, name: str) -> int:
     try:
         data = find_data_dir(data_dir)
+        if not data.kubeconfig.exists():
+            raise DataDirError(
+                f"the cluster in {data.root} has never been ready: `sampan up` first"
+            )
         if action == "show":
             print(data.kubeconfig.read_text(), end="")
             return 0
-        target = Path(file).expanduser() if file else default_file()
-        name = name or data.context_name
+        target = (
+            Path(file).expanduser().absolute()
+            if file
+            else default_path(os.environ, str(Path.home()))
+        )
         if action == "merge":
             connection = load(str(data.kubeconfig), {}, "/").connection()
-            write_kubeconfig(target, connection, name)
+            name = contexts.put(data, target, connection, name=name)
             print(f'context "{name}" is current in {target}')
-        elif remove_context(target, name):
-            print(f'context "{name}" is removed from {target}')
+        elif gone := contexts.take_out(data, target, name):
+            for _, context in gone:
+                print(f'context "{context}" is removed from {target}')
         else:
-            print(f'there is no context "{name}" in {target}')
+            what = f'context "{name}"' if name else "context"
+            print(f"there is no {what} of this cluster in {target}")
     except (DataDirError, KubeconfigError) as error:
         print(f"sampan: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def default_file() -> Path:
-    listed = [part for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    return Path(listed[0]) if listed else Path.home() / ".kube" / "config"

@@ -1,13 +1,12 @@
 """`sampan reset`: nothing of the cluster stays on the machine."""
 
 import asyncio
-import contextlib
 import os
 import shutil
 import sys
 from pathlib import Path
 
-from sampan.client.kubeconfig import KubeconfigError, remove_context
+from sampan.cmd.cluster import contexts
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir
 from sampan.cmd.verbs.down import stop
 from sampan.core.clock import SystemClock
@@ -57,10 +56,7 @@ async def _remove_pods(data: DataDir, socket_path: str) -> None:
 
 def remove(data: DataDir) -> None:
     """Containers first, then the network that they need to go, then the files."""
-    shared = data.record().get("kubeconfig")
-    if shared:
-        with contextlib.suppress(KubeconfigError):  # somebody broke it since: leave it alone
-            remove_context(Path(shared), data.context_name)
+    contexts.take_out(data)
     if (data.root / "containerd").exists():
         from sampan.kubelet.containerd import process
         from sampan.network import cni

@@ -15,7 +15,7 @@ import yaml
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, key_of
 from sampan.client import kubeconfig, rest
-from sampan.cmd.verbs.why import table
+from sampan.cmd.cluster.table import table
 from sampan.core.clock import SystemClock
 from sampan.scheduler.decision.decide import Chosen
 from sampan.scheduler.why.what_if import Placed, dry_run, fetch_objects, pods_in

@@ -15,6 +15,7 @@ from sampan.api.resources import EVENTS, PODS
 from sampan.api.rules import conditions, pods
 from sampan.api.rules.pods import node_name
 from sampan.client import kubeconfig, rest
+from sampan.cmd.cluster.table import table
 from sampan.cmd.diagnosis.claims import waiting_for_volumes
 from sampan.cmd.diagnosis.pod_diagnosis import Finding, diagnosis
 from sampan.cmd.errors import CannotStart
@@ -158,14 +159,6 @@ def answer(pod: Obj, found: Explained, findings: Sequence[Finding] = ()) -> list
     elif not isinstance(found.decision, Chosen) and not node_name(pod):
         lines += ["", "No single change of the pod would let it fit."]
     return lines
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(len(heads))]
-    return [
-        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (heads, *rows)
-    ]
 
 
 def _scores(best: Sequence[tuple[str, int, Mapping[str, int]]]) -> list[str]:

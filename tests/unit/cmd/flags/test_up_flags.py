@@ -3,6 +3,7 @@
 import pytest
 
 from sampan.cmd import main
+from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.parser import parser_of_verbs
 from sampan.cmd.flags.up_flags import up_settings
 from sampan.cmd.settings import UpSettings
@@ -39,3 +40,16 @@ def test_controllers_are_named_in_every_spelling(flags, wanted):
 def test_the_scheduler_may_be_left_out():
     assert settings_of().scheduler
     assert not settings_of("--scheduler=false").scheduler
+
+
+def test_a_cluster_with_a_name_takes_a_free_port_unless_told():
+    assert settings_of("--name", "dev").port == 0
+    assert settings_of("--name", "dev", "--port", "7000").port == 7000
+    assert settings_of().port == 6443
+
+
+def test_use_writes_where_kubectl_looks(monkeypatch, tmp_path):
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/one:{tmp_path}/two")
+    assert settings_of("--use").kubeconfig == f"{tmp_path}/one"
+    with pytest.raises(CannotStart, match="give one"):
+        settings_of("--use", "--kubeconfig", "x")
