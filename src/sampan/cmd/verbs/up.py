@@ -15,6 +15,7 @@ from typing import TextIO
 from sampan.apiserver.admission.plugins import UnknownPlugin
 from sampan.client.kubeconfig import KubeconfigError
 from sampan.cmd.cluster.all_in_one import AllInOne
+from sampan.cmd.cluster.cluster_names import name_of_directory
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, open_data_dir
 from sampan.cmd.cluster.process import loop_factory, run_until_signal
 from sampan.cmd.cluster.progress import Progress
@@ -94,7 +95,9 @@ def _in_background(data: DataDir) -> int:
         output.seek(began)
         printed = output.read().rstrip()
     if answer == "ready":
-        print(f"{printed}\n\nin the background; `sampan down --data-dir {data.root}` stops it")
+        name = name_of_directory(data.root, os.environ)
+        which = f"--name {name}" if name else f"--data-dir {data.root}"
+        print(f"{printed}\n\nin the background; `sampan down {which}` stops it")
         return 0
     print(printed or f"sampan: it ended early; see {data.log_file}", file=sys.stderr)
     return 1
