@@ -49,14 +49,11 @@ certificatesigningrequests: create get list watch
 csidrivers: get list watch
 csinodes: create!
 endpoints: get
-endpointslices: list watch
 events: create patch update
 localsubjectaccessreviews: create
-namespaces: list watch
-networkpolicies: list watch
-nodes: create! list patch! update! watch
+nodes: create! patch! update!
 nodes/status: patch! update!
-pods: create! delete! list watch
+pods: create! delete!
 pods/eviction: create!
 pods/status: patch! update!
 resourceslices: create! delete get patch update
@@ -64,14 +61,13 @@ runtimeclasses: get list watch
 selfsubjectaccessreviews: create
 selfsubjectreviews: create
 selfsubjectrulesreviews: create
-servicecidrs: list watch
 services: get list watch
 subjectaccessreviews: create
 tokenreviews: create
 """
 OWN = """
 csinodes: delete get patch update
-nodes: get
+nodes: get list watch
 """
 
 

@@ -220,7 +220,7 @@ def test_a_node_joins_with_a_bootstrap_token(own_cluster, tmp_path):
     first.chmod(0o600)
     flags = ("--bootstrap-kubeconfig", str(first), "--node-name", "three", "--runtime", "simulated")
     with kubelet(tmp_path / "three", *flags):
-        eventually(lambda: " Ready " in kubectl("get", "node", "three"))
+        eventually(lambda: " Ready " in kubectl("get", "nodes"))
         (request,) = client_requests(kubectl)
         assert request["spec"]["username"] == "system:bootstrap:abcdef"
         assert request["status"]["conditions"][0]["type"] == "Approved"
@@ -228,7 +228,7 @@ def test_a_node_joins_with_a_bootstrap_token(own_cluster, tmp_path):
     assert oct((own / "kubelet-client.key").stat().st_mode)[-3:] == "600"
     kubectl("delete", "secret", "-n", "kube-system", "bootstrap-token-abcdef")
     with kubelet(tmp_path / "three", *flags):  # again, without a token that is good for anything
-        eventually(lambda: " Ready " in kubectl("get", "node", "three"))
+        eventually(lambda: " Ready " in kubectl("get", "nodes"))
     assert len(client_requests(kubectl)) == 1
 
 

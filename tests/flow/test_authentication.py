@@ -18,6 +18,7 @@ from sampan.apiserver.authn.settings import OidcSettings
 from sampan.apiserver.outside.webhook_client import Target
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.inprocess import InProcessClient
+from sampan.cmd.cluster.network_account import token_request
 from sampan.cmd.flags.security import SecurityChoices
 from sampan.cmd.flags.security_settings import server_settings
 from sampan.controllers.access import csr_requests
@@ -256,6 +257,48 @@ def test_a_bound_token_dies_with_its_pod():
             assert await who(api, token) == 401
             await api.made(pods, body)  # another pod of that name is another pod
             assert await who(api, token) == 401
+
+    virtual_time.run(test())
+
+
+def test_the_network_of_a_node_has_an_account_of_its_own():
+    """Its token is bound to the node that asked for it, and goes with the node."""
+
+    async def test():
+        settings = ApiServerSettings(token_signing_key_pem=pem_key())
+        async with api_server(published_schema(), settings=settings) as api:
+            for name in ("n1", "n2"):
+                await api.made("/api/v1/nodes", {"metadata": {"name": name}})
+            accounts = "/api/v1/namespaces/kube-system/serviceaccounts"
+            path = f"{accounts}/sampan-node-network/token"
+
+            async def asked(body, where=path):
+                return await api.send(
+                    "POST", where, body, user="system:node:n1", group="system:nodes"
+                )
+
+            mine = token_request("n1")
+            wrong = (
+                token_request("n2"),
+                {**mine, "spec": {"expirationSeconds": 3600}},
+                {**mine, "spec": {**mine["spec"], "audiences": ["vault"]}},
+            )
+            assert [(await asked(body)).status for body in wrong] == [403] * 3
+            assert (await asked(mine, f"{accounts}/default/token")).status == 403
+            headers = bearer((await asked(mine)).obj["status"]["token"])
+
+            async def seen(where, method="GET", body=None):
+                return (await api.send(method, where, body, user="", headers=headers)).status
+
+            network = "/apis/networking.k8s.io/v1/networkpolicies"
+            for kind in ("services", "pods", "namespaces", "nodes"):
+                assert await seen(f"/api/v1/{kind}") == 200
+            assert await seen(network) == 200
+            for kind in ("secrets", "configmaps", "serviceaccounts", "events"):
+                assert await seen(f"/api/v1/{kind}") == 403
+            assert await seen(path, "POST", mine) == 403
+            await api.delete("/api/v1/nodes/n1")
+            assert await seen(network) == 401
 
     virtual_time.run(test())
 

@@ -16,6 +16,7 @@ AUTHZ = "/apis/authorization.k8s.io/v1"
 GET_PODS = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}
 ALL = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
 GROUP = "rbac.authorization.k8s.io"
+NETWORKING = "/apis/networking.k8s.io/v1"
 
 
 def run(test, **settings):
@@ -368,8 +369,10 @@ def test_a_node_does_not_read_another_nodes_secrets():
         assert (await n1("GET", secrets)).status == 403
         assert (await n1("GET", "/api/v1/secrets")).status == 403
         assert (await n1("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1")).status == 200
-        # NetworkPolicies need the labels of all pods on each node: the role sampan:node-network
-        # lets nodes list them (docs/security.md); changing another node's pods stays refused.
+        for everything in ("pods", "namespaces", "nodes", "namespaces/default/pods"):
+            assert (await n1("GET", f"/api/v1/{everything}")).status == 403
+            assert (await n1("GET", f"/api/v1/{everything}?watch=true")).status == 403
+        assert (await n1("GET", f"{NETWORKING}/networkpolicies")).status == 403
         path = "/api/v1/namespaces/default/pods/web"
         assert (await n2("DELETE", path)).status == 403
         patch = {"content-type": MERGE}

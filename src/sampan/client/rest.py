@@ -11,10 +11,10 @@ import base64
 import math
 import random
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
 import orjson
@@ -59,12 +59,22 @@ CONTENT_TYPES = {
 Query = Mapping[str, str]
 
 
+class Identity(Protocol):
+    """Who we are."""
+
+    async def headers(self) -> Headers:
+        """That say so. Raises ApiError where it is not to be found out now."""
+
+    def refused(self) -> None:
+        """The server does not know them (any more): the next ones should be fresh."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, and how long it waits. `credentials` gives the headers that say who we are; it is
-    asked for each request, so that a rotated token is used at once."""
+    """Who calls, and how long it waits. `identity` is asked for each request, so that a rotated
+    token is used at once."""
 
-    credentials: Callable[[], Headers] = tuple
+    identity: "Identity"
     user_agent: str = "sampan"
     timeout_seconds: float = 30.0
 
@@ -83,7 +93,7 @@ class RestClient:
     ) -> None:
         self._http, self._server = http, server.rstrip("/")
         self._clock, self._rng = clock, rng
-        self._credentials, self._user_agent = caller.credentials, caller.user_agent
+        self._identity, self._user_agent = caller.identity, caller.user_agent
         self._timeout_seconds = caller.timeout_seconds
 
     async def get(
@@ -222,7 +232,7 @@ class RestClient:
     ) -> Obj:
         url = self._url(path, query or {})
         for attempt in range(RETRIES + 1):
-            headers = self._headers(content_type if body else "")
+            headers = await self._headers(content_type if body else "")
             try:
                 answer = await self._http.request(
                     method,
@@ -235,17 +245,18 @@ class RestClient:
                 raise _no_answer(error) from error
             if answer.status < 400:
                 return _object(answer.body)
-            failure = _failure(answer.status, answer.headers, answer.body)
+            failure = self._failure(answer.status, answer.headers, answer.body)
             if attempt == RETRIES or not await self._wait(answer.headers, failure):
                 raise failure
         raise AssertionError("unreachable")
 
     async def _open(self, path: str, query: Query) -> ClientStream:
+        headers = await self._headers("")
         try:
             stream = await self._http.stream(
                 "GET",
                 self._url(path, query),
-                headers=self._headers(""),
+                headers=headers,
                 timeout_seconds=self._timeout_seconds,
             )
         except HttpError as error:
@@ -258,7 +269,12 @@ class RestClient:
             raise _no_answer(error) from error
         finally:
             await stream.aclose()
-        raise _failure(stream.status, stream.headers, body)
+        raise self._failure(stream.status, stream.headers, body)
+
+    def _failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
+        if status == 401:
+            self._identity.refused()
+        return _failure(status, headers, body)
 
     async def _wait(self, headers: Mapping[str, str], failure: ApiError) -> bool:
         """Whether the server asked us to come back, and we have waited for that long."""
@@ -267,11 +283,11 @@ class RestClient:
         await self._clock.sleep(min(float(failure.retry_after_seconds), LONGEST_PAUSE_SECONDS))
         return True
 
-    def _headers(self, content_type: str) -> Headers:
+    async def _headers(self, content_type: str) -> Headers:
         headers = [("accept", "application/json"), ("user-agent", self._user_agent)]
         if content_type:
             headers.append(("content-type", content_type))
-        return [*headers, *self._credentials()]
+        return [*headers, *await self._identity.headers()]
 
     def _url(self, path: str, query: Query) -> str:
         return f"{self._server}{path}?{urlencode(query)}" if query else f"{self._server}{path}"
@@ -284,13 +300,15 @@ def connect(
     rng: random.Random | None = None,
     user_agent: str = "sampan",
     context: ssl.SSLContext | None = None,
+    identity: Identity | None = None,
 ) -> RestClient:
-    """A client for what a kubeconfig says; `context` is its own where the caller renews it."""
+    """A client for what a kubeconfig says; `context` and `identity` are the caller's own where it
+    renews them."""
     if connection.proxy_url:
         raise KubeconfigError("proxy-url: only the client's commands go through a proxy")
     context = context or context_of(connection)
     http = HttpClient(ssl_context=context, server_hostname=connection.tls_server_name or None)
-    caller = Caller(Credentials(connection, clock).headers, user_agent)
+    caller = Caller(identity or Credentials(connection, clock), user_agent)
     return RestClient(http, connection.server, caller, clock=clock, rng=rng or random.Random())
 
 
@@ -309,7 +327,7 @@ class Credentials:
         self._connection, self._clock = connection, clock
         self._token, self._read_at = connection.token, -math.inf
 
-    def headers(self) -> list[tuple[str, str]]:
+    async def headers(self) -> list[tuple[str, str]]:
         connection = self._connection
         headers: list[tuple[str, str]] = []
         if token := self._current_token():
@@ -321,6 +339,9 @@ class Credentials:
             headers.append(("impersonate-user", connection.impersonate))
         headers += [("impersonate-group", group) for group in connection.impersonate_groups]
         return headers
+
+    def refused(self) -> None:
+        self._read_at = -math.inf
 
     def _current_token(self) -> str:
         path = self._connection.token_file

@@ -5,7 +5,14 @@ from contextlib import asynccontextmanager
 import orjson
 import pytest
 
-from sampan.api.errors import Conflict, Expired, NotFound, ServiceUnavailable, TooManyRequests
+from sampan.api.errors import (
+    Conflict,
+    Expired,
+    NotFound,
+    ServiceUnavailable,
+    TooManyRequests,
+    Unauthorized,
+)
 from sampan.api.resources import DEPLOYMENTS, NODES, PODS
 from sampan.client.contract import Page, Preconditions
 from sampan.client.kubeconfig import Connection
@@ -41,7 +48,7 @@ async def served(*replies):
     client = RestClient(
         HttpClient(),
         f"http://127.0.0.1:{port}",
-        Caller(lambda: [("authorization", "Bearer t")]),
+        Caller(Credentials(Connection("http://x", token="t"), clock)),
         clock=clock,
         rng=random.Random(1),
     )
@@ -153,7 +160,11 @@ def test_retry_after_is_honoured_and_the_request_repeated():
 def test_no_server_is_service_unavailable():
     async def story():
         client = RestClient(
-            HttpClient(), "http://127.0.0.1:1", Caller(), clock=SystemClock(), rng=random.Random()
+            HttpClient(),
+            "http://127.0.0.1:1",
+            Caller(Credentials(Connection("http://x"), SystemClock())),
+            clock=SystemClock(),
+            rng=random.Random(),
         )
         with pytest.raises(ServiceUnavailable):
             await client.get(PODS, "ns", "a")
@@ -219,19 +230,44 @@ def test_a_token_file_is_read_again_when_it_has_aged(tmp_path):
 
     clock = Clock()
     credentials = Credentials(Connection("https://x", token_file=str(path)), clock)
-    assert credentials.headers() == [("authorization", "Bearer one")]
+
+    def shown():
+        return dict(asyncio.run(credentials.headers()))["authorization"]
+
+    assert shown() == "Bearer one"
     path.write_text("two\n")
-    assert credentials.headers() == [("authorization", "Bearer one")]
+    assert shown() == "Bearer one"
     clock.at = 61.0
-    assert credentials.headers() == [("authorization", "Bearer two")]
+    assert shown() == "Bearer two"
     path.unlink()
     clock.at = 200.0
-    assert credentials.headers() == [("authorization", "Bearer two")]
+    assert shown() == "Bearer two"
+
+
+def test_a_token_that_the_server_does_not_know_is_read_again_at_once(tmp_path):
+    path = tmp_path / "token"
+    path.write_text("one")
+    connection = Connection("https://x", token_file=str(path))
+
+    async def story():
+        refusal = answer(401, status(401, "Unauthorized"))
+        async with served(refusal, answer(200, {}), refusal, answer(200, {})) as known:
+            client, requests, clock = known
+            client._identity = Credentials(connection, clock)
+            for content in ("two", "three"):
+                with pytest.raises(Unauthorized):
+                    await client.get(PODS, "ns", "a")
+                path.write_text(content)
+                await client.get(PODS, "ns", "a")
+            return [request.headers.get("authorization") for request in requests]
+
+    sent = asyncio.run(story())
+    assert sent == [f"Bearer {token}" for token in ("one", "two", "two", "three")]
 
 
 def test_other_identities_are_headers_too():
     connection = Connection("https://x", username="u", password="p", impersonate="bob")
-    headers = dict(Credentials(connection, SystemClock()).headers())
+    headers = dict(asyncio.run(Credentials(connection, SystemClock()).headers()))
     assert headers == {"authorization": "Basic dTpw", "impersonate-user": "bob"}
 
 

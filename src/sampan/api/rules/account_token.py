@@ -1,11 +1,15 @@
-"""The volume through which a pod has its service account's token. Pure.
+"""Service account tokens that several parts know of. Pure.
 
-Job: one description of it, for whoever mounts it and whoever meets it in nearly every pod.
+Job: one description of the volume through which a pod has its account's token, for whoever mounts
+    it and whoever meets it in nearly every pod; the account of the nodes' network.
 """
 
 from sampan.api.objects import Obj
 
 TOKEN_SECONDS = 3607  # as upstream: recognisable as the default
+# As whom the network of a node asks the API: Services, names and policies concern all nodes, the
+# kubelet's own certificate is for what concerns its node.
+NETWORK_NAMESPACE, NETWORK_ACCOUNT = "kube-system", "sampan-node-network"
 
 
 def token_projection() -> Obj:

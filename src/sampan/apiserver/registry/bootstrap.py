@@ -9,9 +9,11 @@ from sampan.api.resources import (
     ENDPOINTS,
     NAMESPACES,
     PRIORITY_CLASSES,
+    SERVICE_ACCOUNTS,
     SERVICES,
     Resource,
 )
+from sampan.api.rules.account_token import NETWORK_ACCOUNT, NETWORK_NAMESPACE
 from sampan.apiserver.registry import namespaces
 from sampan.apiserver.registry.service_claims import SERVICE_CIDRS
 from sampan.apiserver.settings import ApiServerSettings
@@ -39,6 +41,7 @@ def bootstrap_objects(settings: ApiServerSettings, service_ip: str) -> list[tupl
             for name in SYSTEM_NAMESPACES
             for content in namespaces.contents(name, settings.ca_bundle_pem)
         ),
+        (SERVICE_ACCOUNTS, _network_account()),
         *((PRIORITY_CLASSES, _priority_class(*item)) for item in _CRITICAL),
         (SERVICE_CIDRS, _service_cidr(settings)),
         (SERVICES, _service(settings, service_ip)),
@@ -63,6 +66,14 @@ def brought_up_to_date(resource: Resource, found: Obj, now_wanted: Obj) -> Obj |
 
 def _namespace(name: str) -> Obj:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _network_account() -> Obj:
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": NETWORK_ACCOUNT, "namespace": NETWORK_NAMESPACE},
+    }
 
 
 def _priority_class(name: str, value: int, description: str) -> Obj:

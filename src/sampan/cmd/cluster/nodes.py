@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sampan.client.contract import Client
-from sampan.cmd.cluster import machine
+from sampan.cmd.cluster import machine, network_account
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.network import (
     NodeNetwork,
@@ -223,7 +223,7 @@ class RealNode:
             self._kubelet = kubelet
             self._tasks.supervise("kubelet", kubelet.run)
             self._look_for_stray_shims()
-            await self._start_network(clients, client, metrics)
+            await self._start_network(clients, metrics)
             step.detail = f"{self._identity.name} ({address}{taken})"
             if self._provisions:
                 self._tasks.supervise("local volumes", self._local_volumes(clients).run)
@@ -231,10 +231,10 @@ class RealNode:
                 await all_ready([kubelet.node_ready])
                 step.detail += ", Ready"
 
-    async def _start_network(self, clients: ClientMaker, client: Client, metrics: Metrics) -> None:
+    async def _start_network(self, clients: ClientMaker, metrics: Metrics) -> None:
         if self._network is None or not self._serves_names:
             return
-        network = self._network
+        network, client = self._network, clients(network_account.USER)
         if self._in_cluster:
             await network.start(client, clients(DNS_USER), metrics)
         else:

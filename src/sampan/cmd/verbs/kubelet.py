@@ -18,7 +18,7 @@ from sampan.client import kubeconfig
 from sampan.client.contract import Client
 from sampan.client.no_api_client import AbsentClient
 from sampan.client.rest import RestClient, connect, context_of
-from sampan.cmd.cluster import choose_nodes, machine, nodes, pki
+from sampan.cmd.cluster import choose_nodes, machine, network_account, nodes, pki
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir, open_data_dir
 from sampan.cmd.cluster.network import bare_node, claimed_pod_cidr
 from sampan.cmd.cluster.nodes import NodeIdentity, RealNode
@@ -104,6 +104,7 @@ class NodeProcess:
         self._node: _Node | None = None
         self._client: AbsentClient | RestClient | None = None
         self._provisioner: RestClient | None = None  # for volumes of the default StorageClass
+        self._network: RestClient | None = None  # for Services, names and policies
         self._tasks = Tasks("node certificates")
 
     async def start(self) -> None:
@@ -116,6 +117,8 @@ class NodeProcess:
         await node.prepare()
         if connection is not None and self._settings.join:
             self._provisioner = self._made_provisioner(connection)
+        if connection is not None:
+            self._network = self._network_client(connection, client)
         await node.start(self._client_of, Metrics(), tls)
         if self._bootstraps and not self._settings.tls_cert_file and isinstance(client, RestClient):
             self._keep_serving(client, tls)
@@ -123,6 +126,8 @@ class NodeProcess:
     def _client_of(self, user: str) -> Client:
         if user == nodes.LOCAL_PROVISIONER_USER and self._provisioner is not None:
             return self._provisioner
+        if user == network_account.USER and self._network is not None:
+            return self._network
         assert self._client is not None
         return self._client
 
@@ -134,6 +139,15 @@ class NodeProcess:
             key=own.key("local-provisioner").read_bytes(),
         )
         return connect(who, clock=self._clock, user_agent="sampan-local-provisioner")
+
+    def _network_client(self, connection: kubeconfig.Connection, kubelet: Client) -> RestClient:
+        """Without the kubelet's certificate: the server would take it for the kubelet."""
+        nobody = replace(
+            connection, certificate=None, key=None, token="", token_file="", username="",
+            password="", impersonate="", impersonate_groups=(),
+        )  # fmt: skip
+        identity = network_account.NetworkIdentity(kubelet, self._identity.name, self._clock)
+        return connect(nobody, clock=self._clock, user_agent="sampan-network", identity=identity)
 
     def _keep_serving(self, client: RestClient, tls: ssl.SSLContext) -> None:
         """Signed by the cluster's authority, once the cluster knows this node's address."""
@@ -160,7 +174,7 @@ class NodeProcess:
         await self._tasks.stop()
         if self._node is not None:
             await self._node.stop()
-        for client in (self._client, self._provisioner):
+        for client in (self._client, self._provisioner, self._network):
             if isinstance(client, RestClient):
                 await client.close()
 

@@ -7,6 +7,7 @@ from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, labels_of, meta_of, name_of, spec_of, status_of
 from sampan.api.resources import LEASES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, by_plural
 from sampan.api.rules import pods
+from sampan.api.rules.account_token import NETWORK_ACCOUNT, NETWORK_NAMESPACE
 from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Find, Steps
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.authz.node import node_of
@@ -200,7 +201,11 @@ def _claim(attributes: Attributes) -> None:
 
 
 def _token(attributes: Attributes, node: str, find: Find) -> None:
-    reference = ((attributes.obj or {}).get("spec") or {}).get("boundObjectRef") or {}
+    spec = spec_of(attributes.obj or {})
+    reference = spec.get("boundObjectRef") or {}
+    if (attributes.namespace, attributes.name) == (NETWORK_NAMESPACE, NETWORK_ACCOUNT):
+        _network_token(attributes, node, spec)
+        return
     if reference.get("kind") != "Pod" or reference.get("apiVersion") not in ("v1", None, ""):
         raise _refusal(attributes, f'node "{node}" can only create tokens for individual service '
                                    "accounts bound to a pod")  # fmt: skip
@@ -216,6 +221,17 @@ def _token(attributes: Attributes, node: str, find: Find) -> None:
     if (pod.get("spec") or {}).get("serviceAccountName") != attributes.name:
         raise _refusal(attributes, f'node "{node}" can only create tokens for the service account '
                                    "of the pod")  # fmt: skip
+
+
+def _network_token(attributes: Attributes, node: str, spec: Obj) -> None:
+    """The node's network has an account of its own, whose token goes when the node goes."""
+    reference = spec.get("boundObjectRef") or {}
+    if reference.get("kind") != "Node" or reference.get("name") != node:
+        raise _refusal(attributes, f'node "{node}" can only create tokens for this service account '
+                                   "bound to itself")  # fmt: skip
+    if spec.get("audiences"):
+        raise _refusal(attributes, f'node "{node}" can only create tokens for this service account '
+                                   "for the API server")  # fmt: skip
 
 
 def _lease(attributes: Attributes, node: str) -> None:

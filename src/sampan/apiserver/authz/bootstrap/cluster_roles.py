@@ -197,13 +197,12 @@ def _node_side() -> dict[str, Rules]:
             rule("list watch", NETWORKING, "servicecidrs"),
             rule("list watch", "discovery.k8s.io", "endpointslices"),
         ),
-        # What a node of ours needs for Services, names and policies; upstream's installers have
-        # roles of the same kind.
+        # What the network of a node of ours needs for Services, names and policies; upstream's
+        # network plugins have roles of the same kind.
         "sampan:node-network": (
             rule("list watch", CORE, "services nodes pods namespaces"),
-            rule("list watch", NETWORKING, "servicecidrs networkpolicies"),
+            rule("list watch", NETWORKING, "networkpolicies"),
             rule("list watch", "discovery.k8s.io", "endpointslices"),
-            events(),
         ),
         "sampan:cluster-dns": (
             rule("get create", CORE, "services"),

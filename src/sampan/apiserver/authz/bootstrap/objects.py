@@ -1,13 +1,15 @@
 """The RBAC objects that every cluster starts with, and how an older cluster is brought up to date.
 
 Job: roles and bindings as objects; what reconciliation changes of one that is there. Pure.
-Invariant: reconciliation only adds; an object whose annotation says autoupdate=false is left alone.
+Invariant: reconciliation only adds, but for what an older version of ours gave too freely; an
+    object whose annotation says autoupdate=false is left alone.
 """
 
 from collections.abc import Iterable
 
-from sampan.api.objects import Obj, annotations_of, labels_of, meta_of
+from sampan.api.objects import Obj, annotations_of, labels_of, meta_of, name_of
 from sampan.api.resources import Resource, by_kind
+from sampan.api.rules.account_token import NETWORK_ACCOUNT
 from sampan.apiserver.authz.bootstrap.cluster_roles import (
     AGGREGATED,
     AGGREGATED_FROM,
@@ -36,6 +38,8 @@ _JOINING = (
         "system:nodes",
     ),
 )
+_NODES = "system:nodes"
+_NETWORK, _NETWORK_TOKEN = "sampan:node-network", "sampan:node-network-token"
 _EVERYBODY = ("system:authenticated", "system:unauthenticated")
 
 
@@ -74,9 +78,10 @@ def reconcile(found: Obj, wanted: Obj) -> Obj | None:
     changed: Obj = {}
     for field in ("rules", "subjects"):
         if field in wanted and "aggregationRule" not in wanted:
-            missing = _missing(found.get(field) or [], wanted[field])
-            if missing:
-                changed[field] = [*(found.get(field) or []), *missing]
+            kept = _keep(name_of(found), field, found.get(field) or [])
+            missing = _missing(kept, wanted[field])
+            if missing or len(kept) < len(found.get(field) or []):
+                changed[field] = [*kept, *missing]
     if "aggregationRule" in wanted and found.get("aggregationRule") != wanted["aggregationRule"]:
         changed["aggregationRule"] = wanted["aggregationRule"]
     labels = {**labels_of(found), **labels_of(wanted)}
@@ -84,6 +89,13 @@ def reconcile(found: Obj, wanted: Obj) -> Obj | None:
     if labels != labels_of(found) or annotations != annotations_of(found):
         changed["metadata"] = {**meta_of(found), "labels": labels, "annotations": annotations}
     return {**found, **changed} if changed else None
+
+
+def _keep(name: str, field: str, found: list[Obj]) -> list[Obj]:
+    """Without what an older version of ours gave: nodes saw all pods by this role."""
+    if (name, field) != (_NETWORK, "subjects"):
+        return found
+    return [subject for subject in found if subject != _subject("Group", _NODES)]
 
 
 def _missing(found: list[Obj], wanted: list[Obj]) -> list[Obj]:
@@ -155,7 +167,6 @@ def _binding(role: str, subjects: list[Obj], name: str = "") -> Obj:
 def _cluster_role_bindings() -> list[Obj]:
     groups = {
         "cluster-admin": ("system:masters",),
-        "sampan:node-network": ("system:nodes",),
         "system:monitoring": ("system:monitoring",),
         "system:discovery": _EVERYBODY[:1],
         "system:basic-user": _EVERYBODY[:1],
@@ -176,6 +187,7 @@ def _cluster_role_bindings() -> list[Obj]:
         *(_binding(role, [_subject("User", user)]) for role, user in users.items()),
         *(_binding(role, [_subject("Group", to)], name) for name, role, to in _JOINING),
         _binding("system:kube-dns", [_account("kube-dns")]),
+        _binding(_NETWORK, [_account(NETWORK_ACCOUNT)]),
         _binding("system:node", []),  # the Node authorizer's business; the binding stays empty
     ]
 
@@ -195,6 +207,11 @@ def _namespaced_roles() -> list[tuple[Resource, Obj]]:
         _role(_SYSTEM, cleaner, rule(f"delete {READ}", CORE, "secrets"), events()),
         _lock_role(manager),
         _lock_role(scheduler),
+        # A node gets the token of its network's account, bound to itself (NodeRestriction).
+        _role(
+            _SYSTEM, _NETWORK_TOKEN,
+            rule("create", CORE, "serviceaccounts/token", NETWORK_ACCOUNT),
+        ),
         _role(
             _PUBLIC, signer, rule(READ, CORE, "configmaps"),
             rule("update", CORE, "configmaps", "cluster-info"), events(),
@@ -210,6 +227,9 @@ def _namespaced_roles() -> list[tuple[Resource, Obj]]:
         _role_binding(_SYSTEM, signer, signer, [_account("bootstrap-signer")]),
         _role_binding(_SYSTEM, cloud, cloud, [_account("cloud-provider")]),
         _role_binding(_SYSTEM, cleaner, cleaner, [_account("token-cleaner")]),
+        _role_binding(
+            _SYSTEM, _NETWORK_TOKEN, _NETWORK_TOKEN, [_subject("Group", _NODES)]
+        ),
         _role_binding(_PUBLIC, signer, signer, [_account("bootstrap-signer")]),
     ]  # fmt: skip
 

@@ -56,6 +56,17 @@ def test_admin_has_the_rules_of_edit_and_edit_those_of_view():
     assert len(view) < len(edit) < len(admin)
 
 
+def test_what_an_older_version_gave_to_all_nodes_is_taken_back():
+    wanted = named("sampan:node-network", "ClusterRoleBinding")
+    nodes = {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "system:nodes"}
+    mine = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "somebody"}
+    old = {**copy_of(wanted), "subjects": [nodes, mine]}
+    assert reconcile(old, wanted)["subjects"] == [mine, *wanted["subjects"]]
+    assert reconcile({**wanted, "subjects": [*wanted["subjects"], mine]}, wanted) is None
+    frozen = {**old, "metadata": {**old["metadata"], "annotations": {AUTOUPDATE: "false"}}}
+    assert reconcile(frozen, wanted) is None
+
+
 def test_nobody_sees_secrets_by_view():
     for rule in named("view")["rules"]:
         assert "secrets" not in rule["resources"]

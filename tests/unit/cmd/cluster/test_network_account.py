@@ -1,0 +1,61 @@
+"""The token of a node's network: asked for once, renewed in time, and when it is not known."""
+
+import pytest
+
+from sampan.api.errors import Forbidden
+from sampan.api.objects import time_text
+from sampan.cmd.cluster.network_account import LIFE_SECONDS, NetworkIdentity
+from sampan.core.tasks import all_of
+from sampan.testing import virtual_time
+from sampan.testing.virtual_time import LoopClock
+
+
+class Kubelet:
+    """What a kubelet's client says to a request for a token."""
+
+    def __init__(self, clock, troubles=()):
+        self._clock, self._troubles = clock, list(troubles)
+        self.asked = []
+
+    async def create(self, _resource, obj, namespace, *, subresource, name):
+        await self._clock.sleep(0.1)
+        if self._troubles:
+            raise self._troubles.pop(0)
+        assert (namespace, name, subresource) == ("kube-system", "sampan-node-network", "token")
+        self.asked.append(obj["spec"]["boundObjectRef"])
+        ends = time_text(self._clock.now() + obj["spec"]["expirationSeconds"])
+        return {"status": {"token": f"t{len(self.asked)}", "expirationTimestamp": ends}}
+
+
+def test_many_ask_at_once_and_one_token_is_made():
+    async def test():
+        clock = LoopClock()
+        kubelet = Kubelet(clock)
+        identity = NetworkIdentity(kubelet, "n", clock)
+        seen = []
+
+        async def look():
+            seen.append(await identity.headers())
+
+        await all_of([look() for _ in range(5)])
+        assert seen == [[("authorization", "Bearer t1")]] * 5
+        assert kubelet.asked == [{"apiVersion": "v1", "kind": "Node", "name": "n"}]
+        await clock.sleep(LIFE_SECONDS * 0.7)
+        assert await identity.headers() == [("authorization", "Bearer t1")]
+        await clock.sleep(LIFE_SECONDS * 0.2)
+        assert await identity.headers() == [("authorization", "Bearer t2")]
+        identity.refused()
+        assert await identity.headers() == [("authorization", "Bearer t3")]
+
+    virtual_time.run(test())
+
+
+def test_a_refusal_is_said_and_the_next_one_asks_again():
+    async def test():
+        clock = LoopClock()
+        identity = NetworkIdentity(Kubelet(clock, [Forbidden("no")]), "n", clock)
+        with pytest.raises(Forbidden):
+            await identity.headers()
+        assert await identity.headers() == [("authorization", "Bearer t1")]
+
+    virtual_time.run(test())
