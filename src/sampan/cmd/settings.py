@@ -61,6 +61,7 @@ class UpSettings:
     scheduler: bool = True  # False: somebody else's takes its place
     scheduler_config: str = ""  # a KubeSchedulerConfiguration file
     security: SecurityChoices = field(default_factory=SecurityChoices)
+    manifests_to_apply: tuple[str, ...] = ()  # files and directories, when the cluster is there
 
 
 @dataclass(frozen=True, slots=True)

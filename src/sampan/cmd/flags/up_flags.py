@@ -52,6 +52,9 @@ def add_verb(verbs: common.Verbs) -> None:
     add("--config", metavar="FILE", default="",
         help="a ClusterConfiguration: any of these flags, as camelCase: value")  # fmt: skip
     add("--detach", action="store_true", help="go to the background when ready")
+    add("--with", dest="manifests_to_apply", metavar="FILE", action="append", default=[],
+        help="apply these objects (a file, or a directory) and wait until they are ready; may be "
+        "given again")  # fmt: skip
     add("--ready-file", metavar="FILE", default="", help="written when the cluster is ready")
     add(
         "--keep-pods",
@@ -88,6 +91,7 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         scheduler=given.scheduler,
         scheduler_config=given.scheduler_config,
         security=security.choices(given),
+        manifests_to_apply=tuple(given.manifests_to_apply),
     )
 
 

@@ -10,20 +10,23 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from sampan.apiserver.admission.plugins import UnknownPlugin
 from sampan.client.kubeconfig import KubeconfigError
 from sampan.cmd.cluster.all_in_one import AllInOne
 from sampan.cmd.cluster.cluster_names import name_of_directory
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, open_data_dir
-from sampan.cmd.cluster.process import loop_factory, run_until_signal
+from sampan.cmd.cluster.process import Parts, loop_factory, run_until_signal
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import UpSettings
 from sampan.core import log
 from sampan.core.clock import SystemClock
 from sampan.version import KUBERNETES_VERSION, VERSION
+
+if TYPE_CHECKING:
+    from sampan.cmd.cluster.start_manifests import StartManifests
 
 
 def run(settings: UpSettings, *, detach: bool, ready_fd: int) -> int:
@@ -58,8 +61,32 @@ def _in_foreground(settings: UpSettings, data: DataDir, ready_fd: int) -> int:
 
 
 async def _serve(settings: UpSettings, data: DataDir, progress: Progress, ready_fd: int) -> None:
-    cluster = AllInOne(settings, data, progress, SystemClock())
+    clock = SystemClock()
+    cluster: Parts = AllInOne(settings, data, progress, clock)
+    if settings.manifests_to_apply:
+        from sampan.cmd.cluster.start_manifests import StartManifests
+
+        # Read before anything is started: a mistake in them is said at once.
+        manifests = StartManifests(settings.manifests_to_apply, progress, clock)
+        cluster = _Furnished(cluster, manifests, data.kubeconfig)
     await run_until_signal(cluster, progress, lambda: _announce(settings, data, progress, ready_fd))
+
+
+class _Furnished:
+    """A cluster that is ready when what was to be applied is, too."""
+
+    def __init__(self, cluster: Parts, manifests: "StartManifests", kubeconfig: Path) -> None:
+        self._cluster, self._manifests, self._kubeconfig = cluster, manifests, kubeconfig
+
+    async def start(self) -> None:
+        await self._cluster.start()
+        await self._manifests.bring_up(self._kubeconfig)
+
+    async def stop(self) -> None:
+        await self._cluster.stop()
+
+    def hurry(self) -> None:
+        self._cluster.hurry()
 
 
 def _announce(settings: UpSettings, data: DataDir, progress: Progress, ready_fd: int) -> None:
