@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sampan.api.errors import Forbidden, NotFound
+from sampan.api.errors import Forbidden, UnknownPath
 from sampan.api.resources import NODES, PODS
 from sampan.kubelet.container_spec.generate import NodeFacts, sandbox_spec
 from sampan.kubelet.contracts.runtime import ContainerState
@@ -350,7 +350,7 @@ def test_a_pod_that_cannot_be_cleaned_up_says_so_and_goes_when_it_can():
     virtual_time.run(story())
 
 
-@pytest.mark.parametrize("error", [NotFound("no such kind"), Forbidden("not for you")], ids=str)
+@pytest.mark.parametrize("error", [UnknownPath("no such kind"), Forbidden("not for you")], ids=str)
 @pytest.mark.parametrize("plural", ["leases", "events", "runtimeclasses", "configmaps", "secrets"])
 def test_a_kind_that_the_api_lacks_or_refuses_holds_up_nobody_who_needs_it_not(plural, error):
     """An older server, or a stricter one: the node runs what it can, and goes on when it may."""

@@ -66,8 +66,12 @@ class NotFound(ApiError):
     code, reason = 404, "NotFound"
 
 
-class UnknownPath(NotFound):
-    """Nothing is served there: the one error that is told in plain text, as upstream does."""
+class UnknownPath(ApiError):
+    """Nothing is served there: the one error that is told in plain text, as upstream does. It says
+    nothing about any object, so it is no NotFound: who asked for one does not know it to be gone.
+    """
+
+    code, reason = 404, "NotFound"
 
 
 class MethodNotAllowed(ApiError):

@@ -12,6 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from sampan.api.errors import ApiError
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 from sampan.client.contract import Client
@@ -38,7 +39,12 @@ class Informer:
         self._reflector = Reflector(client, selection, clock=clock, rng=rng or random.Random())
         self._listeners: list[Listener] = []
         self._relisted: list[Callable[[], None]] = []
-        self._synced = asyncio.Event()
+        self._synced, self._answered = asyncio.Event(), asyncio.Event()
+
+    @property
+    def refusal(self) -> ApiError | None:
+        """Why the server does not let us see the kind now, if it does not."""
+        return self._reflector.refusal
 
     @property
     def revision(self) -> int:
@@ -65,11 +71,15 @@ class Informer:
 
     async def run(self) -> None:
         """Until cancelled."""
-        await self._reflector.run(self._apply)
+        await self._reflector.run(self._apply, self._answered.set)
 
     async def synced(self) -> None:
         """Returns when the first whole list is in the cache and the listeners have seen it."""
         await self._synced.wait()
+
+    async def answered(self) -> None:
+        """Returns when it is synced, or when the server has said that it will not show the kind."""
+        await self._answered.wait()
 
     def _apply(self, change: Change) -> None:
         match change:
@@ -78,6 +88,7 @@ class Informer:
                 self._tell(self.cache.replace(items))
                 again = self._synced.is_set()
                 self._synced.set()
+                self._answered.set()
                 for listener in self._relisted if again else ():
                     listener()
             case Put(obj):
@@ -144,10 +155,18 @@ class Informers:
         if task is not None:
             task.cancel()
 
+    def all(self) -> list[Informer]:
+        return list(self._informers.values())
+
     async def synced(self) -> None:
         """Waits for all that there are now."""
-        for informer in list(self._informers.values()):
+        for informer in self.all():
             await informer.synced()
+
+    async def answered(self) -> None:
+        """Likewise, but for those that the server will not show."""
+        for informer in self.all():
+            await informer.answered()
 
     async def stop(self) -> None:
         await self._tasks.stop()

@@ -19,6 +19,7 @@ from sampan.api.errors import (
     ServiceUnavailable,
     Timeout,
     TooManyRequests,
+    UnknownPath,
 )
 from sampan.api.objects import Obj, revision_of
 from sampan.api.resources import Resource
@@ -81,14 +82,16 @@ class Reflector:
         self._listed_before = False
         self._failures = 0
         self._told = ""  # the refusal that was logged last
+        self.refusal: ApiError | None = None  # the server does not let us see the kind, or lacks it
 
     @property
     def revision(self) -> int:
         """Up to where everything has been applied; 0 before the first list."""
         return self._revision or 0
 
-    async def run(self, apply: Callable[[Change], None]) -> None:
-        """Until cancelled. `apply` is called in order and must not fail."""
+    async def run(self, apply: Callable[[Change], None], refuse: Callable[[], None]) -> None:
+        """Until cancelled. `apply` is called in order, `refuse` when the kind is not shown; neither
+        may fail."""
         while True:
             try:
                 if self._revision is None:
@@ -101,17 +104,11 @@ class Reflector:
             except RESUMABLE as error:
                 log.warning("list or watch failed, trying again", **self._log_fields(error))
                 await self._pause(error)
-            except NotFound as error:
-                # An older server, or a kind that comes later: nothing is there, and nobody who can
-                # do without it has to wait.
-                self._tell("kind is not served, going on without it", error)
-                self._revision = None
-                if not self._listed_before:
-                    self._listed_before = True
-                    apply(Replace((), 0))
-                await self._pause(error)
             except ApiError as error:
-                self._tell("list or watch was refused, trying again", error)
+                # What was known stays: that we may not see a kind now, or that an older server
+                # lacks it, does not say that its objects are gone.
+                self._note_refusal(error)
+                refuse()
                 self._revision = None
                 await self._pause(error)
 
@@ -137,7 +134,7 @@ class Reflector:
             if not token:
                 break
         self._listed_before = True
-        self._told = ""
+        self._told, self.refusal = "", None
         self._revision = page.revision
         apply(Replace(items, page.revision))
 
@@ -180,11 +177,14 @@ class Reflector:
             seconds = 0.0  # nothing is wrong with the server: it has only moved on
         await self._clock.sleep(max(seconds, float(error.retry_after_seconds or 0)))
 
-    def _tell(self, sentence: str, error: ApiError) -> None:
-        """Once, however often it is tried: until it is another trouble, or over."""
+    def _note_refusal(self, error: ApiError) -> None:
+        """Told once, however often it is tried: until it is another trouble, or over."""
+        self.refusal = error
         if self._told != error.message:
             self._told = error.message
-            log.warning(sentence, **self._log_fields(error))
+            absent = isinstance(error, NotFound | UnknownPath)
+            sentence = "kind is not served" if absent else "list or watch was refused"
+            log.warning(f"{sentence}, trying again", **self._log_fields(error))
 
     def _log_fields(self, error: ApiError) -> dict[str, object]:
         return {

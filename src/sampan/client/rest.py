@@ -19,7 +19,14 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-from sampan.api.errors import ApiError, InternalError, ServiceUnavailable, Timeout, from_status
+from sampan.api.errors import (
+    ApiError,
+    InternalError,
+    ServiceUnavailable,
+    Timeout,
+    UnknownPath,
+    from_status,
+)
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import Resource
 from sampan.client.contract import (
@@ -419,8 +426,8 @@ def _failure(code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     if isinstance(value, dict) and value.get("kind") == "Status":
         failure = from_status(value, code)
     else:
-        text = body[:1000].decode(errors="replace").strip()
-        failure = from_status({"message": text or f"the server answered {code}"}, code)
+        text = body[:1000].decode(errors="replace").strip() or f"the server answered {code}"
+        failure = UnknownPath(text) if code == 404 else from_status({"message": text}, code)
     pause = headers.get("retry-after", "")
     if failure.retry_after_seconds is None and pause.isdigit():
         failure.retry_after_seconds = int(pause)

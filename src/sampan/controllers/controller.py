@@ -5,7 +5,7 @@ Invariant: a controller reads through View and writes through its plan, in no ot
 """
 
 import random
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -30,6 +30,8 @@ class View:
     client: Client  # to read what the caches cannot tell; never to write
     now: float
     rng: random.Random
+    # Whether the cache of a kind is whole: what the controller can do without may be refused.
+    is_synced: Callable[[Resource], bool] = lambda _resource: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class Controller:
     brings: Mapping[Resource, Callable[[Obj], Mapping[Resource, Wake]]] = field(
         default_factory=dict
     )
+    # Kinds that it works without where the server refuses or lacks them. It waits for all others.
+    optional: Collection[Resource] = ()
     aliases: tuple[str, ...] = ()
     workers: int = 5
 

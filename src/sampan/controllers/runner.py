@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from sampan.api.errors import ApiError, Conflict
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
+from sampan.client.cache_sync import caches_of
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
 from sampan.client.indexer import Cache
@@ -32,6 +33,8 @@ from sampan.core.tasks import Tasks, all_of
 from sampan.core.workqueue import WorkQueue
 
 log = get_logger(__name__)
+
+MANAGER = "kube-controller-manager"  # as the metrics name it
 
 # As client-go's default rate limiter: 5 ms doubling; upstream caps at 1000 s, we look sooner.
 RETRY = Backoff(first_seconds=0.005, cap_seconds=60.0)
@@ -81,6 +84,14 @@ class ControllerRunner:
             )
             for controller in controllers
         ]
+        running = metrics.gauge(
+            "running_managed_controllers",
+            "Indicates where instances of a controller are currently running",
+            ("name", "manager"),
+        )
+        running.read_from(
+            lambda: {(loop.name, MANAGER): float(loop.is_running) for loop in self._loops}
+        )
         depth = metrics.gauge("workqueue_depth", "Current depth of the workqueue.", ("name",))
         depth.read_from(lambda: {(loop.name,): float(loop.depth()) for loop in self._loops})
 
@@ -89,8 +100,9 @@ class ControllerRunner:
         self._informers.start()
         await all_of(loop.run() for loop in self._loops)
 
-    async def synced(self) -> None:
-        await self._informers.synced()
+    async def answered(self) -> None:
+        """Whatever the server shows is in the caches."""
+        await self._informers.answered()
 
     def idle(self) -> bool:
         """Nothing is queued or in work anywhere (what waits for its time does not count)."""
@@ -121,6 +133,7 @@ class _Loop:
         self._recorder = EventRecorder(
             client, controller.component, clock=clock, rng=rng, bound=EVENTS_WAITING
         )
+        self.is_running = False  # it has what it needs, and its workers are there
         self._informers: dict[Resource, Informer] = {}
         self._heard: dict[Resource, Listener] = {}
         for resource in {*controller.wakes, *controller.indices}:
@@ -151,18 +164,24 @@ class _Loop:
             self._listen(resource, wake)
         for resource, brought in self._controller.brings.items():
             self._informers[resource].on_change(self._follower(brought))
-        for informer in list(self._informers.values()):
-            await informer.synced()
+        optional = set(self._controller.optional)
+        await caches_of(
+            self.name,
+            [item for resource, item in self._informers.items() if resource not in optional],
+            [item for resource, item in self._informers.items() if resource in optional],
+        )
         tasks = Tasks(self._controller.name)
         tasks.supervise("events", self._recorder.run)
         workers = [
             tasks.start(f"worker {number}", self._worked())
             for number in range(self._controller.workers)
         ]
+        self.is_running = True
         try:
             for worker in workers:
                 await worker
         finally:
+            self.is_running = False
             self._queue.close()
             await tasks.stop()
 
@@ -228,7 +247,7 @@ class _Loop:
 
     async def _reconciled(self, key: Key) -> None:
         started, relists = self._clock.monotonic(), self._relists.copy()
-        view = View(self._cache, self._client, self._clock.now(), self._rng)
+        view = View(self._cache, self._client, self._clock.now(), self._rng, self._is_synced)
         plan: Plan = await self._controller.planned(view, key)
         planned = self._clock.monotonic()
         outcomes = await perform(plan.actions, self._client, self._recorder)
@@ -312,6 +331,10 @@ class _Loop:
 
     def _cache(self, resource: Resource) -> Cache:
         return self._informers[resource].cache
+
+    def _is_synced(self, resource: Resource) -> bool:
+        informer = self._informers.get(resource)
+        return informer is not None and informer.is_synced()
 
     def _revision(self, resource: Resource) -> int:
         return self._informers[resource].revision

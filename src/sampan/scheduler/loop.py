@@ -34,6 +34,7 @@ from sampan.api.resources import (
     STORAGE_CLASSES,
 )
 from sampan.api.rules.pods import is_terminal, node_name
+from sampan.client.cache_sync import caches_of
 from sampan.client.contract import Client
 from sampan.client.events import EventRecorder
 from sampan.client.informer import Informers
@@ -149,15 +150,18 @@ class Scheduler:
         self._begin()
         informers = Informers(self._client, clock=self._clock, rng=self._rng)
         try:
-            informers.of(NAMESPACES).on_change(self.namespace_changed)
-            informers.of(NODES).on_change(self.node_changed)
-            informers.of(PODS).on_change(self.pod_changed)
-            informers.of(POD_DISRUPTION_BUDGETS).on_change(self._preemption.budget_changed)
+            needed = [informers.of(resource) for resource in (NAMESPACES, NODES, PODS)]
+            for informer, changed in zip(
+                needed, (self.namespace_changed, self.node_changed, self.pod_changed), strict=True
+            ):
+                informer.on_change(changed)
+            self._preemption.follow_budgets(informers.of(POD_DISRUPTION_BUDGETS))
             self._watch_storage(informers)
             self._watch_workloads(informers)
             self._watch_devices(informers)
             informers.start()
-            await informers.synced()
+            # Who uses what the API does not show is not scheduled; everybody else is.
+            await caches_of("kube-scheduler", needed, informers.all())
             self._tasks.supervise("events", self._events.run)
             await self._schedule()
         finally:

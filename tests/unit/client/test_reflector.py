@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampan.api.errors import Expired, Forbidden, NotFound, ServiceUnavailable
+from sampan.api.errors import Expired, Forbidden, ServiceUnavailable, UnknownPath
 from sampan.api.resources import PODS
 from sampan.client.reflector import Delete, Put, Reflector, Replace, Selection
 from sampan.core.tasks import Tasks
@@ -23,7 +23,7 @@ class World:
     """An API, a bad connection to it, a reflector on that, and what the reflector said."""
 
     def __init__(self):
-        self.changes = []
+        self.changes, self.refusals = [], []
         self.tasks = Tasks("test")
         self.clock = virtual_time.LoopClock()
         self.api, self.faults = SmallApi(self.clock), Faults(self.clock)
@@ -33,12 +33,15 @@ class World:
         )
 
     async def __aenter__(self):
-        self.tasks.start("reflector", self.reflector.run(self.changes.append))
+        self.tasks.start("reflector", self.reflector.run(self.changes.append, self.refused))
         return self
 
     async def __aexit__(self, *_):
         await self.tasks.stop()
         assert self.client.open_watches == 0
+
+    def refused(self):
+        self.refusals.append(self.reflector.refusal)
 
     def names(self):
         found = {}
@@ -126,18 +129,38 @@ def test_a_refusal_means_a_new_list_later():
     virtual_time.run(story())
 
 
-def test_a_kind_that_is_not_served_is_empty_until_it_is():
-    """[L3] An older server, or a kind that comes later."""
+def test_a_kind_that_is_not_served_is_refused_until_it_is():
+    """[L3] An older server, or a kind that comes later: that is no empty list."""
 
     async def story():
         async with World() as world:
-            world.faults.fail_lists([NotFound("404 page not found")] * 3)
+            lacking = UnknownPath("404 page not found")
+            world.faults.fail_lists([lacking] * 3)
             world.api.put(PODS, pod("a"))
             await settled()
-            assert world.changes == [Replace((), 0)]
+            assert (world.changes, world.refusals) == ([], [lacking])
             await settled(30)
             assert set(world.names()) == {"a"}
-            assert len([change for change in world.changes if isinstance(change, Replace)]) == 2
+            assert world.reflector.refusal is None
+
+    virtual_time.run(story())
+
+
+def test_what_was_known_of_a_kind_stays_when_it_is_refused():
+    async def story():
+        async with World() as world:
+            world.api.put(PODS, pod("a"))
+            await settled()
+            world.faults.refusals["pods"] = UnknownPath("404 page not found")
+            world.faults.cut(expired=True)
+            world.api.put(PODS, pod("b"))
+            await settled(60)
+            assert set(world.names()) == {"a"}
+            assert world.reflector.refusal is not None
+            world.faults.end()
+            world.api.remove(PODS, "ns", "a")
+            await settled(60)
+            assert set(world.names()) == {"b"}
 
     virtual_time.run(story())
 

@@ -12,6 +12,7 @@ from sampan.api.errors import (
     ServiceUnavailable,
     TooManyRequests,
     Unauthorized,
+    UnknownPath,
 )
 from sampan.api.resources import DEPLOYMENTS, NODES, PODS
 from sampan.client.contract import Page, Preconditions
@@ -131,6 +132,7 @@ def test_a_status_is_raised_as_what_it_says():
             answer(404, status(404, "NotFound")),
             answer(409, status(409, "Conflict")),
             Response(502, (), b"bad gateway"),
+            Response(404, (), b"404 page not found\n"),
         ]
         async with served(*replies) as (client, _, _clock):
             with pytest.raises(NotFound):
@@ -138,6 +140,9 @@ def test_a_status_is_raised_as_what_it_says():
             with pytest.raises(Conflict):
                 await client.get(PODS, "ns", "a")
             with pytest.raises(Exception, match="bad gateway"):
+                await client.get(PODS, "ns", "a")
+            # Nobody serves the path: nothing is said about the object.
+            with pytest.raises(UnknownPath, match="404 page not found"):
                 await client.get(PODS, "ns", "a")
 
     asyncio.run(story())

@@ -3,7 +3,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from sampan.api.errors import ServiceUnavailable, conflict
+from sampan.api.errors import Forbidden, ServiceUnavailable, UnknownPath, conflict
 from sampan.api.objects import copy_of
 from sampan.api.resources import (
     EVENTS,
@@ -456,6 +456,66 @@ def test_a_nominated_pod_that_is_deleted_leaves_the_room_to_others():
             assert world.node_of("middle") == "n"
 
     story(test)
+
+
+def test_nobody_is_removed_while_the_api_does_not_show_budgets():
+    """[S5] Who may not be removed is not known then."""
+
+    async def test(world):
+        await world.node(cpu="2")
+        world.api.without["poddisruptionbudgets"] = Forbidden("not for you")
+        async with running(world):
+            await world.pod("low", cpu="2", priority=0)
+            await world.clock.sleep(1)
+            await world.pod("high", cpu="2", priority=10)
+            await world.clock.sleep(60)
+            low = world.api.find(PODS, "default", "low")
+            assert low["metadata"].get("deletionTimestamp") is None
+            assert "does not show PodDisruptionBudgets" in world.condition("high")["message"]
+            world.api.without.clear()
+            await world.clock.sleep(400)
+            assert world.api.find(PODS, "default", "low")["metadata"]["deletionTimestamp"]
+
+    story(test)
+
+
+OPTIONAL = (
+    "csidrivers", "csinodes", "csistoragecapacities", "deviceclasses", "persistentvolumeclaims",
+    "persistentvolumes", "poddisruptionbudgets", "replicasets", "replicationcontrollers",
+    "resourceclaims", "resourceslices", "services", "statefulsets", "storageclasses",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("error", [UnknownPath("no such kind"), Forbidden("not for you")], ids=str)
+@pytest.mark.parametrize("plural", OPTIONAL)
+def test_a_kind_that_the_api_lacks_or_refuses_holds_up_only_pods_that_use_it(plural, error):
+    async def test(world):
+        world.api.without[plural] = error
+        await world.node()
+        async with running(world):
+            await world.pod("plain")
+            await world.clock.sleep(1)
+            assert world.node_of("plain") == "n"
+
+    story(test)
+
+
+@pytest.mark.parametrize("plural", ["namespaces", "nodes", "pods"])
+def test_without_what_it_needs_the_scheduler_waits_and_says_so(plural, caplog):
+    async def test(world):
+        await world.node()
+        await world.pod()
+        world.api.without[plural] = Forbidden("not for you")
+        async with running(world):
+            await world.clock.sleep(100)
+            assert world.api.bindings == []
+            world.api.without.clear()
+            await world.clock.sleep(100)
+            assert world.node_of() == "n"
+
+    story(test)
+    waits = f"waiting for a kind that is needed part=kube-scheduler kind={plural}"
+    assert caplog.text.count(waits) == 1
 
 
 def test_pods_that_never_preempt_wait():

@@ -72,6 +72,20 @@ def counted_resource(name: str) -> tuple[str, str] | None:
     return plural, group
 
 
+def is_measured_by(name: str, resource: Resource) -> bool:
+    """Do objects of this kind say how much is used of what a quota calls `name`?"""
+    counted = counted_resource(name)
+    if counted is not None:
+        return counted == (resource.plural, resource.group)
+    if name in _NAMED or name in ("services", "persistentvolumeclaims"):
+        return not resource.group and resource.plural == name
+    if name.startswith("services."):
+        return resource == SERVICES
+    if name == "requests.storage" or _OF_CLASS in name:
+        return resource == PERSISTENT_VOLUME_CLAIMS
+    return resource == PODS
+
+
 def _service_usage(service: Obj) -> Amounts:
     spec = service.get("spec") or {}
     ports = spec.get("ports") or []

@@ -17,7 +17,6 @@ from sampan.api.errors import (
     BadRequest,
     FieldError,
     MethodNotAllowed,
-    NotFound,
     UnknownPath,
     invalid,
     method_not_supported,
@@ -54,7 +53,7 @@ class RequestInfo:
 Lookup = Callable[[str, str, str], Resource | None]  # group, version, plural
 
 
-def unknown_path() -> NotFound:
+def unknown_path() -> UnknownPath:
     return UnknownPath("the server could not find the requested resource")
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sampan.api.errors import ApiError, Forbidden, NotFound
+from sampan.api.errors import ApiError, Forbidden, NotFound, UnknownPath
 from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.api.resources import EVENTS, PODS
 from sampan.api.rules import conditions, pods
@@ -107,7 +107,7 @@ async def _record(client: rest.RestClient, namespace: str, name: str) -> Obj | N
     """What the scheduler remembers; None where it has forgotten, or is none of sampan's."""
     try:
         return await client.get_path(f"/sampan/v1/why/{namespace}/{name}")
-    except (NotFound, Forbidden):
+    except (NotFound, UnknownPath, Forbidden):
         return None
 
 

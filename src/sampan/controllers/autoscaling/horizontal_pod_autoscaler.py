@@ -136,6 +136,7 @@ def horizontal_pod_autoscaler_controller() -> Controller:
         wakes={HORIZONTAL_POD_AUTOSCALERS: _spec_changed},
         planned=planned,
         indices={PODS: {"namespace": by_namespace}, CUSTOM_RESOURCE_DEFINITIONS: {}},
+        optional={CUSTOM_RESOURCE_DEFINITIONS},
     )
 
 

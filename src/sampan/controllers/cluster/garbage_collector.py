@@ -3,14 +3,15 @@
 Job: decide for one object, given the state of its owners and its dependents: delete it, release it,
     cut its references to owners that are gone, or leave it.
 Invariant: an object with a living owner is never deleted.
-Invariant: an owner counts as gone only when its deletion was seen or the server said so.
+Invariant: an owner counts as gone only when its deletion was seen or the server said so; that
+    nobody serves its kind now says nothing.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from sampan.api.errors import NotFound
+from sampan.api.errors import NotFound, UnknownPath
 from sampan.api.objects import Obj, is_deleted, meta_of, namespace_of, revision_of, uid_of
 from sampan.api.resources import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, RESOURCES, Resource
 from sampan.client.contract import Propagation
@@ -39,6 +40,11 @@ from sampan.controllers.cluster.object_graph import (
 )
 from sampan.controllers.controller import Caches, Controller, View, Wake
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.log import get_logger
+
+log = get_logger(__name__)
+
+RETRY_SECONDS = 30.0  # for what is owned by a kind that nobody serves
 
 
 class Owner(Enum):
@@ -47,7 +53,7 @@ class Owner(Enum):
     LIVES = "lives"
     WAITS = "waits"  # deleted in the foreground: it waits for us to go
     ABSENT = "absent"
-    UNKNOWN = "unknown"  # its kind is not known, or it cannot be an owner here
+    UNKNOWN = "unknown"  # its kind is not known or not served, or it cannot be an owner here
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,8 @@ class Situation:
     dependents: Sequence[Dependent]
     # References to an owner that lives in another namespace than the object.
     misplaced: Sequence[Obj] = ()
+    # The kind of an owner is not watched yet: that it goes nobody would tell.
+    unwatched: bool = False
 
 
 def plan(situation: Situation) -> Plan:
@@ -77,11 +85,13 @@ def plan(situation: Situation) -> Plan:
     reports = [_misplaced_event(obj, reference) for reference in situation.misplaced]
     states = {state for _, state in situation.owners}
     if Owner.UNKNOWN in states:
-        return Plan(reports)
+        # A definition may come, which wakes us; that a server begins to serve a kind nobody tells.
+        return Plan(reports, again_seconds=None if reports else RETRY_SECONDS)
     if Owner.LIVES in states:
+        again = RETRY_SECONDS if situation.unwatched else None
         if states == {Owner.LIVES}:
-            return Plan(reports)
-        return Plan([*reports, _without_gone_owners(situation)])
+            return Plan(reports, again_seconds=again)
+        return Plan([*reports, _without_gone_owners(situation)], again_seconds=again)
     if Owner.WAITS in states and situation.dependents:
         return Plan([*reports, *_foreground_deletion(situation)])
     return Plan([*reports, _deletion(situation, _policy(obj))])
@@ -100,7 +110,7 @@ def collected_resources() -> list[Resource]:
 def garbage_collector() -> Controller:
     resources = {resource.storage_prefix: resource for resource in collected_resources()}
     graph = ObjectGraph(with_custom(resources))
-    puzzling: set[Item] = set()  # owned by a kind that nobody served when they were looked at
+    puzzling: set[Item] = set()  # owned by a kind that nobody served when they were last looked at
 
     def wake(resource: Resource) -> Wake:
         def changed(_caches: Caches, old: Obj | None, new: Obj | None) -> list[Item]:
@@ -119,17 +129,18 @@ def garbage_collector() -> Controller:
         gone = custom_resource(old)
         if gone is not None and custom_resource(new) != gone:
             resources.pop(gone.storage_prefix, None)
-        looks = [*graph.changed(CUSTOM_RESOURCE_DEFINITIONS, old, new), *puzzling]
-        puzzling.clear()
-        return looks
+        return [*graph.changed(CUSTOM_RESOURCE_DEFINITIONS, old, new), *puzzling]
 
     async def planned(view: View, item: Item) -> Plan:
         situation = await _situation(view, graph, resources, item)
-        if situation is None:
-            return NOTHING
-        if any(state is Owner.UNKNOWN for _, state in situation.owners):
+        owners = situation.owners if situation is not None else ()
+        unknown = [owner for owner, state in owners if state is Owner.UNKNOWN]
+        if not unknown:
+            puzzling.discard(item)
+        elif item not in puzzling:
             puzzling.add(item)
-        return plan(situation)
+            _tell_of_unknown(item, unknown)
+        return plan(situation) if situation is not None else NOTHING
 
     return Controller(
         name="garbage-collector-controller",
@@ -141,6 +152,7 @@ def garbage_collector() -> Controller:
         },
         brings={CUSTOM_RESOURCE_DEFINITIONS: brought},
         planned=planned,
+        optional={*resources.values(), CUSTOM_RESOURCE_DEFINITIONS},
         workers=20,
     )
 
@@ -164,7 +176,16 @@ async def _situation(
     ]
     kind_of = with_custom(resources)
     misplaced = [entry for entry in owners_of(obj) if _is_misplaced(graph, kind_of, entry, obj)]
-    return Situation(resource, obj, owners, dependents, misplaced)
+    unwatched = any(_is_unwatched(view, resources, kind_of, entry) for entry in owners_of(obj))
+    return Situation(resource, obj, owners, dependents, misplaced, unwatched)
+
+
+def _is_unwatched(
+    view: View, resources: dict[str, Resource], kind_of: KindOf, reference: Obj
+) -> bool:
+    named = kind_of(reference.get("apiVersion", ""), reference.get("kind", ""))
+    resource = resources.get(named.storage_prefix) if named is not None else None
+    return resource is not None and not view.is_synced(resource)
 
 
 async def _owner(
@@ -188,6 +209,8 @@ async def _owner(
     namespace, _, name = named.key.rpartition("/")
     try:
         owner = await view.client.get(resource, namespace, name)
+    except UnknownPath:
+        return Owner.UNKNOWN
     except NotFound:
         graph.found_absent(named)
         return Owner.ABSENT
@@ -195,6 +218,11 @@ async def _owner(
         graph.found_absent(named)
         return Owner.ABSENT
     return Owner.WAITS if waits_for_dependents(owner) else Owner.LIVES
+
+
+def _tell_of_unknown(item: Item, unknown: Sequence[Obj]) -> None:
+    kinds = sorted({f"{owner.get('apiVersion')} {owner.get('kind')}" for owner in unknown})
+    log.warning("owners of a kind that is not served", object=item.key, kinds=", ".join(kinds))
 
 
 def _is_misplaced(graph: ObjectGraph, kind_of: KindOf, reference: Obj, obj: Obj) -> bool:

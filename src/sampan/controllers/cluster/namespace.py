@@ -9,7 +9,7 @@ Invariant: a namespace is released only when the server itself said that nothing
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from sampan.api.errors import NotFound
+from sampan.api.errors import ApiError, NotFound, UnknownPath
 from sampan.api.objects import (
     Obj,
     copy_of,
@@ -43,6 +43,7 @@ from sampan.controllers.controller import Caches, Controller, View, Wake, own_ke
 from sampan.core.tasks import all_of
 
 FINALIZER = "kubernetes"
+RETRY_SECONDS = 15.0  # where a kind could not be listed
 
 Content = Mapping[Resource, Sequence[Obj]]
 
@@ -61,6 +62,7 @@ def namespace_controller() -> Controller:
         planned=_plan_key,
         indices={CUSTOM_RESOURCE_DEFINITIONS: {}},
         brings={CUSTOM_RESOURCE_DEFINITIONS: _custom_content},
+        optional={*wakes, CUSTOM_RESOURCE_DEFINITIONS} - {NAMESPACES},
         workers=10,
     )
 
@@ -83,11 +85,12 @@ def is_terminating(namespace: Obj | None) -> bool:
     return namespace is not None and is_deleted(namespace)
 
 
-def plan(namespace: Obj, content: Content, now: float) -> Plan:
-    """`content`: all objects in the namespace, as the server listed them after its deletion."""
+def plan(namespace: Obj, content: Content, now: float, failures: Sequence[str] = ()) -> Plan:
+    """`content`: all objects in the namespace, as the server listed them after its deletion;
+    `failures`: why it did not list some."""
     if not is_deleted(namespace) or FINALIZER not in _finalizers(namespace):
         return NOTHING
-    if not any(content.values()):
+    if not any(content.values()) and not failures:
         return Plan([Update(NAMESPACES, _without_finalizer(namespace), subresource="finalize")])
     wanted = {PODS: content[PODS]} if content.get(PODS) else content
     deletions = [
@@ -99,10 +102,13 @@ def plan(namespace: Obj, content: Content, now: float) -> Plan:
     waiting = [(resource, obj) for resource, objects in wanted.items() for obj in objects]
 
     def then(outcomes: Sequence[Outcome]) -> list[Action]:
-        return _status_actions(namespace, _remaining(waiting, outcomes), outcomes, now)
+        errors = [outcome.error.message for outcome in outcomes if outcome.error is not None]
+        remaining = _remaining(waiting, outcomes)
+        return _status_actions(namespace, remaining, [*failures, *errors], now)
 
     # What is gone at once (events, pods that never ran) may leave no change to wake us.
-    return Plan(deletions, then, again_seconds=0.0 if deletions else None)
+    again = 0.0 if deletions else RETRY_SECONDS if failures else None
+    return Plan(deletions, then, again_seconds=again)
 
 
 def conditions(
@@ -135,21 +141,31 @@ async def _plan_key(view: View, key: str) -> Plan:
     if namespace is None or not is_deleted(namespace) or FINALIZER not in _finalizers(namespace):
         return NOTHING
     custom = [resource for resource in custom_resources(view.cache) if resource.namespaced]
-    return plan(namespace, await _content(view.client, key, custom), view.now)
+    content, failures = await _content(view.client, key, custom)
+    return plan(namespace, content, view.now, failures)
 
 
-async def _content(client: Client, namespace: str, custom: Sequence[Resource]) -> Content:
+async def _content(
+    client: Client, namespace: str, custom: Sequence[Resource]
+) -> tuple[Content, list[str]]:
+    """With what went wrong. One kind that cannot be listed keeps the namespace, not the others."""
+    failures: list[str] = []
+
     async def listed(resource: Resource) -> tuple[Resource, list[Obj]]:
         try:
             return resource, (await client.list(resource, namespace)).items
-        except NotFound:
-            return resource, []  # nobody serves the kind any more
+        except (NotFound, UnknownPath):
+            return resource, []  # nobody serves the kind (any more)
+        except ApiError as error:
+            failures.append(error.message)
+            return resource, []
 
     pods = await listed(PODS)
-    if pods[1]:
-        return dict([pods])
+    if pods[1] or failures:
+        return dict([pods]), failures
     others = [resource for resource in content_resources() if resource != PODS]
-    return dict([pods, *await all_of(listed(resource) for resource in (*others, *custom))])
+    found = await all_of(listed(resource) for resource in (*others, *custom))
+    return dict([pods, *found]), failures
 
 
 def _leaving(caches: Caches, _old: Obj | None, new: Obj | None) -> Iterable[str]:
@@ -200,10 +216,9 @@ def _stays(result: Obj | None) -> bool:
 def _status_actions(
     namespace: Obj,
     remaining: Sequence[tuple[Resource, Obj]],
-    outcomes: Sequence[Outcome],
+    errors: Sequence[str],
     now: float,
 ) -> list[Action]:
-    errors = [outcome.error.message for outcome in outcomes if outcome.error is not None]
     if not remaining and not errors:
         return []  # it will be gone in a moment: nobody could read this
     before: list[Obj] = (namespace.get("status") or {}).get("conditions") or []

@@ -2,11 +2,12 @@
 
 Job: count what a namespace has and write it into the quota's status.
 Invariant: status.hard is spec.hard, and status.used has exactly its names.
+Invariant: what cannot be counted now is not counted as nothing: it stays as it was said last.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sampan.api.errors import ApiError
+from sampan.api.errors import ApiError, UnknownPath
 from sampan.api.objects import Obj, key_of, meta_of, namespace_of
 from sampan.api.quantity import ZERO
 from sampan.api.resources import (
@@ -52,11 +53,18 @@ def resource_quota_controller() -> Controller:
         wakes=wakes,
         planned=_plan_key,
         indices={**indices, CUSTOM_RESOURCE_DEFINITIONS: {}},
+        optional={*_WATCHED, CUSTOM_RESOURCE_DEFINITIONS} - {RESOURCE_QUOTAS},
     )
 
 
-def plan(quota: Obj, objects: Mapping[Resource, Sequence[Obj]], recount: bool) -> Plan:
-    """`objects`: what the namespace has, of every kind that the quota may count."""
+def plan(
+    quota: Obj,
+    objects: Mapping[Resource, Sequence[Obj]],
+    recount: bool,
+    unknown: Sequence[Resource] = (),
+) -> Plan:
+    """`objects`: what the namespace has, of every kind that the quota may count; `unknown`: the
+    kinds of which nobody can tell now."""
     used = quotas.total(
         quotas.usage_of(resource, obj)
         for resource, listed in objects.items()
@@ -64,9 +72,14 @@ def plan(quota: Obj, objects: Mapping[Resource, Sequence[Obj]], recount: bool) -
         if quotas.counts(quota, resource, obj)
     )
     hard = (quota.get("spec") or {}).get("hard") or {}
-    status = {"hard": hard, "used": {name: str(used.get(name, ZERO)) for name in hard}}
-    again = RECOUNT_SECONDS if recount else None
-    patch = status_patch(RESOURCE_QUOTAS, quota, status)
+    before = (quota.get("status") or {}).get("used") or {}
+    said = {name: str(used.get(name, ZERO)) for name in hard}
+    for name in hard:
+        if any(quotas.is_measured_by(name, resource) for resource in unknown):
+            del said[name]
+            said |= {name: before[name]} if name in before else {}
+    again = RECOUNT_SECONDS if recount or unknown else None
+    patch = status_patch(RESOURCE_QUOTAS, quota, {"hard": hard, "used": said})
     return Plan([] if patch is None else [patch], again_seconds=again)
 
 
@@ -76,15 +89,20 @@ async def _plan_key(view: View, key: str) -> Plan:
         return NOTHING
     namespace = namespace_of(quota)
     objects: dict[Resource, Sequence[Obj]] = {
-        item: view.cache(item).by("namespace", namespace) for item in _WATCHED
+        item: view.cache(item).by("namespace", namespace)
+        for item in _WATCHED
+        if view.is_synced(item)
     }
-    others = [item for item in _counted_resources(view.cache, quota) if item not in objects]
+    unknown = [item for item in _WATCHED if item not in objects]
+    others = [item for item in _counted_resources(view.cache, quota) if item not in _WATCHED]
     for resource in others:
         try:
             objects[resource] = (await view.client.list(resource, namespace)).items
-        except ApiError:
+        except UnknownPath:
             continue  # not served (any more): there is nothing to count
-    return plan(quota, objects, recount=bool(others))
+        except ApiError:
+            unknown.append(resource)
+    return plan(quota, objects, bool(others), unknown)
 
 
 def _counted_resources(caches: Caches, quota: Obj) -> Iterable[Resource]:

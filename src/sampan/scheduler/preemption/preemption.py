@@ -3,14 +3,17 @@
 Job: ask preempt.py (and the extenders) whom to remove, nominate the node, remove the victims in the
     background.
 Invariant: a pod whose victims are being told is not asked about again.
+Invariant: nobody is removed while it is not known which budgets there are.
 Owner: the scheduler's loop.
 """
 
 import asyncio
 import random
+from collections.abc import Callable
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, key_of
+from sampan.client.informer import Informer
 from sampan.core.log import get_logger
 from sampan.core.tasks import all_of
 from sampan.scheduler.binding.api_call_limiter import CALL_SECONDS
@@ -37,6 +40,8 @@ from sampan.scheduler.why.explain import nobody_to_preempt, not_preempted
 
 log = get_logger(__name__)
 
+BUDGETS_UNKNOWN = "not eligible: the API does not show PodDisruptionBudgets."
+
 
 class Preemption:
     def __init__(self, parts: CycleParts, rng: random.Random) -> None:
@@ -44,9 +49,14 @@ class Preemption:
         self._cache, self._pending, self._reports = parts.cache, parts.pending, parts.reports
         self._measures, self._calls, self._outside = parts.measures, parts.calls, parts.outside
         self._budgets: dict[str, Budget] = {}  # by namespace/name
+        self._are_budgets_known: Callable[[], bool] = lambda: False
         self._evicting: set[str] = set()  # pods whose victims are being told
 
-    def budget_changed(self, old: Obj | None, new: Obj | None) -> None:
+    def follow_budgets(self, informer: Informer) -> None:
+        self._are_budgets_known = informer.is_synced
+        informer.on_change(self._budget_changed)
+
+    def _budget_changed(self, old: Obj | None, new: Obj | None) -> None:
         if new is not None:
             self._budgets[key_of(new)] = budget_of(new)
         elif old is not None:
@@ -62,6 +72,8 @@ class Preemption:
             return None, ""
         if row.uid in self._evicting:
             return None, WAITING
+        if not self._are_budgets_known():
+            return None, BUDGETS_UNKNOWN
         if why_not := not_eligible(row, nominations, self._cache):
             return None, why_not
         if refused.beforehand or not self._cache.any_below(row.priority):

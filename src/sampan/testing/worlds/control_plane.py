@@ -4,6 +4,8 @@ Job: start and stop it inside one event loop; wait until nothing is left to do.
 Invariant: nothing of it outlives the `async with`.
 """
 
+import asyncio
+import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
@@ -26,6 +28,8 @@ from sampan.store.memory import MemoryStore
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
 from sampan.testing.worlds.lent_objects import spoilt_objects
+
+START_SECONDS = 60.0
 
 
 @functools.cache
@@ -117,7 +121,10 @@ class ControlPlane:
         )  # fmt: skip
         self._tasks = Tasks("control plane")
         self._tasks.start("controllers", self._runner.run())
-        await self._runner.synced()
+        # A kind that a test makes slow to come is not waited for.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(START_SECONDS):
+                await self._runner.answered()
 
     async def stop_controllers(self) -> None:
         await self._tasks.stop()

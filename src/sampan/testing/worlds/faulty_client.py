@@ -1,4 +1,5 @@
-"""A client whose connection is bad: calls fail, answers get lost, watches lag and break.
+"""A client whose connection is bad: calls fail, answers get lost, watches lag and break; kinds are
+refused, lacking or slow to come.
 
 Job: wrap a Client; do to it what Faults says at that moment; count lists and watches.
 Invariant: what it lets through is what the real one answered; nothing is made up, and a watch that
@@ -75,6 +76,8 @@ class Faults:
     cuts: dict[str, bool] = field(default_factory=dict)  # True: its revision is too old, too
     list_failures: deque[ApiError] = field(default_factory=deque)  # of the next ones
     watch_ends: deque[WatchEnd] = field(default_factory=deque)  # of the next ones to be opened
+    refusals: dict[str, ApiError] = field(default_factory=dict)  # of every call about these kinds
+    delays: dict[str, float] = field(default_factory=dict)  # of lists of these kinds, in seconds
 
     def stall(self, choice: int, seconds: float) -> None:
         """One kind of object lags behind the others."""
@@ -99,6 +102,14 @@ class Faults:
         self.cuts.clear()
         self.list_failures.clear()
         self.watch_ends.clear()
+        self.refusals.clear()
+        self.delays.clear()
+
+    def check(self, resource: Resource) -> None:
+        """Raises what the kind is refused with."""
+        error = self.refusals.get(resource.group_resource)
+        if error is not None:
+            raise type(error)(error.message)
 
 
 class FaultyClient:
@@ -109,6 +120,7 @@ class FaultyClient:
     async def get(
         self, resource: Resource, namespace: str, name: str, *, subresource: str = ""
     ) -> Obj:
+        self._faults.check(resource)
         return await self._inner.get(resource, namespace, name, subresource=subresource)
 
     async def list(
@@ -122,8 +134,12 @@ class FaultyClient:
         page: Page = WHOLE,
     ) -> Listed:
         self.lists += 1
-        if self._faults.list_failures:
-            raise self._faults.list_failures.popleft()
+        faults = self._faults
+        if faults.list_failures:
+            raise faults.list_failures.popleft()
+        faults.check(resource)
+        if seconds := faults.delays.get(resource.group_resource):
+            await faults.clock.sleep(seconds)
         return await self._inner.list(
             resource,
             namespace,
@@ -145,6 +161,7 @@ class FaultyClient:
         faults, name = self._faults, resource.group_resource
         faults.watches.add(name)
         self.watches += 1
+        faults.check(resource)
         end = faults.watch_ends.popleft() if faults.watch_ends else None
         events = self._inner.watch(
             resource,
@@ -240,6 +257,7 @@ class FaultyClient:
         self, resource: Resource, write: Callable[[], Awaitable[T]], *, changes: bool = False
     ) -> T:
         faults = self._faults
+        faults.check(resource)
         if resource == EVENTS:  # nobody's decisions depend on them
             return await write()
         fate = faults.writes.popleft() if faults.writes else Fate.FINE

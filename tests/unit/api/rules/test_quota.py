@@ -1,11 +1,14 @@
+import pytest
+
 from sampan.api.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
+    SECRETS,
     SERVICES,
 )
-from sampan.api.rules.quota import counted_resource, counts, total, usage_of
+from sampan.api.rules.quota import counted_resource, counts, is_measured_by, total, usage_of
 
 
 def shown(usage):
@@ -66,3 +69,24 @@ def test_affinity_across_namespaces_is_a_scope():
     quota = {"spec": {"scopes": ["CrossNamespacePodAffinity"]}}
     assert counts(quota, PODS, pod)
     assert not counts(quota, PODS, {"spec": {"containers": [{}]}})
+
+
+@pytest.mark.parametrize(
+    ("name", "resource"),
+    [
+        ("count/deployments.apps", DEPLOYMENTS),
+        ("count/pods", PODS),
+        ("pods", PODS),
+        ("limits.cpu", PODS),
+        ("requests.example.com/gpu", PODS),
+        ("services.nodeports", SERVICES),
+        ("services", SERVICES),
+        ("secrets", SECRETS),
+        ("persistentvolumeclaims", PERSISTENT_VOLUME_CLAIMS),
+        ("requests.storage", PERSISTENT_VOLUME_CLAIMS),
+        ("fast.storageclass.storage.k8s.io/requests.storage", PERSISTENT_VOLUME_CLAIMS),
+    ],
+)
+def test_every_name_is_measured_by_one_kind(name, resource):
+    kinds = (DEPLOYMENTS, PODS, SERVICES, SECRETS, PERSISTENT_VOLUME_CLAIMS)
+    assert [kind for kind in kinds if is_measured_by(name, kind)] == [resource]

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.api.calls import DEFAULT_OPTIONS, Options
-from sampan.api.errors import ApiError, BadRequest, Invalid, MethodNotAllowed, NotFound
+from sampan.api.errors import ApiError, BadRequest, Invalid, MethodNotAllowed, UnknownPath
 from sampan.apiserver.http.request import (
     is_watch,
     options_of,
@@ -64,7 +64,7 @@ def test_paths_outside_the_resources_have_no_resource(path):
     ],
 )  # fmt: skip
 def test_tricky_and_unknown_paths_are_not_found(path):
-    with pytest.raises(NotFound, match="could not find the requested resource"):
+    with pytest.raises(UnknownPath, match="could not find the requested resource"):
         request_info("GET", path, False)
 
 

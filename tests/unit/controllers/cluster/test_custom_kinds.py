@@ -82,7 +82,7 @@ async def at_work(controller):
     informers = Informers(api, clock=clock)
     runner = ControllerRunner(api, informers, clock, Metrics(), [controller])
     tasks.start("controllers", runner.run())
-    await runner.synced()
+    await runner.answered()
     try:
         yield api
     finally:

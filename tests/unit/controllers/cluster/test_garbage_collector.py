@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from sampan.api.errors import Conflict
 from sampan.api.resources import EVENTS, EVENTS_V1, PODS, REPLICA_SETS
 from sampan.controllers.actions import NOTHING, Delete, Outcome, Patch, Record
@@ -76,6 +78,13 @@ def test_references_to_gone_owners_are_cut_where_another_lives():
 def test_an_owner_of_an_unknown_kind_keeps_the_object():
     planned = plan(situation(POD, [(A, Owner.ABSENT), (B, Owner.UNKNOWN)]))
     assert list(planned.actions) == []
+
+
+def test_an_owner_that_nobody_can_tell_of_is_asked_for_again():
+    assert plan(situation(POD, [(A, Owner.UNKNOWN)])).again_seconds
+    unwatched = replace(situation(POD, [(A, Owner.LIVES)]), unwatched=True)
+    assert plan(unwatched).again_seconds
+    assert plan(situation(POD, [(A, Owner.LIVES)])).again_seconds is None
 
 
 def test_an_object_that_is_being_deleted_is_left_to_its_fate():

@@ -124,6 +124,18 @@ def test_a_failure_is_said_in_the_conditions():
     )
 
 
+def test_a_kind_that_could_not_be_listed_keeps_the_namespace_and_is_named():
+    planned = plan(namespace(), {PODS: [], SECRETS: []}, NOW, ["secrets is forbidden"])
+    assert list(planned.actions) == []
+    assert planned.again_seconds
+    [patch] = planned.then([])
+    assert by_type(patch)["NamespaceDeletionContentFailure"] == (
+        "True",
+        "ContentDeletionFailed",
+        "Failed to delete all resource types, 1 remaining: secrets is forbidden",
+    )
+
+
 def test_conditions_are_written_only_when_they_change():
     waiting = {PODS: [thing("a", deleted=True, grace=30)]}
     [patch] = plan(namespace(), waiting, NOW).then([])

@@ -1,4 +1,4 @@
-from sampan.api.resources import CONFIG_MAPS, PODS
+from sampan.api.resources import CONFIG_MAPS, PODS, Resource
 from sampan.controllers.cluster.resource_quota import RECOUNT_SECONDS, plan
 
 
@@ -36,3 +36,13 @@ def test_a_limit_that_was_taken_away_is_no_longer_counted():
     status = {"hard": {"pods": "5", "secrets": "1"}, "used": {"pods": "0", "secrets": "0"}}
     [patch] = plan(quota({"pods": "5"}, status), {}, recount=False).actions
     assert patch.patch["status"] == {"hard": {"secrets": None}, "used": {"secrets": None}}
+
+
+def test_what_cannot_be_counted_now_stays_as_it_was():
+    hard = {"pods": "5", "requests.cpu": "1", "configmaps": "1", "count/widgets.example.com": "2"}
+    status = {"hard": hard, "used": {"pods": "3", "requests.cpu": "2", "configmaps": "0"}}
+    widgets = Resource("example.com", "v1", "Widget", "widgets")
+    planned = plan(quota(hard, status), {CONFIG_MAPS: [{}]}, False, [PODS, widgets])
+    [patch] = planned.actions
+    assert patch.patch["status"] == {"used": {"configmaps": "1"}}
+    assert planned.again_seconds == RECOUNT_SECONDS
