@@ -58,7 +58,7 @@ LAYERS = {
         "authn.user http.request outside audit authn.settings admission.settings authz.settings "
         "authn settings authn.options flow storage watch registry "
         "extension.conversion_webhook extension.conversion authz admission write extension "
-        "printers openapi http chain subresources proxy inprocess_edge http_edge server"
+        "aggregation printers openapi http chain subresources proxy inprocess_edge http_edge server"
     ),
     "apiserver/admission": (
         "settings chain parts matching builtin pod_security quota webhooks policies loaders plugins"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sampan.api.schema.published import Schema
+from sampan.apiserver.settings import ApiServerSettings
 from sampan.testing import virtual_time
 from sampan.testing.generators.api_requests import api_server
 from sampan.testing.generators.recorded_requests import Replay, recordings
@@ -16,18 +17,11 @@ UNITS = recordings(Path(__file__).parent / "recorded" / "custom_resources.jsonl.
 SCALE_APPLY = "an apply of a Scale works here; the original fails with an error of its own making"
 NO_KIND = "the original names a line of its own source"
 JSON_ONLY = "answers are JSON or YAML, errors too"
-NOT_PROXIED = "aggregated servers are not proxied to, and whoever registers one is told so"
 DESCRIBED = "the columns of built-in kinds are not described"
 KEPT = {
     "apiservices": {
         "auto-table": DESCRIBED,
         "absent-table": DESCRIBED,
-        "dry-good": NOT_PROXIED,
-        "no-ca-no-insecure": NOT_PROXIED,
-        "create-absent-service": NOT_PROXIED,
-        "absent-group": NOT_PROXIED,
-        "absent-aggregated": NOT_PROXIED,
-        "auth-configmap": NOT_PROXIED,
     },
     "bad-names": {"versions-empty": "an empty list that must be there is taken for none"},
     "apply": {
@@ -55,7 +49,8 @@ KEPT = {
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_recorded_unit_is_answered_as_the_original_does(unit):
     async def replayed():
-        async with api_server(Schema.load()) as api:
+        settings = ApiServerSettings(client_ca_pem=b"PEM")
+        async with api_server(Schema.load(), settings=settings) as api:
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "crdgold"}}
             await api.post("/api/v1/namespaces", namespace)
             return await Replay(api).differences(UNITS[unit])

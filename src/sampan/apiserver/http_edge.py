@@ -9,8 +9,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from urllib.parse import parse_qsl
 
-from sampan.api.calls import Answer, Call, ListAnswer, Options
+from sampan.api.calls import DEFAULT_OPTIONS, Answer, Call, ListAnswer, Options
 from sampan.api.custom.custom_version import custom_of
 from sampan.api.errors import (
     ApiError,
@@ -21,12 +22,13 @@ from sampan.api.errors import (
     Timeout,
     Unauthorized,
     UnknownPath,
-    Unserved,
 )
-from sampan.api.objects import copy_of, spec_of
+from sampan.api.objects import copy_of
 from sampan.api.protobuf.codec import ProtobufReader
 from sampan.api.protobuf.writer import ProtobufWriter
-from sampan.api.resources import API_SERVICES, CREATE, Resource
+from sampan.api.resources import CREATE, Resource
+from sampan.apiserver.aggregation.aggregation import Aggregation
+from sampan.apiserver.aggregation.servers import AggregatedServer
 from sampan.apiserver.audit.audit_log import Audit, Entry, audit_reply
 from sampan.apiserver.authn.chain import ALWAYS_ALLOWED_PATHS
 from sampan.apiserver.authn.user import User
@@ -43,6 +45,7 @@ from sampan.apiserver.http.request import (
     MOST_REMEMBERED,
     RequestInfo,
     deadline_seconds,
+    foreign_request_info,
     is_watch,
     options_of,
     request_info,
@@ -88,6 +91,7 @@ class EdgeParts:
 
     documents: Documents
     nodes: NodeProxy | None
+    aggregation: Aggregation
     measure: Measure
     limit: RequestLimit
     audit: Audit | None = None
@@ -98,6 +102,7 @@ class HttpEdge:
         self._chain, self._clock = chain, clock
         self._audit, self._limit = parts.audit, parts.limit
         self._nodes, self._documents, self._measure = parts.nodes, parts.documents, parts.measure
+        self._aggregation = parts.aggregation
         self._protobuf = ProtobufReader(chain.parts.schema)
         self._in_protobuf = ProtobufReplies(ProtobufWriter(chain.parts.schema))
         self._by_plural = chain.parts.registry.kinds.by_plural
@@ -163,10 +168,9 @@ class HttpEdge:
     async def _serve(self, request: Request, served: "_Served", now: float) -> Reply:
         user = await self._chain.parts.authentication.user(request)
         unknown: ApiError | None = None
+        server = self._aggregation.servers.at(request.path)
         try:
-            served.info = request_info(
-                request.method, request.path, is_watch(request.query), self._by_plural
-            )
+            served.info = self._request_info(request, server)
         except (ApiError, UnicodeDecodeError) as error:
             unknown = error if isinstance(error, ApiError) else unknown_path()
         info = served.info
@@ -183,7 +187,9 @@ class HttpEdge:
                 served.seat = await self._limit.wait(user, info, request.path, verb)
         if info is None or unknown is not None:
             await self._authorize_path(user, request)
-            raise self._elsewhere(request.path) or unknown or unknown_path()
+            raise unknown or unknown_path()
+        if server is not None:
+            return await self._pass_on(request, info, user, server)
         if info.resource is None:
             return await self._document(request, info, user)
         return await self._resource(request, info, user, served.entry)
@@ -195,11 +201,10 @@ class HttpEdge:
             user = await self._chain.parts.authentication.user(request)
             if impersonation.is_asked(request.headers):
                 user = await self._impersonate(request, user)
-            info = request_info(request.method, request.path, False, self._by_plural)
+            info = self._request_info(request, self._aggregation.servers.at(request.path))
             if info.resource is None:
                 return False
-            where = (info.namespace, info.name, info.subresource)
-            await authorize(may, user, Call(info.verb, info.resource, *where))
+            await authorize(may, user, _bare_call(info))
         except (ApiError, UnicodeDecodeError):
             return False  # and the answer will say why
         return True
@@ -219,7 +224,7 @@ class HttpEdge:
             )
         reply = await self._documents.reply(request)
         if reply is None:
-            raise self._elsewhere(request.path) or unknown_path()
+            raise unknown_path()
         return reply
 
     async def _authorize_path(self, user: User, request: Request) -> None:
@@ -318,15 +323,26 @@ class HttpEdge:
         nodes = self._to_nodes()
         return await nodes.connect(info.subresource, info.namespace, info.name, request)
 
-    def _elsewhere(self, path: str) -> ApiError | None:
-        """A group that another server serves, which cannot be reached."""
-        parts = path.split("/")
-        if len(parts) < 4 or parts[1] != "apis":
-            return None
-        registry = self._chain.parts.registry
-        service = registry.find(API_SERVICES, "", f"{parts[3]}.{parts[2]}")
-        backed = service is not None and spec_of(service).get("service") is not None
-        return Unserved("service unavailable") if backed else None
+    def _request_info(self, request: Request, server: AggregatedServer | None) -> RequestInfo:
+        watch = is_watch(request.query)
+        if server is not None:
+            return foreign_request_info(request.method, request.path, watch)
+        return request_info(request.method, request.path, watch, self._by_plural)
+
+    async def _pass_on(
+        self, request: Request, info: RequestInfo, user: User, server: AggregatedServer
+    ) -> Reply:
+        """To the server whose group it is, in the name of whoever asks."""
+        if info.resource is None:
+            await self._authorize_path(user, request)
+        else:
+            fields = dict(parse_qsl(request.query)).get("fieldSelector", "")
+            call = _bare_call(info, fields if info.verb in ("list", "watch") else "")
+            await authorize(self._chain.parts.authorization, user, call)
+        if request.body_too_large:
+            raise RequestEntityTooLarge(f"Request entity too large: limit is {bodies.LIMIT}")
+        is_long = info.verb == "watch" or "follow=" in request.query
+        return await self._aggregation.proxy.reply(server, request, user, is_watch=is_long)
 
     def _to_nodes(self) -> NodeProxy:
         if self._nodes is None:
@@ -380,6 +396,14 @@ class HttpEdge:
             call.verb, call.resource, call.namespace, call.name, call.subresource, body, options,
             problems, call.agent, len(request.body),
         )  # fmt: skip
+
+
+def _bare_call(info: RequestInfo, fields: str = "") -> Call:
+    """What is asked, as far as it says who may."""
+    assert info.resource is not None
+    options = Options(field_selector=fields) if fields else DEFAULT_OPTIONS
+    where = (info.namespace, info.name, info.subresource)
+    return Call(info.verb, info.resource, *where, options=options)
 
 
 def _deprecation(resource: Resource) -> str:

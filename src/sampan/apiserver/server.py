@@ -29,6 +29,7 @@ from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.chain import Admission
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.admission.plugins import chosen_plugins
+from sampan.apiserver.aggregation.aggregation import Aggregation
 from sampan.apiserver.audit.audit_log import Audit, Sink
 from sampan.apiserver.audit.policy import AuditPolicy
 from sampan.apiserver.audit.sinks import FileSink, WebhookSink
@@ -82,7 +83,6 @@ from sampan.core import tls
 from sampan.core.clock import Clock
 from sampan.core.http import Reply, Request
 from sampan.core.http_client import HttpClient, Origin
-from sampan.core.ip_addresses import is_proxyable
 from sampan.core.metrics import Metrics
 from sampan.core.side_thread import SideThread
 from sampan.core.tasks import all_of
@@ -130,7 +130,7 @@ class ApiServer:
         self.followed_files = self._followed_files(may, metrics)
         self._to_nodes = self._node_client()
         self._to_backends = HttpClient(
-            ssl_context=tls.client_context(verify=False), allows=is_proxyable
+            ssl_context=tls.client_context(verify=False), allows=settings.proxied_address
         )
         parts = self._parts(schema, may)
         measured = MetricsApi(registry.find_all, self._to_nodes, clock)
@@ -141,13 +141,10 @@ class ApiServer:
         self._health = Health(
             dict.fromkeys(("etcd", "etcd-readiness", "informer-sync"), self._cache_trouble)
         )
+        self._aggregation = Aggregation(parts, metrics)
         self._documents = Documents(
-            self._health,
-            metrics,
-            kinds,
-            schema,
-            signer,
-        )
+            self._health, metrics, kinds, schema, signer, self._aggregation
+        )  # fmt: skip
         self._definitions = Definitions(parts)
         self._api_services = ApiServices(parts)
         self._definitions.when_changed(self._api_services.changed)
@@ -196,7 +193,7 @@ class ApiServer:
         nodes = None if self._to_nodes is None else self._node_proxy(self._to_nodes)
         limit = self._request_limit(self._settings, self._metrics, self._clock)
         measure = Measure(self._metrics)
-        parts = EdgeParts(self._documents, nodes, measure, limit, self._audit)
+        parts = EdgeParts(self._documents, nodes, self._aggregation, measure, limit, self._audit)
         return HttpEdge(self._chain, parts, self._clock)
 
     async def start(self) -> None:
@@ -229,6 +226,7 @@ class ApiServer:
         await all_of(steps)
         await self._definitions.start()
         await self._api_services.start()
+        self._aggregation.start()
         await self._repair.at_start()
         if self._store.shared:
             await self._endpoint_reconciler.once()
@@ -276,6 +274,7 @@ class ApiServer:
         self.wind_down()
         if self._store.shared and not self._cache.stopped:
             await self._endpoint_reconciler.leave()
+        await self._aggregation.stop()
         await self._api_services.stop()
         await self._definitions.stop()
         await self._cache.stop()
@@ -360,7 +359,9 @@ class ApiServer:
         registry = self._registry
 
         def count(info: RequestInfo) -> int:
-            return len(registry.kind(info.resource)) if info.resource is not None else 0
+            if info.resource is None or info.elsewhere:
+                return 0
+            return len(registry.kind(info.resource))
 
         flow = FlowControl(
             settings.request_seats, lambda: registry.find_all(SCHEMAS),

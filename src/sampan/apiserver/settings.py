@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING
 from sampan.api.objects import Obj
 from sampan.apiserver.admission.settings import AdmissionSettings
 from sampan.apiserver.audit.sinks import AuditFile
-from sampan.apiserver.authn.settings import PUBLIC_PATHS, FrontProxySettings, OidcSettings
+from sampan.apiserver.authn.settings import (
+    PUBLIC_PATHS,
+    FrontProxySettings,
+    OidcSettings,
+    ProxyClientSettings,
+)
 from sampan.apiserver.authz.settings import AuthorizerSettings, WebhookAuthorizerSettings
 from sampan.apiserver.outside.followed_files import Source
 from sampan.apiserver.outside.webhook_client import Target
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http_client import Origin
+from sampan.core.ip_addresses import is_proxyable
 
 if TYPE_CHECKING:
     from sampan.apiserver.authn.configuration import AuthenticationRules
@@ -50,6 +56,10 @@ class ApiServerSettings:
     token_webhook_seconds: float = 120.0
     front_proxy: FrontProxySettings | None = None
     client_ca_pem: bytes = b""  # needed beside front_proxy: who signs users, not proxies
+    # How this server shows aggregated API servers that it speaks for its callers.
+    proxy_client: ProxyClientSettings | None = None
+    # Which addresses it may be sent to by what others wrote: pods, services, API servers.
+    proxied_address: Callable[[str], bool] = is_proxyable
     anonymous_paths: frozenset[str] | None = PUBLIC_PATHS  # None: everywhere
     # Who decides what is allowed, in this order (authz/modes.py), and what some of them need.
     authorization_modes: tuple[str, ...] = ("Node", "RBAC")

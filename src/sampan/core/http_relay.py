@@ -45,10 +45,12 @@ async def pass_upgrade(
     url: Url,
     *,
     without: frozenset[str] = frozenset(),
+    more: Headers = (),
 ) -> Reply:
     """The other server's answer: an upgrade that is relayed, or its refusal as it is.
-    Raises HttpError where there is no answer. `without`: headers that are not for the other one."""
-    asked = end_to_end(request.headers, without=without)
+    Raises HttpError where there is no answer. `without`: headers that are not for the other one;
+    `more`: those that are ours."""
+    asked = [*end_to_end(request.headers, without=without), *more]
     upgrade = (("connection", "Upgrade"), ("upgrade", request.headers["upgrade"]))
     answer = await client.upgrade(request.method, url, headers=[*asked, *upgrade])
     if answer.connection is None:

@@ -241,12 +241,6 @@ def _secret(new: Obj, old: Obj | None) -> Iterator[str]:
             return
 
 
-def _api_service(new: Obj, old: Obj | None) -> Iterator[str]:
-    """What is not there is told."""
-    if _spec(new).get("service") is not None and old is None:
-        yield "spec.service: this server does not proxy to aggregated API servers"
-
-
 def _definition(new: Obj, _old: Obj | None) -> Iterator[str]:
     """Formats that nobody knows are not checked."""
     found: dict[str, None] = {}
@@ -263,7 +257,6 @@ def _definition(new: Obj, _old: Obj | None) -> Iterator[str]:
 
 TABLE: dict[tuple[str, str], Give] = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
-    ("apiregistration.k8s.io", "APIService"): _api_service,
     ("", "Endpoints"): _endpoints,
     ("", "Node"): _node,
     ("", "PersistentVolume"): _volume,

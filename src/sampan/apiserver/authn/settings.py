@@ -53,3 +53,13 @@ class FrontProxySettings:
     uid_headers: tuple[str, ...] = ("x-remote-uid",)
     group_headers: tuple[str, ...] = ("x-remote-group",)
     extra_prefixes: tuple[str, ...] = ("x-remote-extra-",)
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyClientSettings:
+    """Who this server is where it is the authenticating proxy: to aggregated API servers."""
+
+    cert_path: str
+    key_path: str
+    ca_pem: str  # who signed the certificate: what those servers trust
+    common_name: str

@@ -7,11 +7,9 @@ Owner: one task, woken by changes of the kinds and of the APIServices.
 
 import asyncio
 
-from sampan.api.calls import Item
 from sampan.api.errors import ApiError
-from sampan.api.objects import Obj, labels_of, name_of, spec_of
-from sampan.api.resources import API_SERVICES, RESOURCES, SERVICES, Resource
-from sampan.api.rules.conditions import with_condition
+from sampan.api.objects import Obj, labels_of, name_of
+from sampan.api.resources import API_SERVICES, RESOURCES, Resource
 from sampan.apiserver.registry.generic import PLAIN, Stale
 from sampan.apiserver.watch.followed import follow
 from sampan.apiserver.write.ensure import ensure
@@ -23,10 +21,9 @@ log = get_logger(__name__)
 
 MANAGED = "kube-aggregator.kubernetes.io/automanaged"
 RETRY_SECONDS = 1.0
-NOT_PROXIED = "this server does not proxy to aggregated API servers"
 # (priority of the group, priority of the version), as v1.35 has them; custom groups come last.
 _PRIORITIES = {
-    "": (18000, 1), "apps": (17800, 15), "events.k8s.io": (17750, 5),
+    "": (18000, 1), "apps": (17800, 15), "events.k8s.io": (17750, 15),
     "authentication.k8s.io": (17700, 15), "authorization.k8s.io": (17600, 15),
     "autoscaling": (17500, 15), "batch": (17400, 15), "certificates.k8s.io": (17300, 15),
     "networking.k8s.io": (17200, 15), "policy": (17100, 15),
@@ -73,19 +70,6 @@ def _service(group: str, version: str, priorities: tuple[int, int], managed: str
     return {**head, "metadata": metadata, "spec": spec}
 
 
-def unavailable(service: Obj, backend: Obj | None) -> Obj | None:
-    """Why one of another server is not there; None for a local one."""
-    reference = spec_of(service).get("service")
-    if reference is None:
-        return None
-    if backend is None:
-        where = f'service/{reference.get("name")} in "{reference.get("namespace")}"'
-        reason, why = "ServiceNotFound", f"{where} is not present"
-    else:
-        reason, why = "FailedDiscoveryCheck", NOT_PROXIED
-    return {"type": "Available", "status": "False", "reason": reason, "message": why}
-
-
 class ApiServices:
     def __init__(self, parts: Parts) -> None:
         self._parts, self._registry = parts, parts.registry
@@ -93,13 +77,6 @@ class ApiServices:
         self._tasks = Tasks("api-services")
         kind = self._registry.kind(API_SERVICES)
         follow(kind, lambda _before, _now: self.changed(), self.changed)
-        backends = self._registry.kind(SERVICES)
-        follow(backends, lambda _before, _now: self._backend_changed(), self.changed)
-
-    def _backend_changed(self) -> None:
-        services = self._registry.kind(API_SERVICES).items.values()
-        if any(spec_of(service.obj).get("service") for service in services):
-            self.changed()
 
     def changed(self) -> None:
         self._wake.set()
@@ -129,22 +106,10 @@ class ApiServices:
             if name not in items:
                 await ensure(self._parts, API_SERVICES, service)
         for name, item in items.items():
-            if labels_of(item.obj).get(MANAGED) == "true" and name not in wanted:
+            if labels_of(item.obj).get(MANAGED) != "true":
+                continue
+            if name not in wanted:
                 await self._registry.remove(API_SERVICES, item, PLAIN)
-            else:
-                await self._judge(item)
-
-    async def _judge(self, item: Item) -> None:
-        reference = spec_of(item.obj).get("service") or {}
-        namespace, name = reference.get("namespace") or "", reference.get("name") or ""
-        backend = self._registry.find(SERVICES, namespace, name)
-        condition = unavailable(item.obj, backend)
-        if condition is None:
-            return
-        status = item.obj.get("status") or {}
-        conditions = with_condition(
-            status.get("conditions") or (), condition, self._parts.clock.now()
-        )
-        if conditions != status.get("conditions"):
-            told = {**item.obj, "status": {**status, "conditions": conditions}}
-            await self._registry.replace(API_SERVICES, item, told, PLAIN)
+            elif item.obj.get("spec") != wanted[name]["spec"]:
+                changed = {**item.obj, "spec": wanted[name]["spec"]}
+                await self._registry.replace(API_SERVICES, item, changed, PLAIN)

@@ -7,7 +7,7 @@ A changed list of resources (a CustomResourceDefinition came or went) means a ne
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import orjson
 
@@ -20,6 +20,12 @@ from sampan.core.fast_dataclass import dataclass
 _AGGREGATED = "APIGroupDiscoveryList"
 _DISCOVERY_GROUP = "apidiscovery.k8s.io"
 _DISCOVERY_VERSIONS = ("v2", "v2beta1")
+_FIRST_GROUP, _FIRST_PRIORITY = "apiregistration.k8s.io", 20001  # it has no APIService itself
+
+GroupVersion = tuple[str, str]
+# What each serves, as entries of an APIGroupDiscovery; None: it cannot be asked.
+Elsewhere = Mapping[GroupVersion, Sequence[Obj] | None]
+Priorities = Mapping[GroupVersion, tuple[int, int]]  # of the group, of the version in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +45,14 @@ class Discovery:
         resources: Iterable[Resource],
         *,
         server_address: str = "",
-        foreign_groups: Sequence[Obj] = (),
+        elsewhere: "Elsewhere | None" = None,
+        priorities: "Priorities | None" = None,
     ) -> None:
-        """`foreign_groups`: aggregated entries (APIGroupDiscovery) of other servers."""
+        """`elsewhere`: versions of other servers, which come before our own. Without `priorities`
+        groups stand as they come."""
         rows = list(resources)
         self._rows = {(row.group, row.version, row.plural): row for row in rows}
-        self._groups = [*_groups(rows), *foreign_groups]
+        self._groups = _groups(rows, elsewhere or {}, priorities or {})
         self._server_address = server_address
         self._made: dict[tuple[str, str], Document | None] = {}
 
@@ -116,7 +124,7 @@ class Discovery:
         if found is None:
             return None
         rows: list[Obj] = []
-        for resource in found["resources"]:
+        for resource in found.get("resources", ()):
             row = self._rows.get((name, version, resource["resource"]))
             stored = {} if row is None else _storage_version(row)
             rows.append(_legacy_resource(resource, name, version) | stored)
@@ -162,31 +170,53 @@ def _is_core(group: Obj) -> bool:
     return not group["metadata"].get("name")
 
 
-def _groups(resources: list[Resource]) -> list[Obj]:
-    """Groups in the order of the table, versions with the preferred one first."""
-    by_group: dict[str, dict[str, list[Resource]]] = {}
+def _groups(resources: list[Resource], elsewhere: Elsewhere, priorities: Priorities) -> list[Obj]:
+    """The most important group first, and in each its most important version."""
+    rows: dict[GroupVersion, list[Resource]] = {}
     for row in resources:
-        by_group.setdefault(row.group, {}).setdefault(row.version, []).append(row)
-    return [_group(name, versions) for name, versions in by_group.items()]
+        rows.setdefault((row.group, row.version), []).append(row)
+    by_group: dict[str, dict[str, Obj]] = {}
+    for (group, version), found in rows.items():
+        by_group.setdefault(group, {})[version] = _version(version, found)
+    for (group, version), served in elsewhere.items():
+        by_group.setdefault(group, {})[version] = _foreign_version(version, served)
+    groups = [_group(name, versions, priorities) for name, versions in by_group.items()]
+    if not priorities:
+        return groups
+    importance = {_FIRST_GROUP: _FIRST_PRIORITY}
+    for (group, _), (priority, _) in priorities.items():
+        importance[group] = max(importance.get(group, 0), priority)
+
+    def rank(group: Obj) -> tuple[int, str]:
+        name = str(group["metadata"].get("name", ""))
+        return -importance.get(name, 0), name
+
+    return sorted(groups, key=rank)
 
 
-def _group(name: str, versions: dict[str, list[Resource]]) -> Obj:
+def _group(name: str, versions: dict[str, Obj], priorities: Priorities) -> Obj:
     metadata: Obj = {"name": name} if name else {}
     metadata["creationTimestamp"] = None
-    ordered = sorted(versions, key=version_rank, reverse=True)
+
+    def rank(version: str) -> tuple[int, object]:
+        return priorities.get((name, version), (0, 0))[1], version_rank(version)
+
+    ordered = sorted(versions, key=rank, reverse=True)
+    return {"metadata": metadata, "versions": [versions[version] for version in ordered]}
+
+
+def _version(version: str, rows: list[Resource]) -> Obj:
     return {
-        "metadata": metadata,
-        "versions": [
-            {
-                "version": version,
-                "resources": [
-                    _resource(row) for row in sorted(versions[version], key=lambda row: row.plural)
-                ],
-                "freshness": "Current",
-            }
-            for version in ordered
-        ],
+        "version": version,
+        "resources": [_resource(row) for row in sorted(rows, key=lambda row: row.plural)],
+        "freshness": "Current",
     }
+
+
+def _foreign_version(version: str, served: Sequence[Obj] | None) -> Obj:
+    if served is None:
+        return {"version": version, "freshness": "Stale"}
+    return {"version": version, "resources": list(served), "freshness": "Current"}
 
 
 def _resource(row: Resource) -> Obj:

@@ -32,7 +32,7 @@ class Measure:
         self._labels: dict[tuple[tuple[str, str, str], str, str, bool, bool], Labels] = {}
 
     def served(self, info: RequestInfo | None, code: int, seconds: float) -> None:
-        if info is None:
+        if info is None or info.elsewhere:  # names of resources that nobody here has checked
             return
         labels = self._labels_of(info)
         self._total.add(str(code), *labels)

@@ -10,6 +10,7 @@ from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj
 from sampan.api.resources import MEASURED
 from sampan.api.schema.published import Schema
+from sampan.apiserver.aggregation.aggregation import Aggregation
 from sampan.apiserver.authn.tokens import TokenSigner
 from sampan.apiserver.http import replies
 from sampan.apiserver.http.discovery import Discovery
@@ -29,12 +30,13 @@ class Documents:
         kinds: Kinds,
         schema: Schema,
         signer: TokenSigner | None,
+        aggregation: Aggregation,
     ) -> None:
-        self._schema = schema
+        self._schema, self._aggregation = schema, aggregation
         self._openapi, self._openapi_generation = OpenApi(schema, kinds.all()), kinds.generation
         self._health = health
         self._metrics = metrics
-        self._kinds, self._generation = kinds, -1
+        self._kinds, self._generation = kinds, (-1, -1)
         self._discovery = Discovery(())
         self._signer = signer
         self._more: dict[str, Callable[[str], Obj | None]] = {}
@@ -73,9 +75,14 @@ class Documents:
         return None
 
     def _discovery_document(self, request: Request) -> Response | None:
-        if self._generation != self._kinds.generation:
-            self._generation = self._kinds.generation
-            self._discovery = Discovery((*self._kinds.all(), *MEASURED))
+        now = (self._kinds.generation, self._aggregation.generation)
+        if self._generation != now:
+            self._generation = now
+            self._discovery = Discovery(
+                (*self._kinds.all(), *MEASURED),
+                elsewhere=self._aggregation.elsewhere(),
+                priorities=self._aggregation.priorities(),
+            )
         document = self._discovery.document(request.path, request.headers.get("accept", ""))
         if document is None:
             return None

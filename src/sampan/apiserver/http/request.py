@@ -48,6 +48,7 @@ class RequestInfo:
     name: str = ""
     subresource: str = ""
     rest: str = ""  # what follows nodes/NAME/proxy/
+    elsewhere: bool = False  # another server answers, and knows whether there is such a resource
 
 
 Lookup = Callable[[str, str, str], Resource | None]  # group, version, plural
@@ -79,6 +80,35 @@ def request_info(
     if not rest:
         return RequestInfo(verb, path)
     return _resource_info(verb, path, by_group(group, version, rest, by_plural), watch)
+
+
+def foreign_request_info(method: str, path: str, watch: bool) -> RequestInfo:
+    """Of a path below another server's group and version: who may ask is said here, what there is
+    is said there. Raises NotFound, BadRequest."""
+    if "%" in path:
+        path = _decode(path)
+    parts = path[1:].split("/")
+    if parts[-1] == "":
+        parts.pop()
+    if _is_tricky(parts):
+        raise unknown_path()
+    group, version, rest = _split_group(parts)
+    if not rest:
+        return RequestInfo(method.lower(), path, elsewhere=True)
+    verb = _VERBS.get(method, "")
+    if rest[0] in ("proxy", "watch") and len(rest) > 1:  # an old way to say it
+        verb, rest = rest[0], rest[1:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+        namespace, rest = rest[1], rest[2:]
+    elif rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]
+    name, subresource = (*rest[1:], "", "")[:2]
+    verb = verb if subresource else _verb_at(verb, name, watch)
+    resource = Resource(group, version, "", rest[0], bool(namespace))
+    return RequestInfo(
+        verb, path, resource, namespace, name, subresource, "/".join(rest[3:]), elsewhere=True
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Where a service can be reached from the API server. Pure.
 
-Job: a service and its endpoint slices → one address and port.
+Job: a service and its endpoint slices → the addresses and ports that are ready.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,29 +18,32 @@ _OF_SERVICE = "kubernetes.io/service-name"
 def resolver(find: Find, find_in: FindIn) -> Resolve:
     def resolve(namespace: str, name: str, port: int) -> tuple[str, int]:
         service = find(SERVICES, namespace, name)
-        return endpoint_of(namespace, name, port, service, find_in(ENDPOINT_SLICES, namespace))
+        return endpoints_of(name, port, service, find_in(ENDPOINT_SLICES, namespace))[0]
 
     return resolve
 
 
-def endpoint_of(
-    namespace: str, name: str, port: int, service: Obj | None, slices: Iterable[Obj]
-) -> tuple[str, int]:
-    """A ready endpoint behind the service's port. Raises CallFailed."""
+def endpoints_of(
+    name: str, port: int, service: Obj | None, slices: Iterable[Obj]
+) -> list[tuple[str, int]]:
+    """Every ready endpoint behind the service's port, at least one. Raises CallFailed."""
     if service is None:
         raise CallFailed(f'service "{name}" not found')
     spec = spec_of(service)
-    found = next((item for item in spec.get("ports") or () if item.get("port") == port), None)
     if spec.get("type") == "ExternalName":
-        return str(spec.get("externalName") or ""), port
-    if found is None:
+        return [(str(spec.get("externalName") or ""), port)]
+    wanted = next((item for item in spec.get("ports") or () if item.get("port") == port), None)
+    if wanted is None:
         raise CallFailed(f'no service port {port} found for service "{name}"')
-    for slice_ in slices:
-        target = _port(slice_, found) if labels_of(slice_).get(_OF_SERVICE) == name else None
-        address = next(_ready_addresses(slice_), "") if target else ""
-        if target and address:
-            return address, target
-    raise CallFailed(f'no endpoints available for service "{name}"')
+    found = [
+        (address, target)
+        for part in slices
+        if labels_of(part).get(_OF_SERVICE) == name and (target := _port(part, wanted))
+        for address in _ready_addresses(part)
+    ]
+    if not found:
+        raise CallFailed(f'no endpoints available for service "{name}"')
+    return found
 
 
 def _ready_addresses(endpoint_slice: Obj) -> Iterator[str]:

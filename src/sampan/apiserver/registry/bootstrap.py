@@ -3,8 +3,11 @@
 Job: name the objects that the server creates at its start if they are missing. Pure.
 """
 
+import orjson
+
 from sampan.api.objects import Obj
 from sampan.api.resources import (
+    CONFIG_MAPS,
     ENDPOINT_SLICES,
     ENDPOINTS,
     NAMESPACES,
@@ -42,6 +45,7 @@ def bootstrap_objects(settings: ApiServerSettings, service_ip: str) -> list[tupl
             for content in namespaces.contents(name, settings.ca_bundle_pem)
         ),
         (SERVICE_ACCOUNTS, _network_account()),
+        *((CONFIG_MAPS, item) for item in _authentication(settings)),
         *((PRIORITY_CLASSES, _priority_class(*item)) for item in _CRITICAL),
         (SERVICE_CIDRS, _service_cidr(settings)),
         (SERVICES, _service(settings, service_ip)),
@@ -62,6 +66,32 @@ def brought_up_to_date(resource: Resource, found: Obj, now_wanted: Obj) -> Obj |
         field: now_wanted[field] for field in fields if found.get(field) != now_wanted[field]
     }
     return {**found, **changed} if changed else None
+
+
+def _authentication(settings: ApiServerSettings) -> list[Obj]:
+    """Whom other servers of the cluster may believe: what every one of them asks for first."""
+    data: dict[str, str] = {}
+    if settings.client_ca_pem:
+        data["client-ca-file"] = settings.client_ca_pem.decode()
+    front, own = settings.front_proxy, settings.proxy_client
+    if front is not None or own is not None:
+        bundles = [front.ca_pem.decode()] if front is not None else []
+        names = list(front.allowed_names) if front is not None else []
+        if own is not None:
+            bundles.append(own.ca_pem)
+            # No names at all allow every name; one more would take the others out.
+            names += [own.common_name] if front is None or names else []
+        data |= {
+            "requestheader-client-ca-file": "".join(bundles),
+            "requestheader-allowed-names": orjson.dumps(names).decode(),
+            "requestheader-username-headers": '["X-Remote-User"]',
+            "requestheader-uid-headers": '["X-Remote-Uid"]',
+            "requestheader-group-headers": '["X-Remote-Group"]',
+            "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        }
+    metadata = {"name": "extension-apiserver-authentication", "namespace": "kube-system"}
+    head = {"apiVersion": "v1", "kind": "ConfigMap"}
+    return [{**head, "metadata": metadata, "data": data}] if data else []
 
 
 def _namespace(name: str) -> Obj:

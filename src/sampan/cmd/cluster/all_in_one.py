@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sampan.api.schema.published import Schema
+from sampan.apiserver.authn.settings import ProxyClientSettings
 from sampan.apiserver.authn.user import component
 from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
@@ -193,6 +194,12 @@ class AllInOne:
                 ca_path=self._pki.ca,
                 cert_path=self._pki.certificate("apiserver-kubelet-client"),
                 key_path=self._pki.key("apiserver-kubelet-client"),
+            ),
+            proxy_client=ProxyClientSettings(
+                str(self._pki.certificate(pki.FRONT_PROXY_CLIENT)),
+                str(self._pki.key(pki.FRONT_PROXY_CLIENT)),
+                self._pki.certificate(pki.FRONT_PROXY_CA).read_text(),
+                pki.FRONT_PROXY_CLIENT,
             ),
             **server_settings(self._settings.security, self._pki.ca.read_bytes()),
         )

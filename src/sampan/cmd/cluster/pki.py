@@ -1,7 +1,7 @@
 """The cluster's certificates and keys: made on the first start, kept ever after.
 
 Job: say which certificates a cluster needs, make those that are missing, renew those that are old.
-Invariant: the CA and the service account key are made once and never replaced: clients keep
+Invariant: the CAs and the service account key are made once and never replaced: clients keep
     trusting the cluster and issued tokens stay valid.
 Invariant: keys are 0600 from the moment they exist.
 """
@@ -25,6 +25,9 @@ CA_DAYS = 3650
 LEAF_DAYS = 365
 RENEW_DAYS = 60
 KUBELET_CLIENT = "kube-apiserver-kubelet-client"
+FRONT_PROXY_CLIENT = "front-proxy-client"
+FRONT_PROXY_CA = "front-proxy-ca"
+_AUTHORITIES = {"ca": "kubernetes", FRONT_PROXY_CA: FRONT_PROXY_CA}  # file → common name
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class Leaf:
     common_name: str
     organizations: tuple[str, ...] = ()
     names: tuple[str, ...] = ()  # DNS names and addresses it serves under; none: a client's
+    authority: str = "ca"  # who signs it
 
     @property
     def serves(self) -> bool:
@@ -75,6 +79,9 @@ def leaves(server_names: Sequence[str], node_name: str, node_names: Sequence[str
         # Bound to system:kubelet-api-admin and nothing else: whoever got it into his hands, or is
         # asked with it in a kubelet's place, may not rule the cluster.
         Leaf("apiserver-kubelet-client", KUBELET_CLIENT),
+        # Signed by an authority of its own: whoever shows it speaks for others, and nobody whom
+        # the cluster's own authority signs may do that.
+        Leaf(FRONT_PROXY_CLIENT, FRONT_PROXY_CLIENT, authority=FRONT_PROXY_CA),
         Leaf("scheduler", "system:kube-scheduler"),
         Leaf("controller-manager", "system:kube-controller-manager"),
         Leaf("kubelet-client", f"system:node:{node_name}", ("system:nodes",)),
@@ -88,19 +95,16 @@ def ensure(root: Path, wanted: Sequence[Leaf], clock: Clock) -> int:
     pki = Pki(root)
     now = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC)
     made = 0
-    if not (pki.ca.exists() and pki.ca_key.exists()):
-        _make_ca(pki, now)
-        made += 1
+    for authority in dict.fromkeys(("ca", *(leaf.authority for leaf in wanted))):
+        if not (pki.certificate(authority).exists() and pki.key(authority).exists()):
+            _make_ca(pki, authority, now)
+            made += 1
     if not pki.token_key.exists():
         _write_key(pki.token_key, ec.generate_private_key(ec.SECP256R1()))
         made += 1
     stale = [leaf for leaf in wanted if not _good(pki, leaf, now)]
-    if stale:
-        ca = x509.load_pem_x509_certificate(pki.ca.read_bytes())
-        ca_key = serialization.load_pem_private_key(pki.ca_key.read_bytes(), None)
-        assert isinstance(ca_key, ec.EllipticCurvePrivateKey), "the CA's key is ours, so EC"
-        for leaf in stale:
-            _make_leaf(pki, leaf, ca, ca_key, now)
+    for leaf in stale:
+        _make_leaf(pki, leaf, *_authority(pki, leaf.authority), now)
     return made + len(stale)
 
 
@@ -109,14 +113,18 @@ def ensure_signed_by(authority: Pki, root: Path, wanted: Sequence[Leaf], clock: 
     root.mkdir(mode=0o700, exist_ok=True)
     pki = Pki(root)
     now = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC)
-    ca = x509.load_pem_x509_certificate(authority.ca.read_bytes())
+    ca, ca_key = _authority(authority, "ca")
     stale = [leaf for leaf in wanted if not _good(pki, leaf, now) or not _from(pki, leaf, ca)]
-    if stale:
-        ca_key = serialization.load_pem_private_key(authority.ca_key.read_bytes(), None)
-        assert isinstance(ca_key, ec.EllipticCurvePrivateKey), "the CA's key is ours, so EC"
-        for leaf in stale:
-            _make_leaf(pki, leaf, ca, ca_key, now)
+    for leaf in stale:
+        _make_leaf(pki, leaf, ca, ca_key, now)
     return len(stale)
+
+
+def _authority(pki: Pki, file: str) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    ca = x509.load_pem_x509_certificate(pki.certificate(file).read_bytes())
+    key = serialization.load_pem_private_key(pki.key(file).read_bytes(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey), "the CA's key is ours, so EC"
+    return ca, key
 
 
 def _from(pki: Pki, leaf: Leaf, ca: x509.Certificate) -> bool:
@@ -143,9 +151,9 @@ def _good(pki: Pki, leaf: Leaf, now: datetime.datetime) -> bool:
     return set(_alternative_names(leaf)) <= set(alternative.value)
 
 
-def _make_ca(pki: Pki, now: datetime.datetime) -> None:
+def _make_ca(pki: Pki, file: str, now: datetime.datetime) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _AUTHORITIES[file])])
     certificate = (
         _builder(subject, subject, key.public_key(), now, CA_DAYS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
@@ -153,8 +161,8 @@ def _make_ca(pki: Pki, now: datetime.datetime) -> None:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    _write_key(pki.ca_key, key)
-    write_private(pki.ca, certificate.public_bytes(serialization.Encoding.PEM))
+    _write_key(pki.key(file), key)
+    write_private(pki.certificate(file), certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def _make_leaf(

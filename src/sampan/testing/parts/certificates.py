@@ -5,6 +5,7 @@ Job: `Authority(directory)`, then `.issue("kubelet", organization="system:master
 
 import datetime
 import ipaddress
+from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography import x509
@@ -48,12 +49,14 @@ class Authority:
             serialization.NoEncryption(),
         )
 
-    def issue(self, common_name: str, organization: str = "") -> Pair:
-        """Good for both ends, on loopback."""
+    def issue(self, common_name: str, organization: str = "", names: Sequence[str] = ()) -> Pair:
+        """Good for both ends, on loopback and under the names."""
         key = ec.generate_private_key(ec.SECP256R1())
         built = _builder(_subject(common_name, organization), self._name, key.public_key())
-        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-        built = built.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        own = [x509.DNSName(name) for name in ("localhost", *names)]
+        address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+        alternative = x509.SubjectAlternativeName([*own, address])
+        built = built.add_extension(alternative, critical=False)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         built = built.add_extension(issuer, critical=False)
         certificate = built.sign(self._key, hashes.SHA256())

@@ -104,11 +104,35 @@ def test_the_etag_follows_the_content():
 
 
 def test_groups_of_other_servers_are_listed_too():
-    foreign = told("/apis", V2)["items"][1]
-    foreign["metadata"]["name"] = "metrics.k8s.io"
-    grown = Discovery(RESOURCES, foreign_groups=[foreign])
+    elsewhere = {("metrics.k8s.io", "v1"): [{"resource": "nodes"}], ("apps", "v9"): None}
+    grown = Discovery(RESOURCES, elsewhere=elsewhere)
     assert told("/apis", discovery=grown)["groups"][-1]["name"] == "metrics.k8s.io"
-    assert told("/apis/metrics.k8s.io/v1", discovery=grown)["groupVersion"] == "metrics.k8s.io/v1"
+    apps = next(
+        item
+        for item in told("/apis", V2, discovery=grown)["items"]
+        if item["metadata"]["name"] == "apps"
+    )
+    assert [(item["version"], item["freshness"]) for item in apps["versions"]] == [
+        ("v9", "Stale"),
+        ("v1", "Current"),
+    ]
+    assert "resources" not in apps["versions"][0]
+
+
+def test_groups_and_versions_stand_in_the_order_of_their_priorities():
+    priorities = {
+        ("apps", "v1"): (10, 1),
+        ("apps", "v9"): (20, 0),
+        ("batch", "v1"): (20, 1),
+        ("a.example", "v1"): (20, 1),
+    }
+    elsewhere = {("apps", "v9"): [], ("a.example", "v1"): []}
+    grown = Discovery(RESOURCES, elsewhere=elsewhere, priorities=priorities)
+    groups = told("/apis", discovery=grown)["groups"]
+    assert [item["name"] for item in groups[:4]] == [
+        "apiregistration.k8s.io", "a.example", "apps", "batch",
+    ]  # fmt: skip
+    assert groups[2]["preferredVersion"]["version"] == "v1"
 
 
 def test_versions_sort_as_kubernetes_prefers_them():

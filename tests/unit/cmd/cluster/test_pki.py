@@ -25,7 +25,7 @@ def wanted(server=("localhost", "127.0.0.1")):
 
 def test_everything_is_made_once_and_then_kept(tmp_path):
     root = tmp_path / "pki"
-    assert pki.ensure(root, wanted(), SystemClock()) == 2 + len(wanted())
+    assert pki.ensure(root, wanted(), SystemClock()) == 3 + len(wanted())
     before = {path.name: path.read_bytes() for path in root.iterdir()}
     assert pki.ensure(root, wanted(), SystemClock()) == 0
     assert {path.name: path.read_bytes() for path in root.iterdir()} == before
@@ -79,3 +79,16 @@ def test_another_clusters_authority_signs_the_certificates_of_a_node_that_joins(
     assert pki.ensure_signed_by(one, tmp_path / "node", [leaf], clock) == 0
     assert pki.ensure_signed_by(two, tmp_path / "node", [leaf], clock) == 1, "it joins another now"
     assert not pki.Pki(tmp_path / "node").ca_key.exists()
+
+
+def test_the_front_proxy_has_an_authority_of_its_own(tmp_path):
+    """Whoever the cluster's own authority signs (a node, a user) must not speak for others."""
+    pki.ensure(tmp_path / "pki", wanted(), SystemClock())
+    paths = pki.Pki(tmp_path / "pki")
+
+    def load(file):
+        return x509.load_pem_x509_certificate(paths.certificate(file).read_bytes())
+
+    load("front-proxy-client").verify_directly_issued_by(load("front-proxy-ca"))
+    load("admin").verify_directly_issued_by(load("ca"))
+    assert load("front-proxy-ca").public_key() != load("ca").public_key()

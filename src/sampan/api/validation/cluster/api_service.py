@@ -4,7 +4,7 @@ Job: what must hold of an APIService.
 Invariant: its name is its version and its group.
 """
 
-from sampan.api.errors import FieldError, invalid_value, required_value
+from sampan.api.errors import FieldError, field_forbidden, invalid_value, required_value
 from sampan.api.objects import Obj, name_of, spec_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_with
@@ -32,6 +32,10 @@ def validate_api_service(service: Obj, errors: Errors) -> None:
             why = f"must be positive and less than {most}"
             errors.append(invalid_value(f"spec.{key}", value, why))
     _validate_target(spec, errors)
+    if name_of(service) == "v1." and spec.get("service") is not None:
+        # Not as upstream, where the whole cluster would speak to somebody else from then on.
+        why = "the core group is served by this server"
+        errors.append(field_forbidden("spec.service", why))
 
 
 def _validate_target(spec: Obj, errors: Errors) -> None:

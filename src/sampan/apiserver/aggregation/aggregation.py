@@ -1,0 +1,50 @@
+"""The aggregation layer: groups and versions that other API servers serve, beside our own.
+
+Job: put its parts together, start and stop them, and say what discovery has to add.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sampan.api.objects import Obj, spec_of
+from sampan.api.resources import API_SERVICES
+from sampan.apiserver.aggregation.checks import Checks
+from sampan.apiserver.aggregation.proxy import AggregatedProxy
+from sampan.apiserver.aggregation.servers import AggregatedServers, GroupVersion
+from sampan.apiserver.write.parts import Parts
+from sampan.core.metrics import Metrics
+
+
+class Aggregation:
+    def __init__(self, parts: Parts, metrics: Metrics) -> None:
+        self._registry = parts.registry
+        self.servers = AggregatedServers(parts.registry, parts.settings, parts.rng)
+        self.proxy = AggregatedProxy(self.servers)
+        self._checks = Checks(parts, self.servers, metrics)
+
+    @property
+    def generation(self) -> int:
+        """Grows whenever discovery has something else to say."""
+        return self._checks.generation
+
+    def start(self) -> None:
+        self.servers.start()
+        self._checks.start()
+
+    async def stop(self) -> None:
+        await self._checks.stop()
+        await self.servers.stop()
+
+    def elsewhere(self) -> Mapping[GroupVersion, Sequence[Obj] | None]:
+        """What other servers serve; None: one that cannot be asked."""
+        return {version: self._checks.versions.get(version) for version in self.servers.by_version}
+
+    def priorities(self) -> Mapping[GroupVersion, tuple[int, int]]:
+        found = {}
+        for item in self._registry.kind(API_SERVICES).items.values():
+            spec = spec_of(item.obj)
+            version = (str(spec.get("group") or ""), str(spec.get("version") or ""))
+            found[version] = (
+                int(spec.get("groupPriorityMinimum") or 0),
+                int(spec.get("versionPriority") or 0),
+            )
+        return found

@@ -1,0 +1,237 @@
+"""Whether the servers behind APIServices answer, and what they say that they serve.
+
+Job: ask each for its discovery when something of it changes and twice a minute; write the
+    condition Available; keep what it serves for the merged discovery.
+Invariant: a server that hangs holds up no other's check (of WORKERS at a time).
+Invariant: what is shown of a server that cannot be asked is that it is stale, never an old list.
+Owner: of the conditions of APIServices, and of `versions`.
+"""
+
+import asyncio
+
+from sampan.api.calls import Item
+from sampan.api.errors import ApiError
+from sampan.api.objects import Obj, labels_of, name_of, namespace_of, spec_of
+from sampan.api.resources import API_SERVICES, ENDPOINT_SLICES, SERVICES
+from sampan.api.rules.conditions import with_condition
+from sampan.apiserver.aggregation.availability import PASSED, missing_backend, unavailable
+from sampan.apiserver.aggregation.foreign_resources import Unreadable, discovered_resources
+from sampan.apiserver.aggregation.identity_headers import identity_headers
+from sampan.apiserver.aggregation.servers import AggregatedServer, AggregatedServers, GroupVersion
+from sampan.apiserver.authn.user import MASTERS, User
+from sampan.apiserver.outside.failure_words import failure_words
+from sampan.apiserver.outside.webhook_client import CallFailed
+from sampan.apiserver.registry.api_services import LOCAL
+from sampan.apiserver.registry.generic import PLAIN, Stale
+from sampan.apiserver.watch.followed import follow
+from sampan.apiserver.write.parts import Parts
+from sampan.core.backoff import Backoff
+from sampan.core.http_client import ClientStream, HttpError, Origin, Target
+from sampan.core.log import get_logger
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks, all_of
+from sampan.core.workqueue import WorkQueue
+
+log = get_logger(__name__)
+
+WORKERS = 10
+EVERY_SECONDS = 30.0
+ASK_SECONDS = 5.0
+ATTEMPTS = 5  # endpoints that are asked at once
+LIST_BYTES = 4 * 1024 * 1024
+_AGGREGATOR = User("system:kube-aggregator", (MASTERS,))
+_OF_SERVICE = "kubernetes.io/service-name"
+
+Resources = list[Obj]  # entries of an APIGroupDiscovery
+
+
+class _NoAnswer(Exception):
+    """The text says why."""
+
+
+class Checks:
+    def __init__(self, parts: Parts, servers: AggregatedServers, metrics: Metrics) -> None:
+        self._parts, self._registry, self._servers = parts, parts.registry, servers
+        self.versions: dict[GroupVersion, Resources] = {}  # of those that answer
+        self.generation = 0  # grows with every change of them
+        self._queue: WorkQueue[str] = WorkQueue(Backoff(0.5, EVERY_SECONDS))
+        self._tasks = Tasks("api-service-checks")
+        self._unavailable = metrics.gauge(
+            "aggregator_unavailable_apiservice",
+            "Gauge of APIServices which are marked as unavailable broken down by APIService name.",
+            ("name",),
+        )
+        self._failures = metrics.counter(
+            "aggregator_unavailable_apiservice_total",
+            "Counter of APIServices which are marked as unavailable broken down by APIService "
+            "name and reason.",
+            ("name", "reason"),
+        )
+        servers.when_changed(self._changed)
+        for kind in (SERVICES, ENDPOINT_SLICES):
+            follow(self._registry.kind(kind), self._backend_changed, self._all)
+
+    def start(self) -> None:
+        self._all()
+        for number in range(WORKERS):
+            self._tasks.supervise(f"worker {number}", self._work)
+
+    async def stop(self) -> None:
+        self._queue.close()
+        await self._tasks.stop()
+
+    # What is told
+
+    def _changed(self, name: str) -> None:
+        self.generation += 1
+        self._queue.add(name)
+
+    def _backend_changed(self, before: Item | None, now: Item | None) -> None:
+        if not self._servers.by_version:
+            return
+        changed = now or before
+        assert changed is not None
+        obj = changed.obj
+        where = (namespace_of(obj), labels_of(obj).get(_OF_SERVICE) or name_of(obj))
+        for server in self._servers.by_version.values():
+            if (server.service.get("namespace"), server.service.get("name")) == where:
+                self._queue.add(server.name)
+
+    def _all(self) -> None:
+        for name in self._registry.kind(API_SERVICES).items:
+            self._queue.add(name)
+
+    # The tasks
+
+    async def _work(self) -> None:
+        while True:
+            name = await self._queue.get()
+            try:
+                await self._sync(name)
+            except (ApiError, Stale) as error:
+                log.warning("api service not checked", name=name, error=error)
+                self._queue.retry(name)
+            finally:
+                self._queue.done(name)
+
+    async def _sync(self, name: str) -> None:
+        item = self._registry.kind(API_SERVICES).items.get(name)
+        if item is None:
+            self._queue.forget(name)
+            return
+        if spec_of(item.obj).get("service") is None:
+            await self._write(item, LOCAL)
+            return
+        server = self._server(name)
+        if server is None:
+            return  # it is gone by now
+        condition = await self._judge(server)
+        passed = condition["status"] == "True"
+        self._unavailable.set(0.0 if passed else 1.0, name)
+        await self._write(item, condition)
+        if passed or condition["reason"] != "FailedDiscoveryCheck":
+            self._queue.forget(name)
+            self._queue.add_after(name, EVERY_SECONDS)
+        else:
+            self._queue.retry(name)
+
+    def _server(self, name: str) -> AggregatedServer | None:
+        servers = self._servers.by_version.values()
+        return next((server for server in servers if server.name == name), None)
+
+    async def _judge(self, server: AggregatedServer) -> Obj:
+        reference = server.service
+        namespace, service_name = reference.get("namespace") or "", reference.get("name") or ""
+        slices = [
+            item
+            for item in self._registry.find_in(ENDPOINT_SLICES, namespace)
+            if labels_of(item).get(_OF_SERVICE) == service_name
+        ]
+        backend = self._registry.find(SERVICES, namespace, service_name)
+        missing = missing_backend(reference, backend, slices)
+        if missing is not None:
+            self._show(server, None)
+            return missing
+        try:
+            body = await self._ask(server)
+        except _NoAnswer as error:
+            self._show(server, None)
+            return unavailable("FailedDiscoveryCheck", str(error))
+        try:
+            self._show(server, discovered_resources(body, server.group, server.version))
+        except Unreadable as error:
+            log.warning("discovery of an aggregated server not read", name=server.name, error=error)
+            self._show(server, None)
+        return PASSED
+
+    def _show(self, server: AggregatedServer, resources: Resources | None) -> None:
+        key = (server.group, server.version)
+        before = self.versions.get(key)
+        if resources is None:
+            self.versions.pop(key, None)
+        else:
+            self.versions[key] = resources
+        if before != resources:
+            self.generation += 1
+
+    async def _ask(self, server: AggregatedServer) -> bytes:
+        """Several endpoints at once; one that answers is enough. Raises _NoAnswer."""
+        try:
+            origins = self._servers.origins(server.service)[:ATTEMPTS]
+        except CallFailed as error:
+            raise _NoAnswer(str(error)) from error
+        answers = await all_of(self._ask_one(Target(origin, server.path)) for origin in origins)
+        for answer in answers:
+            if isinstance(answer, bytes):
+                return answer
+        raise _NoAnswer(str(answers[-1]))
+
+    async def _ask_one(self, url: Target) -> bytes | str:
+        """The body, or why there is none."""
+        shown = f"https://{_host_and_port(url.origin)}{url.path}"
+        why = ""
+        headers = [("accept", "application/json"), *identity_headers(_AGGREGATOR)]
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                stream = await self._servers.unverified.stream(
+                    "GET", url, headers=headers, timeout_seconds=None
+                )
+                try:
+                    if 200 <= stream.status < 300:
+                        return await _bounded(stream, shown)
+                finally:
+                    await stream.aclose()
+            why = f"bad status from {shown}: {stream.status}"
+        except TimeoutError:
+            why = f'Get "{shown}": context deadline exceeded'
+        except HttpError as error:
+            why = f'Get "{shown}": {failure_words(error)}'
+        return f"failing or missing response from {shown}: {why}"
+
+    async def _write(self, item: Item, condition: Obj) -> None:
+        status = item.obj.get("status") or {}
+        now = self._parts.clock.now()
+        conditions = with_condition(status.get("conditions") or (), condition, now)
+        if conditions == status.get("conditions"):
+            return
+        if condition["status"] != "True":
+            self._failures.add(name_of(item.obj), condition["reason"])
+        changed = {**item.obj, "status": {**status, "conditions": conditions}}
+        await self._registry.replace(API_SERVICES, item, changed, PLAIN)
+
+
+async def _bounded(stream: ClientStream, shown: str) -> bytes:
+    parts, size = [], 0
+    async for part in stream:
+        size += len(part)
+        if size > LIST_BYTES:
+            raise HttpError(f"the answer of {shown} is larger than {LIST_BYTES} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _host_and_port(origin: Origin) -> str:
+    """With its port, whichever it is, as upstream writes it."""
+    return (
+        f"[{origin.host}]:{origin.port}" if ":" in origin.host else f"{origin.host}:{origin.port}"
+    )

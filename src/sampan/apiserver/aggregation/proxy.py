@@ -1,0 +1,97 @@
+"""Requests that another API server answers.
+
+Job: pass a request on in the name of whoever sent it, and its answer back.
+Invariant: the caller is known and allowed before this is asked; the other server learns who it is
+    from our headers, beside our own certificate, and from nothing that the caller sent.
+Invariant: the other server sends nobody elsewhere: a redirect is refused.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from sampan.api.errors import Unserved
+from sampan.apiserver.aggregation.identity_headers import identity_headers, public_headers
+from sampan.apiserver.aggregation.servers import AggregatedServer, AggregatedServers
+from sampan.apiserver.authn.user import User
+from sampan.apiserver.outside.failure_words import failure_words
+from sampan.apiserver.outside.webhook_client import CallFailed
+from sampan.core.http import Headers, Reply, Request, Response, Stream
+from sampan.core.http_client import AddressNotAllowed, ClientStream, HttpClient, HttpError, Target
+from sampan.core.http_relay import end_to_end, pass_upgrade, wants_upgrade
+from sampan.core.log import get_logger
+
+log = get_logger(__name__)
+
+HEAD_SECONDS = 60.0  # for an answer to begin, but for a watch's
+WHOLE_BYTES = 256 * 1024  # of an answer that is handed on in one piece
+_PLAIN = (("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff"))
+_REDIRECTED = b"the backend attempted to redirect this request, which is not permitted"
+_NOT_BACK = frozenset({"access-control-allow-origin", "date"})  # the latter is told once
+
+
+class AggregatedProxy:
+    def __init__(self, servers: AggregatedServers) -> None:
+        self._servers = servers
+
+    async def reply(
+        self, server: AggregatedServer, request: Request, user: User, *, is_watch: bool = False
+    ) -> Reply:
+        """Raises Unserved."""
+        if not server.is_available:
+            raise Unserved("service unavailable")
+        if server.http is None:
+            return Response(500, _PLAIN, f"{server.trouble}\n".encode())
+        try:
+            origin = self._servers.origin(server)
+        except CallFailed as error:
+            log.error("aggregated server not found", name=server.name, error=error)
+            raise Unserved("service unavailable") from error
+        query = f"?{request.query}" if request.query else ""
+        target = Target(origin, f"{request.path}{query}")
+        asked = replace(request, headers=public_headers(request.headers))
+        more = [*_forwarded(request), *identity_headers(user)]
+        if any("\n" in text or "\r" in text for _, text in more):
+            raise Unserved("error trying to reach service: net/http: invalid header field value")
+        try:
+            if wants_upgrade(request):
+                return await pass_upgrade(server.http, asked, target, more=more)
+            seconds = None if is_watch else HEAD_SECONDS
+            return await _exchange(server.http, asked, target, more, seconds)
+        except HttpError as error:
+            told = str(error) if isinstance(error, AddressNotAllowed) else failure_words(error)
+            raise Unserved(f"error trying to reach service: {told}") from error
+
+
+def _forwarded(request: Request) -> Headers:
+    """Where the request came from, as proxies say it."""
+    lines = [("x-forwarded-uri", request.path)]
+    if "host" in request.headers:
+        lines.append(("x-forwarded-host", request.headers["host"]))
+    if request.remote:
+        lines.append(("x-forwarded-for", request.remote))
+    return lines
+
+
+async def _exchange(
+    http: HttpClient, request: Request, target: Target, more: Headers, seconds: float | None
+) -> Reply:
+    stream = await http.stream(
+        request.method, target, headers=[*end_to_end(request.headers), *more], body=request.body,
+        timeout_seconds=seconds,
+    )  # fmt: skip
+    if 300 <= stream.status < 400 and stream.headers.get("location"):
+        await stream.aclose()
+        return Response(502, _PLAIN, _REDIRECTED)
+    back = end_to_end(stream.headers, without=_NOT_BACK)
+    length = stream.headers.get("content-length", "")
+    if request.method == "HEAD" or (length.isdigit() and int(length) <= WHOLE_BYTES):
+        return Response(stream.status, back, b"".join([part async for part in stream]))
+    return Stream(stream.status, back, _chunks(stream))
+
+
+async def _chunks(stream: ClientStream) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in stream:
+            yield chunk
+    finally:
+        await stream.aclose()

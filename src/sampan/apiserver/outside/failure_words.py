@@ -1,0 +1,43 @@
+"""Why another server could not be asked, in the words that operators know from Go's network stack.
+
+Job: an HttpError → the text that stands after `Get "https://…": `. Pure.
+"""
+
+import errno
+import ssl
+
+from sampan.core.http_client import HttpError, HttpTimeout
+
+_CONNECT = {
+    errno.ECONNREFUSED: "connection refused",
+    errno.EHOSTUNREACH: "no route to host",
+    errno.ENETUNREACH: "network is unreachable",
+    errno.ETIMEDOUT: "connection timed out",
+}
+_UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})  # OpenSSL's codes: nobody we trust signed it
+_EXPIRED, _OTHER_NAME, _OTHER_ADDRESS = 10, 62, 64
+
+
+def failure_words(error: OSError) -> str:
+    cause = error.__cause__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"tls: failed to verify certificate: x509: {_certificate(cause)}"
+    if isinstance(error, HttpTimeout):
+        return "context deadline exceeded"
+    where = str(error).partition(": ")[0]
+    if isinstance(cause, OSError) and where.startswith("dial ") and cause.errno in _CONNECT:
+        return f"dial tcp {where[5:]}: connect: {_CONNECT[cause.errno]}"
+    if isinstance(error, HttpError) and str(error) == "the server closed the connection":
+        return "EOF"
+    return str(error)
+
+
+def _certificate(error: ssl.SSLCertVerificationError) -> str:
+    if error.verify_code in _UNKNOWN_AUTHORITY:
+        return "certificate signed by unknown authority"
+    if error.verify_code == _EXPIRED:
+        return "certificate has expired or is not yet valid"
+    if error.verify_code in (_OTHER_NAME, _OTHER_ADDRESS):
+        # OpenSSL: Hostname mismatch, certificate is not valid for 'NAME'.
+        return error.verify_message.partition(", ")[2].rstrip(".") or error.verify_message
+    return error.verify_message
