@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from sampan.apiserver.authn.certificate import user_of
+from sampan.client.delegated_access import caller_of
 from sampan.controllers.access import csr_requests
-from sampan.kubelet.server.access import caller_of
 from sampan.testing import virtual_time
 from sampan.testing.generators.api_requests import MERGE, api_server
 from sampan.testing.worlds.control_plane import published_schema
