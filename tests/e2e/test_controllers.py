@@ -310,7 +310,7 @@ def test_controllers_can_be_left_out_and_run_in_a_process_of_their_own(own_clust
     [key] = own_cluster.data_dir.rglob("sa.key")
     flags = (
         "--kubeconfig", str(own_cluster.kubeconfig), "--controllers", ",".join(names),
-        "--service-account-private-key-file", str(key),
+        "--service-account-private-key-file", str(key), "--secure-port", "0",
     )  # fmt: skip
     output = own_cluster.root / "controllers.out"
     elsewhere = Program([*sampan_command("controllers"), *flags], output, environment())

@@ -24,6 +24,8 @@ from sampan.core.tasks import Tasks
 
 log = get_logger(__name__)
 
+UNHEALTHY_SECONDS = 20.0  # as upstream: how long after its end a lease that we hold is a trouble
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseSettings:
@@ -90,7 +92,16 @@ class Elector:
         self._client, self._settings = client, settings
         self._clock, self._rng = clock, rng
         self._seen: Seen | None = None
+        self._renewed = clock.monotonic()
         self.leading = False
+
+    def trouble(self) -> str:
+        """What is wrong with a lease that we hold; empty: nothing. As upstream's health check."""
+        settings = self._settings
+        late = self._clock.monotonic() - self._renewed - settings.lease_seconds
+        if not self.leading or late <= UNHEALTHY_SECONDS:
+            return ""
+        return f"failed election to renew leadership on lease {settings.name}"
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, run `lead` while we have it, and return when it is lost or `lead`
@@ -130,12 +141,15 @@ class Elector:
 
     async def _try_renew(self) -> bool:
         try:
-            return await self._took()
+            began = self._clock.monotonic()
+            took = await self._took()
         except (AlreadyExists, Conflict):
             return False  # somebody else was faster
         except ApiError as error:
             log.warning("lease cannot be had", lease=self._settings.name, error=error)
             return False
+        self._renewed = began if took else self._renewed
+        return took
 
     async def _took(self) -> bool:
         settings = self._settings

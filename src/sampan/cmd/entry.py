@@ -9,8 +9,9 @@ import sys
 from collections.abc import Sequence
 
 CLUSTER_VERBS = (
-    "up", "kubelet", "token", "join", "service-proxy", "controllers", "down", "reset", "image",
-    "why", "schedule", "version", "status", "doctor", "log", "kubeconfig", "list",
+    "up", "kubelet", "token", "join", "service-proxy", "certs", "apiserver", "scheduler",
+    "controllers", "down", "reset", "image", "why", "schedule", "version", "status", "doctor",
+    "log", "kubeconfig", "list",
 )  # fmt: skip
 
 

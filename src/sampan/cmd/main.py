@@ -85,12 +85,14 @@ def _join(arguments: Sequence[str]) -> list[str]:
 def _dispatch(given: argparse.Namespace) -> int:
     # Each verb imports what it needs when it runs: `sampan version` must not pay for a cluster.
     match given.verb:
-        case "up" | "kubelet" | "join" | "service-proxy" | "controllers":
+        case "up" | "kubelet" | "join" | "service-proxy":
             return _start(given)
+        case "apiserver" | "scheduler" | "controllers" | "certs":
+            return _control_plane(given)
         case "token":
             from sampan.cmd.verbs import token
 
-            return token.run(given.data_dir)
+            return token.run(given.data_dir, given.kubeconfig)
         case "down":
             from sampan.cmd.verbs import down
 
@@ -149,10 +151,28 @@ def _start(given: argparse.Namespace) -> int:
 
             settings = node_process_flags.node_settings(given)
             return join.run(given.server, given.token, given.ca_hash, settings)
-        case "kubelet":
+        case _:
             from sampan.cmd.verbs import kubelet
 
             return kubelet.run(node_process_flags.node_settings(given))
+
+
+def _control_plane(given: argparse.Namespace) -> int:
+    """Its processes, each by itself, and what they know each other by."""
+    if given.verb == "certs":
+        from sampan.cmd.verbs import certs
+
+        return certs.run(control_plane_flags.certs_settings(given))
+    gc.disable()  # as in _start
+    match given.verb:
+        case "apiserver":
+            from sampan.cmd.verbs import apiserver
+
+            return apiserver.run(control_plane_flags.apiserver_settings(given))
+        case "scheduler":
+            from sampan.cmd.verbs import scheduler
+
+            return scheduler.run(control_plane_flags.scheduler_settings(given))
         case _:
             from sampan.cmd.verbs import controllers
 

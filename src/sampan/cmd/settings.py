@@ -78,19 +78,100 @@ class NodeProcessSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerFiles:
+    """What an API server is known by and knows others by; empty: from the directory of keys."""
+
+    certificate: str = ""
+    key: str = ""
+    client_ca: str = ""
+    token_key: str = ""  # signs service account tokens
+    kubelet_certificate: str = ""  # as whom it calls kubelets
+    kubelet_key: str = ""
+    kubelet_ca: str = ""  # who signs the kubelets' certificates
+
+
+@dataclass(frozen=True, slots=True)
+class ApiServerProcessSettings:
+    """`sampan apiserver`: an API server as a process of its own."""
+
+    store: str  # URL
+    cert_dir: str = ""
+    files: ServerFiles = ServerFiles()
+    bind_address: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    advertise_address: str = ""  # empty: as it listens, or the machine's
+    service_cidr: str = SERVICE_CIDR
+    node_ports: tuple[int, int] = (30000, 32767)
+    security: SecurityChoices = field(default_factory=SecurityChoices)
+    ready_file: str = ""
+    log_level: str = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class CertsSettings:
+    """`sampan certs`: the authority of a cluster, and what it signs for one machine."""
+
+    cert_dir: str
+    server: str  # URL, for the kubeconfigs
+    names: tuple[str, ...] = ()  # of the API server, beside those of the machine
+    service_cidr: str = SERVICE_CIDR
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionChoices:
+    """Of the leader among several processes; None and 0: not chosen here."""
+
+    elects: bool | None = None
+    namespace: str = ""
+    name: str = ""
+    lease_seconds: float = 0.0
+    renew_seconds: float = 0.0
+    retry_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServingChoices:
+    """The port on which a component says how it is."""
+
+    bind_address: str = "127.0.0.1"
+    port: int = 0  # 0: there is none
+    certificate: str = ""  # empty: one that lasts as long as the process
+    key: str = ""
+    client_ca: str = ""  # whose certificates callers may show
+    open_paths: tuple[str, ...] = ("/healthz", "/readyz", "/livez")
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentSettings:
+    """What the processes of the scheduler and of the controllers have in common."""
+
+    kubeconfig: str = ""
+    election: ElectionChoices = ElectionChoices()
+    serving: ServingChoices = ServingChoices()
+    ready_file: str = ""
+    log_level: str = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerProcessSettings:
+    """`sampan scheduler`: the scheduler as a process of its own."""
+
+    component: ComponentSettings
+    config: str = ""  # a KubeSchedulerConfiguration file
+
+
+@dataclass(frozen=True, slots=True)
 class ControllersSettings:
     """`sampan controllers`: the controllers as a process of their own."""
 
-    kubeconfig: str
+    component: ComponentSettings
     controllers: tuple[str, ...] = ("*",)
-    leader_elect: bool = True
+    account_credentials: bool = False  # each controller acts as its own service account
     root_ca_file: str = ""  # what pods verify the API server with; empty: the kubeconfig's
     signing_cert_file: str = ""  # signs certificates; empty: nobody does
     signing_key_file: str = ""
     account_key_file: str = ""  # signs the tokens in secrets; empty: nobody does
     cluster_cidrs: tuple[str, ...] = ()  # nodes get their podCIDR from here; empty: from nobody
-    ready_file: str = ""
-    log_level: str = "warning"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,13 @@ _ACCOUNTS = {
 _OWN_RIGHTS = frozenset({"serviceaccount-token-controller"})
 
 
+def account_name(controller: str) -> str:
+    """In kube-system; empty: it acts as the controller manager itself."""
+    return "" if controller in _OWN_RIGHTS else _ACCOUNTS.get(controller, controller)
+
+
 def user_name(controller: str) -> str:
-    if controller in _OWN_RIGHTS:
+    account = account_name(controller)
+    if not account:
         return "system:kube-controller-manager"
-    return f"system:serviceaccount:kube-system:{_ACCOUNTS.get(controller, controller)}"
+    return f"system:serviceaccount:kube-system:{account}"

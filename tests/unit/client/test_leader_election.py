@@ -171,3 +171,20 @@ def test_renewing_keeps_the_time_of_acquisition():
     assert again["acquireTime"] == spec["acquireTime"]
     assert again["renewTime"] != spec["renewTime"]
     assert may_take(Seen({"holderIdentity": ""}, 0.0), "me", 0.0)
+
+
+def test_a_lease_that_is_held_and_not_renewed_is_a_trouble():
+    async def main():
+        api, clock = LeaseApi(), virtual_time.LoopClock()
+        elector = Elector(api, LeaseSettings("ns", "l", "me"), clock=clock, rng=random.Random(1))
+        assert elector.trouble() == ""
+        await elector._acquire()
+        elector.leading = True
+        await clock.sleep(15 + 20)
+        assert elector.trouble() == ""
+        await clock.sleep(1)
+        assert elector.trouble() == "failed election to renew leadership on lease l"
+        await elector._try_renew()
+        assert elector.trouble() == ""
+
+    virtual_time.run(main())

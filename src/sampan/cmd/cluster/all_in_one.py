@@ -7,16 +7,14 @@ Owner: `sampan up`.
 
 import errno
 import functools
-import ipaddress
 import random
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.settings import ProxyClientSettings
 from sampan.apiserver.authn.user import component
 from sampan.apiserver.server import ApiServer
@@ -27,30 +25,25 @@ from sampan.client.inprocess import InProcessClient
 from sampan.client.kubeconfig import Connection, write_kubeconfig
 from sampan.client.leader_election import Elector, LeaseSettings
 from sampan.cmd.cluster import contexts, machine, pki, rotation
+from sampan.cmd.cluster.addresses import advertise_address, reachable, server_names
 from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, Nodes
 from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.served_api import ServedApi, why_not_bound
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.security_settings import server_settings
 from sampan.cmd.settings import CLUSTER_CIDR, SERVICE_CIDR, UpSettings
 from sampan.core.clock import Clock
-from sampan.core.http_server import Server, bound_socket
+from sampan.core.http_server import bound_socket
 from sampan.core.loop_watch import LoopWatch
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
 from sampan.core.tls import client_context, server_context
-from sampan.store.compaction import keep_compacted
-from sampan.store.contract import StoreError
-from sampan.store.open import open_store
 from sampan.version import VERSION
 
 if TYPE_CHECKING:
     from sampan.scheduler.settings import Configuration
-
-HTTP_GRACE_SECONDS = 2.0
-FIRST_SERVICE_ADDRESS = "10.96.0.1"
-EVERYWHERE = ("0.0.0.0", "::")
 
 
 class AllInOne:
@@ -61,6 +54,7 @@ class AllInOne:
         self._metrics = Metrics()
         self._tasks = Tasks("sampan")
         self._undo = AsyncExitStack()
+        self._api = ServedApi(clock, self._metrics)
         self._pki = pki.Pki(data.pki)
         self._served: list[rotation.Served] = []
         self._url = ""
@@ -97,8 +91,7 @@ class AllInOne:
 
     async def stop(self) -> None:
         """readyz fails first; then whoever calls the API goes, then the API, then the store."""
-        if self._server is not None:
-            self._server.wind_down()
+        self._api.wind_down()
         if self._nodes is not None:
             await self._nodes.stop()
         await self._tasks.stop()
@@ -120,7 +113,10 @@ class AllInOne:
         with self._progress.step("certificates") as step:
             bind = self._settings.bind_address
             wanted = pki.leaves(
-                [*server_names(bind, identity), *([self._gateway] if self._gateway else [])],
+                [
+                    *server_names(bind, identity.name, identity.address),
+                    *([self._gateway] if self._gateway else []),
+                ],
                 identity.name,
                 [identity.name, identity.address, "localhost", "127.0.0.1"],
             )
@@ -137,39 +133,25 @@ class AllInOne:
     async def _start_api_server(self, identity: NodeIdentity) -> ApiServer:
         with self._progress.step("store") as step:
             url = self._settings.store or f"sqlite:///{self._data.store}"
-            try:
-                store = await open_store(url, self._clock)
-            except StoreError as error:
-                raise CannotStart(str(error)) from error
-            self._undo.push_async_callback(store.close)
+            self._undo.push_async_callback(self._api.stop)
+            store = await self._api.open(url)
             self._shared = store.shared
             step.detail = f"{url.split(':')[0]}, revision {store.revision}"
         with self._progress.step("API server") as step:
             listening = _listen(self._settings, self._data)
             port = listening.getsockname()[1]
-            address = _reachable(self._settings.bind_address)
+            address = reachable(self._settings.bind_address)
             advertised = advertise_address(
                 self._settings.bind_address, identity.address, self._gateway
             )
             settings = self._api_server_settings(advertised, port)
-            server = ApiServer(store, Schema.load(), settings, self._clock, self._metrics)
-            await server.start()
-            self._undo.push_async_callback(server.stop)
-            await self._listen(server, [listening, *self._for_pods(advertised, port)])
-            self._tasks.supervise("compaction", lambda: keep_compacted(store, self._clock))
-            self._tasks.supervise("service repair", server.keep_repaired)
+            sockets = [listening, *self._for_pods(advertised, port)]
+            server = await self._api.serve(store, settings, sockets, self._server_tls())
             step.detail = f"https://{address}:{port}"
         self._url = f"https://{address}:{port}"
         self._write_kubeconfig(self._url)
         self._data.remember(port=port, version=VERSION)
         return server
-
-    async def _listen(self, server: ApiServer, sockets: Sequence[socket.socket]) -> None:
-        tls = self._server_tls()
-        for listening in sockets:
-            http = Server(server.handle_http, ssl_context=tls, wants_body=server.wants_body)
-            await http.start_on(listening)
-            self._undo.push_async_callback(http.stop, HTTP_GRACE_SECONDS)
 
     def _for_pods(self, advertised: str, port: int) -> list[socket.socket]:
         """Where the server is for this machine only, its pods find it at their gateway."""
@@ -316,33 +298,6 @@ async def _again_and_again(elector: Elector, work: Callable[[], Awaitable[None]]
         await elector.run(work)
 
 
-def server_names(bind_address: str, identity: NodeIdentity) -> list[str]:
-    """Every name under which a client may come to the API server."""
-    service = "kubernetes"
-    names = [service, f"{service}.default", f"{service}.default.svc"]
-    names += [f"{service}.default.svc.cluster.local", "localhost", "127.0.0.1", "::1"]
-    names += [FIRST_SERVICE_ADDRESS, identity.name, identity.address]
-    if bind_address not in EVERYWHERE:
-        names.append(bind_address)
-    return list(dict.fromkeys(names))
-
-
-def advertise_address(bind_address: str, node_address: str, gateway: str) -> str:
-    """What the endpoints of the Service `kubernetes` say: an address that pods can reach, and that
-    no other machine can unless the user has opened the server to others."""
-    if bind_address in EVERYWHERE:
-        return node_address
-    try:
-        local = ipaddress.ip_address(bind_address).is_loopback
-    except ValueError:  # a name: endpoints are addresses
-        return gateway or node_address
-    return gateway if local and gateway else bind_address
-
-
-def _reachable(bind_address: str) -> str:
-    return "127.0.0.1" if bind_address in EVERYWHERE else bind_address
-
-
 def _listen(settings: UpSettings, data: DataDir) -> socket.socket:
     """The port asked for; with 0 the one of last time where it is free, else any."""
     wanted = [settings.port] if settings.port else [data.record().get("port", 0), 0]
@@ -352,14 +307,6 @@ def _listen(settings: UpSettings, data: DataDir) -> socket.socket:
         except OSError as error:
             if error.errno == errno.EADDRINUSE and port != wanted[-1]:
                 continue
-            raise CannotStart(_why_not_bound(settings.bind_address, port, error)) from error
+            why = why_not_bound(settings.bind_address, port, "--port", error)
+            raise CannotStart(why) from error
     raise AssertionError("the last port either was bound or raised")
-
-
-def _why_not_bound(address: str, port: int, error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"port {port} on {address} is in use: choose another with --port, "
-            "or --port 0 for any that is free"
-        )
-    return f"cannot listen on {address} port {port}: {error.strerror}"

@@ -14,10 +14,12 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sampan.cmd.cluster.data_dir import write_private
+from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 
@@ -74,18 +76,32 @@ class Pki:
 def leaves(server_names: Sequence[str], node_name: str, node_names: Sequence[str]) -> list[Leaf]:
     """Every leaf certificate of a cluster, with the identities that the original uses."""
     return [
-        Leaf("apiserver", "kube-apiserver", names=tuple(server_names)),
-        Leaf("admin", "kubernetes-admin", ("system:masters",)),
+        *server_leaves(server_names),
+        *component_leaves(),
+        Leaf("kubelet-client", f"system:node:{node_name}", ("system:nodes",)),
+        Leaf("kubelet", f"system:node:{node_name}", ("system:nodes",), tuple(node_names)),
+    ]
+
+
+def server_leaves(names: Sequence[str]) -> list[Leaf]:
+    """Of an API server."""
+    return [
+        Leaf("apiserver", "kube-apiserver", names=tuple(dict.fromkeys(names))),
         # Bound to system:kubelet-api-admin and nothing else: whoever got it into his hands, or is
         # asked with it in a kubelet's place, may not rule the cluster.
         Leaf("apiserver-kubelet-client", KUBELET_CLIENT),
         # Signed by an authority of its own: whoever shows it speaks for others, and nobody whom
         # the cluster's own authority signs may do that.
         Leaf(FRONT_PROXY_CLIENT, FRONT_PROXY_CLIENT, authority=FRONT_PROXY_CA),
+    ]
+
+
+def component_leaves() -> list[Leaf]:
+    """Of who calls API servers."""
+    return [
+        Leaf("admin", "kubernetes-admin", ("system:masters",)),
         Leaf("scheduler", "system:kube-scheduler"),
         Leaf("controller-manager", "system:kube-controller-manager"),
-        Leaf("kubelet-client", f"system:node:{node_name}", ("system:nodes",)),
-        Leaf("kubelet", f"system:node:{node_name}", ("system:nodes",), tuple(node_names)),
     ]
 
 
@@ -96,7 +112,7 @@ def ensure(root: Path, wanted: Sequence[Leaf], clock: Clock) -> int:
     now = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC)
     made = 0
     for authority in dict.fromkeys(("ca", *(leaf.authority for leaf in wanted))):
-        if not (pki.certificate(authority).exists() and pki.key(authority).exists()):
+        if not pki.certificate(authority).exists():
             _make_ca(pki, authority, now)
             made += 1
     if not pki.token_key.exists():
@@ -104,8 +120,18 @@ def ensure(root: Path, wanted: Sequence[Leaf], clock: Clock) -> int:
         made += 1
     stale = [leaf for leaf in wanted if not _good(pki, leaf, now)]
     for leaf in stale:
-        _make_leaf(pki, leaf, *_authority(pki, leaf.authority), now)
+        _make_leaf(pki, leaf, *_authority(pki, leaf), now)
     return made + len(stale)
+
+
+def kept_names(root: Path, file: str) -> tuple[str, ...]:
+    """What the certificate that is there serves under: a new one must not know less."""
+    path = Pki(root).certificate(file)
+    if not path.exists():
+        return ()
+    found = x509.load_pem_x509_certificate(path.read_bytes()).extensions
+    names = found.get_extension_for_class(x509.SubjectAlternativeName).value
+    return tuple(str(name.value) for name in names)
 
 
 def ensure_signed_by(authority: Pki, root: Path, wanted: Sequence[Leaf], clock: Clock) -> int:
@@ -113,17 +139,27 @@ def ensure_signed_by(authority: Pki, root: Path, wanted: Sequence[Leaf], clock: 
     root.mkdir(mode=0o700, exist_ok=True)
     pki = Pki(root)
     now = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC)
-    ca, ca_key = _authority(authority, "ca")
+    ca = x509.load_pem_x509_certificate(authority.ca.read_bytes())
     stale = [leaf for leaf in wanted if not _good(pki, leaf, now) or not _from(pki, leaf, ca)]
     for leaf in stale:
-        _make_leaf(pki, leaf, ca, ca_key, now)
+        _make_leaf(pki, leaf, *_authority(authority, leaf), now)
     return len(stale)
 
 
-def _authority(pki: Pki, file: str) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    ca = x509.load_pem_x509_certificate(pki.certificate(file).read_bytes())
-    key = serialization.load_pem_private_key(pki.key(file).read_bytes(), None)
-    assert isinstance(key, ec.EllipticCurvePrivateKey), "the CA's key is ours, so EC"
+def _authority(pki: Pki, needed: Leaf) -> tuple[x509.Certificate, CertificateIssuerPrivateKeyTypes]:
+    """Raises CannotStart."""
+    certificate, key_file = pki.certificate(needed.authority), pki.key(needed.authority)
+    try:
+        ca = x509.load_pem_x509_certificate(certificate.read_bytes())
+        key = serialization.load_pem_private_key(key_file.read_bytes(), None)
+    except FileNotFoundError:
+        raise CannotStart(
+            f"{key_file} is missing, and without the authority's key nobody can make "
+            f"{needed.file}.crt"
+        ) from None
+    except ValueError as error:
+        raise CannotStart(f"{certificate} or {key_file} is damaged: {error}") from error
+    assert isinstance(key, (ec.EllipticCurvePrivateKey, rsa.RSAPrivateKey)), type(key)
     return ca, key
 
 
@@ -169,7 +205,7 @@ def _make_leaf(
     pki: Pki,
     leaf: Leaf,
     ca: x509.Certificate,
-    ca_key: ec.EllipticCurvePrivateKey,
+    ca_key: CertificateIssuerPrivateKeyTypes,
     now: datetime.datetime,
 ) -> None:
     key = ec.generate_private_key(ec.SECP256R1())

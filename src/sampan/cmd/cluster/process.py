@@ -8,11 +8,13 @@ import asyncio
 import contextlib
 import ctypes
 import gc
+import os
 import signal
 from collections.abc import Callable
 from typing import Protocol
 
 from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.service_manager import notify
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 _KEPT_BYTES = 32 * 1024 * 1024  # as much as malloc itself would come to at most
@@ -44,8 +46,10 @@ async def run_until_signal(parts: Parts, progress: Progress, started: Callable[[
             return
         await starting
         started()
+        notify("READY=1", os.environ)
         settle_memory()
         await stopping
+        notify("STOPPING=1", os.environ)
         progress.say("\nstopping (once more to stop at once)")
         for number in SIGNALS:
             loop.add_signal_handler(number, parts.hurry)

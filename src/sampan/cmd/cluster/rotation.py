@@ -1,6 +1,7 @@
 """Certificates are renewed while the cluster runs.
 
-Job: look twice a day; make anew what is old, and have the TLS contexts use it.
+Job: look twice a day; make anew what is old, and have the TLS contexts use it. What somebody else
+    makes is looked at every minute.
 Invariant: connections that are open stay open; new ones see the new certificate.
 """
 
@@ -16,6 +17,7 @@ from sampan.core.log import get_logger
 log = get_logger(__name__)
 
 EVERY_SECONDS = 12 * 3600.0
+LOOK_SECONDS = 60.0  # as upstream
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +51,28 @@ def renew(root: Path, leaves: Sequence[pki.Leaf], served: Sequence[Served], cloc
         item.context.load_cert_chain(where.certificate(item.file), where.key(item.file))
     log.info("certificates renewed", count=made)
     return True
+
+
+async def keep_loaded(context: ssl.SSLContext, pair: tuple[Path, Path], clock: Clock) -> None:
+    """Until cancelled: `context` shows the certificate that the files hold, whoever writes them."""
+    known = _contents(pair)
+    while True:
+        await clock.sleep(LOOK_SECONDS)
+        found = _contents(pair)
+        if found in (known, ()):
+            continue
+        known = found  # said once, where it is of no use
+        try:
+            context.load_cert_chain(*pair)
+        except (ssl.SSLError, OSError) as error:
+            log.error("the certificate's files are of no use", file=pair[0], error=error)
+        else:
+            log.info("the certificate was loaded again", file=pair[0])
+
+
+def _contents(pair: tuple[Path, Path]) -> tuple[bytes, ...]:
+    """Nothing, while one of them is not there."""
+    try:
+        return tuple(path.read_bytes() for path in pair)
+    except OSError:
+        return ()

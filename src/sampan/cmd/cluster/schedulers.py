@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 
-def configuration_in(path: str) -> Configuration:
+def configuration_in(path: str, flag: str = "--scheduler-config") -> Configuration:
     """Raises CannotStart with everything that is wrong with the file; no path: the default."""
     if not path:
         return Configuration()
@@ -40,10 +40,10 @@ def configuration_in(path: str) -> Configuration:
         written = yaml.safe_load(Path(path).read_text())
         found = read(written)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise CannotStart(f"--scheduler-config {path}: {error}") from error
+        raise CannotStart(f"{flag} {path}: {error}") from error
     except BadConfiguration as error:
         problems = "".join(f"\n  {problem}" for problem in error.problems)
-        raise CannotStart(f"--scheduler-config {path}:{problems}") from error
+        raise CannotStart(f"{flag} {path}:{problems}") from error
     for note in found.notes:
         log.warning("the scheduler's configuration has a setting without effect", setting=note)
     return found

@@ -4,12 +4,14 @@ Job: a verb's parser, and the flags that mean the same wherever they are.
 """
 
 import argparse
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from sampan.cmd.flags import values
 from sampan.cmd.settings import DEFAULT_DATA_DIR
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Add = Callable[..., Any]  # a parser's add_argument
 
 
 def verb(verbs: Verbs, name: str, text: str) -> argparse.ArgumentParser:

@@ -22,7 +22,8 @@ def words(
     flags = _flags(parser)
     found: list[str] = []
     path = _config_path(given) or environment.get(f"{PREFIX}CONFIG", "")
-    if path:
+    # `--config` of another kind (a scheduler's) is the verb's own affair.
+    if path and ("--config" not in flags or flags["--config"].dest == "config"):
         for key, value in _read(path).items():
             name = f"--{_dash(key)}"
             if name not in flags:

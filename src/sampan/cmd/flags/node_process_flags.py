@@ -33,6 +33,8 @@ def add_verbs(verbs: common.Verbs) -> None:
     _add_node_process(join)
     token = common.verb(verbs, "token", "print the line that another machine joins with")
     token.add_argument("action", choices=("create",))
+    token.add_argument("--kubeconfig", metavar="FILE", default="",
+                       help="of a cluster that is not in --data-dir")  # fmt: skip
     _add_proxy(verbs)
 
 

@@ -4,6 +4,7 @@ Job: the types that the flags of several verbs share. Pure.
 """
 
 import argparse
+import ipaddress
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -62,3 +63,17 @@ def taints(text: str) -> list[dict[str, str]]:
             raise argparse.ArgumentTypeError(f"{part!r} is not KEY=VALUE:EFFECT")
         taints.append({"key": key, "effect": effect, **({"value": value} if value else {})})
     return taints
+
+
+def port_range(text: str) -> tuple[int, int]:
+    first, dash, last = text.partition("-")
+    if not dash or not 0 < port(first) <= port(last):
+        raise argparse.ArgumentTypeError(f"{text!r} is not FIRST-LAST")
+    return port(first), port(last)
+
+
+def network(text: str) -> str:
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no range of addresses: {error}") from error

@@ -11,6 +11,7 @@ import secrets
 import string
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, time_text
@@ -33,10 +34,10 @@ CLOSED = (
 )
 
 
-def run(data_dir: str) -> int:
+def run(data_dir: str, kubeconfig_path: str = "") -> int:
     try:
-        data = find_data_dir(data_dir)
-        print(asyncio.run(_create(str(data.kubeconfig), SystemClock())))
+        path = kubeconfig_path or str(find_data_dir(data_dir).kubeconfig)
+        print(asyncio.run(_create(path, SystemClock())))
     except (DataDirError, CannotStart, ApiError, kubeconfig.KubeconfigError, OSError) as error:
         print(f"sampan: {error}", file=sys.stderr)
         return 1
@@ -47,7 +48,7 @@ async def _create(path: str, clock: Clock) -> str:
     connection = kubeconfig.load(path, os.environ, str(Path.home())).connection()
     client = connect(connection, clock=clock, user_agent="sampan-token")
     try:
-        server = await _address(client)
+        server = await _address(client, connection.server)
         token_id, secret = _random(6), _random(16)
         await client.create(SECRETS, token_secret(token_id, secret, clock.now()), NAMESPACE)
     finally:
@@ -73,7 +74,10 @@ def token_secret(token_id: str, secret: str, now: float) -> Obj:
     }
 
 
-async def _address(client: Client) -> str:
+async def _address(client: Client, known_as: str) -> str:
+    """Where others find it: as we do, unless that is for this machine only."""
+    if not _is_local(urlsplit(known_as).hostname or ""):
+        return known_as
     endpoints = await client.get(ENDPOINTS, "default", "kubernetes")
     subset = endpoints["subsets"][0]
     address, port = subset["addresses"][0]["ip"], subset["ports"][0]["port"]
@@ -81,6 +85,13 @@ async def _address(client: Client) -> str:
     if found.is_loopback or found in ipaddress.ip_network(CLUSTER_CIDR):
         raise CannotStart(CLOSED)
     return f"https://[{address}]:{port}" if found.version == 6 else f"https://{address}:{port}"
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _random(length: int) -> str:

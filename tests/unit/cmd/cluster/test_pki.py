@@ -4,10 +4,12 @@ import os
 import ssl
 import stat
 
+import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from sampan.cmd.cluster import pki
+from sampan.cmd.errors import CannotStart
 from sampan.core.clock import SystemClock
 
 
@@ -92,3 +94,28 @@ def test_the_front_proxy_has_an_authority_of_its_own(tmp_path):
     load("front-proxy-client").verify_directly_issued_by(load("front-proxy-ca"))
     load("admin").verify_directly_issued_by(load("ca"))
     assert load("front-proxy-ca").public_key() != load("ca").public_key()
+
+
+def test_an_authority_whose_key_is_kept_elsewhere_is_never_replaced(tmp_path):
+    root = tmp_path / "pki"
+    pki.ensure(root, wanted(), SystemClock())
+    ca = (root / "ca.crt").read_bytes()
+    (root / "ca.key").unlink()
+    assert pki.ensure(root, wanted(), SystemClock()) == 0
+    with pytest.raises(CannotStart, match=r"ca\.key is missing.*apiserver\.crt"):
+        pki.ensure(root, wanted(("localhost", "10.0.0.7")), SystemClock())
+    assert (root / "ca.crt").read_bytes() == ca
+
+
+def test_a_damaged_key_of_the_authority_is_named(tmp_path):
+    root = tmp_path / "pki"
+    pki.ensure(root, wanted(), SystemClock())
+    (root / "ca.key").write_text("nonsense")
+    with pytest.raises(CannotStart, match=r"ca\.key is damaged"):
+        pki.ensure(root, wanted(("localhost", "10.0.0.7")), SystemClock())
+
+
+def test_the_names_that_a_certificate_has_can_be_kept(tmp_path):
+    assert pki.kept_names(tmp_path, "apiserver") == ()
+    pki.ensure(tmp_path / "pki", wanted(("lb.example.com", "192.0.2.9")), SystemClock())
+    assert pki.kept_names(tmp_path / "pki", "apiserver") == ("lb.example.com", "192.0.2.9")

@@ -1,6 +1,7 @@
 """Certificates are renewed before they expire."""
 
 import asyncio
+import ssl
 
 import pytest
 from cryptography import x509
@@ -64,3 +65,34 @@ def test_it_looks_twice_a_day_for_as_long_as_the_cluster_runs(tmp_path):
     with pytest.raises(Renewed):
         asyncio.run(rotation.keep_fresh(tmp_path, leaves, list, renewed, clock))
     assert 304 * DAY <= clock.now() - start <= 306 * DAY
+
+
+def test_a_certificate_that_somebody_else_writes_is_shown_as_well(tmp_path):
+    """What is of no use is left; what is not there for a moment is waited for."""
+    loaded = []
+
+    class Context:
+        def load_cert_chain(self, certificate, key):
+            if b"bad" in certificate.read_bytes():
+                raise ssl.SSLError("bad")
+            loaded.append(certificate.read_bytes())
+
+    pair = (tmp_path / "c", tmp_path / "k")
+    turns = iter([b"one", b"two", b"bad", None, b"three", b"three"])
+
+    class Turning(Calendar):
+        async def sleep(self, seconds):
+            await super().sleep(seconds)
+            text = next(turns, Renewed)
+            if text is Renewed:
+                raise Renewed
+            for path in pair:
+                path.unlink(missing_ok=True)
+                if text is not None:
+                    path.write_bytes(text)
+
+    for path in pair:
+        path.write_bytes(b"one")
+    with pytest.raises(Renewed):
+        asyncio.run(rotation.keep_loaded(Context(), pair, Turning()))
+    assert loaded == [b"two", b"three"]

@@ -50,3 +50,9 @@ def test_the_environment_reaches_every_verb_that_has_the_flag(monkeypatch):
 def test_what_is_wrong_with_a_file_is_said(tmp_path, monkeypatch, text, message):
     with pytest.raises(CannotStart, match=message):
         parsed(["up", "--config", written(tmp_path, text)], {}, monkeypatch)
+
+
+def test_the_configuration_of_a_scheduler_is_its_own(tmp_path, monkeypatch):
+    path = written(tmp_path, "kind: KubeSchedulerConfiguration\nprofiles: []\n")
+    given = parsed(["scheduler", "--config", path], {"SAMPAN_KUBECONFIG": "k"}, monkeypatch)
+    assert (given.scheduler_config, given.kubeconfig) == (path, "k")

@@ -1,6 +1,6 @@
 import pytest
 
-from sampan.cmd.cluster.all_in_one import advertise_address
+from sampan.cmd.cluster.addresses import advertise_address, server_names
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,9 @@ from sampan.cmd.cluster.all_in_one import advertise_address
 )
 def test_pods_are_told_an_address_that_they_can_reach(bind, gateway, advertised):
     assert advertise_address(bind, "192.0.2.1", gateway) == advertised
+
+
+def test_the_certificate_names_the_first_address_of_the_services():
+    names = server_names("0.0.0.0", "one", "192.0.2.1", "10.5.0.0/16")
+    assert {"10.5.0.1", "one", "192.0.2.1", "kubernetes.default.svc", "localhost"} <= set(names)
+    assert "0.0.0.0" not in names

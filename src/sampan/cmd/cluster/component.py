@@ -1,0 +1,158 @@
+"""A process of the control plane that works while it leads: the scheduler, the controllers.
+
+Job: kubeconfig → client; lead while the lease is ours, wait for it while it is not; say how it is.
+Invariant: of several such processes at most one works; who lost the lease stands in line again.
+"""
+
+import asyncio
+import os
+import random
+import socket
+import sys
+from pathlib import Path
+from typing import Protocol
+
+from sampan.client import kubeconfig
+from sampan.client.delegated_access import DelegatedAccess
+from sampan.client.leader_election import Elector, LeaseSettings
+from sampan.client.rest import RestClient, connect
+from sampan.cmd.cluster.component_server import ComponentServer
+from sampan.cmd.cluster.process import loop_factory, run_until_signal
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.settings import ComponentSettings, ElectionChoices
+from sampan.core import log
+from sampan.core.clock import Clock, SystemClock
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+
+
+class Duty(Protocol):
+    """What the process does while it leads."""
+
+    name: str
+
+    def prepare(self, connection: kubeconfig.Connection) -> None:
+        """Everything that can be wrong is said here, as CannotStart."""
+
+    def election(self) -> ElectionChoices:
+        """With nothing left open; asked after `prepare`."""
+
+    async def work(self, client: RestClient, metrics: Metrics) -> None:
+        """Until cancelled."""
+
+
+def run(settings: ComponentSettings, duty: Duty, progress: Progress) -> int:
+    log.set_up(settings.log_level)
+    process = ComponentProcess(settings, duty, progress, SystemClock())
+
+    def started() -> None:
+        progress.say("waiting for the lease" if process.elects else "working")
+        if settings.ready_file:
+            Path(settings.ready_file).write_text("ready\n")
+
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(run_until_signal(process, progress, started))
+    except CannotStart as error:
+        print(f"sampan: {error}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+class ComponentProcess:
+    def __init__(
+        self, settings: ComponentSettings, duty: Duty, progress: Progress, clock: Clock
+    ) -> None:
+        self._settings, self._duty = settings, duty
+        self._progress, self._clock = progress, clock
+        self._metrics = Metrics()
+        self._tasks = Tasks(duty.name)
+        self._client: RestClient | None = None
+        self._server: ComponentServer | None = None
+        self._elector: Elector | None = None
+        self.elects = False
+
+    async def start(self) -> None:
+        """Returns at once: whether the API answers yet is the lease's affair."""
+        settings = self._settings
+        try:
+            loaded = kubeconfig.load(settings.kubeconfig, os.environ, str(Path.home()))
+            connection = loaded.connection()
+        except kubeconfig.KubeconfigError as error:
+            raise CannotStart(str(error)) from error
+        self._duty.prepare(connection)
+        client = self._client = connect(
+            connection, clock=self._clock, user_agent=f"sampan-{self._duty.name}"
+        )
+        lease = lease_of(self._duty.election())
+        if lease is not None:
+            self.elects = True
+            self._elector = Elector(client, lease, clock=self._clock, rng=random.Random())
+            self._show_leadership(self._elector, lease.name)
+        checks = {"leaderElection": self._elector.trouble} if self._elector is not None else {}
+        self._server = ComponentServer(
+            settings.serving, DelegatedAccess(client, self._clock), checks, self._metrics,
+            self._clock,
+        )  # fmt: skip
+        await self._server.start()
+        self._tasks.supervise("lead", lambda: self._stand_in_line(client))
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+        if self._server is not None:
+            await self._server.stop()
+        if self._client is not None:
+            await self._client.close()
+
+    def hurry(self) -> None:
+        """Nothing takes long here."""
+
+    async def _stand_in_line(self, client: RestClient) -> None:
+        async def work() -> None:
+            self._progress.say("working")
+            await self._duty.work(client, self._metrics)
+
+        if self._elector is None:
+            await work()
+        while self._elector is not None:
+            await self._elector.run(work)
+
+    def _show_leadership(self, elector: Elector, lease: str) -> None:
+        self._metrics.gauge(
+            "leader_election_master_status",
+            "Whether this process leads (1) or waits (0), by the lease's name.",
+            ("name",),
+        ).read_from(lambda: {(lease,): float(elector.leading)})
+
+
+def lease_of(election: ElectionChoices) -> LeaseSettings | None:
+    """None: it works without one. Raises CannotStart."""
+    if not election.elects:
+        return None
+    if not election.lease_seconds > election.renew_seconds > election.retry_seconds > 0:
+        raise CannotStart(
+            "--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and "
+            "that longer than --leader-elect-retry-period"
+        )
+    rng = random.Random()
+    return LeaseSettings(
+        election.namespace,
+        election.name,
+        f"{socket.gethostname()}_{rng.getrandbits(64):016x}",
+        max(1, round(election.lease_seconds)),
+        election.renew_seconds,
+        election.retry_seconds,
+    )
+
+
+def settled(chosen: ElectionChoices, otherwise: ElectionChoices) -> ElectionChoices:
+    """What was chosen, and for the rest the other's."""
+    return ElectionChoices(
+        otherwise.elects if chosen.elects is None else chosen.elects,
+        chosen.namespace or otherwise.namespace,
+        chosen.name or otherwise.name,
+        chosen.lease_seconds or otherwise.lease_seconds,
+        chosen.renew_seconds or otherwise.renew_seconds,
+        chosen.retry_seconds or otherwise.retry_seconds,
+    )

@@ -1,0 +1,89 @@
+"""The API server of a process: its store, its listeners, and what keeps both in order.
+
+Job: a store's URL, settings, sockets → an ApiServer that answers on them; all of it stopped.
+Invariant: nobody is answered before the server has read its store, nor after it has let it go.
+Owner: `sampan up` and `sampan apiserver`.
+"""
+
+import errno
+import socket
+import ssl
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from sampan.api.schema.published import Schema
+from sampan.apiserver.server import ApiServer
+from sampan.apiserver.settings import ApiServerSettings
+from sampan.cmd.errors import CannotStart
+from sampan.core.clock import Clock
+from sampan.core.http_server import Server, bound_socket
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+from sampan.store.compaction import keep_compacted
+from sampan.store.contract import Store, StoreError
+from sampan.store.open import open_store
+
+HTTP_GRACE_SECONDS = 2.0
+
+
+class ServedApi:
+    def __init__(self, clock: Clock, metrics: Metrics) -> None:
+        self._clock, self._metrics = clock, metrics
+        self._tasks = Tasks("api server")
+        self._undo = AsyncExitStack()
+        self._server: ApiServer | None = None
+
+    async def open(self, url: str) -> Store:
+        """Raises CannotStart."""
+        try:
+            store = await open_store(url, self._clock)
+        except StoreError as error:
+            raise CannotStart(str(error)) from error
+        self._undo.push_async_callback(store.close)
+        return store
+
+    async def serve(
+        self,
+        store: Store,
+        settings: ApiServerSettings,
+        sockets: Sequence[socket.socket],
+        tls: ssl.SSLContext,
+    ) -> ApiServer:
+        server = ApiServer(store, Schema.load(), settings, self._clock, self._metrics)
+        await server.start()
+        self._server = server
+        self._undo.push_async_callback(server.stop)
+        for listening in sockets:
+            http = Server(server.handle_http, ssl_context=tls, wants_body=server.wants_body)
+            await http.start_on(listening)
+            self._undo.push_async_callback(http.stop, HTTP_GRACE_SECONDS)
+        self._tasks.supervise("compaction", lambda: keep_compacted(store, self._clock))
+        self._tasks.supervise("service repair", server.keep_repaired)
+        return server
+
+    def wind_down(self) -> None:
+        """readyz fails from now on; requests are still answered."""
+        if self._server is not None:
+            self._server.wind_down()
+
+    async def stop(self) -> None:
+        self.wind_down()
+        await self._tasks.stop()
+        await self._undo.aclose()
+
+
+def listening_socket(address: str, port: int, flag: str) -> socket.socket:
+    """Raises CannotStart; `flag` is what the port is chosen with."""
+    try:
+        return bound_socket(address, port)
+    except OSError as error:
+        raise CannotStart(why_not_bound(address, port, flag, error)) from error
+
+
+def why_not_bound(address: str, port: int, flag: str, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"port {port} on {address} is in use: choose another with {flag}, "
+            f"or {flag} 0 for any that is free"
+        )
+    return f"cannot listen on {address} port {port}: {error.strerror}"

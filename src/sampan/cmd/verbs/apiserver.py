@@ -1,0 +1,197 @@
+"""`sampan apiserver`: an API server as a process of its own, on any store.
+
+Job: settings → keys, store, listener; start and stop them.
+Invariant: it makes no authority and no token key: servers of one cluster share those.
+Invariant: several of them on one etcd are one API: each is in the endpoints of `kubernetes`.
+"""
+
+import asyncio
+import socket
+import ssl
+import sys
+from pathlib import Path
+
+from sampan.apiserver.admission.plugins import UnknownPlugin
+from sampan.apiserver.settings import ApiServerSettings
+from sampan.cmd.cluster import machine, pki, rotation
+from sampan.cmd.cluster.addresses import EVERYWHERE, server_names
+from sampan.cmd.cluster.process import loop_factory, run_until_signal
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.served_api import ServedApi, listening_socket
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags.security_settings import server_settings
+from sampan.cmd.settings import ApiServerProcessSettings, ServerFiles
+from sampan.core import log
+from sampan.core.clock import Clock, SystemClock
+from sampan.core.loop_watch import LoopWatch
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+from sampan.core.tls import client_context, server_context
+
+
+def run(settings: ApiServerProcessSettings) -> int:
+    log.set_up(settings.log_level)
+    progress = Progress(sys.stdout, SystemClock())
+
+    def started() -> None:
+        progress.say(f"ready in {progress.elapsed_seconds():.2f} s")
+        if settings.ready_file:
+            Path(settings.ready_file).write_text("ready\n")
+
+    async def serve() -> None:
+        process = ApiServerProcess(settings, progress, SystemClock())
+        await run_until_signal(process, progress, started)
+
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(serve())
+    except (CannotStart, UnknownPlugin) as error:
+        print(f"sampan: {error}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+class ApiServerProcess:
+    def __init__(
+        self, settings: ApiServerProcessSettings, progress: Progress, clock: Clock
+    ) -> None:
+        self._settings, self._progress, self._clock = settings, progress, clock
+        self._metrics = Metrics()
+        self._watch: LoopWatch | None = None
+        self._tasks = Tasks("apiserver")
+        self._api = ServedApi(clock, self._metrics)
+        self.port = 0
+
+    async def start(self) -> None:
+        """Returns when requests are answered. Raises CannotStart."""
+        settings = self._settings
+        self._watch = LoopWatch(self._metrics)
+        self._watch.start()
+        address = settings.advertise_address or _own_address(settings.bind_address)
+        files = self._ensure_files(address)
+        try:
+            tls = server_context(files.certificate, files.key, files.client_ca)
+            if settings.security.proxy_ca_file:
+                tls.load_verify_locations(settings.security.proxy_ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise CannotStart(f"{files.certificate}, {files.key}: {error}") from error
+        with self._progress.step("store") as step:
+            store = await self._api.open(settings.store)
+            step.detail = f"{settings.store.split(':')[0]}, revision {store.revision}"
+        with self._progress.step("API server") as step:
+            listening = listening_socket(settings.bind_address, settings.port, "--secure-port")
+            self.port = listening.getsockname()[1]
+            chosen = server_settings_of(settings, files, (address, self.port))
+            await self._api.serve(store, chosen, [listening], tls)
+            step.detail = f"https://{address}:{self.port}"
+        self._keep_certificate(tls, files, address)
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+        await self._api.stop()
+        if self._watch is not None:
+            self._watch.stop()
+
+    def hurry(self) -> None:
+        """Nothing takes long here."""
+
+    def _ensure_files(self, address: str) -> ServerFiles:
+        """All of them, by their paths. Raises CannotStart."""
+        settings = self._settings
+        if settings.cert_dir:
+            root = Path(settings.cert_dir)
+            if not pki.Pki(root).ca.exists() or not pki.Pki(root).token_key.exists():
+                raise CannotStart(
+                    f"{root} holds no ca.crt and sa.key: `sampan certs` makes them, once for all "
+                    "servers of a cluster"
+                )
+            pki.ensure(root, self._leaves(address), self._clock)
+        return files_of(settings.files, settings.cert_dir)
+
+    def _leaves(self, address: str) -> list[pki.Leaf]:
+        """Whose files are not given, we have to have."""
+        settings, given = self._settings, self._settings.files
+        names = [
+            *server_names(
+                settings.bind_address, socket.gethostname(), address, settings.service_cidr
+            ),
+            *pki.kept_names(Path(settings.cert_dir), "apiserver"),
+        ]
+        serving, client = pki.server_leaves(names)
+        wanted = [] if given.certificate else [serving]
+        return wanted if given.kubelet_certificate else [*wanted, client]
+
+    def _keep_certificate(self, tls: ssl.SSLContext, files: ServerFiles, address: str) -> None:
+        root = Path(self._settings.cert_dir)
+        pair = (Path(files.certificate), Path(files.key))
+        self._tasks.supervise("certificate", lambda: rotation.keep_loaded(tls, pair, self._clock))
+        if self._settings.cert_dir and pki.Pki(root).ca_key.exists():
+            self._tasks.supervise(
+                "renewal",
+                lambda: rotation.keep_fresh(
+                    root, self._leaves(address), tuple, lambda: None, self._clock
+                ),
+            )
+
+
+def files_of(given: ServerFiles, cert_dir: str) -> ServerFiles:
+    """Those that are given, and for the others kubeadm's names in the directory. Raises
+    CannotStart where there is none."""
+    if not cert_dir:
+        missing = [name for name in ServerFiles.__dataclass_fields__ if not getattr(given, name)]
+        if missing:
+            flags = ", ".join(_FLAGS[name] for name in missing)
+            raise CannotStart(f"--cert-dir, or else {flags}: there is no other way to know")
+        return given
+    paths = pki.Pki(Path(cert_dir))
+    client = "apiserver-kubelet-client"
+    return ServerFiles(
+        given.certificate or str(paths.certificate("apiserver")),
+        given.key or str(paths.key("apiserver")),
+        given.client_ca or str(paths.ca),
+        given.token_key or str(paths.token_key),
+        given.kubelet_certificate or str(paths.certificate(client)),
+        given.kubelet_key or str(paths.key(client)),
+        given.kubelet_ca or str(paths.ca),
+    )
+
+
+_FLAGS = {
+    "certificate": "--tls-cert-file",
+    "key": "--tls-private-key-file",
+    "client_ca": "--client-ca-file",
+    "token_key": "--service-account-signing-key-file",
+    "kubelet_certificate": "--kubelet-client-certificate",
+    "kubelet_key": "--kubelet-client-key",
+    "kubelet_ca": "--kubelet-certificate-authority",
+}
+
+
+def server_settings_of(
+    settings: ApiServerProcessSettings, files: ServerFiles, advertised: tuple[str, int]
+) -> ApiServerSettings:
+    """Raises CannotStart."""
+    try:
+        client_ca, token_key = Path(files.client_ca).read_bytes(), Path(files.token_key)
+        return ApiServerSettings(
+            service_cidr=settings.service_cidr,
+            node_port_first=settings.node_ports[0],
+            node_port_last=settings.node_ports[1],
+            advertise_address=advertised[0],
+            advertise_port=advertised[1],
+            token_signing_key_pem=token_key.read_bytes(),
+            ca_bundle_pem=client_ca.decode(),
+            mount_service_account_tokens=True,
+            kubelet_tls=lambda: client_context(
+                ca_path=files.kubelet_ca,
+                cert_path=files.kubelet_certificate,
+                key_path=files.kubelet_key,
+            ),
+            **server_settings(settings.security, client_ca),
+        )
+    except OSError as error:
+        raise CannotStart(f"cannot read {error.filename}: {error.strerror}") from error
+
+
+def _own_address(bind_address: str) -> str:
+    return machine.primary_address() if bind_address in EVERYWHERE else bind_address

@@ -1,0 +1,95 @@
+"""The port of a component: health for everybody, figures for whom the API allows them."""
+
+import asyncio
+import socket
+import ssl
+
+import orjson
+import pytest
+
+from sampan.api.errors import ServiceUnavailable
+from sampan.client.delegated_access import DelegatedAccess
+from sampan.cmd.cluster.component_server import ComponentServer, serving_context
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.settings import ServingChoices
+from sampan.core.clock import SystemClock
+from sampan.core.http import Request
+from sampan.core.metrics import Metrics
+
+
+class Api:
+    def __init__(self, allowed=(), gone=False):
+        self.allowed, self.gone = allowed, gone
+
+    async def create(self, resource, obj, namespace=""):
+        if self.gone:
+            raise ServiceUnavailable("nobody there")
+        spec = obj["spec"]
+        if resource.kind == "TokenReview":
+            return {"status": {"authenticated": True, "user": {"username": spec["token"]}}}
+        return {"status": {"allowed": spec["user"] in self.allowed}}
+
+
+def server(api, choices=None, trouble=""):
+    metrics = Metrics()
+    metrics.counter("scheduled_total", "How many.").add()
+    checks = {"leaderElection": lambda: trouble}
+    access = DelegatedAccess(api, SystemClock())
+    return ComponentServer(choices or ServingChoices(), access, checks, metrics, SystemClock())
+
+
+def asked(found, path, token="", method="GET"):
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    reply = asyncio.run(found.answer(Request(method, path, "", headers)))
+    return reply.status, reply.body.decode()
+
+
+def test_health_is_for_everybody_and_knows_the_lease():
+    for path in ("/healthz", "/livez", "/readyz"):
+        assert asked(server(Api()), path) == (200, "ok")
+        status, text = asked(server(Api(), trouble="it ran out"), path)
+        assert status == 500
+        assert "[-]leaderElection failed" in text
+
+
+def test_figures_are_for_whom_the_api_allows_them():
+    found = server(Api(allowed=("scraper",)))
+    status, text = asked(found, "/metrics", "scraper")
+    assert status == 200
+    assert "scheduled_total 1" in text
+    status, text = asked(found, "/metrics")
+    assert (status, orjson.loads(text)["message"]) == (
+        403, 'forbidden: User "system:anonymous" cannot get path "/metrics"',
+    )  # fmt: skip
+    assert asked(found, "/metrics", "eve")[0] == 403
+    assert asked(found, "/metrics/slis", "scraper")[0] == 200
+    assert asked(found, "/else", "scraper")[0] == 404
+    assert asked(found, "/metrics", "scraper", "POST")[0] == 405
+
+
+def test_an_api_that_does_not_answer_lets_nobody_in():
+    found = server(Api(gone=True))
+    assert asked(found, "/metrics", "scraper")[0] == 500
+    assert asked(found, "/healthz")[0] == 200
+
+
+def test_paths_can_be_opened():
+    found = server(Api(), ServingChoices(open_paths=("/metrics", "/livez/*")))
+    assert asked(found, "/metrics")[0] == 200
+    assert asked(found, "/livez/ping")[0] == 200
+    assert asked(found, "/healthz")[0] == 403
+
+
+def test_without_files_it_has_a_certificate_all_the_same():
+    assert isinstance(serving_context(ServingChoices(), SystemClock()), ssl.SSLContext)
+    with pytest.raises(CannotStart, match="belong together"):
+        serving_context(ServingChoices(certificate="c"), SystemClock())
+    with pytest.raises(CannotStart, match="health and metrics"):
+        serving_context(ServingChoices(certificate="/none", key="/none"), SystemClock())
+
+
+def test_a_port_that_is_taken_is_said():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        choices = ServingChoices(port=taken.getsockname()[1])
+        with pytest.raises(CannotStart, match="is in use: choose another with --secure-port"):
+            asyncio.run(server(Api(), choices).start())
