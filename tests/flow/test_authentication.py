@@ -17,8 +17,9 @@ from sampan.apiserver.authn.jwt_keys import VerifyingKey
 from sampan.apiserver.authn.settings import OidcSettings
 from sampan.apiserver.outside.webhook_client import Target
 from sampan.apiserver.settings import ApiServerSettings
+from sampan.client.account_identity import token_request
 from sampan.client.inprocess import InProcessClient
-from sampan.cmd.cluster.network_account import token_request
+from sampan.cmd.cluster.network_account import account_of
 from sampan.cmd.flags.security import SecurityChoices
 from sampan.cmd.flags.security_settings import server_settings
 from sampan.controllers.access import csr_requests
@@ -277,9 +278,9 @@ def test_the_network_of_a_node_has_an_account_of_its_own():
                     "POST", where, body, user="system:node:n1", group="system:nodes"
                 )
 
-            mine = token_request("n1")
+            mine = token_request(account_of("n1"))
             wrong = (
-                token_request("n2"),
+                token_request(account_of("n2")),
                 {**mine, "spec": {"expirationSeconds": 3600}},
                 {**mine, "spec": {**mine["spec"], "audiences": ["vault"]}},
             )

@@ -13,6 +13,7 @@ import random
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
@@ -317,6 +318,15 @@ def connect(
     http = HttpClient(ssl_context=context, server_hostname=connection.tls_server_name or None)
     caller = Caller(identity or Credentials(connection, clock), user_agent)
     return RestClient(http, connection.server, caller, clock=clock, rng=rng or random.Random())
+
+
+def without_identity(connection: Connection) -> Connection:
+    """Where the API is, and nobody who asks it: a server takes who shows a certificate for its
+    owner, whatever token is shown beside it."""
+    return replace(
+        connection, certificate=None, key=None, token="", token_file="", username="",
+        password="", impersonate="", impersonate_groups=(),
+    )  # fmt: skip
 
 
 def context_of(connection: Connection) -> ssl.SSLContext:

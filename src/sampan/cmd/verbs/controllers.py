@@ -4,28 +4,28 @@ Job: settings → the controllers that work while the process leads.
 """
 
 import ipaddress
+import random
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
+from sampan.client.account_identity import Account, AccountIdentity
 from sampan.client.contract import Client
 from sampan.client.informer import Informers
 from sampan.client.kubeconfig import Connection
-from sampan.client.rest import RestClient
+from sampan.client.rest import Caller, RestClient, context_of, without_identity
 from sampan.cmd.cluster import component
-from sampan.cmd.cluster.account_clients import AccountClients
 from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import ControllersSettings, ElectionChoices
 from sampan.controllers.access.account_tokens import Sign
 from sampan.controllers.access.csr_signing import Ca
 from sampan.controllers.catalog import ControllerSettings, chosen_controllers
-from sampan.controllers.controller import Controller, UnknownController
+from sampan.controllers.controller import UnknownController
 from sampan.controllers.identities import account_name
 from sampan.controllers.runner import ControllerRunner
 from sampan.core.clock import Clock, SystemClock
+from sampan.core.http_client import HttpClient
 from sampan.core.metrics import Metrics
-from sampan.core.tasks import Tasks
 
 # As upstream's: both never work at once.
 ELECTION = ElectionChoices(True, "kube-system", "kube-controller-manager", 15.0, 10.0, 2.0)
@@ -60,35 +60,21 @@ class Controlling:
         """New each time: some controllers have a memory, and caches grow old."""
         informers = Informers(client, clock=self._clock)
         chosen = chosen_controllers(self._offered, self._settings.controllers)
-        assert self._connection is not None
-        accounts = AccountClients(client, self._connection, self._clock)
-        tasks = Tasks("controllers' accounts")
+        accounts = self._accounts(client) if self._settings.account_credentials else None
+        runner = ControllerRunner(
+            client, informers, self._clock, metrics, chosen,
+            acting_as=accounts.client_of if accounts is not None else None,
+        )  # fmt: skip
         try:
-            acting_as = await self._identities(client, accounts, chosen)
-            if acting_as is not None:
-                tasks.supervise("tokens", accounts.keep_fresh)
-            runner = ControllerRunner(
-                client, informers, self._clock, metrics, chosen, acting_as=acting_as
-            )
             await runner.run()
         finally:
-            await tasks.stop()
             await informers.stop()
-            await accounts.close()
+            if accounts is not None:
+                await accounts.close()
 
-    async def _identities(
-        self, client: RestClient, accounts: AccountClients, chosen: list[Controller]
-    ) -> Callable[[str], Client] | None:
-        if not self._settings.account_credentials:
-            return None
-        names = {controller.name: account_name(controller.name) for controller in chosen}
-        await accounts.obtain(account for account in names.values() if account)
-
-        def acting_as(controller: str) -> Client:
-            account = names[controller]
-            return accounts.of(account) if account else client
-
-        return acting_as
+    def _accounts(self, client: RestClient) -> "Accounts":
+        assert self._connection is not None
+        return Accounts(client, self._connection, self._clock)
 
     def _read(self, root_ca: str) -> ControllerSettings:
         """Raises OSError, ValueError."""
@@ -107,6 +93,30 @@ class Controlling:
         if sign is None:
             self._progress.warn("no --service-account-private-key-file: token secrets stay empty")
         return ControllerSettings(root_ca, ca, sign, settings.cluster_cidrs)
+
+
+class Accounts:
+    """Clients of the controllers' service accounts, as upstream's
+    --use-service-account-credentials; one pool of connections for all of them."""
+
+    def __init__(self, own: RestClient, connection: Connection, clock: Clock) -> None:
+        self._own, self._server, self._clock = own, connection.server, clock
+        self._http = HttpClient(
+            ssl_context=context_of(without_identity(connection)),
+            server_hostname=connection.tls_server_name or None,
+        )
+
+    def client_of(self, controller: str) -> Client:
+        name = account_name(controller)
+        if not name:
+            return self._own
+        account = Account("kube-system", name, is_ours=True)
+        identity = AccountIdentity(self._own, account, self._clock)
+        caller = Caller(identity, f"sampan-kube-controller-manager/{name}")
+        return RestClient(self._http, self._server, caller, clock=self._clock, rng=random.Random())
+
+    async def close(self) -> None:
+        await self._http.close()
 
 
 def _token_signer(key_file: str) -> Sign | None:

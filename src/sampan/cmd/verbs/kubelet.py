@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sampan.client import kubeconfig
+from sampan.client.account_identity import AccountIdentity
 from sampan.client.contract import Client
 from sampan.client.no_api_client import AbsentClient
-from sampan.client.rest import RestClient, connect, context_of
+from sampan.client.rest import RestClient, connect, context_of, without_identity
 from sampan.cmd.cluster import choose_nodes, machine, network_account, nodes, pki
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir, open_data_dir
 from sampan.cmd.cluster.network import bare_node, claimed_pod_cidr
@@ -142,11 +143,9 @@ class NodeProcess:
 
     def _network_client(self, connection: kubeconfig.Connection, kubelet: Client) -> RestClient:
         """Without the kubelet's certificate: the server would take it for the kubelet."""
-        nobody = replace(
-            connection, certificate=None, key=None, token="", token_file="", username="",
-            password="", impersonate="", impersonate_groups=(),
-        )  # fmt: skip
-        identity = network_account.NetworkIdentity(kubelet, self._identity.name, self._clock)
+        account = network_account.account_of(self._identity.name)
+        identity = AccountIdentity(kubelet, account, self._clock)
+        nobody = without_identity(connection)
         return connect(nobody, clock=self._clock, user_agent="sampan-network", identity=identity)
 
     def _keep_serving(self, client: RestClient, tls: ssl.SSLContext) -> None:

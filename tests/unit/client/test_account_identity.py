@@ -1,10 +1,11 @@
-"""The token of a node's network: asked for once, renewed in time, and when it is not known."""
+"""Tokens of a service account: asked for once, renewed in time, and when they are not known."""
 
 import pytest
 
-from sampan.api.errors import Forbidden
+from sampan.api.errors import Forbidden, NotFound, not_found
 from sampan.api.objects import time_text
-from sampan.cmd.cluster.network_account import LIFE_SECONDS, NetworkIdentity
+from sampan.client.account_identity import LIFE_SECONDS, Account, AccountIdentity
+from sampan.cmd.cluster.network_account import account_of
 from sampan.core.tasks import all_of
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
@@ -31,7 +32,7 @@ def test_many_ask_at_once_and_one_token_is_made():
     async def test():
         clock = LoopClock()
         kubelet = Kubelet(clock)
-        identity = NetworkIdentity(kubelet, "n", clock)
+        identity = AccountIdentity(kubelet, account_of("n"), clock)
         seen = []
 
         async def look():
@@ -53,9 +54,39 @@ def test_many_ask_at_once_and_one_token_is_made():
 def test_a_refusal_is_said_and_the_next_one_asks_again():
     async def test():
         clock = LoopClock()
-        identity = NetworkIdentity(Kubelet(clock, [Forbidden("no")]), "n", clock)
+        identity = AccountIdentity(Kubelet(clock, [Forbidden("no")]), account_of("n"), clock)
         with pytest.raises(Forbidden):
             await identity.headers()
         assert await identity.headers() == [("authorization", "Bearer t1")]
+
+    virtual_time.run(test())
+
+
+class Accounts:
+    """The API as far as accounts and their tokens go."""
+
+    def __init__(self, clock):
+        self.there, self._clock = [], clock
+
+    async def create(self, _resource, obj, namespace, *, subresource="", name=""):
+        if not subresource:
+            self.there.append(f"{namespace}/{obj['metadata']['name']}")
+            return obj
+        if f"{namespace}/{name}" not in self.there:
+            raise not_found("serviceaccounts", "", name)
+        assert "boundObjectRef" not in obj["spec"]
+        ends = time_text(self._clock.now() + 3600)
+        return {"status": {"token": name, "expirationTimestamp": ends}}
+
+
+def test_an_account_of_ours_is_made_where_it_is_missing_and_no_other():
+    async def test():
+        clock = LoopClock()
+        api = Accounts(clock)
+        with pytest.raises(NotFound):
+            await AccountIdentity(api, Account("kube-system", "theirs"), clock).headers()
+        ours = AccountIdentity(api, Account("kube-system", "ours", is_ours=True), clock)
+        assert await ours.headers() == [("authorization", "Bearer ours")]
+        assert api.there == ["kube-system/ours"]
 
     virtual_time.run(test())
