@@ -88,6 +88,8 @@ class ServerFiles:
     kubelet_certificate: str = ""  # as whom it calls kubelets
     kubelet_key: str = ""
     kubelet_ca: str = ""  # who signs the kubelets' certificates
+    proxy_certificate: str = ""  # as whom it calls the servers of others' APIs
+    proxy_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,10 @@ def _add_apiserver(verbs: common.Verbs) -> None:
     add("--kubelet-client-key", metavar="FILE", default="", help="its key")
     add("--kubelet-certificate-authority", metavar="FILE", default="",
         help="who signs the nodes' certificates")  # fmt: skip
+    add("--proxy-client-cert-file", metavar="FILE", default="",
+        help="as whom it calls the servers of APIServices; --requestheader-client-ca-file signs "
+        "it")  # fmt: skip
+    add("--proxy-client-key-file", metavar="FILE", default="", help="its key")
     security.add_flags(parser)
     _end(parser)
 
@@ -155,6 +159,8 @@ def apiserver_settings(given: argparse.Namespace) -> ApiServerProcessSettings:
             given.kubelet_client_certificate,
             given.kubelet_client_key,
             given.kubelet_certificate_authority,
+            given.proxy_client_cert_file,
+            given.proxy_client_key_file,
         ),
         bind_address=given.bind_address,
         port=given.secure_port,

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from sampan.apiserver.admission.plugins import UnknownPlugin
+from sampan.apiserver.authn.settings import ProxyClientSettings
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.cmd.cluster import machine, pki, rotation
 from sampan.cmd.cluster.addresses import EVERYWHERE, server_names
@@ -100,10 +101,11 @@ class ApiServerProcess:
         settings = self._settings
         if settings.cert_dir:
             root = Path(settings.cert_dir)
-            if not pki.Pki(root).ca.exists() or not pki.Pki(root).token_key.exists():
+            shared = ("ca.crt", "front-proxy-ca.crt", "sa.key")
+            if missing := [file for file in shared if not (root / file).exists()]:
                 raise CannotStart(
-                    f"{root} holds no ca.crt and sa.key: `sampan certs` makes them, once for all "
-                    "servers of a cluster"
+                    f"{root} holds no {', '.join(missing)}: `sampan certs` makes them, once for "
+                    "all servers of a cluster"
                 )
             pki.ensure(root, self._leaves(address), self._clock)
         return files_of(settings.files, settings.cert_dir)
@@ -117,9 +119,12 @@ class ApiServerProcess:
             ),
             *pki.kept_names(Path(settings.cert_dir), "apiserver"),
         ]
-        serving, client = pki.server_leaves(names)
-        wanted = [] if given.certificate else [serving]
-        return wanted if given.kubelet_certificate else [*wanted, client]
+        is_given = {
+            "apiserver": given.certificate,
+            "apiserver-kubelet-client": given.kubelet_certificate,
+            pki.FRONT_PROXY_CLIENT: given.proxy_certificate,
+        }
+        return [leaf for leaf in pki.server_leaves(names) if not is_given[leaf.file]]
 
     def _keep_certificate(self, tls: ssl.SSLContext, files: ServerFiles, address: str) -> None:
         root = Path(self._settings.cert_dir)
@@ -138,7 +143,7 @@ def files_of(given: ServerFiles, cert_dir: str) -> ServerFiles:
     """Those that are given, and for the others kubeadm's names in the directory. Raises
     CannotStart where there is none."""
     if not cert_dir:
-        missing = [name for name in ServerFiles.__dataclass_fields__ if not getattr(given, name)]
+        missing = [name for name in _FLAGS if not getattr(given, name)]
         if missing:
             flags = ", ".join(_FLAGS[name] for name in missing)
             raise CannotStart(f"--cert-dir, or else {flags}: there is no other way to know")
@@ -153,6 +158,8 @@ def files_of(given: ServerFiles, cert_dir: str) -> ServerFiles:
         given.kubelet_certificate or str(paths.certificate(client)),
         given.kubelet_key or str(paths.key(client)),
         given.kubelet_ca or str(paths.ca),
+        given.proxy_certificate or str(paths.certificate(pki.FRONT_PROXY_CLIENT)),
+        given.proxy_key or str(paths.key(pki.FRONT_PROXY_CLIENT)),
     )
 
 
@@ -187,10 +194,31 @@ def server_settings_of(
                 cert_path=files.kubelet_certificate,
                 key_path=files.kubelet_key,
             ),
+            proxy_client=proxy_client_of(settings, files),
             **server_settings(settings.security, client_ca),
         )
     except OSError as error:
         raise CannotStart(f"cannot read {error.filename}: {error.strerror}") from error
+
+
+def proxy_client_of(
+    settings: ApiServerProcessSettings, files: ServerFiles
+) -> ProxyClientSettings | None:
+    """Raises OSError."""
+    if not files.proxy_certificate:
+        return None
+    authority = settings.security.proxy_ca_file
+    if not authority and settings.cert_dir:
+        authority = str(pki.Pki(Path(settings.cert_dir)).certificate(pki.FRONT_PROXY_CA))
+    if not authority or not files.proxy_key:
+        raise CannotStart(
+            "--proxy-client-cert-file needs --proxy-client-key-file and "
+            "--requestheader-client-ca-file"
+        )
+    return ProxyClientSettings(
+        files.proxy_certificate, files.proxy_key, Path(authority).read_text(),
+        pki.FRONT_PROXY_CLIENT,
+    )  # fmt: skip
 
 
 def _own_address(bind_address: str) -> str:
