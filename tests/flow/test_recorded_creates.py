@@ -20,7 +20,6 @@ from sampan.testing.generators.api_requests import api_server
 
 RECORDED = Path(__file__).parent / "recorded" / "api_server_v1.35.8_creates.jsonl"
 CASES = [orjson.loads(line) for line in RECORDED.read_bytes().splitlines()]
-OPEN = (RECORDED.parent / "not_yet_equal.txt").read_text().splitlines()
 # Ours on purpose (docs/compatibility.md): upstream drops these fields in silence, because their
 # features are off; here stop signals work, and the node refuses a clusterTrustBundle by name.
 # A warning of our own says that there is no aggregation.
@@ -103,8 +102,6 @@ def compared(case, status, obj, warnings):
 
 def expected(case):
     marks = []
-    if case["case"] in OPEN:
-        marks.append(pytest.mark.xfail(reason="not yet equal", strict=False))
     if case["case"] in KEPT:
         marks.append(pytest.mark.xfail(reason="kept on purpose", strict=True))
     return pytest.param(case, id=case["case"], marks=marks)

@@ -23,7 +23,6 @@ KEPT = {
         "auto-table": DESCRIBED,
         "absent-table": DESCRIBED,
     },
-    "bad-names": {"versions-empty": "an empty list that must be there is taken for none"},
     "apply": {
         "type-error": "what was found is not printed as Go prints its own values",
         "yaml-bad": "another reader of YAML, with another word for the line",

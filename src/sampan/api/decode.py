@@ -11,7 +11,7 @@ import binascii
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sampan.api import quantity
 from sampan.api.objects import copy_of
@@ -22,8 +22,16 @@ from sampan.api.schema.field_kinds import Type, short_name
 Path = tuple[Any, ...]
 Checker = Callable[[Any, Path, list[Path]], Any]
 FieldsOf = Callable[[str], Mapping[str, Type]]
-# What Go always writes of a type, and the scalars whose zero it tells from nothing.
-GoForm = tuple[frozenset[str], frozenset[str]]
+
+
+class GoForm(NamedTuple):
+    """How Go writes the fields of a type."""
+
+    always: frozenset[str]  # in any case
+    pointers: frozenset[str]  # scalars whose zero it tells from nothing
+    lists: frozenset[str]  # whose emptiness it tells from nothing
+
+
 GoFormOf = Callable[[str], GoForm | None]
 
 _INTEGER_LIMITS = {"int32": 2**31, "int64": 2**63, "": 2**63}
@@ -87,12 +95,12 @@ class Decoder:
         form = self._go_form_of(name)
         if form is None:
             return _plain_struct(go_type(Type("object", name=name)), fields)
-        always, pointers = form
-        kept = {*always, *pointers}
+        always = form.always
+        kept = {*always, *form.pointers}
         for key, kind in types.items():
             if kind.shape in ("object", "any") or kind.format in _NO_ZERO:
                 kept.add(key)
-            elif kind.shape in ("list", "map"):
+            elif kind.shape in ("list", "map") and key not in form.lists:
                 kept.discard(key)  # empty is nothing: left out, or null where it is always written
             elif key not in kept and fields[key] is _check_string:
                 fields[key] = _check_omitted_string

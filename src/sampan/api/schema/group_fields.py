@@ -3,8 +3,9 @@
 Job: data only. A line is a message and its fields in order of number, starting at 1; a number sets
     the count anew. `*Name` is a message whose fields lie in the JSON of its holder. `name!` is a
     field that Go writes in any case (no omitempty, or a struct or time held by value), and `name?`
-    a scalar that it holds by pointer, whose zero is told from nothing; the zero of any other field
-    is the same as its absence. Types are not repeated here: the schema knows them.
+    a scalar that it holds by pointer, whose zero is told from nothing; `name?!` is a list of which
+    the same is true until it is stored; the zero of any other field is the same as its absence.
+    Types are not repeated here: the schema knows them.
 """
 
 FIELDS = """
@@ -338,7 +339,7 @@ CustomResourceDefinition: metadata! spec! status!
 CustomResourceDefinitionCondition: type! status! lastTransitionTime! reason message
   observedGeneration
 CustomResourceDefinitionNames: plural! singular shortNames kind! listKind categories
-CustomResourceDefinitionSpec: group! 3 names! scope! 7 versions! 9 conversion preserveUnknownFields
+CustomResourceDefinitionSpec: group! 3 names! scope! 7 versions?! 9 conversion preserveUnknownFields
 CustomResourceDefinitionStatus: conditions! acceptedNames! storedVersions! observedGeneration
 CustomResourceDefinitionVersion: name! served! storage! schema subresources additionalPrinterColumns
   deprecated deprecationWarning? selectableFields

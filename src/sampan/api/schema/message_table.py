@@ -9,7 +9,7 @@ from sampan.api.schema import core_fields, group_fields
 
 Messages = dict[
     str, dict[int, str]
-]  # message → number → token (`name`, `name!`, `name?`, `*Inlined`)
+]  # message → number → token (`name`, `name!`, `name?`, `name?!`, `*Inlined`)
 
 
 def load_messages() -> Messages:
@@ -36,13 +36,18 @@ def own_tokens(messages: Messages, message: str) -> Iterator[str]:
 def fields_always_written(messages: Messages, message: str) -> frozenset[str]:
     """Names of the fields that Go writes in any case, or whose zero it can tell from nothing."""
     return frozenset(
-        token[:-1] for token in own_tokens(messages, message) if token.endswith(("!", "?"))
+        token.rstrip("!?") for token in own_tokens(messages, message) if token.endswith(("!", "?"))
     )
 
 
 def always_written(messages: Messages, message: str) -> list[str]:
     """Names of the fields that Go writes in any case."""
-    return [token[:-1] for token in own_tokens(messages, message) if token.endswith("!")]
+    return [token.rstrip("!?") for token in own_tokens(messages, message) if token.endswith("!")]
+
+
+def emptiness_told(messages: Messages, message: str) -> list[str]:
+    """Names of the lists that Go writes in any case, and whose emptiness validation sees."""
+    return [token[:-2] for token in own_tokens(messages, message) if token.endswith("?!")]
 
 
 def _load(table: str, messages: Messages) -> None:

@@ -18,6 +18,7 @@ from sampan.api.schema.field_kinds import Type, fields_from
 from sampan.api.schema.message_table import (
     Messages,
     always_written,
+    emptiness_told,
     fields_always_written,
     load_messages,
 )
@@ -141,8 +142,11 @@ class Schema:
         self._messages = self._messages or load_messages()
         if name not in self._messages:
             return None
-        return frozenset(always_written(self._messages, name)), fields_always_written(
-            self._messages, name
+        messages = self._messages
+        return GoForm(
+            frozenset(always_written(messages, name)),
+            fields_always_written(messages, name),
+            frozenset(emptiness_told(messages, name)),
         )
 
     def check_metadata(self, meta: Any) -> tuple[Obj, list[str]]:

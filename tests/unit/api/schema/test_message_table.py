@@ -2,6 +2,7 @@
 
 from sampan.api.schema.message_table import (
     always_written,
+    emptiness_told,
     fields_always_written,
     inlined_message,
     load_messages,
@@ -25,3 +26,13 @@ def test_inlined_messages_lend_their_fields():
     assert list(own_tokens(messages, message)) == ["name", "key!", "optional?"]
     assert fields_always_written(messages, message) == {"key", "optional"}
     assert always_written(messages, message) == ["key"]
+
+
+def test_a_list_whose_emptiness_is_told_is_always_written():
+    messages = load_messages()
+    message = (
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec"
+    )
+    assert emptiness_told(messages, message) == ["versions"]
+    assert "versions" in always_written(messages, message)
+    assert emptiness_told(messages, CORE + "ConfigMapKeySelector") == []
