@@ -354,7 +354,8 @@ class RealNode:
         )  # fmt: skip
 
     async def _connect(self, socket_path: str) -> str:
-        from sampan.kubelet.containerd.pause_image import ensure_pause_image
+        from sampan.kubelet.containerd.hello_image import HELLO_IMAGE, hello_archive
+        from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE, ensure_images, pause_archive
         from sampan.kubelet.contracts.runtime import RuntimeFailure
         from sampan.kubelet.runtime.cri_runtime import CriRuntime
 
@@ -366,7 +367,8 @@ class RealNode:
             info = await runtime.connect(CONNECT_SECONDS)
             self._runtime_name = info.name
             if self._containerd is not None:
-                await ensure_pause_image(runtime, socket_path, self._data.root, self._clock)
+                own = {PAUSE_IMAGE: pause_archive(), HELLO_IMAGE: hello_archive()}
+                await ensure_images(runtime, socket_path, self._data.root, own, self._clock)
             else:
                 said = await runtime.cgroup_driver()
                 self._cgroup_driver = cgroup_driver(self._settings.node, said, private=False)

@@ -11,9 +11,11 @@ the other two it ends with 0.
 
 import platform
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 
 from sampan.core.clock import Clock
+from sampan.kubelet.containerd.elf_file import EM_AARCH64, EM_X86_64, architecture, elf_file
 from sampan.kubelet.contracts.runtime import Runtime
 from sampan.kubelet.images.archive import (
     ArchiveError,
@@ -27,43 +29,29 @@ PAUSE_IMAGE = "localhost/sampan/pause:1"
 
 _SIGINT, _SIGTERM, _SIGCHLD = 2, 15, 17
 _MASK = sum(1 << (signal - 1) for signal in (_SIGINT, _SIGTERM, _SIGCHLD))
-_LOAD_ADDRESS = 0x400000
-_HEADERS_SIZE = 64 + 56  # the ELF header, and one program header
-_EM_X86_64, _EM_AARCH64 = 62, 183
 # As upstream's pause: an ordinary user that no image has.
 _USER = "65535:65535"
 _APPEARS_SECONDS = 10.0
 _POLL_SECONDS = 0.003
 
 
-class UnsupportedMachine(Exception):
-    pass
-
-
-async def ensure_pause_image(
-    runtime: Runtime, socket_path: str, directory: Path, clock: Clock
+async def ensure_images(
+    runtime: Runtime, socket_path: str, directory: Path, archives: Mapping[str, bytes], clock: Clock
 ) -> None:
-    """Import PAUSE_IMAGE into the containerd behind both, unless it is there already."""
-    if await runtime.image(PAUSE_IMAGE) is not None:
-        return
-    file = directory / "pause.tar"
-    file.write_bytes(pause_archive())
-    await import_archive(socket_path, file)
-    file.unlink()
-    deadline = clock.monotonic() + _APPEARS_SECONDS
-    # CRI hears of images that others import by an event, some milliseconds later.
-    while await runtime.image(PAUSE_IMAGE) is None:
-        if clock.monotonic() > deadline:
-            raise ArchiveError(f"{PAUSE_IMAGE} was imported, but the runtime does not show it")
-        await clock.sleep(_POLL_SECONDS)
-
-
-def architecture(machine: str) -> str:
-    """The name of `machine` (as uname says it) in image configurations."""
-    names = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-    if machine not in names:
-        raise UnsupportedMachine(f"no pause program for {machine}: x86_64 and aarch64 have one")
-    return names[machine]
+    """Import each archive into the containerd behind both, unless its image is there already."""
+    for name, archive in archives.items():
+        if await runtime.image(name) is not None:
+            continue
+        file = directory / "own-image.tar"
+        file.write_bytes(archive)
+        await import_archive(socket_path, file)
+        file.unlink()
+        deadline = clock.monotonic() + _APPEARS_SECONDS
+        # CRI hears of images that others import by an event, some milliseconds later.
+        while await runtime.image(name) is None:
+            if clock.monotonic() > deadline:
+                raise ArchiveError(f"{name} was imported, but the runtime does not show it")
+            await clock.sleep(_POLL_SECONDS)
 
 
 def pause_archive(machine: str = "") -> bytes:
@@ -76,26 +64,8 @@ def pause_archive(machine: str = "") -> bytes:
 def pause_program(arch: str) -> bytes:
     """The ELF file."""
     if arch == "amd64":
-        return _elf(_EM_X86_64, _amd64_code())
-    return _elf(_EM_AARCH64, _arm64_code())
-
-
-def _elf(machine: int, code: bytes) -> bytes:
-    size = _HEADERS_SIZE + len(code)
-    header = struct.pack(
-        "<4sBBBBB7xHHIQQQIHHHHHH",
-        b"\x7fELF", 2, 1, 1, 0, 0,  # 64 bits, little endian, version 1, System V
-        2, machine, 1,  # an executable
-        _LOAD_ADDRESS + _HEADERS_SIZE,  # where it begins
-        64, 0, 0,  # program headers follow; no sections, no flags
-        64, 56, 1, 64, 0, 0,
-    )  # fmt: skip
-    load = struct.pack(
-        "<IIQQQQQQ",
-        1, 5,  # loaded; readable and executable
-        0, _LOAD_ADDRESS, _LOAD_ADDRESS, size, size, 0x10000,
-    )  # fmt: skip
-    return header + load + code
+        return elf_file(EM_X86_64, _amd64_code())
+    return elf_file(EM_AARCH64, _arm64_code())
 
 
 def _amd64_code() -> bytes:

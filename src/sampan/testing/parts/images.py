@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from sampan.kubelet.containerd.pause_image import architecture
+from sampan.kubelet.containerd.elf_file import architecture
 from sampan.kubelet.images.archive import ArchiveFile, ImageSettings, build_archive
 
 

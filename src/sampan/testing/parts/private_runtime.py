@@ -12,7 +12,8 @@ from sampan.core.clock import Clock, SystemClock
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.containerd import process
 from sampan.kubelet.containerd.config import what_is_missing
-from sampan.kubelet.containerd.pause_image import architecture, ensure_pause_image
+from sampan.kubelet.containerd.elf_file import architecture
+from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE, ensure_images, pause_archive
 from sampan.kubelet.images.archive import import_archive
 from sampan.kubelet.runtime.cri_runtime import CriRuntime
 from sampan.network import cni
@@ -69,7 +70,8 @@ async def private_runtime(data_dir: Path) -> AsyncIterator[PrivateNode]:
         runtime = CriRuntime(daemon.socket_path, clock)
         try:
             await runtime.connect(CONNECT_SECONDS)
-            await ensure_pause_image(runtime, daemon.socket_path, data_dir, clock)
+            own = {PAUSE_IMAGE: pause_archive()}
+            await ensure_images(runtime, daemon.socket_path, data_dir, own, clock)
             yield PrivateNode(runtime, daemon, network, data_dir, clock)
         finally:
             await runtime.close()

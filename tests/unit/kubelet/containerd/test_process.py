@@ -15,7 +15,8 @@ import pytest
 
 from sampan.core.clock import SystemClock
 from sampan.kubelet.containerd.config import ContainerdError, layout
-from sampan.kubelet.containerd.pause_image import architecture, pause_program
+from sampan.kubelet.containerd.elf_file import architecture
+from sampan.kubelet.containerd.pause_image import pause_program
 from sampan.kubelet.containerd.process import PrivateContainerd, find_running
 
 pytestmark = pytest.mark.skipif(
