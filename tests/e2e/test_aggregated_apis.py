@@ -118,6 +118,8 @@ def test_kubectl_reads_and_writes_what_another_server_serves(there):
     kubectl.apply(TEA.format(name="assam", namespace="default"))
     assert columns(kubectl("get", "cuppa")) == [["NAME", "LEAVES"], ["assam", "black"]]
     assert kubectl("get", "tea", "assam", "-o", "jsonpath={.leaves}") == "black"
+    eventually(lambda: f"apis/{GROUP}/v1" in kubectl("get", "--raw", "/openapi/v3"), 60)
+    assert "Of which tree." in kubectl("explain", "tea.leaves")
     kubectl("delete", "tea", "assam")
     assert f'teas.{GROUP} "assam" not found' in kubectl.fails("get", "tea", "assam")
     assert there.teas.asked[-1].headers["x-remote-user"] == "kubernetes-admin"

@@ -419,3 +419,29 @@ def test_the_core_group_is_not_given_away(tmp_path):
         assert (await there.api.get("/api/v1/namespaces")).status == 200
 
     story(tmp_path, test)
+
+
+def test_openapi_has_what_the_other_server_says_of_its_group(tmp_path):
+    async def test(there):
+        before = (await there.api.get("/openapi/v2")).headers["etag"]
+        await there.register()
+        name = PATH[1:]
+        async with asyncio.timeout(60):
+            while name not in (await there.api.get("/openapi/v3")).obj["paths"]:
+                await asyncio.sleep(0.02)
+        url = (await there.api.get("/openapi/v3")).obj["paths"][name]["serverRelativeURL"]
+        assert url == f"/openapi/v3/{name}?hash=1"
+        document = (await there.api.get(url)).obj
+        assert "com.example.tea.v1.Tea" in document["components"]["schemas"]
+        second = await there.api.get("/openapi/v2")
+        assert second.headers["etag"] != before
+        assert "com.example.tea.v1.Tea" in second.obj["definitions"]
+        assert "com.example.Unused" not in second.obj["definitions"]
+        assert f"{PATH}/namespaces/{{namespace}}/teas/{{name}}" in second.obj["paths"]
+        protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+        assert b"com.example.tea.v1.Tea" in (await there.api.get("/openapi/v2", protobuf)).body
+        await there.api.delete(f"{API_SERVICES}/{NAME}")
+        assert name not in (await there.api.get("/openapi/v3")).obj["paths"]
+        assert (await there.api.get("/openapi/v2")).headers["etag"] == before
+
+    story(tmp_path, test)

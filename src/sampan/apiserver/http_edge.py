@@ -216,12 +216,15 @@ class HttpEdge:
             await self._chain.parts.authorization.require(asked)
         return spoken_for
 
-    async def _document(self, request: Request, info: RequestInfo, user: User) -> Response:
+    async def _document(self, request: Request, info: RequestInfo, user: User) -> Reply:
         await self._authorize_path(user, request)
         if info.verb != "get":
             raise MethodNotAllowed(
                 "the server does not allow this method on the requested resource"
             )
+        server = self._aggregation.openapi_server(request.path)
+        if server is not None:
+            return await self._aggregation.proxy.reply(server, request, user)
         reply = await self._documents.reply(request)
         if reply is None:
             raise unknown_path()

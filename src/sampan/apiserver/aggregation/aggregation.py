@@ -8,8 +8,13 @@ from collections.abc import Mapping, Sequence
 from sampan.api.objects import Obj, spec_of
 from sampan.api.resources import API_SERVICES
 from sampan.apiserver.aggregation.checks import Checks
+from sampan.apiserver.aggregation.foreign_documents import ForeignOpenApi
 from sampan.apiserver.aggregation.proxy import AggregatedProxy
-from sampan.apiserver.aggregation.servers import AggregatedServers, GroupVersion
+from sampan.apiserver.aggregation.servers import (
+    AggregatedServer,
+    AggregatedServers,
+    GroupVersion,
+)
 from sampan.apiserver.write.parts import Parts
 from sampan.core.metrics import Metrics
 
@@ -20,11 +25,12 @@ class Aggregation:
         self.servers = AggregatedServers(parts.registry, parts.settings, parts.rng)
         self.proxy = AggregatedProxy(self.servers)
         self._checks = Checks(parts, self.servers, metrics)
+        self._documents = self._checks.documents
 
     @property
     def generation(self) -> int:
         """Grows whenever discovery has something else to say."""
-        return self._checks.generation
+        return self._documents.generation
 
     def start(self) -> None:
         self.servers.start()
@@ -36,7 +42,24 @@ class Aggregation:
 
     def elsewhere(self) -> Mapping[GroupVersion, Sequence[Obj] | None]:
         """What other servers serve; None: one that cannot be asked."""
-        return {version: self._checks.versions.get(version) for version in self.servers.by_version}
+        return {
+            version: self._documents.versions.get(version) for version in self.servers.by_version
+        }
+
+    @property
+    def openapi_generation(self) -> int:
+        return self._documents.openapi_generation
+
+    def openapi(self) -> Mapping[str, ForeignOpenApi]:
+        """By the documents' names, as "apis/GROUP/VERSION"; a copy, for other threads."""
+        return dict(self._documents.openapi)
+
+    def openapi_server(self, path: str) -> AggregatedServer | None:
+        """Who has the document of version 3 at this path, where that is not this server."""
+        start = "/openapi/v3/apis/"
+        if not self.servers.by_version or not path.startswith(start):
+            return None
+        return self.servers.at(path.removeprefix("/openapi/v3"))
 
     def priorities(self) -> Mapping[GroupVersion, tuple[int, int]]:
         found = {}

@@ -1,24 +1,20 @@
 """Whether the servers behind APIServices answer, and what they say that they serve.
 
 Job: ask each for its discovery when something of it changes and twice a minute; write the
-    condition Available; keep what it serves for the merged discovery.
+    condition Available; have its documents read (aggregation/foreign_documents.py).
 Invariant: a server that hangs holds up no other's check (of WORKERS at a time).
-Invariant: what is shown of a server that cannot be asked is that it is stale, never an old list.
-Owner: of the conditions of APIServices, and of `versions`.
+Owner: of the conditions of APIServices.
 """
-
-import asyncio
 
 from sampan.api.calls import Item
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, labels_of, name_of, namespace_of, spec_of
 from sampan.api.resources import API_SERVICES, ENDPOINT_SLICES, SERVICES
 from sampan.api.rules.conditions import with_condition
+from sampan.apiserver.aggregation.asking import ask
 from sampan.apiserver.aggregation.availability import PASSED, missing_backend, unavailable
-from sampan.apiserver.aggregation.foreign_resources import Unreadable, discovered_resources
-from sampan.apiserver.aggregation.identity_headers import identity_headers
-from sampan.apiserver.aggregation.servers import AggregatedServer, AggregatedServers, GroupVersion
-from sampan.apiserver.authn.user import MASTERS, User
+from sampan.apiserver.aggregation.foreign_documents import ForeignDocuments
+from sampan.apiserver.aggregation.servers import AggregatedServer, AggregatedServers
 from sampan.apiserver.outside.failure_words import failure_words
 from sampan.apiserver.outside.webhook_client import CallFailed
 from sampan.apiserver.registry.api_services import LOCAL
@@ -26,7 +22,7 @@ from sampan.apiserver.registry.generic import PLAIN, Stale
 from sampan.apiserver.watch.followed import follow
 from sampan.apiserver.write.parts import Parts
 from sampan.core.backoff import Backoff
-from sampan.core.http_client import ClientStream, HttpError, Origin, Target
+from sampan.core.http_client import HttpError, Origin, Target
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
@@ -36,24 +32,14 @@ log = get_logger(__name__)
 
 WORKERS = 10
 EVERY_SECONDS = 30.0
-ASK_SECONDS = 5.0
 ATTEMPTS = 5  # endpoints that are asked at once
-LIST_BYTES = 4 * 1024 * 1024
-_AGGREGATOR = User("system:kube-aggregator", (MASTERS,))
 _OF_SERVICE = "kubernetes.io/service-name"
-
-Resources = list[Obj]  # entries of an APIGroupDiscovery
-
-
-class _NoAnswer(Exception):
-    """The text says why."""
 
 
 class Checks:
     def __init__(self, parts: Parts, servers: AggregatedServers, metrics: Metrics) -> None:
         self._parts, self._registry, self._servers = parts, parts.registry, servers
-        self.versions: dict[GroupVersion, Resources] = {}  # of those that answer
-        self.generation = 0  # grows with every change of them
+        self.documents = ForeignDocuments(servers)
         self._queue: WorkQueue[str] = WorkQueue(Backoff(0.5, EVERY_SECONDS))
         self._tasks = Tasks("api-service-checks")
         self._unavailable = metrics.gauge(
@@ -83,7 +69,7 @@ class Checks:
     # What is told
 
     def _changed(self, name: str) -> None:
-        self.generation += 1
+        self.documents.forget_others()
         self._queue.add(name)
 
     def _backend_changed(self, before: Item | None, now: Item | None) -> None:
@@ -127,8 +113,12 @@ class Checks:
             return  # it is gone by now
         condition = await self._judge(server)
         passed = condition["status"] == "True"
+        # What it serves is known before it is said to be there.
+        changed = passed and await self.documents.learn_resources(server)
         self._unavailable.set(0.0 if passed else 1.0, name)
         await self._write(item, condition)
+        if passed:
+            await self.documents.learn_openapi(server, changed)
         if passed or condition["reason"] != "FailedDiscoveryCheck":
             self._queue.forget(name)
             self._queue.add_after(name, EVERY_SECONDS)
@@ -150,62 +140,33 @@ class Checks:
         backend = self._registry.find(SERVICES, namespace, service_name)
         missing = missing_backend(reference, backend, slices)
         if missing is not None:
-            self._show(server, None)
+            self.documents.forget(server)
             return missing
-        try:
-            body = await self._ask(server)
-        except _NoAnswer as error:
-            self._show(server, None)
-            return unavailable("FailedDiscoveryCheck", str(error))
-        try:
-            self._show(server, discovered_resources(body, server.group, server.version))
-        except Unreadable as error:
-            log.warning("discovery of an aggregated server not read", name=server.name, error=error)
-            self._show(server, None)
+        failure = await self._ask(server)
+        if failure:
+            self.documents.forget(server)
+            return unavailable("FailedDiscoveryCheck", failure)
         return PASSED
 
-    def _show(self, server: AggregatedServer, resources: Resources | None) -> None:
-        key = (server.group, server.version)
-        before = self.versions.get(key)
-        if resources is None:
-            self.versions.pop(key, None)
-        else:
-            self.versions[key] = resources
-        if before != resources:
-            self.generation += 1
-
-    async def _ask(self, server: AggregatedServer) -> bytes:
-        """Several endpoints at once; one that answers is enough. Raises _NoAnswer."""
+    async def _ask(self, server: AggregatedServer) -> str:
+        """Several endpoints at once; one that answers is enough. Empty, or why none does."""
         try:
             origins = self._servers.origins(server.service)[:ATTEMPTS]
         except CallFailed as error:
-            raise _NoAnswer(str(error)) from error
+            return str(error)
         answers = await all_of(self._ask_one(Target(origin, server.path)) for origin in origins)
-        for answer in answers:
-            if isinstance(answer, bytes):
-                return answer
-        raise _NoAnswer(str(answers[-1]))
+        return "" if "" in answers else answers[-1]
 
-    async def _ask_one(self, url: Target) -> bytes | str:
-        """The body, or why there is none."""
+    async def _ask_one(self, url: Target) -> str:
         shown = f"https://{_host_and_port(url.origin)}{url.path}"
-        why = ""
-        headers = [("accept", "application/json"), *identity_headers(_AGGREGATOR)]
         try:
-            async with asyncio.timeout(ASK_SECONDS):
-                stream = await self._servers.unverified.stream(
-                    "GET", url, headers=headers, timeout_seconds=None
-                )
-                try:
-                    if 200 <= stream.status < 300:
-                        return await _bounded(stream, shown)
-                finally:
-                    await stream.aclose()
-            why = f"bad status from {shown}: {stream.status}"
-        except TimeoutError:
-            why = f'Get "{shown}": context deadline exceeded'
+            status, _ = await ask(self._servers.unverified, url)
         except HttpError as error:
             why = f'Get "{shown}": {failure_words(error)}'
+        else:
+            if 200 <= status < 300:
+                return ""
+            why = f"bad status from {shown}: {status}"
         return f"failing or missing response from {shown}: {why}"
 
     async def _write(self, item: Item, condition: Obj) -> None:
@@ -218,16 +179,6 @@ class Checks:
             self._failures.add(name_of(item.obj), condition["reason"])
         changed = {**item.obj, "status": {**status, "conditions": conditions}}
         await self._registry.replace(API_SERVICES, item, changed, PLAIN)
-
-
-async def _bounded(stream: ClientStream, shown: str) -> bytes:
-    parts, size = [], 0
-    async for part in stream:
-        size += len(part)
-        if size > LIST_BYTES:
-            raise HttpError(f"the answer of {shown} is larger than {LIST_BYTES} bytes")
-        parts.append(part)
-    return b"".join(parts)
 
 
 def _host_and_port(origin: Origin) -> str:

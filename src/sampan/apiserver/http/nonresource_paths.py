@@ -4,13 +4,14 @@ Job: one reply per path; None where there is nothing.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sampan.api.kinds import Kinds
 from sampan.api.objects import Obj
 from sampan.api.resources import MEASURED
 from sampan.api.schema.published import Schema
 from sampan.apiserver.aggregation.aggregation import Aggregation
+from sampan.apiserver.aggregation.foreign_documents import ForeignOpenApi
 from sampan.apiserver.authn.tokens import TokenSigner
 from sampan.apiserver.http import replies
 from sampan.apiserver.http.discovery import Discovery
@@ -33,7 +34,8 @@ class Documents:
         aggregation: Aggregation,
     ) -> None:
         self._schema, self._aggregation = schema, aggregation
-        self._openapi, self._openapi_generation = OpenApi(schema, kinds.all()), kinds.generation
+        self._openapi = OpenApi(schema, kinds.all())
+        self._openapi_generation = (kinds.generation, 0)
         self._health = health
         self._metrics = metrics
         self._kinds, self._generation = kinds, (-1, -1)
@@ -51,7 +53,8 @@ class Documents:
             return self._discovery_document(request)
         if path.startswith("/openapi/"):
             # Making a document takes a while the first time; others need not wait for it.
-            packed = await asyncio.to_thread(self._openapi_document, request)
+            foreign = self._aggregation.openapi()
+            packed = await asyncio.to_thread(self._openapi_document, request, foreign)
             return Response(404) if packed is None else _unpack(request, packed)
         if self._health.is_path(path):
             return self._health.reply(request)
@@ -96,10 +99,13 @@ class Documents:
             return Response(304, headers)
         return Response(200, headers, document.body)
 
-    def _openapi_document(self, request: Request) -> Packed | None:
-        if self._openapi_generation != self._kinds.generation:
-            self._openapi_generation = self._kinds.generation
-            self._openapi = OpenApi(self._schema, self._kinds.all(), self._openapi)
+    def _openapi_document(
+        self, request: Request, foreign: Mapping[str, ForeignOpenApi]
+    ) -> Packed | None:
+        now = (self._kinds.generation, self._aggregation.openapi_generation)
+        if self._openapi_generation != now:
+            self._openapi_generation = now
+            self._openapi = OpenApi(self._schema, self._kinds.all(), self._openapi, foreign)
         path, accept = request.path.rstrip("/"), request.headers.get("accept", "")
         if path == "/openapi/v2":
             return self._openapi.v2(accept)

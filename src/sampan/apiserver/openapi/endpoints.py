@@ -8,7 +8,8 @@ Owner: the API server, which makes a new one when the list of resources changes.
 
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from urllib.parse import urlencode
 
 import orjson
 
@@ -16,8 +17,10 @@ from sampan.api.custom.custom_version import custom_of
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 from sampan.api.schema.published import Schema
+from sampan.apiserver.aggregation.foreign_documents import ForeignOpenApi
 from sampan.apiserver.openapi.custom_kinds import ExtendedSchema, with_custom_v2, with_custom_v3
 from sampan.apiserver.openapi.documents import document_v2, document_v3
+from sampan.apiserver.openapi.merging import with_foreign_v2
 from sampan.apiserver.openapi.protobuf import encode
 from sampan.core.fast_dataclass import dataclass
 
@@ -25,6 +28,7 @@ JSON = "application/json"
 # What clients ask for; the @ is not allowed in a media type, so the answer says it with a dot.
 _ASKED_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+NOTHING_FOREIGN: Mapping[str, ForeignOpenApi] = {}
 _FORM = "1"  # to be raised when the code here makes another document from the same input
 
 
@@ -42,10 +46,15 @@ class Packed:
 
 class OpenApi:
     def __init__(
-        self, schema: Schema, resources: Iterable[Resource], before: "OpenApi | None" = None
+        self,
+        schema: Schema,
+        resources: Iterable[Resource],
+        before: "OpenApi | None" = None,
+        foreign: Mapping[str, ForeignOpenApi] = NOTHING_FOREIGN,
     ) -> None:
-        """`before`: of other resources; what is the same is not made again."""
-        self._schema = schema
+        """`before`: of other resources; what is the same is not made again. `foreign`: what other
+        servers say of their group versions."""
+        self._schema, self._foreign = schema, foreign
         self._digest: str = schema.digest() if before is None else before._digest
         self._before: dict[str, Packed] = {} if before is None else before._made
         self._versions: dict[str, list[Resource]] = {}  # "api/v1", "apis/apps/v1"
@@ -79,20 +88,32 @@ class OpenApi:
         rows = self._versions.get(name, self._versions)
         listed = rows if isinstance(rows, list) else [row for item in rows.values() for row in item]
         custom = [custom.source for row in listed if (custom := custom_of(row)) is not None]
-        made_of = f"{_FORM} {name} {self._digest} {rows} {custom}"
+        foreign = "" if isinstance(rows, list) else self._foreign_digest()
+        made_of = f"{_FORM} {name} {self._digest} {rows} {custom}{foreign}"
         return hashlib.sha512(made_of.encode()).hexdigest().upper()
+
+    def _foreign_digest(self) -> str:
+        return " ".join(f"{name} {self._foreign[name].digest}" for name in sorted(self._foreign))
 
     def _index(self) -> Obj:
         paths = {
             name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={self.hash_of(name)}"}
             for name in self._versions
         }
+        for name, theirs in self._foreign.items():
+            paths.pop(name, None)
+            if theirs.v3_hash:
+                url = f"/openapi/v3/{name}?{urlencode({'hash': theirs.v3_hash})}"
+                paths[name] = {"serverRelativeURL": url}
         return {"paths": paths}
 
     def _document_v2(self) -> Obj:
         rows = [row for version in self._versions.values() for row in version]
         schema = ExtendedSchema(self._schema, rows)
-        return with_custom_v2(document_v2(schema, rows, schema.explanations()), schema)
+        own = with_custom_v2(document_v2(schema, rows, schema.explanations()), schema)
+        for name, theirs in self._foreign.items():
+            own = with_foreign_v2(own, theirs.v2, f"/{name}")
+        return own
 
     def _document_v3(self, rows: list[Resource]) -> Obj:
         schema = ExtendedSchema(self._schema, rows)

@@ -45,7 +45,7 @@ def _schema(schema: Obj) -> Iterable[bytes]:
         yield _text(4, schema["description"])
     for name in schema.get("required", ()):
         yield _text(19, name)
-    if "additionalProperties" in schema:
+    if isinstance(schema.get("additionalProperties"), dict):
         yield _message(21, _message(1, *_schema(schema["additionalProperties"])))
     if "type" in schema:
         yield _message(22, _text(1, schema["type"]))
@@ -65,12 +65,13 @@ def _path_item(item: Obj) -> Iterable[bytes]:
 
 
 def _operation(operation: Obj) -> Iterable[bytes]:
-    for tag in operation["tags"]:
+    for tag in operation.get("tags", ()):
         yield _text(1, tag)
-    yield _text(5, operation["operationId"])
-    for parameter in operation["parameters"]:
-        if parameter["in"] == "query":
-            query = _text(2, "query") + _text(4, parameter["name"]) + _text(6, parameter["type"])
+    yield _text(5, operation.get("operationId", ""))
+    for parameter in operation.get("parameters", ()):
+        if parameter.get("in") == "query":
+            query = _text(2, "query") + _text(4, parameter["name"])
+            query += _text(6, parameter.get("type", "string"))
             # ParametersItem → Parameter → NonBodyParameter → QueryParameterSubSchema
             yield _message(8, _message(1, _message(2, _message(3, query))))
     yield _message(9)

@@ -182,6 +182,7 @@ def _schema() -> Obj:
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
+            "metadata": {"type": "object"},
             "leaves": {"description": "Of which tree.", "type": "string"},
         },
         "x-kubernetes-group-version-kind": [_TEA],

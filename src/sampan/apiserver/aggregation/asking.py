@@ -1,0 +1,34 @@
+"""Questions of this server's own to the servers behind APIServices.
+
+Job: GET one document as the aggregator itself, within a time and a size.
+"""
+
+import asyncio
+
+from sampan.apiserver.aggregation.identity_headers import identity_headers
+from sampan.apiserver.authn.user import MASTERS, User
+from sampan.core.http_client import HttpClient, HttpError, HttpTimeout, Target
+
+ASK_SECONDS = 5.0
+MOST_BYTES = 16 * 1024 * 1024
+_AGGREGATOR = User("system:kube-aggregator", (MASTERS,))
+
+
+async def ask(http: HttpClient, url: Target) -> tuple[int, bytes]:
+    """Status and body. Raises HttpError."""
+    headers = [("accept", "application/json"), *identity_headers(_AGGREGATOR)]
+    try:
+        async with asyncio.timeout(ASK_SECONDS):
+            stream = await http.stream("GET", url, headers=headers, timeout_seconds=None)
+            try:
+                parts, size = [], 0
+                async for part in stream:
+                    parts.append(part)
+                    size += len(part)
+                    if size > MOST_BYTES:
+                        raise HttpError(f"the answer is larger than {MOST_BYTES} bytes")
+            finally:
+                await stream.aclose()
+    except TimeoutError as error:
+        raise HttpTimeout(f"GET {url}: no answer within {ASK_SECONDS} s") from error
+    return stream.status, b"".join(parts)
