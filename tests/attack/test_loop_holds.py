@@ -5,6 +5,7 @@ stretch without a pause is what everybody else had to wait.
 """
 
 import asyncio
+import gc
 
 import pytest
 
@@ -15,8 +16,7 @@ from sampan.testing.worlds.control_plane import published_schema
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-# What is promised is 50 ms on a machine of its own; the tests share theirs.
-MOST_SECONDS = 0.15
+MOST_SECONDS = 0.05
 NS = "/api/v1/namespaces/default"
 APPLY = "application/apply-patch+yaml"
 YAML = {"content-type": "application/yaml"}
@@ -120,23 +120,218 @@ INPUTS = {
 }  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def _settled_memory():
+    """Collecting the garbage of a whole test run is nobody's request."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    yield
+    gc.enable()
+    gc.unfreeze()
+
+
+def assert_free(measure):
+    """The machine is shared: what counts is what is too long three times in a row."""
+    held = []
+    for _ in range(3):
+        held.append(asyncio.run(measure()))
+        if held[-1] < MOST_SECONDS:
+            return
+    raise AssertionError(f"held for {', '.join(f'{each * 1000:.0f} ms' for each in held)}")
+
+
+async def held_by(api, method, path, body, headers=None):
+    async with loop_holds() as holds:
+        got = await api.send(method, path, body, headers=headers)
+    return got, holds.longest_seconds
+
+
 @pytest.mark.parametrize("case", INPUTS)
 def test_nobody_holds_the_loop(case):
     method, path, body, headers = INPUTS[case]
 
-    async def main():
+    async def measure():
         async with api_server(published_schema(), clock=SystemClock()) as api:
             await api.made(f"{NS}/configmaps", {**MAP, "metadata": {"name": "there"}})
             # What is loaded with the first of its kind is not what is measured.
             for kind, small in (("pods", pod("w")), ("configmaps", {"metadata": {"name": "w"}})):
                 await api.post(f"{NS}/{kind}?dryRun=All", small)
-            await api.send(
-                method, path, body if body is None or len(body) < 100 else {"metadata": {}}
-            )
+            await api.send(method, path, None if body is None else {"metadata": {}})
             await api.post(f"{POLICIES}?dryRun=All", policy("true"))
-            async with loop_holds() as holds:
-                got = await api.send(method, path, body, headers=headers)
-            assert got.status != 0
-            return holds.longest_seconds
+            got, held = await held_by(api, method, path, body, headers)
+            assert got.status not in (0, 409)
+            return held
 
-    assert min(asyncio.run(main()) for _ in range(2)) < MOST_SECONDS
+    assert_free(measure)
+
+
+EXPRESSION = 'object.metadata.name != "x{0}" && [1, 2, 3].all(x, x < {0} + 10)'
+WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+LISTED = 4_000
+
+
+def about_maps(made, name="p"):
+    made["spec"]["matchConstraints"]["resourceRules"][0]["resources"] = ["configmaps"]
+    made["metadata"]["name"] = name
+    return made
+
+
+async def bind(api, made):
+    name = made["metadata"]["name"]
+    await api.made(POLICIES, made)
+    spec = {"policyName": name, "validationActions": ["Deny"]}
+    await api.made(f"{POLICIES[:-3]}ybindings", {"metadata": {"name": name}, "spec": spec})
+
+
+def definition(plural="widgets", group="example.com", fields=10, rules=0):
+    properties = {f"f{n}": {"type": "string", "maxLength": 9} for n in range(fields)}
+    for n in range(rules):
+        properties[f"f{n}"]["x-kubernetes-validations"] = [{"rule": f'self != "x{n}"'}]
+    spec = {"type": "object", "properties": properties}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    names = {"plural": plural, "singular": plural[:-1], "kind": plural[:-1].capitalize()}
+    return {
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+async def define(api, made):
+    await api.made(DEFINITIONS, made)
+    path = f"{DEFINITIONS}/{made['metadata']['name']}"
+    async with asyncio.timeout(60):
+        while "Established" not in [
+            condition["type"]
+            for condition in (await api.get(path)).obj["status"].get("conditions") or ()
+            if condition["status"] == "True"
+        ]:
+            await asyncio.sleep(0.01)
+
+
+def widget(name, fields):
+    spec = {f"f{n}": "v" for n in range(fields)}
+    about = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}}
+    return {**about, "spec": spec}
+
+
+async def many_maps(api):
+    for n in range(LISTED):
+        await api.made(f"{NS}/configmaps", {"metadata": {"name": f"c{n}", "labels": {"a": "b"}}})
+
+
+async def a_large_policy(api):
+    await bind(api, about_maps(policy(*(EXPRESSION.format(n) for n in range(300)))))
+    return "POST", f"{NS}/configmaps", {"metadata": {"name": "new"}}
+
+
+async def many_policies(api):
+    for n in range(200):
+        await bind(api, about_maps(policy(EXPRESSION.format(n)), f"p{n}"))
+    return "POST", f"{NS}/configmaps", {"metadata": {"name": "new"}}
+
+
+async def many_match_conditions(api):
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+            "operations": ["CREATE"]}  # fmt: skip
+    hooks = [
+        {
+            "name": f"h{n}.example.com", "clientConfig": {"url": "https://127.0.0.1:1/x"},
+            "sideEffects": "None", "admissionReviewVersions": ["v1"], "rules": [rule],
+            "matchConditions": [
+                {"name": f"m{m}", "expression": f"{m + n} > 0 && ({EXPRESSION.format(m)})"}
+                for m in range(63)
+            ] + [{"name": "no", "expression": f"{n} < 0"}],
+        }
+        for n in range(20)
+    ]  # fmt: skip
+    hooking = {"metadata": {"name": "w"}, "webhooks": hooks}
+    where = POLICIES.rpartition("/")[0]
+    await api.made(f"{where}/validatingwebhookconfigurations", hooking)
+    return "POST", f"{NS}/configmaps", {"metadata": {"name": "new"}}
+
+
+async def the_first_object_of_a_large_schema(api):
+    await define(api, definition(fields=1_000, rules=500))
+    return "POST", WIDGETS, widget("w", 1_000)
+
+
+async def a_list_after_its_schema_has_changed(api):
+    await define(api, definition(fields=30))
+    for n in range(LISTED):
+        await api.made(WIDGETS, widget(f"w{n}", 20))
+    path = f"{DEFINITIONS}/widgets.example.com"
+    changed = (await api.get(path)).obj
+    schema = changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["more"] = {"type": "string", "default": "d"}
+    assert (await api.put(path, changed)).status == 200
+    async with asyncio.timeout(60):
+        while (await api.get(f"{WIDGETS}/w1")).obj.get("more") != "d":
+            await asyncio.sleep(0.01)
+    return "GET", WIDGETS, None
+
+
+async def a_list_by_3_000_requirements(api):
+    await many_maps(api)
+    labels = "%2C".join(f"k{n}!%3Dv" for n in range(3_000))
+    return "GET", f"{NS}/configmaps?labelSelector={labels}", None
+
+
+async def a_list_by_1_000_fields(api):
+    await many_maps(api)
+    fields = "%2C".join(f"metadata.name!%3Dv{n}" for n in range(1_000))
+    return "GET", f"{NS}/configmaps?fieldSelector={fields}", None
+
+
+async def a_collection_that_is_deleted(api):
+    await many_maps(api)
+    return "DELETE", f"{NS}/configmaps", None
+
+
+async def a_list_as_a_table(api):
+    await many_maps(api)
+    return (
+        "GET",
+        f"{NS}/configmaps",
+        None,
+        {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"},
+    )
+
+
+async def a_list_as_yaml(api):
+    await many_maps(api)
+    return "GET", f"{NS}/configmaps", None, {"accept": "application/yaml"}
+
+
+async def a_large_object_in_protobuf(api):
+    await api.made(f"{NS}/configmaps", MAP)
+    return "GET", f"{NS}/configmaps/m", None, {"accept": "application/vnd.kubernetes.protobuf"}
+
+
+async def the_binding_of_a_large_pod(api):
+    large = [{"name": "a", "image": "i", "env": named(8_000, value="v")}]
+    await api.made(f"{NS}/pods", pod(containers=large))
+    target = {"kind": "Node", "name": "n"}
+    return "POST", f"{NS}/pods/p/binding", {"metadata": {"name": "p"}, "target": target}
+
+
+SCENES = (
+    a_large_policy, many_policies, many_match_conditions, the_first_object_of_a_large_schema,
+    a_list_after_its_schema_has_changed, a_list_by_3_000_requirements, a_list_by_1_000_fields,
+    a_collection_that_is_deleted, a_list_as_a_table, a_list_as_yaml, a_large_object_in_protobuf,
+    the_binding_of_a_large_pod,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+def test_what_others_prepared_holds_nobody(scene):
+    async def measure():
+        async with api_server(published_schema(), clock=SystemClock()) as api:
+            method, path, body, *headers = await scene(api)
+            got, held = await held_by(api, method, path, body, *headers)
+            assert got.status in (200, 201), got.body[:500]
+            return held
+
+    assert_free(measure)

@@ -295,10 +295,11 @@ class HttpEdge:
         if form.media == YAML:
             # A hundred times as long as JSON, and for people, who can wait for it.
             return await self._yaml_side.run(shape)
-        is_list = isinstance(answer, ListAnswer) and len(answer.items) > MANY_ROWS
-        if is_list and (form.shape or form.media == PROTOBUF):
-            return await self._side.run(shape)
-        return shape()
+        if isinstance(answer, ListAnswer):
+            takes_long = len(answer.items) > MANY_ROWS and (form.shape or form.media == PROTOBUF)
+        else:
+            takes_long = form.media == PROTOBUF and len(answer.data or b"") > LARGE_BYTES
+        return await self._side.run(shape) if takes_long else shape()
 
     async def _connect(self, request: Request, info: RequestInfo, user: User) -> Reply:
         """What a node answers: logs, exec, attach, port-forward, proxying."""

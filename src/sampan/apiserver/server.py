@@ -167,13 +167,13 @@ class ApiServer:
         return self._encrypted
 
     def _parts(self, schema: Schema, may: Authorization) -> Parts:
-        settings, clock = self._settings, self._clock
+        settings, clock, side = self._settings, self._clock, SideThread("writes")
         return Parts(
             registry=self._registry,
             schema=schema,
             strategies=Strategies(settings, self._stateful_strategies()),
             ownership=Ownership(schema, self._kinds),
-            conversions=Conversions(self._named_callers, lambda: new_uid(self._rng)),
+            conversions=Conversions(self._named_callers, lambda: new_uid(self._rng), side),
             authentication=Authentication(
                 self._authenticators,
                 settings.token_audiences,
@@ -186,7 +186,7 @@ class ApiServer:
             settings=settings,
             clock=clock,
             rng=self._rng,
-            side=SideThread("writes"),
+            side=side,
         )
 
     def _http_edge(self) -> HttpEdge:

@@ -7,6 +7,8 @@ Invariant: a schema is compiled once, and only when the first object of the vers
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from sampan.api.custom import embedded, list_types, pruning, value_validation
 from sampan.api.custom.structural import Structural, has_rules, structural_of
 from sampan.api.decode import Path, path_text
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from sampan.api.custom.cel_rules import Rules
 
 _COMPILED = ("field_root", "root", "_shape", "checks", "rules", "duplicates", "embedded_objects")
+_FOR_WRITES = ("_shape", "checks", "rules")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,15 @@ class CustomVersion:
         return {key: item.source for key, item in mine.items()} != {
             key: their.source for key, their in theirs.items()
         }
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether an object can be checked without compiling anything before."""
+        return all(part in self.__dict__ for part in _FOR_WRITES)
+
+    @cached_property
+    def schema_bytes(self) -> int:
+        return len(orjson.dumps(self.schema))
 
     @property
     def api_version(self) -> str:

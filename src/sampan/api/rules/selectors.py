@@ -4,7 +4,7 @@ Job: parse label and field selectors, and compile them into questions about labe
 Invariant: a selector printed and parsed again asks the same question.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import Literal
 
@@ -24,6 +24,7 @@ _OBJECT_OPERATORS: dict[str, Operator] = {
 _SIGNS: dict[str, Operator] = {
     "=": "=", "==": "==", "!=": "!=", ">": "gt", "<": "lt", "in": "in", "notin": "notin",
 }  # fmt: skip
+MANY = 8  # requirements, from which on they are merged by key
 _PUNCTUATION = ("!", "=", "==", "!=", ">", "<", "(", ")", ",")
 
 
@@ -59,8 +60,13 @@ class LabelSelector:
     matches: Question = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        few = len(self.requirements) <= MANY
         object.__setattr__(
-            self, "matches", _all([_compile(requirement) for requirement in self.requirements])
+            self,
+            "matches",
+            _all([_compile(requirement) for requirement in self.requirements])
+            if few
+            else _Merged(self.requirements).matches,
         )
 
     def __str__(self) -> str:
@@ -195,6 +201,53 @@ def _compile(one: Requirement) -> Question:
         case "gt" | "lt":
             limit, greater = whole_number(one.values[0]), one.operator == "gt"
             return lambda labels: _beyond(labels.get(key), limit, greater)
+
+
+class _Merged:
+    """Many requirements, merged by key: a question costs by the labels, not by the requirements,
+    of which a request may bring thousands."""
+
+    def __init__(self, requirements: Iterable[Requirement]) -> None:
+        self._asked: set[str] = set()
+        self._needed: set[str] = set()  # of those, the ones that must be there
+        self._absent: set[str] = set()
+        self._allowed: dict[str, frozenset[str]] = {}
+        self._refused: dict[str, set[str]] = {}
+        self._bounds: dict[tuple[str, bool], int] = {}  # of numbers: (key, greater) → the limit
+        for requirement in requirements:
+            self._add(requirement)
+            self._asked.add(requirement.key)
+
+    def matches(self, labels: Labels) -> bool:
+        if len(self._needed) > len(labels) or not self._needed <= labels.keys():
+            return False
+        asked = self._asked
+        return all(self._fits(key, labels[key]) for key in labels if key in asked)
+
+    def _add(self, requirement: Requirement) -> None:
+        key, values = requirement.key, frozenset(requirement.values)
+        match requirement.operator:
+            case "=" | "==" | "in":
+                self._allowed[key] = self._allowed.get(key, values) & values
+            case "!=" | "notin":
+                self._refused.setdefault(key, set()).update(values)
+                return
+            case "!":
+                self._absent.add(key)
+                return
+            case "gt" | "lt":
+                limit, greater = whole_number(requirement.values[0]), requirement.operator == "gt"
+                known = self._bounds.setdefault((key, greater), limit)
+                self._bounds[key, greater] = max(known, limit) if greater else min(known, limit)
+        self._needed.add(key)
+
+    def _fits(self, key: str, value: str) -> bool:
+        if key in self._absent or value in self._refused.get(key, ()):
+            return False
+        if key in self._allowed and value not in self._allowed[key]:
+            return False
+        bounds = ((greater, self._bounds.get((key, greater))) for greater in (True, False))
+        return all(limit is None or _beyond(value, limit, greater) for greater, limit in bounds)
 
 
 def _beyond(text: str | None, limit: int, greater: bool) -> bool:

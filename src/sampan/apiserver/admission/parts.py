@@ -3,9 +3,11 @@
 Job: one value with everything that a plugin may need; each takes what it uses.
 """
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import field
+from typing import TypeVar
 
 from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.settings import AdmissionSettings
@@ -18,6 +20,26 @@ from sampan.core.fast_dataclass import dataclass
 from sampan.core.metrics import Metrics
 from sampan.core.side_thread import SideThread
 
+T = TypeVar("T")
+SHARE_SECONDS = 0.01
+QUICK_BYTES = 1024  # of expressions: some 8 ms to parse, check and compile
+
+
+class LoopShare:
+    """What evaluations have had of the loop since they last gave way: each is short, but a write
+    may meet hundreds of policies and conditions."""
+
+    def __init__(self) -> None:
+        self._used_seconds = 0.0
+
+    async def give_way(self) -> None:
+        if self._used_seconds > SHARE_SECONDS:
+            self._used_seconds = 0.0
+            await asyncio.sleep(0)
+
+    def use(self, seconds: float) -> None:
+        self._used_seconds += seconds
+
 
 @dataclass(frozen=True, slots=True)
 class Aid:
@@ -26,6 +48,11 @@ class Aid:
     authorization: Authorization
     clock: Clock
     side: SideThread
+    share: LoopShare = field(default_factory=LoopShare)
+
+    async def compile(self, text_bytes: int, step: Callable[[], T]) -> T:
+        """Expressions: at once, or beside the loop where there is much of them."""
+        return step() if text_bytes <= QUICK_BYTES else await self.side.run(step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +71,8 @@ class PluginParts:
     callers: ConfiguredCallers
     # What a plugin opened is closed with the server.
     at_stop: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    share: LoopShare = field(default_factory=LoopShare)
 
     @property
     def aid(self) -> Aid:
-        return Aid(self.authorization, self.clock, self.side)
+        return Aid(self.authorization, self.clock, self.side, self.share)

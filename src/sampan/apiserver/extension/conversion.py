@@ -21,18 +21,37 @@ from sampan.apiserver.extension.conversion_webhook import (
 )
 from sampan.apiserver.outside.configured_callers import ConfiguredCallers
 from sampan.apiserver.outside.webhook_client import CallFailed
-from sampan.apiserver.registry.custom_resources import NotConverted, keep_form, shown_item
+from sampan.apiserver.registry.custom_resources import (
+    NotConverted,
+    has_form,
+    keep_form,
+    shown_item,
+)
 from sampan.apiserver.watch.watch_stream import Shown
+from sampan.core.side_thread import SideThread
+
+LARGE_BYTES = 64 * 1024  # of objects: some 5 ms to bring into the form of a version
 
 
 class Conversions:
-    def __init__(self, callers: ConfiguredCallers, new_uid: Callable[[], str]) -> None:
-        self._callers, self._new_uid = callers, new_uid
+    def __init__(
+        self, callers: ConfiguredCallers, new_uid: Callable[[], str], side: SideThread
+    ) -> None:
+        self._callers, self._new_uid, self._side = callers, new_uid, side
 
     async def prepare(self, resource: Resource, items: Sequence[Item]) -> None:
         """After this every item can be shown as the resource's version has it. Raises Failure."""
         custom = custom_of(resource)
-        if custom is None or custom.family.webhook is None:
+        if custom is None:
+            return
+        waiting = [item for item in items if not has_form(custom, item)]
+        weight = sum(len(item.data) for item in waiting)
+        if waiting and not custom.is_compiled:
+            weight += custom.schema_bytes
+        if weight > LARGE_BYTES:
+            # After a restart or a change of the definition, each is pruned and defaulted anew.
+            await self._side.run(lambda: [_is_known(resource, item) for item in waiting])
+        if custom.family.webhook is None:
             return
         missing: dict[str, list[Item]] = {}
         for item in items:

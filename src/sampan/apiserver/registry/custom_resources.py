@@ -32,6 +32,12 @@ class NotConverted(Exception):
     """Only the webhook can tell how the version shows an item, and it was not asked."""
 
 
+def has_form(custom: CustomVersion, item: Item) -> bool:
+    """Whether it is known how the version shows it."""
+    token = custom.schema_token
+    return item.as_is is token or (item.forms is not None and token in item.forms)
+
+
 def shown_item(resource: Resource, item: Item) -> Item:
     """Raises NotConverted."""
     custom = custom_of(resource)

@@ -18,9 +18,11 @@ from sampan.apiserver.registry.generic import Registry, api_error_of
 from sampan.apiserver.registry.list_options import check_list_options, revision_number
 from sampan.apiserver.registry.selection import Selection
 from sampan.apiserver.storage.stored_form import item_from
+from sampan.apiserver.watch.watch_cache import KindCache
 from sampan.core.fast_dataclass import dataclass
 from sampan.store.contract import Compacted, FutureRevision, StoreError
 
+STEP, READ_STEP = 5000, 500  # objects that are selected, or parsed, in one go
 FUTURE_WAIT_SECONDS = 3.0  # as upstream's cacher
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start "
@@ -80,9 +82,21 @@ async def list_of(registry: Registry, call: Call, selection: Selection) -> ListA
     if exact:
         return await _page(registry, call, selection, _Token(revision_number(revision), ""))
     await wait_for(registry, revision)
-    cache = registry.cache
-    items = registry.kind(call.resource).select(call.namespace, selection.matches)
-    return _cut(call, selection, items, cache.revision)
+    revision_then = registry.cache.revision
+    items = await _select(registry.kind(call.resource), call, selection)
+    return _cut(call, selection, items, revision_then)
+
+
+async def _select(kind: KindCache, call: Call, selection: Selection) -> list[Item]:
+    """As they are now. Of many, in steps: others have the loop in between."""
+    items, matches = kind.select(call.namespace, None), selection.matches
+    if matches is None:
+        return items
+    found = [item for item in items[:STEP] if matches(item)]
+    for start in range(STEP, len(items), STEP):
+        await asyncio.sleep(0)
+        found += [item for item in items[start : start + STEP] if matches(item)]
+    return found
 
 
 def shown_list(answer: ListAnswer) -> ListAnswer:
@@ -119,7 +133,7 @@ async def _page(registry: Registry, call: Call, selection: Selection, token: _To
     kind = registry.kind(call.resource)
     if kind.changed_revision <= token.revision <= registry.cache.revision:
         # Nothing of this kind has changed since: the cache is that moment's state.
-        items = kind.select(call.namespace, selection.matches)
+        items = await _select(kind, call, selection)
         rest = [item for item in items if item.key >= token.start]
         return _cut(call, selection, rest, token.revision)
     prefix = call.resource.storage_prefix
@@ -139,7 +153,9 @@ async def _page(registry: Registry, call: Call, selection: Selection, token: _To
         raise api_error_of(error) from error
     known = kind.items
     items = []
-    for entry in page.entries:
+    for count, entry in enumerate(page.entries):
+        if count % READ_STEP == READ_STEP - 1:
+            await asyncio.sleep(0)
         key = entry.key[len(prefix) :]
         cached = known.get(key)
         if cached is None or cached.revision != entry.revision:

@@ -40,11 +40,13 @@ def selection_of(resource: Resource, strategy: Strategy, name: str, options: Opt
     requirements = _field_requirements(options.field_selector)
     if name:
         requirements.append(("metadata.name", True, name))
+    by_field: dict[str, list[tuple[bool, str]]] = {}
     for field, equal, value in requirements:
-        get = _getter(resource, strategy, field)
-        tests.append(_field_test(get, equal, value))
+        by_field.setdefault(field, []).append((equal, value))
         if equal and trigger is None and field in strategy.trigger_fields:
-            trigger, getter = (field, value), get
+            trigger, getter = (field, value), _getter(resource, strategy, field)
+    tests += [_field_test(_getter(resource, strategy, field), asked) for field, asked in
+              by_field.items()]  # fmt: skip
     if options.label_selector:
         tests.append(_label_test(options.label_selector))
     return Selection(_all(tests), trigger, getter)
@@ -83,10 +85,16 @@ def _field_requirements(text: str) -> list[tuple[str, bool, str]]:
         raise BadRequest(str(error)) from error
 
 
-def _field_test(get: Getter, equal: bool, value: str) -> Callable[[Obj], bool]:
-    if equal:
+def _field_test(get: Getter, asked: list[tuple[bool, str]]) -> Callable[[Obj], bool]:
+    """All that is asked of one field: a request may bring thousands."""
+    wanted = {value for equal, value in asked if equal}
+    refused = {value for equal, value in asked if not equal}
+    if len(wanted) > 1 or wanted & refused:
+        return lambda obj: False
+    if wanted:
+        (value,) = wanted
         return lambda obj: get(obj) == value
-    return lambda obj: get(obj) != value
+    return lambda obj: get(obj) not in refused
 
 
 def _getter(resource: Resource, strategy: Strategy, field: str) -> Getter:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from sampan.api.calls import Answer, Call, ListAnswer
+from sampan.api.custom.custom_version import custom_of
 from sampan.api.schema.published import Schema
 from sampan.apiserver.admission.chain import Admission
 from sampan.apiserver.authn.chain import Authentication
@@ -50,6 +51,9 @@ class Parts:
 
 def weight_of(call: Call) -> int:
     """The size of a body, by what it takes to read and check it."""
+    custom = custom_of(call.resource)
+    if custom is not None and not custom.is_compiled:
+        return call.size + 16 * custom.schema_bytes
     return 16 * call.size if call.resource.group in _COMPILED_GROUPS else call.size
 
 

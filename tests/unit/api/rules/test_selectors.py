@@ -134,6 +134,12 @@ def test_a_selector_printed_and_parsed_asks_the_same(requirements, labels):
     assert str(again) == str(selector)
 
 
+@given(st.lists(REQUIREMENTS, min_size=selectors.MANY + 1), st.dictionaries(KEYS, VALUES))
+def test_many_requirements_ask_what_each_of_them_asks(requirements, labels):
+    each = [LabelSelector((requirement,)).matches(labels) for requirement in requirements]
+    assert LabelSelector(tuple(requirements)).matches(labels) is all(each)
+
+
 @given(REQUIREMENTS, st.dictionaries(KEYS, VALUES))
 def test_not_in_and_absent_are_the_opposites(requirement, labels):
     opposite = {"in": "notin", "exists": "!", "=": "!="}.get(requirement.operator)

@@ -33,6 +33,15 @@ def test_labels_and_fields_must_both_match():
     assert found.trigger == ("spec.nodeName", "n1")
 
 
+def test_what_is_asked_of_one_field_is_asked_at_once():
+    others = of_pods(field_selector="metadata.name!=y,metadata.name!=z")
+    assert others.matches(item())
+    assert not of_pods(field_selector="metadata.name!=y,metadata.name!=x").matches(item())
+    assert of_pods(field_selector="metadata.name=x,metadata.name=x").matches(item())
+    assert not of_pods(field_selector="metadata.name=x,metadata.name=y").matches(item())
+    assert not of_pods(field_selector="metadata.name=x,metadata.name!=x").matches(item())
+
+
 def test_unscheduled_pods_are_those_with_an_empty_node():
     assert of_pods(field_selector="spec.nodeName=").matches(item())
     assert not of_pods(field_selector="spec.nodeName=").matches(item("n1"))

@@ -5,6 +5,7 @@ Invariant: one false condition decides, whatever the others' errors.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from sampan.api.cel.evaluation import OutOfBudget, result_of
 from sampan.api.cel.language.cost import PER_MATCH_CONDITIONS, Budget, Interrupt
@@ -110,14 +111,16 @@ class HookConditions:
         """Raises ConditionsFailed."""
         asked = PolicyRequest(attributes, self._find, self._aid)
         labels = ("webhook", str(hook.get("name") or ""), attributes.operation, kind)
-        conditions = self._of(hook.get("matchConditions") or [])
+        conditions = await self._of(hook.get("matchConditions") or [])
         return await self._metrics.measured(labels, conditions, asked, asked.variables(matched))
 
-    def _of(self, conditions: list[Obj]) -> tuple[Expression, ...]:
+    async def _of(self, conditions: list[Obj]) -> tuple[Expression, ...]:
         key = tuple(str(condition.get("expression")) for condition in conditions)
         found = self._compiled.get(key)
         if found is None:
+            step = partial(compile_conditions, conditions, "matchConditions")
+            found = await self._aid.compile(sum(map(len, key)), step)
             if len(self._compiled) >= MOST_KEPT:
                 self._compiled.clear()
-            found = self._compiled[key] = compile_conditions(conditions, "matchConditions")
+            self._compiled[key] = found
         return found

@@ -95,11 +95,15 @@ class PolicyRequest:
         """At once where that is quick; else from the start again, beside the loop."""
         clock = self._aid.clock
         if not self._is_about_large_objects():
-            latest = clock.monotonic() + AT_ONCE_SECONDS
+            await self._aid.share.give_way()
+            began = clock.monotonic()
+            latest = began + AT_ONCE_SECONDS
             try:
                 return evaluate(_stopping(lambda: clock.monotonic() > latest, _TakesLong))
             except _TakesLong:
                 pass  # nothing has happened: an evaluation changes nothing
+            finally:
+                self._aid.share.use(clock.monotonic() - began)
         interrupt = _stopping(countdown(MOST_SECONDS), Interrupted)
         return await self._aid.side.run(lambda: evaluate(interrupt))
 

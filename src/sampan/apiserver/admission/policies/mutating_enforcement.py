@@ -34,7 +34,7 @@ from sampan.apiserver.admission.policies.policy_patches import (
     apply_patch,
     patch_object,
 )
-from sampan.apiserver.admission.policies.policy_steps import Judge
+from sampan.apiserver.admission.policies.policy_steps import Judge, when_compiled
 from sampan.apiserver.watch.followed import follow
 
 
@@ -55,13 +55,13 @@ def judge(parts: PluginParts) -> Judge:
         follow(kind, lambda _before, _now: policies.changed(), policies.changed)
     enforcement = Enforcement(parts, policies)
 
-    def judged(attributes: Attributes) -> Awaitable[None] | None:
+    def concerned_judged(attributes: Attributes) -> Awaitable[None] | None:
         if attributes.obj is None:
             return None  # nothing to change
         concerned = list(policies.matched(attributes))
         return enforcement.enforced(attributes, concerned) if concerned else None
 
-    return judged
+    return when_compiled(policies, parts.aid, concerned_judged)
 
 
 class Enforcement:

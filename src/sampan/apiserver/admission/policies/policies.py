@@ -2,19 +2,24 @@
 
 Job: which policies, bindings and parameters a write concerns.
 Invariant: a policy is compiled when it is first needed after a change, and not again before the
-    next one.
+    next one; beside the loop where they are large or many.
 Invariant: policies and their bindings are never judged by policies: nobody can lock themselves out.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+import orjson
 
 from sampan.api.cel.policies import CompiledPolicy
 from sampan.api.kinds import Kinds
-from sampan.api.objects import Obj, labels_of, name_of
+from sampan.api.objects import Obj, labels_of, name_of, spec_of
 from sampan.api.resources import Resource
 from sampan.api.rules import selectors
 from sampan.apiserver.admission.chain import Attributes
 from sampan.apiserver.admission.matching import rules as matching
+from sampan.apiserver.admission.parts import Aid
 from sampan.apiserver.registry.generic import Registry
 from sampan.core.fast_dataclass import dataclass
 
@@ -55,40 +60,58 @@ class Policies:
         self._policies, self._bindings = policies, bindings
         self._compiled: dict[str, tuple[Obj, CompiledPolicy]] = {}
         self._bound: list[Policy] | None = None
+        self._compiling = asyncio.Lock()  # several writes may come at once
 
     def changed(self) -> None:
         self._bound = None
 
-    def bound(self) -> list[Policy]:
-        """By name. A policy that nothing binds does nothing."""
-        if self._bound is None:
-            bindings: dict[str, list[Obj]] = {}
-            for item in sorted(self._registry.find_all(self._bindings), key=name_of):
-                bindings.setdefault((item.get("spec") or {}).get("policyName") or "", []).append(
-                    item
-                )
-            policies = [
-                item
-                for item in self._registry.find_all(self._policies)
-                if name_of(item) in bindings
-            ]
+    @property
+    def is_compiled(self) -> bool:
+        return self._bound is not None
+
+    async def compile(self, aid: Aid) -> list[Policy]:
+        """All that are bound, compiled, by name."""
+        async with self._compiling:
+            while self._bound is None:
+                missing = [policy for policy in self._bound_policies() if not self._knows(policy)]
+                total = sum(len(orjson.dumps(spec_of(policy))) for policy in missing)
+                for policy in missing:
+                    compiled = await aid.compile(total, partial(self._compile, spec_of(policy)))
+                    self._compiled[name_of(policy)] = policy, compiled
+                self._bind()
+            return self._bound
+
+    def _bind(self) -> None:
+        """By name, if none has changed meanwhile. A policy that nothing binds does nothing."""
+        policies, bindings = self._bound_policies(), self._bindings_by_policy()
+        if all(self._knows(policy) for policy in policies):
             self._compiled = {
-                name_of(policy): (policy, self._compiled_of(policy)) for policy in policies
+                name_of(policy): self._compiled[name_of(policy)] for policy in policies
             }
             self._bound = [
                 Policy(policy, self._compiled[name_of(policy)][1], tuple(bindings[name_of(policy)]))
                 for policy in sorted(policies, key=name_of)
             ]
-        return self._bound
 
-    def _compiled_of(self, policy: Obj) -> CompiledPolicy:
+    def _bound_policies(self) -> list[Obj]:
+        bindings = self._bindings_by_policy()
+        return [
+            item for item in self._registry.find_all(self._policies) if name_of(item) in bindings
+        ]
+
+    def _bindings_by_policy(self) -> dict[str, list[Obj]]:
+        bindings: dict[str, list[Obj]] = {}
+        for item in sorted(self._registry.find_all(self._bindings), key=name_of):
+            bindings.setdefault(spec_of(item).get("policyName") or "", []).append(item)
+        return bindings
+
+    def _knows(self, policy: Obj) -> bool:
         before = self._compiled.get(name_of(policy))
-        if before is not None and before[0] is policy:
-            return before[1]
-        return self._compile(policy.get("spec") or {})
+        return before is not None and before[0] is policy
 
     def matched(self, attributes: Attributes) -> Iterator[tuple[Policy, matching.Matched]]:
-        for policy in self.bound():
+        assert self._bound is not None, "compiled before"
+        for policy in self._bound:
             found = self._matches(policy.spec.get("matchConstraints") or {}, attributes)
             if found is not None:
                 yield policy, found

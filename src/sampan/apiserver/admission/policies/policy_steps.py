@@ -5,10 +5,14 @@ Invariant: without policies a write pays for one look at an empty table.
 """
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from sampan.api.resources import Resource
 from sampan.apiserver.admission.chain import Attributes, Step
-from sampan.apiserver.admission.parts import PluginParts
+from sampan.apiserver.admission.parts import Aid, PluginParts
+
+if TYPE_CHECKING:
+    from sampan.apiserver.admission.policies.policies import Policies
 
 _OWN_GROUP = "admissionregistration.k8s.io"
 _OWN = frozenset(
@@ -31,6 +35,19 @@ def step(parts: PluginParts, policies: Resource, load: Callable[[], Judge]) -> S
         if not made:
             made.append(load())
         return made[0](attributes)
+
+    return judged
+
+
+def when_compiled(policies: "Policies", aid: Aid, judge: Judge) -> Judge:
+    async def judged_later(attributes: Attributes) -> None:
+        await policies.compile(aid)
+        waiting = judge(attributes)
+        if waiting is not None:
+            await waiting
+
+    def judged(attributes: Attributes) -> Awaitable[None] | None:
+        return judge(attributes) if policies.is_compiled else judged_later(attributes)
 
     return judged
 

@@ -23,7 +23,7 @@ from sampan.apiserver.admission.policies.policies import (
     Policy,
 )
 from sampan.apiserver.admission.policies.policy_metrics import PolicyMetrics
-from sampan.apiserver.admission.policies.policy_steps import Judge
+from sampan.apiserver.admission.policies.policy_steps import Judge, when_compiled
 from sampan.apiserver.admission.policies.validating_verdict import (
     INVALID_ERROR,
     Decision,
@@ -52,11 +52,11 @@ def judge(parts: PluginParts) -> Judge:
         follow(kind, lambda _before, _now: policies.changed(), policies.changed)
     enforcement = Enforcement(parts, policies)
 
-    def judged(attributes: Attributes) -> Awaitable[None] | None:
+    def concerned_judged(attributes: Attributes) -> Awaitable[None] | None:
         concerned = list(policies.matched(attributes))
         return enforcement.enforced(attributes, concerned) if concerned else None
 
-    return judged
+    return when_compiled(policies, parts.aid, concerned_judged)
 
 
 class Enforcement:

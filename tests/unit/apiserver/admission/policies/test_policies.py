@@ -1,11 +1,17 @@
 """Which policies are in force, and how often they are compiled."""
 
+import asyncio
+import threading
+
 import pytest
 
 from sampan.api.cel.policies import compile_validating
 from sampan.api.kinds import Kinds
 from sampan.api.resources import VALIDATING_ADMISSION_POLICIES, VALIDATING_POLICY_BINDINGS
+from sampan.apiserver.admission.parts import Aid
 from sampan.apiserver.admission.policies.policies import Policies, unknown_kind
+from sampan.core.clock import SystemClock
+from sampan.core.side_thread import SideThread
 
 
 class Objects:
@@ -39,20 +45,51 @@ def test_a_policy_is_compiled_once_and_again_only_when_it_is_another_one():
     )
     objects.of[VALIDATING_ADMISSION_POLICIES] = [policy("b"), policy("a", "1 == 1"), policy("c")]
     objects.of[VALIDATING_POLICY_BINDINGS] = [binding("x", "b"), binding("y", "a")]
-    assert [one.name for one in policies.bound()] == ["a", "b"]
-    assert policies.bound() is policies.bound()
+    aid = Aid(None, SystemClock(), SideThread("test"))
+
+    def bound():
+        return asyncio.run(policies.compile(aid))
+
+    assert [one.name for one in bound()] == ["a", "b"]
+    assert bound() is bound()
     assert sorted(compiled) == ["1 == 1", "true"]
     objects.of[VALIDATING_POLICY_BINDINGS].append(binding("w", "b"))
     policies.changed()
-    assert [[one["metadata"]["name"] for one in each.bindings] for each in policies.bound()] == [
-        ["y"],
-        ["w", "x"],
-    ]
+    names = [[one["metadata"]["name"] for one in each.bindings] for each in bound()]
+    assert names == [["y"], ["w", "x"]]
     assert len(compiled) == 2
     objects.of[VALIDATING_ADMISSION_POLICIES][0] = policy("b", "2 == 2")
     policies.changed()
-    policies.bound()
+    bound()
     assert compiled[2:] == ["2 == 2"]
+    aid.side.close()
+
+
+def test_large_policies_are_compiled_beside_the_loop_and_once_for_all_who_wait():
+    """[A3] a policy that changes meanwhile is compiled again before anybody is judged by it"""
+    objects, compiled = Objects(), []
+
+    def compile_(spec):
+        compiled.append((spec["validations"][0]["expression"][-1], threading.get_ident()))
+        if len(compiled) == 1:
+            objects.of[VALIDATING_ADMISSION_POLICIES] = [policy("a", f"{' ' * 2000}false || 2 > 1")]
+        return compile_validating(spec)
+
+    policies = Policies(
+        objects, VALIDATING_ADMISSION_POLICIES, VALIDATING_POLICY_BINDINGS, compile_
+    )
+    objects.of[VALIDATING_ADMISSION_POLICIES] = [policy("a", f"{' ' * 2000}true")]
+    objects.of[VALIDATING_POLICY_BINDINGS] = [binding("x", "a")]
+    aid = Aid(None, SystemClock(), SideThread("test"))
+
+    async def main():
+        return await asyncio.gather(*(policies.compile(aid) for _ in range(5)))  # noqa: TID251
+
+    found = asyncio.run(main())
+    aid.side.close()
+    assert [end for end, _ in compiled] == ["e", "1"]
+    assert threading.get_ident() not in {thread for _, thread in compiled}
+    assert all(each is found[0] for each in found)
 
 
 @pytest.mark.parametrize(
