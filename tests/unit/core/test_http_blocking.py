@@ -1,0 +1,30 @@
+"""A command's own HTTP: what it does to its connections."""
+
+import socket
+import ssl
+import threading
+
+from sampan.core.http_blocking import BlockingHttp
+
+
+def test_a_request_does_not_wait_for_an_acknowledgement():
+    """Behind a handshake to which the server has nothing to say, it would wait for 40 ms."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+
+        def serve():
+            link, _ = listening.accept()
+            with link:
+                link.recv(4096)
+                link.sendall(answer)
+                link.recv(4096)
+
+        server = threading.Thread(target=serve)
+        server.start()
+        http = BlockingHttp(
+            f"http://127.0.0.1:{listening.getsockname()[1]}", ssl.create_default_context
+        )
+        stream = http.stream("GET", "/", [])
+        assert stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+        stream.close()
+        server.join()
