@@ -103,8 +103,10 @@ class ApiServer:
         settings: ApiServerSettings,
         clock: Clock,
         metrics: Metrics,
+        rng: random.Random | None = None,
     ) -> None:
-        rng = random.Random(random.SystemRandom().getrandbits(128))
+        """`rng`: names and uids come from it; whoever gives one can have them again."""
+        rng = rng or random.Random(random.SystemRandom().getrandbits(128))
         self._settings, self._clock, self._metrics, self._rng = settings, clock, metrics, rng
         self._store = store = self._encrypt(store)
         self._cache = WatchCache(store, clock)
@@ -142,9 +144,7 @@ class ApiServer:
             dict.fromkeys(("etcd", "etcd-readiness", "informer-sync"), self._cache_trouble)
         )
         self._aggregation = Aggregation(parts, metrics)
-        self._documents = Documents(
-            self._health, metrics, kinds, schema, signer, self._aggregation
-        )  # fmt: skip
+        self._documents = Documents(self._health, metrics, kinds, schema, signer, self._aggregation)
         self._definitions = Definitions(parts)
         self._api_services = ApiServices(parts)
         self._definitions.when_changed(self._api_services.changed)

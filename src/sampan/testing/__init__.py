@@ -1,1 +1,18 @@
-"""What our tests, and our users' tests, share."""
+"""What our tests, and our users' tests, share.
+
+`with sampan.testing.cluster() as c:` is a cluster of its own for a test (docs/testkit.md).
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sampan.testing.kit.cluster import Cluster
+
+
+def cluster(*, seed: int | None = None, **chosen: Any) -> "Cluster":
+    """A cluster that is ready: API server, controllers, scheduler, simulated nodes. Choices are
+    `nodes=`, `controllers=`, `scheduler=`, `store=`, `clock=` (sampan.testing.kit.spec.Spec)."""
+    # What only wants something else of this package does not pay for it.
+    from sampan.testing.kit.cluster import open_cluster
+
+    return open_cluster(seed=seed, **chosen)

@@ -224,7 +224,7 @@ class AllInOne:
 
         client = self._client_maker(server)("system:kube-scheduler")
         configuration = self._scheduler_configuration or configuration_in("")
-        scheduler = scheduler_of(configuration, client, self._clock, self._metrics)
+        scheduler = scheduler_of(configuration, client, self._clock, self._metrics, random.Random())
         server.add_document("/sampan/v1/why/", why_of(scheduler))
         if configuration.election.elects:
             lease = lease_of(configuration.election, self._identity)

@@ -4,6 +4,7 @@ Job: settings and what this machine has → the nodes, or one sentence that says
 """
 
 import os
+import random
 import sys
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def choose_nodes(
         raise CannotStart(f"{CONFIG_FLAG} is for a real node")
     if settings.runtime == "simulated":
         scenario_in(settings.node.scenario)  # a mistake in it is said at once
-        return SimulatedNodes(settings, identity, progress, clock)
+        return SimulatedNodes(settings, identity, progress, clock, random.Random())
     if settings.node.scenario:
         raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
     if settings.runtime == "none":
@@ -42,7 +43,7 @@ def choose_nodes(
         raise CannotStart(f"a real node needs {', '.join(missing)}")
     progress.warn(f"no real node: it needs {', '.join(missing)}")
     progress.warn("going on with simulated nodes: pods are accepted and reported, none really runs")
-    return SimulatedNodes(settings, identity, progress, clock)
+    return SimulatedNodes(settings, identity, progress, clock, random.Random())
 
 
 def missing_parts() -> list[str]:

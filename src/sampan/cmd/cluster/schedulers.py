@@ -50,12 +50,16 @@ def configuration_in(path: str, flag: str = "--scheduler-config") -> Configurati
 
 
 def scheduler_of(
-    configuration: Configuration, client: Client, clock: Clock, metrics: Metrics
+    configuration: Configuration,
+    client: Client,
+    clock: Clock,
+    metrics: Metrics,
+    rng: random.Random,
 ) -> Scheduler:
     return Scheduler(
         client,
         clock=clock,
-        rng=random.Random(),
+        rng=rng,
         metrics=metrics,
         profiles=configuration.profiles,
         extenders=[extender_of(extender) for extender in configuration.extenders],

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sampan.kubelet.contracts.runtime import Runtime
     from sampan.kubelet.kubelet import Kubelet, SharedSources
     from sampan.kubelet.server.http_server import KubeletServer
+    from sampan.kubelet.simulated.runtime import SimulatedRuntime
     from sampan.kubelet.simulated.scenario import Scenario
     from sampan.kubelet.volumes.tracked_objects import TrackedObjects
 
@@ -55,13 +56,20 @@ class SimulatedNodes:
     mount_volumes = False
 
     def __init__(
-        self, settings: UpSettings, identity: NodeIdentity, progress: Progress, clock: Clock
+        self,
+        settings: UpSettings,
+        identity: NodeIdentity,
+        progress: Progress,
+        clock: Clock,
+        rng: random.Random,
     ) -> None:
         self._settings, self._identity = settings, identity
-        self._progress, self._clock = progress, clock
+        self._progress, self._clock, self._rng = progress, clock, rng
         self._tasks = Tasks("simulated nodes")
         self._objects: TrackedObjects | None = None
         self._kubelets: list[Kubelet] = []
+        self._agents: dict[str, asyncio.Task[None]] = {}
+        self.runtimes: dict[str, SimulatedRuntime] = {}  # by node: for who lets containers fail
         self._stand_ins: dict[str, Callable[[], KubeletServer]] = {}  # by made-up address
         self._servers: dict[str, tuple[KubeletServer, int]] = {}  # those that somebody asked
         self._starting = asyncio.Lock()
@@ -82,7 +90,7 @@ class SimulatedNodes:
                 client = clients(f"system:node:{name}")
                 node = self._context(number, name, client, metrics, scenario)
                 kubelet = self._kubelet(node, shared)
-                self._tasks.supervise(name, kubelet.run)
+                self._agents[name] = self._tasks.supervise(name, kubelet.run)
                 self._kubelets.append(kubelet)
                 self._stand_ins[_made_up_address(number)] = partial(
                     self._server_of, name, kubelet, node.runtime, node.client, metrics
@@ -106,7 +114,7 @@ class SimulatedNodes:
         pods = Informer(client, Selection(PODS), clock=self._clock)
         nodes = Informer(client, Selection(NODES), clock=self._clock)
         source, own_nodes = ApiserverSource(pods), NodeSource(nodes)
-        self._objects = TrackedObjects(client, clock=self._clock, rng=random.Random())
+        self._objects = TrackedObjects(client, clock=self._clock, rng=self._rng)
         self._tasks.supervise("pods", pods.run)
         self._tasks.supervise("own nodes", nodes.run)
         self._tasks.supervise("source", source.run)
@@ -138,7 +146,8 @@ class SimulatedNodes:
             pod_subnet=_made_up_subnet(number),
             scenario=scenario,
         )
-        return NodeContext(settings, client, runtime, self._clock, metrics, random.Random())
+        self.runtimes[name] = runtime
+        return NodeContext(settings, client, runtime, self._clock, metrics, self._rng)
 
     async def place_of(self, kubelet: Origin) -> Origin:
         """A made-up address is never dialled: the node answers from this process, behind a server
@@ -153,6 +162,14 @@ class SimulatedNodes:
                 port = await server.start("127.0.0.1", 0, self._tls)
                 self._servers[kubelet.host] = (server, port)
         return Origin("https", "127.0.0.1", self._servers[kubelet.host][1])
+
+    def kill(self, name: str) -> None:
+        """The machine is gone: its agent does nothing more, and says nothing about it."""
+        self._agents[name].cancel()
+
+    def forget_servers(self) -> None:
+        """In a forked process: those that were started answer for the other's nodes."""
+        self._servers.clear()
 
     def _server_of(
         self,

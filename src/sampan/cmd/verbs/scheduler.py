@@ -3,6 +3,7 @@
 Job: settings → the scheduler that works while the process leads.
 """
 
+import random
 import sys
 
 from sampan.client.kubeconfig import Connection
@@ -44,4 +45,4 @@ class Scheduling:
         )  # fmt: skip
 
     async def work(self, client: RestClient, metrics: Metrics) -> None:
-        await scheduler_of(self._configuration, client, self._clock, metrics).run()
+        await scheduler_of(self._configuration, client, self._clock, metrics, random.Random()).run()

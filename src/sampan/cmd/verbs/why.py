@@ -15,6 +15,7 @@ from sampan.api.resources import EVENTS, PODS
 from sampan.api.rules import conditions, pods
 from sampan.api.rules.pods import node_name
 from sampan.client import kubeconfig, rest
+from sampan.client.contract import Client
 from sampan.cmd.cluster.table import table
 from sampan.cmd.diagnosis.claims import waiting_for_volumes
 from sampan.cmd.diagnosis.pod_diagnosis import Finding, diagnosis
@@ -72,11 +73,7 @@ async def _why(name: str, namespace: str, kubeconfig_path: str) -> int:
     client = rest.connect(loaded.connection(), clock=SystemClock())
     try:
         pod = await client.get(PODS, namespace, name)
-        objects = await fetch_objects(client)
-        findings = diagnosis(pod, await _events_about(client, pod), _node_in(objects, pod))
-        lines = answer(pod, explain(pod, objects), findings)
-        if not node_name(pod):
-            lines += waiting_for_volumes(pod, objects)
+        lines = await lines_about(client, pod)
         record = await _record(client, namespace, name)
         if record is not None and record.get("uid") == uid_of(pod) and "chosen" in record:
             lines += ["", *recorded_decision(record)]
@@ -86,7 +83,17 @@ async def _why(name: str, namespace: str, kubeconfig_path: str) -> int:
     return 0
 
 
-async def _events_about(client: rest.RestClient, pod: Obj) -> list[Obj]:
+async def lines_about(client: Client, pod: Obj) -> list[str]:
+    """What a cluster says about a pod now."""
+    objects = await fetch_objects(client)
+    findings = diagnosis(pod, await _events_about(client, pod), _node_in(objects, pod))
+    lines = answer(pod, explain(pod, objects), findings)
+    if not node_name(pod):
+        lines += waiting_for_volumes(pod, objects)
+    return lines
+
+
+async def _events_about(client: Client, pod: Obj) -> list[Obj]:
     """The oldest first; none where they may not be read."""
     selector = f"involvedObject.uid={uid_of(pod)}"
     try:

@@ -1,0 +1,284 @@
+"""A cluster in the hand of a test.
+
+Job: create, read and wait for objects; the way to its clock, pods, nodes, and to others' clients.
+Invariant: what it says when something is not as expected names what was expected, what the cluster
+    shows, and why.
+Owner: the test; after `close` nothing of it is left.
+"""
+
+import functools
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sampan.api.objects import Obj, name_of
+from sampan.cli.objects.discovery import ApiResource
+from sampan.client.blocking import BlockingClient
+from sampan.client.kubeconfig import Connection
+from sampan.cmd.cluster.pki import Pki
+from sampan.testing.kit.expectations import (
+    READY,
+    Condition,
+    NotAsExpected,
+    expectation_of,
+    shown,
+)
+from sampan.testing.kit.kubeconfigs import kubeconfig_text
+from sampan.testing.kit.launcher import Control, Launcher, Refused, launcher
+from sampan.testing.kit.objects import MANAGER, Objects
+from sampan.testing.kit.pacing import ClusterClock, seconds_of
+from sampan.testing.kit.spec import Spec, spec_of
+from sampan.testing.kit.zygote_files import KEYS
+
+if TYPE_CHECKING:
+    from sampan.testing.kit.clients import Clients
+    from sampan.testing.kit.node_handle import NodeHandle
+    from sampan.testing.kit.pod_handle import PodHandle
+
+EVENTS_SHOWN = 10
+
+
+class Cluster:
+    def __init__(
+        self,
+        spec: Spec,
+        started: tuple[Control, Path, dict[str, Any]],
+        origin: Launcher,
+        connection: Connection,
+    ) -> None:
+        self.control, self.directory, ready = started
+        self.pid: int = ready["pid"]
+        self.url = connection.server
+        self.spec, self._origin, self._connection = spec, origin, connection
+        self._api = BlockingClient(connection, user_agent=MANAGER, timeout_seconds=60.0)
+        self._kept = False
+        self.clock = ClusterClock(self.control, virtual=spec.virtual)
+        self._objects = objects = Objects(self._api, self.clock, self.directory)
+        self.kinds, self.apply, self.create = objects.kinds, objects.apply, objects.create
+        self.get, self.find, self.list = objects.get, objects.find, objects.list
+        self.patch, self.delete, self.events = objects.patch, objects.delete, objects.events
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Its process ends, and its files go; a kept one is left alone."""
+        self._api.close()
+        if self._kept:
+            self.control.close()
+            return
+        self.control.end()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    @functools.cached_property
+    def kubeconfig(self) -> Path:
+        """Of an administrator, for whatever reads such files."""
+        path = self.directory / "kubeconfig"
+        path.touch(mode=0o600)
+        path.write_text(kubeconfig_text(self._connection))
+        return path
+
+    @functools.cached_property
+    def clients(self) -> "Clients":
+        """Those of other libraries, where they are installed."""
+        from sampan.testing.kit.clients import Clients
+
+        return Clients(self.kubeconfig)
+
+    @functools.cached_property
+    def pods(self) -> "PodHandle":
+        from sampan.testing.kit.pod_handle import PodHandle
+
+        return PodHandle(self.control, self._api, self._objects)
+
+    @functools.cached_property
+    def nodes(self) -> "NodeHandle":
+        from sampan.testing.kit.node_handle import NodeHandle
+
+        return NodeHandle(self.control, self._api, self._objects, self.clock)
+
+    @property
+    def api(self) -> BlockingClient:
+        """For paths of any kind: `c.api.json("GET", "/version")`."""
+        return self._api
+
+    # Waiting.
+
+    def settle(self) -> None:
+        """Returns when nobody in the cluster has anything to do now."""
+        self.clock.settle()
+
+    def wait_for(
+        self,
+        what: str,
+        condition: Condition = "exists",
+        *,
+        namespace: str = "default",
+        timeout: float | str = 30.0,
+    ) -> Obj:
+        """`wait_for("deployment/web", "Available")`; a condition is the name of one (`Ready`,
+        `Ready=False`), `exists`, `deleted`, `phase=Running`, or a function of the object. On a
+        virtual clock the wait moves it. Raises NotAsExpected; returns the object as it was last
+        seen."""
+        __tracebackhide__ = True
+        expectation = expectation_of(condition)
+        kind, name = self._objects.target(what, "")
+        seen: list[Obj | None] = [None]
+
+        def holds() -> bool:
+            found = self._objects.look(kind, namespace, name)
+            seen[0] = found if found is not None else (seen[0] if condition == "deleted" else None)
+            return expectation.holds(found)
+
+        if not self.clock.wait_until(holds, seconds_of(timeout)):
+            expected = f"{what} in {namespace}: expected within {timeout}: {expectation.text}"
+            raise NotAsExpected(self._complaint(expected, kind, namespace, name))
+        return seen[0] or {}
+
+    def eventually(
+        self, question: Callable[[], object], expected: str = "", timeout: float | str = 30.0
+    ) -> None:
+        """Returns when `question()` is true; raises NotAsExpected with `expected`."""
+        __tracebackhide__ = True
+        if not self.clock.wait_until(lambda: bool(question()), seconds_of(timeout)):
+            raise NotAsExpected(f"expected within {timeout}: {expected or 'a true answer'}")
+
+    # Assertions: at once true, or after a while.
+
+    def assert_ready(
+        self, what: str, *, namespace: str = "default", timeout: float | str = 30.0
+    ) -> None:
+        """A pod or a node is Ready, a Deployment Available, a Job Complete, a set has all of its
+        replicas ready."""
+        __tracebackhide__ = True
+        kind, _ = self._objects.target(what, "")
+        self.wait_for(what, READY.get(kind.kind, "Ready"), namespace=namespace, timeout=timeout)
+
+    def assert_gone(
+        self, what: str, *, namespace: str = "default", timeout: float | str = 30.0
+    ) -> None:
+        __tracebackhide__ = True
+        self.wait_for(what, "deleted", namespace=namespace, timeout=timeout)
+
+    def assert_count(
+        self,
+        what: str,
+        count: int,
+        *,
+        labels: str = "",
+        namespace: str = "default",
+        timeout: float | str = 30.0,
+    ) -> None:
+        __tracebackhide__ = True
+        found: list[Obj] = []
+
+        def holds() -> bool:
+            found[:] = self.list(what, namespace=namespace, labels=labels)
+            return len(found) == count
+
+        if not self.clock.wait_until(holds, seconds_of(timeout)):
+            names = ", ".join(sorted(map(name_of, found))) or "none"
+            where = f" with {labels}" if labels else ""
+            raise NotAsExpected(
+                f"expected {count} {what}{where} in {namespace}; "
+                f"the cluster has {len(found)}: {names}"
+            )
+
+    def assert_event(
+        self,
+        reason: str,
+        about: str = "",
+        *,
+        containing: str = "",
+        namespace: str = "default",
+        timeout: float | str = 30.0,
+    ) -> Obj:
+        """There is such an event; returns it."""
+        __tracebackhide__ = True
+        found: list[Obj] = []
+
+        def holds() -> bool:
+            events = self.events(about, namespace=namespace, reason=reason)
+            found[:] = [event for event in events if containing in (event.get("message") or "")]
+            return bool(found)
+
+        if not self.clock.wait_until(holds, seconds_of(timeout)):
+            of = f" about {about}" if about else ""
+            saying = f" that says {containing!r}" if containing else ""
+            raise NotAsExpected(
+                f"expected an event {reason}{of}{saying} in {namespace}; there are:\n"
+                + _event_lines(self.events(about, namespace=namespace))
+            )
+        return found[-1]
+
+    def why(self, pod: str, *, namespace: str = "default") -> str:
+        """Why a pod is Pending, or not Ready: as `sampan why`."""
+        name = pod.removeprefix("pod/")
+        return "\n".join(self.control.ask("why", name=name, namespace=namespace)["lines"])
+
+    # More of them.
+
+    def fork(self) -> "Cluster":
+        """Another cluster that goes on from where this one is now; neither hears of the other."""
+        started = self._origin.fork(self.control, None if not self.spec.virtual else 0)
+        return _cluster(self.spec, started, self._origin)
+
+    def keep(self) -> str:
+        """It goes on after the tests; returns the lines that say how to look at it and end it."""
+        self._origin.keep()
+        self.control.ask("keep")
+        self._kept = True
+        return f"export KUBECONFIG={self.kubeconfig}\nkill {self.pid}  # ends it"
+
+    def report(self) -> str:
+        """Everything that tests made, with events, logs and why pods are not Ready."""
+        from sampan.testing.kit.report import report
+
+        title = f"cluster {self.url}"
+        return report(title, self.clock.now, self._objects, self.pods, self.why)
+
+    def _complaint(self, expected: str, kind: ApiResource, namespace: str, name: str) -> str:
+        there = self._objects.look(kind, namespace, name)
+        lines = [expected, f"the cluster shows of {kind.singular}/{name}:", shown(there)]
+        about = self.events(f"{kind.plural}/{name}", namespace=namespace if kind.namespaced else "")
+        if about:
+            lines += ["events:", _event_lines(about)]
+        if kind.kind == "Pod" and there is not None:
+            try:
+                lines += ["why:", self.why(name, namespace=namespace)]
+            except Refused as error:
+                lines.append(str(error))
+        return "\n".join(lines)
+
+
+def open_cluster(*, seed: int | None = None, **chosen: Any) -> Cluster:
+    """Raises CannotStart with one sentence."""
+    spec, origin = spec_of(chosen), launcher()
+    fixed = seed if seed is not None else (0 if spec.virtual else None)
+    return _cluster(spec, origin.new(spec, fixed), origin)
+
+
+def _cluster(
+    spec: Spec, started: tuple[Control, Path, dict[str, Any]], origin: Launcher
+) -> Cluster:
+    keys = Pki(origin.base / KEYS)
+    connection = Connection(
+        f"https://127.0.0.1:{started[2]['port']}",
+        ca=keys.ca.read_bytes(),
+        certificate=keys.certificate("admin").read_bytes(),
+        key=keys.key("admin").read_bytes(),
+    )
+    return Cluster(spec, started, origin, connection)
+
+
+def _event_lines(events: Iterable[Obj]) -> str:
+    lines = [
+        f"  {event.get('type')} {event.get('reason')} "
+        f"{(event.get('involvedObject') or {}).get('name')}: {event.get('message')}"
+        for event in events
+    ]
+    return "\n".join(lines[-EVENTS_SHOWN:]) or "  none"

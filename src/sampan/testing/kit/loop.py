@@ -1,0 +1,170 @@
+"""The event loop of a test cluster: it can be forked, it knows when nothing is left to do, and its
+time may be virtual.
+
+Job: real or virtual time; say when the loop is idle; go on in a forked process as if alone.
+Invariant: virtual time moves only by `advance`, and only while no task can run, no thread works
+    and no I/O is ready; timers fire in their order, each at its own moment.
+"""
+
+import asyncio
+import math
+import selectors
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+RESOLUTION_SECONDS = 1e-6  # a sum of floats may miss a timer's moment by less
+AT_ONCE_SECONDS = 0.1  # what is due within this is still "now" where time is real
+
+
+class _Selector(selectors.DefaultSelector):
+    """Asks its loop what to do where the original would wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.when_idle: Callable[[float], bool] = lambda _gap: False
+        self.wait_seconds: Callable[[float | None], float | None] = lambda timeout: timeout
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready: list[tuple[selectors.SelectorKey, int]] = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if self.when_idle(math.inf if timeout is None else timeout):
+            return super().select(0)
+        return super().select(self.wait_seconds(timeout))
+
+
+class KitLoop(asyncio.SelectorEventLoop):
+    def __init__(self, *, virtual: bool) -> None:
+        self._virtual = virtual
+        self._now = 0.0
+        self._until = 0.0
+        self._working = 0  # functions in threads
+        self._looks: list[asyncio.Future[float]] = []
+        self._listening: list[asyncio.Server] = []
+        self._arrival: asyncio.Future[None] | None = None
+        # Whether somebody outside may still have an answer to what happened, and how long he gets.
+        self.awaits_outside: Callable[[], bool] = lambda: False
+        self.patience_seconds = 0.005
+        self._selector: _Selector = self._new_selector()
+        super().__init__(self._selector)
+        self._clock_resolution = RESOLUTION_SECONDS
+
+    def _new_selector(self) -> _Selector:
+        selector = _Selector()
+        selector.when_idle, selector.wait_seconds = self._look, self._wait_seconds
+        return selector
+
+    def time(self) -> float:
+        return self._now if self._virtual else super().time()
+
+    async def idle(self) -> float:
+        """Returns when nobody can go on; says in how many seconds the next timer is due."""
+        look: asyncio.Future[float] = self.create_future()
+        self._looks.append(look)
+        return await look
+
+    async def settle(self, within_seconds: float, most_seconds: float = 60.0) -> None:
+        """Returns when nothing is due within `within_seconds`; gives up after `most_seconds`, for
+        what has something to do all the time never settles."""
+        until = self.time() + most_seconds
+        while (gap := await self.idle()) <= within_seconds and self.time() < until:
+            if self._virtual:
+                await self.advance(gap)
+            else:
+                await asyncio.sleep(gap)
+
+    async def advance(self, seconds: float) -> None:
+        """Returns when everything is done that is due until then."""
+        assert self._virtual, "real time passes by itself"
+        assert self._arrival is None, "somebody else is moving the clock"
+        self._until = self._now + seconds
+        self._arrival = self.create_future()
+        try:
+            await self._arrival
+        finally:
+            self._arrival, self._until = None, self._now
+
+    async def step(self) -> float:
+        """To the next timer, whenever that is; says how far that was."""
+        gap = await self.idle()
+        if math.isinf(gap):
+            return 0.0
+        await self.advance(gap)
+        return gap
+
+    async def create_server(self, *args: Any, **words: Any) -> asyncio.Server:
+        server = await super().create_server(*args, **words)
+        self._listening.append(server)
+        return server
+
+    def renew(self) -> None:
+        """In a forked process: what the kernel knows of the loop is the other's, too: its
+        connections, whoever listens, and its threads."""
+        private: Any = self  # asyncio has no public way to this
+        self._selector.close()
+        self._selector = self._new_selector()
+        for transport in list(private._transports.values()):
+            transport.abort()
+        for server in self._listening:
+            server.close()
+        self._listening.clear()
+        private._close_self_pipe()
+        private._make_self_pipe()
+        private._default_executor = None
+
+    def run_in_executor(  # type: ignore[override]  # as its parent, whose types are looser
+        self, executor: Executor | None, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        future = super().run_in_executor(executor, func, *args)
+        self._working += 1
+        future.add_done_callback(self._note_end)
+        return future
+
+    def _note_end(self, _future: asyncio.Future[Any]) -> None:
+        self._working -= 1
+
+    def _wait_seconds(self, timeout: float | None) -> float | None:
+        return None if self._virtual else timeout
+
+    def _look(self, gap: float) -> bool:
+        """Nobody can go on before `gap` has passed: True where somebody can, after all."""
+        if self._working:
+            return False
+        if self._arrival is not None and not self._arrival.done():
+            return self._move(gap)
+        looks, self._looks = self._looks, []
+        for look in looks:
+            if not look.done():
+                look.set_result(gap)
+        return bool(looks)
+
+    def _move(self, gap: float) -> bool:
+        if self.awaits_outside() and self._outside_answers():
+            return True
+        if self._now + gap <= self._until + RESOLUTION_SECONDS:
+            self._now += gap
+            return True
+        self._now = max(self._now, self._until)
+        assert self._arrival is not None
+        self._arrival.set_result(None)
+        return True
+
+    def _outside_answers(self) -> bool:
+        return bool(selectors.DefaultSelector.select(self._selector, self.patience_seconds))
+
+
+class VirtualClock:
+    """Wall time tied to the loop, so that timers and timestamps agree."""
+
+    def __init__(self, loop: KitLoop, epoch: float) -> None:
+        self._loop, self._epoch = loop, epoch
+
+    def now(self) -> float:
+        return self._epoch + self._loop.time()
+
+    def monotonic(self) -> float:
+        return self._loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)

@@ -1,0 +1,177 @@
+"""The parts of a test cluster: API server, scheduler, controllers, simulated nodes.
+
+Job: settings → parts in the running loop; listen when told to; let go of inherited connections.
+Invariant: parts get clients, never each other; all randomness comes from one Random.
+Owner: the process of the cluster.
+"""
+
+import io
+import random
+from pathlib import Path
+
+from sampan.api.schema.published import Schema
+from sampan.apiserver.authn.user import MASTERS, User, component
+from sampan.apiserver.server import ApiServer
+from sampan.apiserver.settings import ApiServerSettings
+from sampan.client.contract import Client
+from sampan.client.informer import Informers
+from sampan.client.inprocess import Backend, InProcessClient
+from sampan.cmd.cluster import pki
+from sampan.cmd.cluster.addresses import server_names
+from sampan.cmd.cluster.nodes import NodeIdentity
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.schedulers import configuration_in, scheduler_of, why_of
+from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
+from sampan.cmd.settings import UpSettings
+from sampan.controllers.access.csr_signing import Ca
+from sampan.controllers.catalog import ControllerSettings, chosen_controllers
+from sampan.controllers.controller import UnknownController
+from sampan.controllers.identities import user_name
+from sampan.controllers.runner import ControllerRunner
+from sampan.core.clock import Clock, SystemClock
+from sampan.core.http_server import Server
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+from sampan.core.tls import client_context, server_context
+from sampan.store.compaction import keep_compacted
+from sampan.store.contract import Store
+from sampan.store.open import open_store
+from sampan.testing.kit.severed import SeveredBackend
+from sampan.testing.kit.spec import CannotStart, Spec
+
+IDENTITY = NodeIdentity("node-0", "127.0.0.1")
+# Every process of the kit works in the directory of its cluster: what was set before a fork then
+# means another place behind it.
+HERE = "."
+
+
+def ensure_pki(root: Path) -> None:
+    """Once for all clusters of a test run: making keys takes longer than all the rest."""
+    names = server_names("127.0.0.1", IDENTITY.name, IDENTITY.address)
+    node_names = [IDENTITY.name, "localhost", "127.0.0.1"]
+    pki.ensure(root, pki.leaves(names, IDENTITY.name, node_names), SystemClock())
+
+
+class Plane:
+    def __init__(self, spec: Spec, keys: Path, schema: Schema, clock: Clock) -> None:
+        self._spec, self._schema, self.clock = spec, schema, clock
+        self._pki = pki.Pki(keys)
+        self._tls = server_context(
+            self._pki.certificate("apiserver"), self._pki.key("apiserver"), self._pki.ca
+        )
+        self._node_tls = server_context(
+            self._pki.certificate("kubelet"), self._pki.key("kubelet"), self._pki.ca
+        )
+        self._metrics = Metrics()
+        self._tasks = Tasks("test cluster")
+        self._http: Server | None = None
+        self.ways: dict[str, SeveredBackend] = {}  # of nodes to the API
+        self.rng = random.Random()
+        self.nodes = self._simulated_nodes()
+        self.store: Store
+        self.server: ApiServer
+
+    def check(self) -> None:
+        """Raises CannotStart where the choices name what there is not."""
+        try:
+            chosen_controllers(ControllerSettings(""), self._spec.controller_names)
+        except UnknownController as error:
+            raise CannotStart(f"controllers={self._spec.controllers!r}: {error}") from error
+
+    async def start(self) -> None:
+        """Returns when every node is Ready."""
+        url = "memory:" if self._spec.store == "memory" else f"sqlite:///{HERE}/store.db"
+        self.store = await open_store(url, self.clock)
+        self.server = ApiServer(
+            self.store, self._schema, self._settings(), self.clock, self._metrics, self.rng
+        )
+        await self.server.start()
+        self._tasks.supervise("compaction", lambda: keep_compacted(self.store, self.clock))
+        self._tasks.supervise("service repair", self.server.keep_repaired)
+        if self._spec.scheduler:
+            self._start_scheduler()
+        self._tasks.supervise("controllers", self._control)
+        if self._spec.nodes:
+            await self.nodes.start(self.client_of, self._metrics, self._node_tls)
+
+    async def listen(self) -> int:
+        """From now on clients outside are answered; says on which port."""
+        self._http = Server(
+            self.server.handle_http, ssl_context=self._tls, wants_body=self.server.wants_body
+        )
+        return await self._http.start("127.0.0.1", 0)
+
+    async def stop(self) -> None:
+        if self._spec.nodes:
+            await self.nodes.stop()
+        await self._tasks.stop()
+        await self.hang_up()
+        await self.server.stop()
+        await self.store.close()
+
+    async def hang_up(self) -> None:
+        """Listen no more."""
+        if self._http is not None:
+            await self._http.stop(0.0)
+            self._http = None
+
+    def forget_connections(self) -> None:
+        """In a forked process: what was open is the other's."""
+        self._http = None
+        self.nodes.forget_servers()
+
+    def connections(self) -> int:
+        return 0 if self._http is None else len(self._http.connections)
+
+    def admin(self) -> Client:
+        return InProcessClient(self.server.as_user(User("sampan-test", (MASTERS,))))
+
+    def client_of(self, user: str) -> Client:
+        backend: Backend = self.server.as_user(component(user))
+        node = user.removeprefix("system:node:")
+        if node != user:
+            backend = self.ways[node] = SeveredBackend(backend)
+        return InProcessClient(backend)
+
+    def _simulated_nodes(self) -> SimulatedNodes:
+        settings = UpSettings(
+            data_dir=HERE, runtime="simulated", nodes=self._spec.nodes, node_name=""
+        )
+        progress = Progress(io.StringIO(), self.clock)
+        return SimulatedNodes(settings, IDENTITY, progress, self.clock, self.rng)
+
+    def _settings(self) -> ApiServerSettings:
+        return ApiServerSettings(
+            token_signing_key_pem=self._pki.token_key.read_bytes(),
+            ca_bundle_pem=self._pki.ca.read_text(),
+            client_ca_pem=self._pki.ca.read_bytes(),
+            bootstrap_tokens=True,
+            kubelet_place=self.nodes.place_of,
+            kubelet_tls=lambda: client_context(
+                ca_path=self._pki.ca,
+                cert_path=self._pki.certificate("apiserver-kubelet-client"),
+                key_path=self._pki.key("apiserver-kubelet-client"),
+            ),
+        )
+
+    def _start_scheduler(self) -> None:
+        client = self.client_of("system:kube-scheduler")
+        scheduler = scheduler_of(configuration_in(""), client, self.clock, self._metrics, self.rng)
+        self.server.add_document("/sampan/v1/why/", why_of(scheduler))
+        self._tasks.supervise("kube-scheduler", scheduler.run)
+
+    async def _control(self) -> None:
+        client = self.client_of("system:kube-controller-manager")
+        informers = Informers(client, clock=self.clock, rng=self.rng)
+        ca = Ca(self._pki.ca.read_bytes(), self._pki.ca_key.read_bytes())
+        sign = self.server.sign_account_token
+        offered = ControllerSettings(self._pki.ca.read_text(), ca, sign, ())
+        runner = ControllerRunner(
+            client, informers, self.clock, self._metrics,
+            chosen_controllers(offered, self._spec.controller_names), self.rng,
+            acting_as=lambda name: self.client_of(user_name(name)),
+        )  # fmt: skip
+        try:
+            await runner.run()
+        finally:
+            await informers.stop()

@@ -1,0 +1,62 @@
+"""What a test can choose about its cluster.
+
+Job: hold the choices, check them, and turn them into text and back for other processes.
+Invariant: a choice that means nothing is refused with one sentence.
+"""
+
+from typing import Any, Literal
+
+from sampan.core.fast_dataclass import dataclass
+
+StoreChoice = Literal["memory", "sqlite"]
+ClockChoice = Literal["real", "virtual"]
+# Where virtual time begins: the same each time, so that a history repeats itself.
+VIRTUAL_EPOCH = 1_767_225_600.0  # 2026-01-01T00:00:00Z
+MOST_NODES = 5000
+
+
+class CannotStart(Exception):
+    """One sentence: why there is no cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    nodes: int = 1
+    controllers: str = "*"  # as `sampan up --controllers`
+    scheduler: bool = True
+    store: StoreChoice = "memory"
+    clock: ClockChoice = "real"
+
+    @property
+    def virtual(self) -> bool:
+        return self.clock == "virtual"
+
+    @property
+    def controller_names(self) -> tuple[str, ...]:
+        return tuple(name.strip() for name in self.controllers.split(",") if name.strip())
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in FIELDS}
+
+
+FIELDS = ("nodes", "controllers", "scheduler", "store", "clock")
+_CHOICES = {"store": ("memory", "sqlite"), "clock": ("real", "virtual")}
+
+
+def spec_of(chosen: dict[str, Any]) -> Spec:
+    """Raises CannotStart."""
+    for name, value in chosen.items():
+        if name not in FIELDS:
+            raise CannotStart(f"a cluster has no {name!r}: there are {', '.join(FIELDS)}")
+        if name in _CHOICES and value not in _CHOICES[name]:
+            raise CannotStart(f"{name}={value!r}: it is one of {', '.join(_CHOICES[name])}")
+    spec = Spec(**chosen)
+    if type(spec.nodes) is not int or not 0 <= spec.nodes <= MOST_NODES:
+        raise CannotStart(f"nodes={spec.nodes!r}: a number from 0 to {MOST_NODES}")
+    if not isinstance(spec.controllers, str):
+        raise CannotStart(f"controllers={spec.controllers!r}: a text such as '*,-job'")
+    if type(spec.scheduler) is not bool:
+        raise CannotStart(f"scheduler={spec.scheduler!r}: True or False")
+    if spec.store == "sqlite" and spec.virtual:
+        raise CannotStart("store='sqlite' has a thread of its own: no virtual clock beside it")
+    return spec

@@ -1,0 +1,394 @@
+"""The test kit, as its users have it: clusters in processes of their own, reached over HTTPS."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import textwrap
+import unittest
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from sampan.api.errors import NotFound
+from sampan.testing import cluster
+from sampan.testing.kit.expectations import NotAsExpected
+from sampan.testing.kit.launcher import ClusterGone, Refused, launcher
+from sampan.testing.kit.spec import CannotStart
+
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata:
+      labels: {app: web}
+      annotations: {simulated.sampan.dev/log: hello from web}
+    spec: {containers: [{name: c, image: nginx}]}
+"""
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}"
+pytestmark = pytest.mark.slow
+
+
+def test_a_cluster_has_controllers_a_scheduler_and_nodes():
+    with cluster(nodes=2) as c:
+        assert c.nodes.names() == ["node-0", "node-1"]
+        c.apply(WEB)
+        c.assert_ready("deploy/web")
+        c.assert_count("pods", 2, labels="app=web")
+        [first, _] = c.pods.names("app=web")
+        assert c.pods.log(first) == "hello from web\n"
+        c.assert_event("Scheduled", f"pod/{first}", containing="Successfully assigned")
+        c.delete("deploy/web")
+        c.assert_gone(f"pod/{first}")
+        c.assert_count("pods", 0)
+        with pytest.raises(NotFound):
+            c.get("deploy/web")
+
+
+def test_clusters_hear_nothing_of_each_other_and_leave_nothing():
+    with cluster() as one, cluster() as other:
+        one.apply(POD)
+        one.assert_ready("pod/p")
+        assert other.find("pod/p") is None
+        other.apply(POD)
+        assert one.get("pod/p")["metadata"]["uid"] != other.get("pod/p")["metadata"]["uid"]
+        pids, directories = [one.pid, other.pid], [one.directory, other.directory]
+    assert [path for path in directories if path.exists()] == []
+    assert [pid for pid in pids if is_running(pid)] == []
+    with pytest.raises(ClusterGone):
+        one.clock.now()
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_pod_that_fails_is_restarted():
+    with cluster() as c:
+        c.apply(POD)
+        c.assert_ready("pod/p")
+        c.pods.fail("p", exit_code=137, reason="OOMKilled")
+        pod = c.wait_for("pod/p", lambda pod: restarts(pod) == 1)
+        ended = pod["status"]["containerStatuses"][0]["lastState"]["terminated"]
+        assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled")
+        with pytest.raises(Refused, match="no running container nix"):
+            c.pods.fail("p", container="nix")
+
+
+def restarts(pod) -> int:
+    return sum(item["restartCount"] for item in pod["status"].get("containerStatuses", ()))
+
+
+def test_virtual_time_moves_when_it_is_told_to():
+    with cluster(nodes=2, clock="virtual") as c:
+        began = c.clock.now()
+        c.apply(WEB)
+        c.assert_ready("deploy/web")
+        c.nodes.kill("node-0")
+        c.wait_for("node/node-0", "Ready=Unknown", timeout="2m")
+        assert 40 <= c.clock.now() - began <= 120
+        c.clock.advance("10m")
+        nodes = {pod["spec"]["nodeName"] for pod in c.list("pods") if not leaving(pod)}
+        assert nodes == {"node-1"}
+
+
+def leaving(pod) -> bool:
+    return "deletionTimestamp" in pod["metadata"]
+
+
+def test_cron_jobs_run_when_their_time_has_come():
+    cron = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "hourly"},
+        "spec": {
+            "schedule": "0 * * * *",
+            "successfulJobsHistoryLimit": 100,
+            "jobTemplate": {
+                "spec": {
+                    "template": {
+                        "spec": {
+                            "restartPolicy": "Never",
+                            "containers": [{"name": "c", "image": "i"}],
+                        }
+                    }
+                }
+            },
+        },
+    }
+    with cluster(clock="virtual") as c:
+        c.apply(cron)
+        c.clock.advance("5h")
+        c.settle()
+        jobs = c.list("jobs")
+        assert len(jobs) == 5
+        c.clock.advance("30s")
+        assert [job["status"].get("succeeded") for job in c.list("jobs")] == [1] * 5
+
+
+def test_a_cut_node_comes_back():
+    with cluster(nodes=1, clock="virtual") as c:
+        c.nodes.cut("node-0")
+        c.wait_for("node/node-0", "Ready=Unknown", timeout="2m")
+        c.nodes.mend("node-0")
+        c.wait_for("node/node-0", "Ready", timeout="2m")
+        with pytest.raises(Refused, match="there is no node nix"):
+            c.nodes.cut("nix")
+
+
+def test_a_drained_node_is_empty():
+    with cluster(nodes=2) as c:
+        c.apply(WEB)
+        c.assert_ready("deploy/web")
+        c.nodes.drain("node-0")
+        assert c.get("node/node-0")["spec"]["unschedulable"] is True
+        c.assert_ready("deploy/web")
+        assert {pod["spec"]["nodeName"] for pod in c.list("pods")} == {"node-1"}
+
+
+def test_a_fork_goes_on_from_where_the_other_is():
+    with cluster() as c:
+        c.apply(WEB)
+        c.assert_ready("deploy/web")
+        [first, _] = c.pods.names()
+        assert c.pods.log(first) == "hello from web\n"
+        with c.fork() as other:
+            other.delete("deploy/web")
+            other.assert_count("pods", 0)
+            c.apply(POD)
+            c.assert_ready("pod/p")
+            assert other.find("pod/p") is None
+        c.assert_count("pods", 3)
+        with c.fork() as other:
+            assert other.pods.log(first) == "hello from web\n"
+
+
+def test_what_is_not_as_expected_is_said_with_its_reason():
+    with cluster(nodes=0) as c:
+        c.apply(POD)
+        with pytest.raises(NotAsExpected) as failure:
+            c.assert_ready("pod/p", timeout=1)
+        text = str(failure.value)
+        assert "pod/p in default: expected within 1: Ready is True" in text
+        assert "PodScheduled: False (Unschedulable: no nodes available" in text
+        assert "FailedScheduling" in text
+        with pytest.raises(NotAsExpected, match=r"expected 2 pods in default; .* has 1: p"):
+            c.assert_count("pods", 2, timeout=0.1)
+        with pytest.raises(NotAsExpected, match=r"an event Nix .*\n.*FailedScheduling"):
+            c.assert_event("Nix", timeout=0.1)
+        assert "why pod/p" in c.report()
+
+
+def test_a_kind_that_was_defined_a_moment_ago_is_known():
+    names = {"kind": "Boat", "plural": "boats", "singular": "boat", "shortNames": ["bt"]}
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "boats.sampan.example"},
+        "spec": {"group": "sampan.example", "scope": "Namespaced", "names": names,
+                 "versions": [version]},
+    }  # fmt: skip
+    boat = {"apiVersion": "sampan.example/v1", "kind": "Boat", "metadata": {"name": "b"}}
+    with cluster() as c:
+        c.apply([definition, boat])
+        assert c.get("bt/b")["kind"] == "Boat"
+        assert "boat/b" in c.report()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "says"),
+    [
+        ({"controllers": "*,-nix"}, '"-nix" is not in the list of known controllers'),
+        ({"nodes": -1}, "a number from 0"),
+        ({"webhooks": 3}, "a cluster has no 'webhooks'"),
+    ],
+)
+def test_a_cluster_that_cannot_be_is_refused_in_one_line(chosen, says):
+    with pytest.raises(CannotStart) as refused:
+        cluster(**chosen)
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_store_on_disk():
+    with cluster(store="sqlite") as c:
+        c.apply(WEB)
+        c.assert_ready("deploy/web")
+        assert (c.directory / "store.db").exists()
+
+
+def test_without_some_controllers():
+    with cluster(controllers="*,-deployment") as c:
+        c.apply(WEB)
+        c.settle()
+        c.assert_count("replicasets", 0, timeout=0.1)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # theirs: not all of them can be closed
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_clients_of_other_libraries():
+    with cluster() as c:
+        c.apply(POD)
+        c.assert_ready("pod/p")
+        from kubernetes import client
+        from lightkube.resources.core_v1 import Pod
+
+        with c.clients.kubernetes() as api:
+            [pod] = client.CoreV1Api(api).list_namespaced_pod("default").items
+            assert pod.metadata.name == "p"
+        assert c.clients.lightkube().get(Pod, "p").metadata.name == "p"
+
+        async def by_kr8s():
+            api = await c.clients.kr8s_asyncio()
+            return [pod.name async for pod in api.get("pods", namespace="default")]
+
+        assert asyncio.run(by_kr8s()) == ["p"]
+        with pytest.raises(ImportError, match="pip install pykube-ng"):
+            c.clients.pykube()
+        with pytest.raises(ImportError, match="pip install kubernetes-asyncio"):
+            asyncio.run(c.clients.kubernetes_asyncio())
+
+
+class ATestCase(unittest.TestCase):
+    def setUp(self):
+        self.cluster = self.enterContext(cluster())
+
+    def test_with_unittest(self):
+        self.cluster.apply(POD)
+        self.cluster.assert_ready("pod/p")
+
+
+def run_pytest(directory: Path, source: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    (directory / "test_it.py").write_text(textwrap.dedent(source))
+    installed = [entry.name for entry in entry_points(group="pytest11") if entry.name == "sampan"]
+    plugin = [] if installed else ["-p", "sampan.testing.pytest_plugin"]
+    command = [sys.executable, "-m", "pytest", *plugin, "-p", "no:cacheprovider", "-W", "error"]
+    source_path = str(Path(__file__).parents[2] / "src")
+    return subprocess.run(
+        [*command, *flags, "test_it.py"],
+        cwd=directory, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "PYTHONPATH": source_path},
+    )  # fmt: skip
+
+
+def test_the_plugin_gives_each_test_its_cluster(tmp_path):
+    done = run_pytest(
+        tmp_path,
+        """
+        import asyncio
+        import pytest
+
+        POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+               "spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+        @pytest.mark.parametrize("number", range(4))
+        def test_alone(sampan, number):
+            assert sampan.find("pod/p") is None
+            sampan.apply(POD)
+            sampan.assert_ready("pod/p")
+
+        @pytest.mark.sampan(nodes=3, clock="virtual")
+        def test_marked(sampan):
+            assert len(sampan.nodes.names()) == 3
+            sampan.clock.advance("1m")
+
+        def test_together(sampan_session, request):
+            sampan_session.apply(POD)
+            sampan_session.assert_ready("pod/p")
+
+        def test_together_again(sampan_session):
+            sampan_session.assert_ready("pod/p")
+        """,
+        "-n",
+        "2",
+        "--dist=loadfile",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "7 passed" in done.stdout
+
+
+def test_the_plugin_reports_what_a_failed_test_left(tmp_path):
+    done = run_pytest(
+        tmp_path,
+        """
+        import pytest
+
+        @pytest.mark.sampan(nodes=0)
+        def test_fails(sampan):
+            sampan.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+                          "spec": {"containers": [{"name": "c", "image": "i"}]}})
+            sampan.assert_event("FailedScheduling")
+            assert 1 == 2
+
+        @pytest.mark.sampan(nodes="many")
+        def test_cannot_start(sampan):
+            pass
+        """,
+        "--sampan-keep",
+    )
+    kept = next(line for line in done.stdout.splitlines() if line.startswith("kill "))
+    pid = int(kept.split()[1])
+    try:
+        assert "cluster of the fixture sampan" in done.stdout
+        assert "why pod/p:" in done.stdout
+        assert "sampan: no cluster: nodes='many': a number from 0 to" in done.stdout
+        assert "1 failed, 1 error" in done.stdout
+        [line] = [line for line in done.stdout.splitlines() if line.startswith("export KUBECONFIG")]
+        kubeconfig = line.partition("=")[2]
+        command = [sys.executable, "-m", "sampan", "get", "pods", "--kubeconfig", kubeconfig]
+        listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        assert "p " in listed.stdout
+    finally:
+        os.kill(pid, 9)
+        subprocess.run(["rm", "-rf", Path(kubeconfig).parents[1]], check=True)
+
+
+def test_the_plugin_costs_nothing_where_it_is_not_used(tmp_path):
+    done = run_pytest(
+        tmp_path,
+        """
+        import sys
+
+        def test_nothing():
+            assert [name for name in sys.modules if name.startswith("sampan.")] == [
+                "sampan.testing", "sampan.testing.pytest_plugin"]
+        """,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_processes_end_with_whoever_started_them(tmp_path):
+    program = """
+    import os, sys
+    from sampan.testing import cluster
+    from sampan.testing.kit.launcher import launcher
+    c = cluster()
+    print(c.pid, launcher().base, flush=True)
+    os.kill(os.getpid(), 9)
+    """
+    source_path = str(Path(__file__).parents[2] / "src")
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "PYTHONPATH": source_path},
+    )  # fmt: skip
+    pid, base = done.stdout.split()
+    eventually(lambda: not is_running(int(pid)) and not Path(base).exists())
+
+
+def eventually(question, seconds: float = 60.0) -> None:
+    from sampan.testing.kit.pacing import ClusterClock
+
+    clock = ClusterClock(launcher()._zygote, virtual=False)
+    assert clock.wait_until(question, seconds)

@@ -1,0 +1,130 @@
+"""The loop of a test cluster: its time, its rest, and what a fork of it is."""
+
+import asyncio
+import os
+import time
+
+from sampan.testing.kit.loop import KitLoop
+
+
+def run(main, virtual=True):
+    with asyncio.Runner(loop_factory=lambda: KitLoop(virtual=virtual)) as runner:
+        return runner.run(main)
+
+
+def loop() -> KitLoop:
+    found = asyncio.get_running_loop()
+    assert isinstance(found, KitLoop)
+    return found
+
+
+def test_virtual_time_stands_still_until_it_is_moved():
+    async def story():
+        before = loop().time()
+        await asyncio.to_thread(time.sleep, 0.01)
+        assert loop().time() == before
+        await loop().advance(3600)
+        assert loop().time() == before + 3600
+
+    run(story())
+
+
+def test_timers_fire_in_their_order_each_at_its_own_moment():
+    async def story():
+        fired = []
+
+        async def ring(seconds):
+            await asyncio.sleep(seconds)
+            fired.append((seconds, loop().time()))
+            if seconds == 20:
+                await ring(5)
+
+        tasks = [loop().create_task(ring(seconds)) for seconds in (30, 10, 20, 90)]
+        await loop().advance(60)
+        assert fired == [(10, 10), (20, 20), (5, 25), (30, 30)]
+        await loop().advance(30)
+        assert fired[-1] == (90, 90)
+        await asyncio.wait(tasks)
+
+    run(story())
+
+
+def test_nothing_is_skipped_while_a_thread_works():
+    async def story():
+        done = []
+
+        async def work():
+            await asyncio.sleep(1)
+            done.append(await asyncio.to_thread(lambda: time.sleep(0.05) or loop_time()))
+
+        start = loop()
+
+        def loop_time():
+            return start.time()
+
+        task = start.create_task(work())
+        await start.advance(1000)
+        assert done == [1]
+        await task
+
+    run(story())
+
+
+def test_it_settles_when_nothing_is_due_soon():
+    async def story():
+        steps = []
+
+        async def work():
+            for _ in range(3):
+                await asyncio.sleep(0.05)
+                steps.append(loop().time())
+            await asyncio.sleep(50)
+
+        task = loop().create_task(work())
+        await loop().settle(0.1)
+        assert len(steps) == 3
+        assert loop().time() < 1
+        task.cancel()
+
+    run(story())
+    run(story_of_real_time(), virtual=False)
+
+
+async def story_of_real_time():
+    ready = []
+    loop().call_later(0.01, ready.append, 1)
+    await loop().settle(0.1)
+    assert ready == [1]
+
+
+def test_a_forked_loop_goes_on_by_itself():
+    """Its timers and tasks go on in both; what is done in one is not done in the other."""
+    there, here = os.pipe()
+    started = KitLoop(virtual=True)
+    heard = []
+
+    async def work():
+        await asyncio.sleep(10)
+        heard.append(os.getpid())
+        return heard
+
+    task = started.create_task(work())
+    started.run_until_complete(asyncio.sleep(0))
+    child = os.fork()
+    if child == 0:
+        started.renew()
+        started.run_until_complete(started.advance(10))
+        # A thread's answer arrives: the pipe that wakes the loop is its own.
+        started.run_until_complete(asyncio.wait_for(started.run_in_executor(None, int), None))
+        os.write(here, b"right" if heard == [os.getpid()] else b"wrong")
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(there, 10) == b"right"
+    assert heard == []
+    started.run_until_complete(started.advance(10))
+    assert heard == [os.getpid()]
+    assert task.done()
+    os.close(there)
+    os.close(here)
+    started.run_until_complete(started.shutdown_default_executor())
+    started.close()

@@ -1,0 +1,31 @@
+import pytest
+
+from sampan.testing.kit.spec import CannotStart, Spec, spec_of
+
+
+def test_without_choices_it_is_one_node_in_memory():
+    assert spec_of({}) == Spec(1, "*", True, "memory", "real")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "says"),
+    [
+        ({"node": 3}, "no 'node'"),
+        ({"nodes": "3"}, "nodes='3'"),
+        ({"nodes": -1}, "nodes=-1"),
+        ({"store": "etcd"}, "memory, sqlite"),
+        ({"clock": "slow"}, "real, virtual"),
+        ({"controllers": ["*"]}, "a text"),
+        ({"scheduler": 1}, "True or False"),
+        ({"store": "sqlite", "clock": "virtual"}, "thread"),
+    ],
+)
+def test_what_means_nothing_is_refused_in_one_sentence(chosen, says):
+    with pytest.raises(CannotStart, match=says) as refused:
+        spec_of(chosen)
+    assert "\n" not in str(refused.value)
+
+
+def test_it_survives_the_way_to_another_process():
+    spec = spec_of({"nodes": 3, "controllers": "*,-job", "clock": "virtual"})
+    assert spec_of(spec.as_dict()) == spec
