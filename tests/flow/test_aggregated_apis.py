@@ -4,14 +4,18 @@ import asyncio
 import base64
 from contextlib import asynccontextmanager
 
+import orjson
 import pytest
 
+from sampan.api.resources import POD_METRICS
 from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.settings import ProxyClientSettings
+from sampan.apiserver.authn.user import User
 from sampan.apiserver.settings import ApiServerSettings
+from sampan.client.inprocess import InProcessClient
 from sampan.core.clock import SystemClock
 from sampan.core.http import Response, Stream, Upgrade
-from sampan.testing.generators.api_requests import api_server, request
+from sampan.testing.generators.api_requests import MERGE, api_server, request
 from sampan.testing.parts.aggregated_server import GROUP, PATH, TeaServer, tea_listener
 from sampan.testing.parts.certificates import Authority
 
@@ -54,17 +58,17 @@ class World:
             },
         }
 
-    async def condition(self):
-        found = (await self.api.get(f"{API_SERVICES}/{NAME}")).obj
+    async def condition(self, name=NAME):
+        found = (await self.api.get(f"{API_SERVICES}/{name}")).obj
         [condition] = found.get("status", {}).get("conditions") or [{}]
         return condition.get("status", ""), condition.get("reason", ""), condition.get("message")
 
-    async def until(self, reason):
+    async def until(self, reason, name=NAME):
         """The condition has the reason; its message."""
         async with asyncio.timeout(60):
-            while (await self.condition())[1] != reason:
+            while (found := await self.condition(name))[1] != reason:
                 await asyncio.sleep(0.02)
-        return (await self.condition())[2]
+        return found[2]
 
     async def reply(self, method, path, body=None, user="admin", **headers):
         asked = request(method, path, body, user, "system:masters", headers)
@@ -72,7 +76,7 @@ class World:
 
 
 @asynccontextmanager
-async def world(tmp_path, **settings):
+async def world(tmp_path, teas=None, **settings):
     authority = Authority(tmp_path)
     (tmp_path / "proxy").mkdir()
     proxies = Authority(tmp_path / "proxy", "front-proxy-ca")
@@ -80,7 +84,7 @@ async def world(tmp_path, **settings):
     client = ProxyClientSettings(
         str(own.cert_path), str(own.key_path), proxies.ca_path.read_text(), "front-proxy-client"
     )
-    teas = TeaServer()
+    teas = teas or TeaServer()
     listener = tea_listener(
         teas, authority.issue("tea", names=["tea.default.svc"]), proxies.ca_path
     )
@@ -230,7 +234,7 @@ def test_a_server_that_goes_is_503_and_stale_until_it_comes_back(tmp_path):
         await there.api.patch(
             f"{API_SERVICES}/{NAME}",
             {"spec": {"versionPriority": 11}},
-            "application/merge-patch+json",
+            MERGE,
         )
         message = await there.until("FailedDiscoveryCheck")
         url = f"https://localhost:{there.port}{PATH}"
@@ -445,3 +449,48 @@ def test_openapi_has_what_the_other_server_says_of_its_group(tmp_path):
         assert (await there.api.get("/openapi/v2")).headers["etag"] == before
 
     story(tmp_path, test)
+
+
+class MetricsServer(TeaServer):
+    """Somebody's own metrics-server, as far as autoscalers ask it."""
+
+    async def handle(self, request):
+        self.asked.append(request)
+        pod = {"metadata": {"name": "theirs", "namespace": "default"}, "containers": []}
+        head = {"apiVersion": "metrics.k8s.io/v1beta1", "kind": "PodMetricsList", "metadata": {}}
+        match request.path.split("/")[4:]:
+            case []:
+                row = {"name": "pods", "namespaced": True, "kind": "PodMetrics", "verbs": ["list"]}
+                answer = {"kind": "APIResourceList", "resources": [row]}
+            case ["namespaces", "default", "pods"]:
+                answer = {**head, "items": [pod]}
+            case _:
+                return Response(404, (), b"{}")
+        return Response(200, (("content-type", "application/json"),), orjson.dumps(answer))
+
+
+def test_somebodys_own_metrics_server_takes_the_place_of_ours(tmp_path):
+    name, path = "v1beta1.metrics.k8s.io", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
+
+    async def test(there):
+        ours = (await there.api.get(f"{API_SERVICES}/{name}")).obj
+        assert ours["spec"]["groupPriorityMinimum"] == 100
+        assert ours["status"]["conditions"][0]["reason"] == "Local"
+        assert (await there.api.get(path)).items == []
+        await there.register()
+        spec = {"service": {"namespace": "default", "name": "tea", "port": there.port},
+                "insecureSkipTLSVerify": True}  # fmt: skip
+        await there.api.patch(f"{API_SERVICES}/{name}", {"spec": spec}, MERGE)
+        await there.until("Passed", name)
+        assert (await there.api.get(path)).items == ["theirs"]
+        inside = InProcessClient(there.api.server.as_user(User("admin", ("system:masters",))))
+        listed = await inside.list(POD_METRICS, "default", label_selector="app=x")
+        assert [item["metadata"]["name"] for item in listed.items] == ["theirs"]
+        assert listed.items[0]["kind"] == "PodMetrics"
+        assert there.teas.asked[-1].query == "labelSelector=app%3Dx"
+        back = {"spec": {"service": None, "insecureSkipTLSVerify": None}}
+        await there.api.patch(f"{API_SERVICES}/{name}", back, MERGE)
+        await there.until("Local", name)
+        assert (await there.api.get(path)).items == []
+
+    story(tmp_path, test, teas=MetricsServer())

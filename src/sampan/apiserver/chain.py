@@ -16,6 +16,7 @@ from sampan.api.calls import Answer, Call, ListAnswer
 from sampan.api.errors import MethodNotAllowed, UnknownPath
 from sampan.api.objects import Obj
 from sampan.apiserver.admission.chain import CONNECT, attributes_of
+from sampan.apiserver.aggregation.aggregation import Aggregation
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.authz.calls import authorize
 from sampan.apiserver.registry.generic import answer_of
@@ -34,8 +35,13 @@ CONNECTED = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 
 
 class Chain:
-    def __init__(self, parts: Parts, handlers: dict[tuple[str, str, str], Handler]) -> None:
-        self.parts = parts
+    def __init__(
+        self,
+        parts: Parts,
+        handlers: dict[tuple[str, str, str], Handler],
+        aggregation: Aggregation,
+    ) -> None:
+        self.parts, self.aggregation = parts, aggregation
         self._handlers = handlers  # (group resource, subresource, verb) → what is not generic
 
     def served(self, call: Call) -> Call:
@@ -43,7 +49,7 @@ class Chain:
         the names. Raises NotFound."""
         resource = call.resource
         found = self.parts.registry.kinds.served(resource)
-        if found is resource:
+        if found is resource or self.aggregation.server_of(resource) is not None:
             return call
         if found is None:
             raise UnknownPath("the server could not find the requested resource")
@@ -57,6 +63,9 @@ class Chain:
         """For the HTTP edge, which asks before it reads the body."""
         parts = self.parts
         resource = call.resource
+        server = self.aggregation.server_of(resource)
+        if server is not None:
+            return await self.aggregation.perform(server, user, call)
         named = CUSTOM if resource.custom is not None else resource.group_resource
         handler = self._handlers.get((named, call.subresource, call.verb))
         if handler is not None:

@@ -136,14 +136,15 @@ class ApiServer:
         )
         parts = self._parts(schema, may)
         measured = MetricsApi(registry.find_all, self._to_nodes, clock)
-        self._chain = Chain(parts, {**handlers(signer), **measured.handlers()})
+        self._aggregation = Aggregation(parts, metrics)
+        handled = {**handlers(signer), **measured.handlers()}
+        self._chain = Chain(parts, handled, self._aggregation)
         self._endpoint_reconciler = EndpointReconciler(
             registry, settings, partial(overwrite, parts), clock
         )
         self._health = Health(
             dict.fromkeys(("etcd", "etcd-readiness", "informer-sync"), self._cache_trouble)
         )
-        self._aggregation = Aggregation(parts, metrics)
         self._documents = Documents(self._health, metrics, kinds, schema, signer, self._aggregation)
         self._definitions = Definitions(parts)
         self._api_services = ApiServices(parts)

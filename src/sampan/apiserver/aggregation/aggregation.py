@@ -5,8 +5,10 @@ Job: put its parts together, start and stop them, and say what discovery has to 
 
 from collections.abc import Mapping, Sequence
 
+from sampan.api.calls import Answer, Call, ListAnswer
 from sampan.api.objects import Obj, spec_of
-from sampan.api.resources import API_SERVICES
+from sampan.api.resources import API_SERVICES, Resource
+from sampan.apiserver.aggregation.calls import perform_elsewhere
 from sampan.apiserver.aggregation.checks import Checks
 from sampan.apiserver.aggregation.foreign_documents import ForeignOpenApi
 from sampan.apiserver.aggregation.proxy import AggregatedProxy
@@ -15,6 +17,7 @@ from sampan.apiserver.aggregation.servers import (
     AggregatedServers,
     GroupVersion,
 )
+from sampan.apiserver.authn.user import User
 from sampan.apiserver.write.parts import Parts
 from sampan.core.metrics import Metrics
 
@@ -39,6 +42,17 @@ class Aggregation:
     async def stop(self) -> None:
         await self._checks.stop()
         await self.servers.stop()
+
+    def server_of(self, resource: Resource) -> AggregatedServer | None:
+        """Who serves it, where that is not this server."""
+        servers = self.servers.by_version
+        return servers.get((resource.group, resource.version)) if servers else None
+
+    async def perform(
+        self, server: AggregatedServer, user: User, call: Call
+    ) -> Answer | ListAnswer:
+        """For callers in this process. Raises ApiError."""
+        return await perform_elsewhere(self.proxy, server, user, call)
 
     def elsewhere(self) -> Mapping[GroupVersion, Sequence[Obj] | None]:
         """What other servers serve; None: one that cannot be asked."""

@@ -9,7 +9,7 @@ import asyncio
 
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, labels_of, name_of
-from sampan.api.resources import API_SERVICES, RESOURCES, Resource
+from sampan.api.resources import API_SERVICES, MEASURED, RESOURCES, Resource
 from sampan.apiserver.registry.generic import PLAIN, Stale
 from sampan.apiserver.watch.followed import follow
 from sampan.apiserver.write.ensure import ensure
@@ -31,15 +31,17 @@ _PRIORITIES = {
     "apiextensions.k8s.io": (16700, 15), "admissionregistration.k8s.io": (16700, 15),
     "scheduling.k8s.io": (16600, 15), "coordination.k8s.io": (16500, 15),
     "node.k8s.io": (16300, 15), "discovery.k8s.io": (16200, 15), "resource.k8s.io": (16200, 15),
-    "flowcontrol.apiserver.k8s.io": (16100, 21),
+    "flowcontrol.apiserver.k8s.io": (16100, 21), "metrics.k8s.io": (100, 100),
 }  # fmt: skip
 _VERSIONS = {("autoscaling", "v2"): 30, ("admissionregistration.k8s.io", "v1beta1"): 12}
 _CUSTOM = (1000, 100)
 
 
 def built_in() -> list[Obj]:
-    """Of every group that is always there, but for APIServices themselves."""
-    found = {(row.group, row.version): None for row in RESOURCES if row.group != _OWN_GROUP}
+    """Of every group that is always there, but for APIServices themselves. The metrics are there
+    until somebody's own server takes their place (docs/decisions/0022)."""
+    rows = (*RESOURCES, *MEASURED)
+    found = {(row.group, row.version): None for row in rows if row.group != _OWN_GROUP}
     services = []
     for group, version in found:
         priority, of_version = _PRIORITIES[group]
