@@ -556,6 +556,99 @@ def test_a_mutating_webhook_changes_a_validating_one_refuses(authority):
 
 
 @pytest.mark.slow
+def test_what_a_webhook_made_of_an_object_is_read_as_a_body_is(authority):
+    """[A3] What the kind does not have is dropped, what is missing is filled in, and a value of the
+    wrong type never gets as far as validation."""
+    operations = {
+        "/fields": [
+            {"op": "add", "path": "/spec/nonsense", "value": 1},
+            {"op": "add", "path": "/spec/hostNetwork", "value": False},
+            {"op": "add", "path": "/spec/containers/-", "value": {"name": "x", "image": "i"}},
+            {"op": "replace", "path": "/kind", "value": "Node"},
+        ],
+        "/type": [{"op": "add", "path": "/spec/hostNetwork", "value": "yes"}],
+        "/nothing": [{"op": "remove", "path": "/spec/nothing"}],
+    }
+
+    def answer(_request, path):
+        return patch_of(*operations[path])
+
+    async def test(api, url, _asked):
+        hooks = f"{HOOKS}/mutatingwebhookconfigurations"
+        await api.made(hooks, configuration(authority, f"{url}/fields"))
+        made = (await api.post(PODS, pod("a"))).obj
+        assert (made["kind"], made["spec"].keys() & {"nonsense", "hostNetwork"}) == ("Pod", set())
+        added = made["spec"]["containers"][1]
+        assert (added["imagePullPolicy"], added["resources"]) == ("Always", {})
+        await api.delete(f"{hooks}/hook.example.com")
+        await api.made(hooks, configuration(authority, f"{url}/type", failurePolicy="Ignore"))
+        refused = await api.post(PODS, pod("b"))
+        assert (refused.status, refused.message) == (
+            500,
+            "Internal error occurred: json: cannot unmarshal string into Go struct field "
+            "PodSpec.spec.hostNetwork of type bool",
+        )
+        await api.delete(f"{hooks}/hook.example.com")
+        await api.made(hooks, configuration(authority, f"{url}/nothing"))
+        refused = await api.post(PODS, pod("b"))
+        assert refused.status == 500
+        assert refused.message.startswith("Internal error occurred: ")
+
+    hooked(authority, answer, test)
+
+
+@pytest.mark.slow
+def test_a_webhook_patches_the_version_that_it_was_shown(authority):
+    """[A3] matchPolicy Equivalent: the write is in another version than the rule."""
+
+    def answer(request, _path):
+        assert request["object"]["apiVersion"] == "autoscaling/v1"
+        value = {"op": "add", "path": "/spec/targetCPUUtilizationPercentage", "value": 33}
+        return patch_of(value)
+
+    async def test(api, url, asked):
+        rule = {
+            "operations": ["CREATE"], "apiGroups": ["autoscaling"], "apiVersions": ["v1"],
+            "resources": ["horizontalpodautoscalers"],
+        }  # fmt: skip
+        hooks = f"{HOOKS}/mutatingwebhookconfigurations"
+        await api.made(hooks, configuration(authority, url, rules=[rule]))
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+        spec = {"scaleTargetRef": target, "maxReplicas": 3}
+        path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+        made = await api.post(path, {"metadata": {"name": "h"}, "spec": spec})
+        [metric] = made.obj["spec"]["metrics"]
+        assert metric["resource"]["target"]["averageUtilization"] == 33
+        assert len(asked) == 1
+
+    hooked(authority, answer, test)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"patchType": None}, "webhook returned response.patch but not response.patchType"),
+        ({"patchType": "Merge"}, 'unsupported patch type "Merge"'),
+    ],
+)
+def test_a_patch_of_another_type_is_a_failure_of_the_webhook(authority, change, why):
+    def answer(_request, _path):
+        return {**patch_of({"op": "add", "path": "/metadata/labels", "value": {}}), **change}
+
+    async def test(api, url, _asked):
+        hooks = f"{HOOKS}/mutatingwebhookconfigurations"
+        await api.made(hooks, configuration(authority, url))
+        refused = await api.post(PODS, pod("a"))
+        assert (refused.status, why in refused.message) == (500, True)
+        await api.delete(f"{hooks}/hook.example.com")
+        await api.made(hooks, configuration(authority, url, failurePolicy="Ignore"))
+        assert (await api.post(PODS, pod("a"))).status == 201
+
+    hooked(authority, answer, test)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("policy", "status"), [("Fail", 500), ("Ignore", 201)])
 def test_a_webhook_that_never_answers_or_redirects_counts_as_failed(authority, policy, status):
     """An attack: a webhook that hangs, and one that sends the request elsewhere."""

@@ -619,6 +619,8 @@ def test_a_mutation_moves_nothing_to_another_namespace(method):
         ("Object{metadata: Object.metadata{labels: object.metadata.labels}}",
          "no such key: labels"),
         ("[JSONPatch{op: 'remove', path: '/nothing'}]", "JSONPath:"),
+        ("[JSONPatch{op: 'add', path: '/spec/hostNetwork', value: 'yes'}]",
+         "cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type bool"),
     ],
 )  # fmt: skip
 def test_a_mutation_that_cannot_be_made_counts_by_the_failure_policy(expression, complaint):
@@ -630,6 +632,23 @@ def test_a_mutation_that_cannot_be_made_counts_by_the_failure_policy(expression,
         assert complaint in refused.message
         await api.patch(f"{CHANGES}/m", {"spec": {"failurePolicy": "Ignore"}}, MERGE)
         assert (await api.post(PODS, pod("a"))).status == 201
+
+    run(test)
+
+
+def test_what_a_policy_made_of_an_object_is_read_as_a_body_is():
+    """[A3] What the kind does not have is dropped, and what is missing is filled in."""
+
+    async def test(api):
+        wanted = change(
+            "[JSONPatch{op: 'add', path: '/spec/nonsense', value: 1},"
+            " JSONPatch{op: 'add', path: '/spec/hostNetwork', value: false},"
+            " JSONPatch{op: 'add', path: '/spec/containers/-', value: {'name': 'x', 'image': 'i'}}]"
+        )
+        await changing(api, wanted)
+        spec = (await api.made(PODS, pod("a")))["spec"]
+        assert spec.keys() & {"nonsense", "hostNetwork"} == set()
+        assert spec["containers"][1]["imagePullPolicy"] == "Always"
 
     run(test)
 

@@ -7,18 +7,18 @@ Invariant: when others have changed the object, only policies that asked for it 
 
 from collections.abc import Awaitable, Mapping
 
-from sampan.api import convert
 from sampan.api.apply.field_schema import FieldSchema
 from sampan.api.cel.evaluation import OutOfBudget, Result, result_of, with_variables_of
 from sampan.api.cel.language.cost import Budget, Interrupt
 from sampan.api.cel.language.errors import EvaluationError
 from sampan.api.cel.language.values import Value
 from sampan.api.cel.policies import Expression, compile_mutating
-from sampan.api.defaults import apply_defaults
 from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, name_of
 from sampan.api.resources import MUTATING_ADMISSION_POLICIES, MUTATING_POLICY_BINDINGS
-from sampan.apiserver.admission.chain import CONNECT, Attributes, rejection
+from sampan.api.schema.published import NotHandled
+from sampan.apiserver.admission.chain import Attributes, rejection
+from sampan.apiserver.admission.matching.changed_object import put_changed, words_of
 from sampan.apiserver.admission.matching.match_conditions import ConditionMetrics, ConditionsFailed
 from sampan.apiserver.admission.matching.policy_request import PolicyRequest
 from sampan.apiserver.admission.matching.rules import Matched, as_matched
@@ -68,7 +68,7 @@ class Enforcement:
     def __init__(self, parts: PluginParts, policies: Policies) -> None:
         self._find, self._aid = parts.registry.find, parts.aid
         self._policies, self._clock = policies, parts.clock
-        self._fields = FieldSchema(parts.schema)
+        self._schema, self._fields = parts.schema, FieldSchema(parts.schema)
         self._metrics = MutationMetrics(parts.metrics)
         self._conditions = ConditionMetrics(parts.metrics, parts.clock)
 
@@ -178,17 +178,11 @@ class Enforcement:
                 new = apply_patch(self._fields, before, result.value)
             else:
                 new = patch_object(before, result.value)
+            return new != before and put_changed(self._schema, attributes, matched, new)
+        except NotHandled as error:
+            raise Failed(words_of(error)) from error
         except (Unpatchable, EvaluationError) as error:
             raise Failed(str(error)) from error
-        if new == before:
-            return False
-        if matched.resource is not attributes.resource:
-            new = convert.from_stored(attributes.resource, convert.to_stored(matched.resource, new))
-        attributes.obj.clear()
-        attributes.obj.update(new)
-        if attributes.operation != CONNECT:  # options have no defaults
-            apply_defaults(attributes.resource, attributes.obj)
-        return True
 
 
 def _evaluate(

@@ -11,16 +11,16 @@ from collections.abc import Awaitable, Callable
 
 import orjson
 
-from sampan.api.custom.custom_version import custom_of
-from sampan.api.defaults import apply_defaults
 from sampan.api.errors import ApiError, BadRequest, InternalError, from_status
 from sampan.api.objects import Obj, name_of
 from sampan.api.patch.json_patch import json_patch
 from sampan.api.resources import MUTATING_WEBHOOK_CONFIGURATIONS as MUTATING
 from sampan.api.resources import Resource
-from sampan.apiserver.admission.chain import CONNECT, Attributes, Find, rejection
+from sampan.api.schema.published import NotHandled, Schema
+from sampan.apiserver.admission.chain import Attributes, Find, rejection
 from sampan.apiserver.admission.matching import rules
 from sampan.apiserver.admission.matching.admission_request import request_of
+from sampan.apiserver.admission.matching.changed_object import put_changed, words_of
 from sampan.apiserver.admission.webhooks.hook_metrics import HookMetrics
 from sampan.apiserver.outside.configured_callers import ConfiguredCallers
 from sampan.apiserver.outside.webhook_client import CallFailed
@@ -60,6 +60,7 @@ class HookParts:
     conditions: Conditions
     metrics: HookMetrics
     new_uid: Callable[[], str]
+    schema: Schema
 
 
 class Webhooks:
@@ -69,7 +70,7 @@ class Webhooks:
         """To be told by `changed` when a configuration is another one."""
         self._resource, self._find, self._find_all = resource, parts.find, parts.find_all
         self._callers, self._conditions = parts.callers, parts.conditions
-        self._metrics, self._new_uid = parts.metrics, parts.new_uid
+        self._metrics, self._new_uid, self.schema = parts.metrics, parts.new_uid, parts.schema
         self._hooks: list[Hook] | None = None
 
     def changed(self) -> None:
@@ -168,7 +169,7 @@ class Webhooks:
         answer = await self._callers.post(config, review, timeout)
         response = answer.get("response")
         if not isinstance(response, dict):
-            raise CallFailed("webhook response is absent")
+            raise CallFailed("webhook response was absent")
         if response.get("uid") != uid:
             raise CallFailed(f"expected response.uid={uid!r}, got {response.get('uid')!r}")
         if answer.get("apiVersion") != review["apiVersion"]:
@@ -176,6 +177,8 @@ class Webhooks:
                 f"expected webhook response of admission.k8s.io/{version}, "
                 f"got {answer.get('apiVersion')!r}"
             )
+        if response.get("patch") and self._resource is MUTATING:
+            _check_patch_type(response, version)
         return response
 
     def _note(self, hook: Hook, response: Obj, attributes: Attributes) -> None:
@@ -212,41 +215,33 @@ async def _round(
     for index, (hook, matched) in enumerate(concerned):
         response = await hooks.ask(hook, matched, attributes)
         patched = response is not None and response.get("patch") and attributes.obj is not None
-        if patched and response is not None and _patch(hook, matched, attributes, response):
+        if patched and response is not None and _patch(hooks.schema, matched, attributes, response):
             changed_at.append(index)
     return changed_at
 
 
-def _patch(hook: Hook, matched: rules.Matched, attributes: Attributes, response: Obj) -> bool:
-    """Changes the object in place: the chain holds the same one. True where it did."""
-    obj = attributes.obj
-    assert obj is not None
-    if response.get("patchType") not in (None, "JSONPatch"):
-        raise InternalError(f"unsupported patch type {response.get('patchType')!r}")
-    custom, other = custom_of(attributes.resource), matched.resource
-    if other is not attributes.resource and custom is None:
-        raise InternalError(
-            f'admission webhook "{hook.name}" patched another version of the object'
-        )
+def _patch(schema: Schema, matched: rules.Matched, attributes: Attributes, response: Obj) -> bool:
+    """True where it made another object."""
+    before = rules.as_matched(matched, attributes, attributes.obj)
+    assert before is not None
     try:
-        patch = orjson.loads(b64decode(response["patch"]))
-        new = json_patch({**obj, "apiVersion": other.api_version}, patch)
+        new = json_patch(before, orjson.loads(b64decode(response["patch"])))
+        return isinstance(new, dict) and put_changed(schema, attributes, matched, new)
+    except NotHandled as error:
+        raise InternalError(words_of(error)) from error
     except (NotBase64, ValueError, ApiError) as error:
-        raise InternalError(
-            f'admission webhook "{hook.name}" attempted an invalid patch: {error}'
-        ) from error
-    if not isinstance(new, dict):
-        return False
-    new["apiVersion"] = obj.get("apiVersion")
-    if custom is not None:
-        new = custom.defaulted(new)
-    if new == obj:
-        return False
-    obj.clear()
-    obj.update(new)
-    if attributes.operation != CONNECT:  # options have no defaults
-        apply_defaults(attributes.resource, obj)
-    return True
+        raise InternalError(f"Internal error occurred: {error}") from error
+
+
+def _check_patch_type(response: Obj, version: str) -> None:
+    """Raises CallFailed. v1beta1 may leave it out."""
+    given = response.get("patchType")
+    if given is None and version == "v1":
+        raise CallFailed("webhook returned response.patch but not response.patchType")
+    if given == "":
+        raise CallFailed('webhook returned invalid response.patchType of ""')
+    if given not in (None, "JSONPatch"):
+        raise CallFailed(f'unsupported patch type "{given}"')
 
 
 def denial(name: str, status: Obj | None) -> ApiError:
