@@ -19,7 +19,7 @@ from sampan.apiserver.outside.webhook_client import Target
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client.account_identity import token_request
 from sampan.client.inprocess import InProcessClient
-from sampan.cmd.cluster.network_account import account_of
+from sampan.cmd.cluster.node_accounts import account_of
 from sampan.cmd.flags.security import SecurityChoices
 from sampan.cmd.flags.security_settings import server_settings
 from sampan.controllers.access import csr_requests
@@ -278,9 +278,9 @@ def test_the_network_of_a_node_has_an_account_of_its_own():
                     "POST", where, body, user="system:node:n1", group="system:nodes"
                 )
 
-            mine = token_request(account_of("n1"))
+            mine = token_request(account_of("sampan-node-network", "n1"))
             wrong = (
-                token_request(account_of("n2")),
+                token_request(account_of("sampan-node-network", "n2")),
                 {**mine, "spec": {"expirationSeconds": 3600}},
                 {**mine, "spec": {**mine["spec"], "audiences": ["vault"]}},
             )
@@ -300,6 +300,54 @@ def test_the_network_of_a_node_has_an_account_of_its_own():
             assert await seen(path, "POST", mine) == 403
             await api.delete("/api/v1/nodes/n1")
             assert await seen(network) == 401
+
+    virtual_time.run(test())
+
+
+def local_volume(name, node):
+    expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+    meta = {"name": name, "finalizers": ["sampan.io/local-volume", "example.com/mine"]}
+    spec = {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+        "local": {"path": "/volumes/x"}, "nodeAffinity": affinity,
+        "storageClassName": "standard", "persistentVolumeReclaimPolicy": "Delete",
+    }  # fmt: skip
+    return {"metadata": meta, "spec": spec}
+
+
+def test_a_node_lets_go_of_its_own_volumes_and_of_nothing_else():
+    """By an account whose token is bound to the node; nobody else's volume is touched."""
+
+    async def test():
+        settings = ApiServerSettings(token_signing_key_pem=pem_key())
+        async with api_server(published_schema(), settings=settings) as api:
+            volumes = "/api/v1/persistentvolumes"
+            for name in ("n1", "n2"):
+                await api.made("/api/v1/nodes", {"metadata": {"name": name}})
+                await api.made(volumes, local_volume(f"on-{name}", name))
+            path = "/api/v1/namespaces/kube-system/serviceaccounts/sampan-node-volumes/token"
+            mine = token_request(account_of("sampan-node-volumes", "n1"))
+            asked = await api.send("POST", path, mine, user="system:node:n1", group="system:nodes")
+            headers = bearer(asked.obj["status"]["token"])
+            merge = {**headers, "content-type": "application/merge-patch+json"}
+
+            async def patched(name, **changes):
+                where = f"{volumes}/{name}"
+                reply = await api.send("PATCH", where, changes, user="", headers=merge)
+                return reply.status
+
+            kept = ["example.com/mine", "kubernetes.io/pv-protection"]
+            released = {"finalizers": kept}
+            assert await patched("on-n2", metadata=released) == 403
+            assert await patched("on-n1", metadata={"finalizers": []}) == 403
+            assert await patched("on-n1", metadata={**released, "labels": {"a": "b"}}) == 403
+            spec = {"persistentVolumeReclaimPolicy": "Retain"}
+            assert await patched("on-n1", metadata=released, spec=spec) == 403
+            assert await patched("on-n1", metadata=released) == 200
+            assert (await api.send("GET", volumes, None, user="", headers=headers)).status == 200
+            gone = await api.send("DELETE", f"{volumes}/on-n1", None, user="", headers=headers)
+            assert gone.status == 403
 
     virtual_time.run(test())
 

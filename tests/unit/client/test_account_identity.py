@@ -5,7 +5,7 @@ import pytest
 from sampan.api.errors import Forbidden, NotFound, not_found
 from sampan.api.objects import time_text
 from sampan.client.account_identity import LIFE_SECONDS, Account, AccountIdentity
-from sampan.cmd.cluster.network_account import account_of
+from sampan.cmd.cluster.node_accounts import account_of
 from sampan.core.tasks import all_of
 from sampan.testing import virtual_time
 from sampan.testing.virtual_time import LoopClock
@@ -32,7 +32,7 @@ def test_many_ask_at_once_and_one_token_is_made():
     async def test():
         clock = LoopClock()
         kubelet = Kubelet(clock)
-        identity = AccountIdentity(kubelet, account_of("n"), clock)
+        identity = AccountIdentity(kubelet, account_of("sampan-node-network", "n"), clock)
         seen = []
 
         async def look():
@@ -54,7 +54,9 @@ def test_many_ask_at_once_and_one_token_is_made():
 def test_a_refusal_is_said_and_the_next_one_asks_again():
     async def test():
         clock = LoopClock()
-        identity = AccountIdentity(Kubelet(clock, [Forbidden("no")]), account_of("n"), clock)
+        identity = AccountIdentity(
+            Kubelet(clock, [Forbidden("no")]), account_of("sampan-node-network", "n"), clock
+        )
         with pytest.raises(Forbidden):
             await identity.headers()
         assert await identity.headers() == [("authorization", "Bearer t1")]

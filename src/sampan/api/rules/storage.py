@@ -41,6 +41,15 @@ def class_named(obj: Obj) -> str | None:
     return named
 
 
+def node_of_volume(volume: Obj) -> str:
+    """The one node that a local volume is on; its hostname label is its name."""
+    required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required") or {}
+    for term in required.get("nodeSelectorTerms") or ():
+        for expression in (*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())):
+            return str((expression.get("values") or [""])[0])
+    return ""
+
+
 def is_default_class(storage_class: Obj) -> bool:
     marks = annotations_of(storage_class)
     return "true" in (marks.get(DEFAULT_CLASS), marks.get(BETA_DEFAULT_CLASS))

@@ -16,7 +16,7 @@ from sampan.api.resources import (
     SERVICES,
     Resource,
 )
-from sampan.api.rules.account_token import NETWORK_ACCOUNT, NETWORK_NAMESPACE
+from sampan.api.rules.account_token import NODE_ACCOUNTS, NODE_ACCOUNTS_NAMESPACE
 from sampan.apiserver.registry import namespaces
 from sampan.apiserver.registry.service_claims import SERVICE_CIDRS
 from sampan.apiserver.settings import ApiServerSettings
@@ -44,7 +44,7 @@ def bootstrap_objects(settings: ApiServerSettings, service_ip: str) -> list[tupl
             for name in SYSTEM_NAMESPACES
             for content in namespaces.contents(name, settings.ca_bundle_pem)
         ),
-        (SERVICE_ACCOUNTS, _network_account()),
+        *((SERVICE_ACCOUNTS, _node_account(name)) for name in NODE_ACCOUNTS),
         *((CONFIG_MAPS, item) for item in _authentication(settings)),
         *((PRIORITY_CLASSES, _priority_class(*item)) for item in _CRITICAL),
         (SERVICE_CIDRS, _service_cidr(settings)),
@@ -98,11 +98,11 @@ def _namespace(name: str) -> Obj:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
-def _network_account() -> Obj:
+def _node_account(name: str) -> Obj:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": {"name": NETWORK_ACCOUNT, "namespace": NETWORK_NAMESPACE},
+        "metadata": {"name": name, "namespace": NODE_ACCOUNTS_NAMESPACE},
     }
 
 

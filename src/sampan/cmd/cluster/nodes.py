@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sampan.client.contract import Client
-from sampan.cmd.cluster import machine, network_account
+from sampan.cmd.cluster import machine, node_accounts
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.network import (
     NodeNetwork,
@@ -234,7 +234,7 @@ class RealNode:
     async def _start_network(self, clients: ClientMaker, metrics: Metrics) -> None:
         if self._network is None or not self._serves_names:
             return
-        network, client = self._network, clients(network_account.USER)
+        network, client = self._network, clients(node_accounts.NETWORK_USER)
         if self._in_cluster:
             await network.start(client, clients(DNS_USER), metrics)
         else:

@@ -43,7 +43,7 @@ def _why(claim: Obj, objects: Sequence[Obj]) -> str:
     said = f"{said}: {maker} has to make a volume of class {name} on node {chosen}"
     node = _find(objects, "Node", chosen)
     if maker == LOCAL_PROVISIONER and node is not None and LOCAL_ROOT not in annotations_of(node):
-        return f"{said}, which makes none: start it with --join, or use volumes that exist."
+        return f"{said}, which keeps none: use volumes that exist, or another node."
     return f"{said}, and has not done so yet."
 
 

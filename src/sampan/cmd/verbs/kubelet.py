@@ -14,12 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from sampan.api.rules.account_token import NETWORK_ACCOUNT, VOLUMES_ACCOUNT
 from sampan.client import kubeconfig
 from sampan.client.account_identity import AccountIdentity
 from sampan.client.contract import Client
 from sampan.client.no_api_client import AbsentClient
 from sampan.client.rest import RestClient, connect, context_of, without_identity
-from sampan.cmd.cluster import choose_nodes, machine, network_account, nodes, pki
+from sampan.cmd.cluster import choose_nodes, machine, node_accounts, nodes, pki
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir, open_data_dir
 from sampan.cmd.cluster.network import bare_node, claimed_pod_cidr
 from sampan.cmd.cluster.nodes import NodeIdentity, RealNode
@@ -111,15 +112,14 @@ class NodeProcess:
     async def start(self) -> None:
         connection = await self._connection()
         tls = self._server_tls(connection)
-        self._node = node = self._chosen_node()
+        self._node = node = self._chosen_node(connection)
         self._client = client = self._made_client(connection)
         if isinstance(node, RealNode) and isinstance(client, RestClient):
             await self._ask_for_pod_cidr(node, client)
         await node.prepare()
-        if connection is not None and self._settings.join:
-            self._provisioner = self._made_provisioner(connection)
         if connection is not None:
-            self._network = self._network_client(connection, client)
+            self._provisioner = self._account_client(connection, client, VOLUMES_ACCOUNT)
+            self._network = self._account_client(connection, client, NETWORK_ACCOUNT)
         await node.start(self._client_of, Metrics(), tls)
         if self._bootstraps and not self._settings.tls_cert_file and isinstance(client, RestClient):
             self._keep_serving(client, tls)
@@ -127,26 +127,20 @@ class NodeProcess:
     def _client_of(self, user: str) -> Client:
         if user == nodes.LOCAL_PROVISIONER_USER and self._provisioner is not None:
             return self._provisioner
-        if user == network_account.USER and self._network is not None:
+        if user == node_accounts.NETWORK_USER and self._network is not None:
             return self._network
         assert self._client is not None
         return self._client
 
-    def _made_provisioner(self, connection: kubeconfig.Connection) -> RestClient:
-        own = pki.Pki(self._data.pki)
-        who = replace(
-            connection,
-            certificate=own.certificate("local-provisioner").read_bytes(),
-            key=own.key("local-provisioner").read_bytes(),
-        )
-        return connect(who, clock=self._clock, user_agent="sampan-local-provisioner")
-
-    def _network_client(self, connection: kubeconfig.Connection, kubelet: Client) -> RestClient:
+    def _account_client(
+        self, connection: kubeconfig.Connection, kubelet: Client, account: str
+    ) -> RestClient:
         """Without the kubelet's certificate: the server would take it for the kubelet."""
-        account = network_account.account_of(self._identity.name)
-        identity = AccountIdentity(kubelet, account, self._clock)
+        own = node_accounts.account_of(account, self._identity.name)
+        identity = AccountIdentity(kubelet, own, self._clock)
         nobody = without_identity(connection)
-        return connect(nobody, clock=self._clock, user_agent="sampan-network", identity=identity)
+        agent = account.removeprefix("sampan-node-")
+        return connect(nobody, clock=self._clock, user_agent=f"sampan-{agent}", identity=identity)
 
     def _keep_serving(self, client: RestClient, tls: ssl.SSLContext) -> None:
         """Signed by the cluster's authority, once the cluster knows this node's address."""
@@ -181,7 +175,7 @@ class NodeProcess:
         if self._node is not None:
             self._node.hurry()
 
-    def _chosen_node(self) -> _Node:
+    def _chosen_node(self, connection: kubeconfig.Connection | None) -> _Node:
         words = self._settings.up, self._data, self._identity, self._progress, self._clock
         if self._settings.up.runtime == "simulated":
             return SimulatedNode(*words)
@@ -190,7 +184,7 @@ class NodeProcess:
         missing = [] if self._settings.up.cri_socket else choose_nodes.missing_parts()
         if missing:
             raise CannotStart(f"a real node needs {', '.join(missing)}")
-        return RealNode(*words, in_cluster=False, provisions=bool(self._settings.join))
+        return RealNode(*words, in_cluster=False, provisions=connection is not None)
 
     def _made_client(self, connection: kubeconfig.Connection | None) -> AbsentClient | RestClient:
         if connection is None:
@@ -236,7 +230,6 @@ class NodeProcess:
         wanted = [
             pki.Leaf("kubelet-client", who, group),
             pki.Leaf("kubelet", who, group, (name, address, "localhost", "127.0.0.1")),
-            pki.Leaf("local-provisioner", nodes.LOCAL_PROVISIONER_USER),
         ]
         try:
             pki.ensure_signed_by(pki.Pki(cluster.pki), self._data.pki, wanted, self._clock)

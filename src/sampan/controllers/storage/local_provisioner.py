@@ -43,6 +43,7 @@ from sampan.api.rules.storage import (
     SELECTED_NODE,
     class_name_of,
     default_class,
+    node_of_volume,
     waits_for_consumer,
 )
 from sampan.client.events import reference as reference_to
@@ -147,7 +148,7 @@ def plan_volume(volume: Obj, nodes: Mapping[str, Obj]) -> Plan:
         due = released and policy == "Delete"
         return Plan([deletion(PERSISTENT_VOLUMES, volume)]) if due else NOTHING
     finalizers: list[str] = meta_of(volume).get("finalizers") or []
-    if LOCAL_FINALIZER not in finalizers or node_of(volume) in nodes:
+    if LOCAL_FINALIZER not in finalizers or node_of_volume(volume) in nodes:
         return NOTHING
     left = [finalizer for finalizer in finalizers if finalizer != LOCAL_FINALIZER]
     patch = {"metadata": {"finalizers": left or None}}
@@ -201,15 +202,6 @@ def keeps_volumes(node: Obj) -> bool:
     return LOCAL_ROOT in annotations_of(node) or runtime.startswith("simulated")
 
 
-def node_of(volume: Obj) -> str:
-    """The one node that a volume of ours is on; its hostname label is its name."""
-    required = (volume["spec"].get("nodeAffinity") or {}).get("required") or {}
-    for term in required.get("nodeSelectorTerms") or ():
-        for expression in (*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())):
-            return str((expression.get("values") or [""])[0])
-    return ""
-
-
 def _is_ours(claim: Obj, storage_class: Obj) -> bool:
     marks = annotations_of(claim)
     return (
@@ -241,7 +233,7 @@ def _emptiest(
     nodes: Mapping[str, Obj], volumes: Mapping[str, Obj], storage_class: Obj
 ) -> Obj | None:
     """A claim that does not wait for its pod gets a place before anybody knows the pod."""
-    held = Counter(node_of(volume) for volume in volumes.values())
+    held = Counter(node_of_volume(volume) for volume in volumes.values())
     topologies = storage_class.get("allowedTopologies") or ()
     ready = [
         node

@@ -91,7 +91,7 @@ class LocalVolumes:
 
         node.on_change(seen)
         tasks.supervise("node", node.run)
-        tasks.supervise("where", lambda: self._keep_saying_where(unsaid))
+        tasks.supervise("where", lambda: self._keep_saying_where(informer, unsaid))
         try:
             while True:
                 name = await queue.get()
@@ -108,8 +108,10 @@ class LocalVolumes:
         finally:
             await tasks.stop()
 
-    async def _keep_saying_where(self, unsaid: asyncio.Event) -> None:
-        """Again, where somebody deleted the Node and it registered anew."""
+    async def _keep_saying_where(self, volumes: Informer, unsaid: asyncio.Event) -> None:
+        """Again, where somebody deleted the Node and it registered anew. Nothing is promised on an
+        API that does not show this node its volumes."""
+        await volumes.synced()
         while True:
             await unsaid.wait()
             unsaid.clear()

@@ -36,7 +36,7 @@ def claim(phase="Pending", name="local", node=""):
         ([claim(name="")], "has no class"),
         ([claim(name="fast")], "there is no StorageClass fast"),
         ([claim(), LOCAL], "sampan.io/local has to make a volume of class local."),
-        ([claim(node="two"), LOCAL, NODE], "on node two, which makes none"),
+        ([claim(node="two"), LOCAL, NODE], "on node two, which keeps none"),
         ([claim(node="two"), LOCAL, READY], "on node two, and has not done so yet"),
     ],
 )

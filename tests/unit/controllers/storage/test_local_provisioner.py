@@ -1,6 +1,6 @@
+from sampan.api.rules.storage import node_of_volume
 from sampan.controllers.actions import NOTHING
 from sampan.controllers.storage.local_provisioner import (
-    node_of,
     plan_claim,
     plan_class,
     plan_volume,
@@ -48,22 +48,24 @@ def made(plan):
 def test_a_volume_goes_to_the_node_with_the_fewest():
     there = nodes(node("a"), node("b"), node("c", ready="False"))
     first = made(plan_claim(claim(), storage_class(), there, {}))
-    assert node_of(first) == "a"
-    assert node_of(made(plan_claim(claim(), storage_class(), there, {"other": first}))) == "b"
+    assert node_of_volume(first) == "a"
+    assert (
+        node_of_volume(made(plan_claim(claim(), storage_class(), there, {"other": first}))) == "b"
+    )
 
 
 def test_topologies_of_the_class_are_kept():
     east = {"matchLabelExpressions": [{"key": "zone", "values": ["east"]}]}
     there = nodes(node("a", zone="west"), node("b", zone="east"))
     plan = plan_claim(claim(), storage_class(allowedTopologies=[east]), there, {})
-    assert node_of(made(plan)) == "b"
+    assert node_of_volume(made(plan)) == "b"
 
 
 def test_a_class_that_waits_makes_nothing_before_a_node_is_chosen():
     waiting = storage_class("WaitForFirstConsumer")
     there = nodes(node("a"), node("b"))
     assert plan_claim(claim(), waiting, there, {}) == NOTHING
-    assert node_of(made(plan_claim(claim("b"), waiting, there, {}))) == "b"
+    assert node_of_volume(made(plan_claim(claim("b"), waiting, there, {}))) == "b"
 
 
 def test_a_chosen_node_that_is_gone_is_to_be_chosen_anew():

@@ -1,13 +1,19 @@
 """NodeRestriction: a kubelet writes what is its own, and nothing that would make it more.
 
-Job: refuse a node's writes to other nodes, to pods that are not its, to labels that others trust.
+Job: refuse a node's writes to other nodes, to pods that are not its, to labels that others trust;
+    likewise those of its part for local volumes, by the Node that its token is bound to.
 """
 
 from sampan.api.errors import ApiError, forbidden
 from sampan.api.objects import Obj, labels_of, meta_of, name_of, spec_of, status_of
 from sampan.api.resources import LEASES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, by_plural
 from sampan.api.rules import pods
-from sampan.api.rules.account_token import NETWORK_ACCOUNT, NETWORK_NAMESPACE
+from sampan.api.rules.account_token import (
+    NODE_ACCOUNTS,
+    NODE_ACCOUNTS_NAMESPACE,
+    VOLUMES_ACCOUNT,
+)
+from sampan.api.rules.storage import LOCAL_FINALIZER, node_of_volume
 from sampan.apiserver.admission.chain import CREATE, UPDATE, Attributes, Find, Steps
 from sampan.apiserver.admission.parts import PluginParts
 from sampan.apiserver.authz.node import node_of
@@ -28,6 +34,8 @@ _CLAIM_STATUSES = {
     "extendedResourceClaimStatus": "extended resource claim status",
 }
 _KUBELET_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
+_VOLUMES_USER = f"system:serviceaccount:{NODE_ACCOUNTS_NAMESPACE}:{VOLUMES_ACCOUNT}"
+_NODE_NAME = "authentication.kubernetes.io/node-name"
 _csi_nodes = by_plural("storage.k8s.io", "v1", "csinodes")
 _slices = by_plural("resource.k8s.io", "v1", "resourceslices")
 
@@ -38,6 +46,8 @@ def plugin(parts: PluginParts) -> Steps:
     def validate(attributes: Attributes) -> None:
         node = node_of(attributes.user)
         if node is None:
+            if attributes.user.name == _VOLUMES_USER:
+                _volume(attributes)
             return
         if not node:
             raise _refusal(
@@ -203,8 +213,8 @@ def _claim(attributes: Attributes) -> None:
 def _token(attributes: Attributes, node: str, find: Find) -> None:
     spec = spec_of(attributes.obj or {})
     reference = spec.get("boundObjectRef") or {}
-    if (attributes.namespace, attributes.name) == (NETWORK_NAMESPACE, NETWORK_ACCOUNT):
-        _network_token(attributes, node, spec)
+    if attributes.namespace == NODE_ACCOUNTS_NAMESPACE and attributes.name in NODE_ACCOUNTS:
+        _own_token(attributes, node, spec)
         return
     if reference.get("kind") != "Pod" or reference.get("apiVersion") not in ("v1", None, ""):
         raise _refusal(attributes, f'node "{node}" can only create tokens for individual service '
@@ -223,8 +233,8 @@ def _token(attributes: Attributes, node: str, find: Find) -> None:
                                    "of the pod")  # fmt: skip
 
 
-def _network_token(attributes: Attributes, node: str, spec: Obj) -> None:
-    """The node's network has an account of its own, whose token goes when the node goes."""
+def _own_token(attributes: Attributes, node: str, spec: Obj) -> None:
+    """The node's other parts have accounts of their own, whose tokens go when the node goes."""
     reference = spec.get("boundObjectRef") or {}
     if reference.get("kind") != "Node" or reference.get("name") != node:
         raise _refusal(attributes, f'node "{node}" can only create tokens for this service account '
@@ -232,6 +242,23 @@ def _network_token(attributes: Attributes, node: str, spec: Obj) -> None:
     if spec.get("audiences"):
         raise _refusal(attributes, f'node "{node}" can only create tokens for this service account '
                                    "for the API server")  # fmt: skip
+
+
+def _volume(attributes: Attributes) -> None:
+    """A node lets go of its own local volumes, and changes nothing else of any."""
+    [node] = attributes.user.extra.get(_NODE_NAME) or ("",)
+    old, new = attributes.old or {}, attributes.obj or {}
+    if attributes.operation != UPDATE or not node or node_of_volume(old) != node:
+        raise _refusal(attributes, f'node "{node}" can only update volumes that are on itself')
+    gone = set(meta_of(old).get("finalizers") or ()) ^ set(meta_of(new).get("finalizers") or ())
+    if not gone <= {LOCAL_FINALIZER} or _beside_finalizers(new) != _beside_finalizers(old):
+        raise _refusal(attributes, f'node "{node}" can only take its finalizer off a volume')
+
+
+def _beside_finalizers(volume: Obj) -> list[object]:
+    meta = meta_of(volume)
+    own = [meta.get(field) for field in ("labels", "annotations", "ownerReferences")]
+    return [volume.get("spec"), volume.get("status"), *own]
 
 
 def _lease(attributes: Attributes, node: str) -> None:

@@ -204,6 +204,8 @@ def _node_side() -> dict[str, Rules]:
             rule("list watch", NETWORKING, "networkpolicies"),
             rule("list watch", "discovery.k8s.io", "endpointslices"),
         ),
+        # The directories behind its volumes; NodeRestriction says which a node may let go of.
+        "sampan:node-volumes": (rule("list watch patch", CORE, "persistentvolumes"),),
         "sampan:cluster-dns": (
             rule("get create", CORE, "services"),
             rule("get create update delete", "discovery.k8s.io", "endpointslices"),

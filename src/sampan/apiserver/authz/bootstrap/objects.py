@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from sampan.api.objects import Obj, annotations_of, labels_of, meta_of, name_of
 from sampan.api.resources import Resource, by_kind
-from sampan.api.rules.account_token import NETWORK_ACCOUNT
+from sampan.api.rules.account_token import NETWORK_ACCOUNT, NODE_ACCOUNTS, VOLUMES_ACCOUNT
 from sampan.apiserver.authz.bootstrap.cluster_roles import (
     AGGREGATED,
     AGGREGATED_FROM,
@@ -188,6 +188,7 @@ def _cluster_role_bindings() -> list[Obj]:
         *(_binding(role, [_subject("Group", to)], name) for name, role, to in _JOINING),
         _binding("system:kube-dns", [_account("kube-dns")]),
         _binding(_NETWORK, [_account(NETWORK_ACCOUNT)]),
+        _binding("sampan:node-volumes", [_account(VOLUMES_ACCOUNT)]),
         _binding("system:node", []),  # the Node authorizer's business; the binding stays empty
     ]
 
@@ -207,10 +208,10 @@ def _namespaced_roles() -> list[tuple[Resource, Obj]]:
         _role(_SYSTEM, cleaner, rule(f"delete {READ}", CORE, "secrets"), events()),
         _lock_role(manager),
         _lock_role(scheduler),
-        # A node gets the token of its network's account, bound to itself (NodeRestriction).
+        # A node gets tokens of its parts' accounts, bound to itself (NodeRestriction).
         _role(
             _SYSTEM, _NETWORK_TOKEN,
-            rule("create", CORE, "serviceaccounts/token", NETWORK_ACCOUNT),
+            rule("create", CORE, "serviceaccounts/token", " ".join(NODE_ACCOUNTS)),
         ),
         _role(
             _PUBLIC, signer, rule(READ, CORE, "configmaps"),
