@@ -18,6 +18,11 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
+def thread_seconds(thread: int) -> float:
+    """What a thread of this process has had of a processor, by its identity."""
+    return time.clock_gettime(time.pthread_getcpuclockid(thread))
+
+
 class SystemClock:
     def now(self) -> float:
         return time.time()

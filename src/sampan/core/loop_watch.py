@@ -1,23 +1,30 @@
 """Is the loop free? One loop serves everybody: whoever holds it holds everybody up.
 
-Job: ask the loop for a sign of life now and then, measure how long it takes, and say where it was
-    when it took too long.
+Job: ask the loop for a sign of life while it has something to do, measure how long it takes, and
+    say where it was when it took too long.
 Invariant: a hold of HOLD_SECONDS that the question meets is counted, and logged with its place.
+Invariant: a loop that has nothing to do is not asked, and the watch sleeps.
 Owner: the process; its thread ends with `stop`.
 """
 
 import asyncio
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
+from typing import TypeVar
 
-from sampan.core.clock import SystemClock
+from sampan.core.clock import SystemClock, thread_seconds
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 
 log = get_logger(__name__)
 
-EVERY_SECONDS = 0.1  # between an answer and the next question
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+EVERY_SECONDS = 0.1  # between an answer and the next question, while the loop is busy
+IDLE_SECONDS = 10.0  # between looks at a loop that nobody asked anything
+BUSY_SHARE = 0.05  # of a processor, from which on it counts as busy
 HOLD_SECONDS = 0.05  # no request, object or expression may hold the loop for longer
 MOST_PLACES = 200  # that are counted apart
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -33,6 +40,8 @@ class LoopWatch:
         self._loop_thread = threading.get_ident()
         self._clock = SystemClock()
         self._over = threading.Event()
+        self._roused = threading.Event()
+        self._looked_at, self._used_seconds = 0.0, 0.0
         self._delays = metrics.histogram(
             "sampan_event_loop_delay_seconds",
             "How long the event loop took to answer a question from outside.",
@@ -52,25 +61,55 @@ class LoopWatch:
 
     def stop(self) -> None:
         self._over.set()
+        self._roused.set()
+
+    def around(self, handler: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
+        """The same handler; whoever asks it something rouses the watch."""
+
+        def handle(asked: Asked) -> Answer:
+            if not self._roused.is_set():
+                self._roused.set()
+            return handler(asked)
+
+        return handle
 
     def _watch(self) -> None:
-        while not self._over.wait(EVERY_SECONDS):
-            answered = threading.Event()
-            asked = self._clock.monotonic()
-            try:
-                self._loop.call_soon_threadsafe(answered.set)
-            except RuntimeError:
-                return  # the loop is closed
-            place = ""
-            while not answered.wait(HOLD_SECONDS):
-                place = place or self._place()
-                if self._over.is_set():
+        self._is_busy()
+        while not self._over.is_set():
+            roused = self._roused.wait(IDLE_SECONDS)
+            self._roused.clear()
+            asks = roused or self._is_busy()
+            while asks and not self._over.is_set():
+                if not self._ask():
                     return
-            took = self._clock.monotonic() - asked
-            try:
-                self._loop.call_soon_threadsafe(self._note, took, place)
-            except RuntimeError:
-                return
+                asks = not self._over.wait(EVERY_SECONDS) and self._is_busy()
+
+    def _is_busy(self) -> bool:
+        """Whether the loop has done something since the last look."""
+        now, used = self._clock.monotonic(), thread_seconds(self._loop_thread)
+        passed, had = now - self._looked_at, used - self._used_seconds
+        self._looked_at, self._used_seconds = now, used
+        return had > BUSY_SHARE * passed
+
+    def _ask(self) -> bool:
+        """Whether there is still a loop."""
+        answered = threading.Event()
+        asked = self._clock.monotonic()
+        try:
+            self._loop.call_soon_threadsafe(answered.set)
+        except RuntimeError:
+            return False  # the loop is closed
+        place = ""
+        while not answered.wait(HOLD_SECONDS):
+            place = place or self._place()
+            if self._over.is_set():
+                return False
+        took = self._clock.monotonic() - asked
+        try:
+            self._loop.call_soon_threadsafe(self._note, took, place)
+        except RuntimeError:
+            return False
+        return True
 
     def _note(self, seconds: float, place: str) -> None:
         self._delays.observe(seconds)

@@ -36,7 +36,6 @@ from sampan.cmd.flags.security_settings import server_settings
 from sampan.cmd.settings import CLUSTER_CIDR, SERVICE_CIDR, UpSettings
 from sampan.core.clock import Clock
 from sampan.core.http_server import bound_socket
-from sampan.core.loop_watch import LoopWatch
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
 from sampan.core.tls import client_context, server_context
@@ -68,9 +67,6 @@ class AllInOne:
         """Returns when the API answers and every node is Ready; raises CannotStart."""
         settings = self._settings
         self._check_controllers()
-        watch = LoopWatch(self._metrics)
-        watch.start()
-        self._undo.callback(watch.stop)
         identity = NodeIdentity(
             name=settings.node_name or machine.node_name(socket.gethostname()),
             address=settings.node_ip or machine.primary_address(),

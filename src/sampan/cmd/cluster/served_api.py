@@ -17,6 +17,7 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
 from sampan.core.http_server import Server, bound_socket
+from sampan.core.loop_watch import LoopWatch
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.store.compaction import keep_compacted
@@ -53,8 +54,12 @@ class ServedApi:
         await server.start()
         self._server = server
         self._undo.push_async_callback(server.stop)
+        watch = LoopWatch(self._metrics)
+        watch.start()
+        self._undo.callback(watch.stop)
+        handler = watch.around(server.handle_http)
         for listening in sockets:
-            http = Server(server.handle_http, ssl_context=tls, wants_body=server.wants_body)
+            http = Server(handler, ssl_context=tls, wants_body=server.wants_body)
             await http.start_on(listening)
             self._undo.push_async_callback(http.stop, HTTP_GRACE_SECONDS)
         self._tasks.supervise("compaction", lambda: keep_compacted(store, self._clock))

@@ -24,7 +24,6 @@ from sampan.cmd.flags.security_settings import server_settings
 from sampan.cmd.settings import ApiServerProcessSettings, ServerFiles
 from sampan.core import log
 from sampan.core.clock import Clock, SystemClock
-from sampan.core.loop_watch import LoopWatch
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
 from sampan.core.tls import client_context, server_context
@@ -58,7 +57,6 @@ class ApiServerProcess:
     ) -> None:
         self._settings, self._progress, self._clock = settings, progress, clock
         self._metrics = Metrics()
-        self._watch: LoopWatch | None = None
         self._tasks = Tasks("apiserver")
         self._api = ServedApi(clock, self._metrics)
         self.port = 0
@@ -66,8 +64,6 @@ class ApiServerProcess:
     async def start(self) -> None:
         """Returns when requests are answered. Raises CannotStart."""
         settings = self._settings
-        self._watch = LoopWatch(self._metrics)
-        self._watch.start()
         address = settings.advertise_address or _own_address(settings.bind_address)
         files = self._ensure_files(address)
         try:
@@ -90,8 +86,6 @@ class ApiServerProcess:
     async def stop(self) -> None:
         await self._tasks.stop()
         await self._api.stop()
-        if self._watch is not None:
-            self._watch.stop()
 
     def hurry(self) -> None:
         """Nothing takes long here."""
