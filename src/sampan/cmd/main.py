@@ -92,7 +92,7 @@ def _dispatch(given: argparse.Namespace) -> int:
         case "token":
             from sampan.cmd.verbs import token
 
-            return token.run(given.data_dir, given.kubeconfig)
+            return token.run(given.data_dir, given.kubeconfig, given.server)
         case "down":
             from sampan.cmd.verbs import down
 

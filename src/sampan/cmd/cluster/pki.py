@@ -29,7 +29,9 @@ RENEW_DAYS = 60
 KUBELET_CLIENT = "kube-apiserver-kubelet-client"
 FRONT_PROXY_CLIENT = "front-proxy-client"
 FRONT_PROXY_CA = "front-proxy-ca"
-_AUTHORITIES = {"ca": "kubernetes", FRONT_PROXY_CA: FRONT_PROXY_CA}  # file → common name
+ETCD_CA = "etcd-ca"
+ETCD, ETCD_CLIENT = "etcd", "apiserver-etcd-client"
+_AUTHORITIES = {"ca": "kubernetes", FRONT_PROXY_CA: FRONT_PROXY_CA, ETCD_CA: ETCD_CA}  # file → name
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Leaf:
     organizations: tuple[str, ...] = ()
     names: tuple[str, ...] = ()  # DNS names and addresses it serves under; none: a client's
     authority: str = "ca"  # who signs it
+    calls: bool = False  # it serves, and calls others of its kind
 
     @property
     def serves(self) -> bool:
@@ -93,6 +96,15 @@ def server_leaves(names: Sequence[str]) -> list[Leaf]:
         # Signed by an authority of its own: whoever shows it speaks for others, and nobody whom
         # the cluster's own authority signs may do that.
         Leaf(FRONT_PROXY_CLIENT, FRONT_PROXY_CLIENT, authority=FRONT_PROXY_CA),
+    ]
+
+
+def etcd_leaves(names: Sequence[str]) -> list[Leaf]:
+    """Of a member of etcd, for clients and for the other members, and of an API server that is its
+    client. Signed by an authority of its own: it would let nobody else in."""
+    return [
+        Leaf(ETCD, "etcd", names=tuple(dict.fromkeys(names)), authority=ETCD_CA, calls=True),
+        Leaf(ETCD_CLIENT, "kube-apiserver-etcd-client", authority=ETCD_CA),
     ]
 
 
@@ -209,12 +221,14 @@ def _make_leaf(
     now: datetime.datetime,
 ) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
-    use = ExtendedKeyUsageOID.SERVER_AUTH if leaf.serves else ExtendedKeyUsageOID.CLIENT_AUTH
+    uses = [ExtendedKeyUsageOID.SERVER_AUTH] if leaf.serves else []
+    if leaf.calls or not leaf.serves:
+        uses.append(ExtendedKeyUsageOID.CLIENT_AUTH)
     builder = (
         _builder(_subject(leaf), ca.subject, key.public_key(), now, LEAF_DAYS)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([use]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False
         )

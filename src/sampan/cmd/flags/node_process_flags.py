@@ -35,6 +35,8 @@ def add_verbs(verbs: common.Verbs) -> None:
     token.add_argument("action", choices=("create",))
     token.add_argument("--kubeconfig", metavar="FILE", default="",
                        help="of a cluster that is not in --data-dir")  # fmt: skip
+    token.add_argument("--server", metavar="https://HOST:PORT", default="",
+                       help="where nodes find the API (default: as the cluster says)")  # fmt: skip
     _add_proxy(verbs)
 
 

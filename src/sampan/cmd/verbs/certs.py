@@ -1,7 +1,8 @@
 """`sampan certs`: the keys of a cluster whose parts are processes of their own.
 
 Job: in one directory, as kubeadm lays it out: the authority, the key of service account tokens,
-    this machine's certificates, and kubeconfigs for the administrator, scheduler and controllers.
+    this machine's certificates (an API server's, an etcd member's), and kubeconfigs for the
+    administrator, scheduler and controllers.
 Invariant: what is there and good stays; the authority and the token key are never replaced.
 """
 
@@ -17,6 +18,11 @@ from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import CertsSettings
 from sampan.core.clock import Clock, SystemClock
 
+# What every machine of the control plane has the same of; the rest is a machine's own.
+SHARED = (
+    "ca.crt", "ca.key", "etcd-ca.crt", "etcd-ca.key", "front-proxy-ca.crt", "front-proxy-ca.key",
+    "sa.key",
+)  # fmt: skip
 # Kubeconfig → whose certificate is in it; kubeadm's names.
 KUBECONFIGS = {
     "admin.conf": "admin",
@@ -53,6 +59,7 @@ def _make(root: Path, settings: CertsSettings, host: str, clock: Clock) -> list[
     own = server_names(address, socket.gethostname(), address, settings.service_cidr)
     names = [*own, host, *settings.names, *pki.kept_names(root, "apiserver")]
     wanted = pki.server_leaves(names) + pki.component_leaves()
+    wanted += pki.etcd_leaves([*names, *pki.kept_names(root, pki.ETCD)])
     made = pki.ensure(root, wanted, clock)
     paths = pki.Pki(root)
     for file, leaf in KUBECONFIGS.items():
@@ -66,4 +73,5 @@ def _make(root: Path, settings: CertsSettings, host: str, clock: Clock) -> list[
         (root / file).unlink(missing_ok=True)
         write_kubeconfig(root / file, known_as)
     lines = [f"{root}: {made} made" if made else f"{root}: all kept"]
-    return [*lines, *(f"  {root / file}" for file in KUBECONFIGS)]
+    lines += [f"  {root / file}" for file in KUBECONFIGS]
+    return [*lines, f"the same on every machine of the control plane: {' '.join(SHARED)}"]

@@ -34,21 +34,21 @@ CLOSED = (
 )
 
 
-def run(data_dir: str, kubeconfig_path: str = "") -> int:
+def run(data_dir: str, kubeconfig_path: str = "", server: str = "") -> int:
     try:
         path = kubeconfig_path or str(find_data_dir(data_dir).kubeconfig)
-        print(asyncio.run(_create(path, SystemClock())))
+        print(asyncio.run(_create(path, server, SystemClock())))
     except (DataDirError, CannotStart, ApiError, kubeconfig.KubeconfigError, OSError) as error:
         print(f"sampan: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-async def _create(path: str, clock: Clock) -> str:
+async def _create(path: str, server: str, clock: Clock) -> str:
     connection = kubeconfig.load(path, os.environ, str(Path.home())).connection()
     client = connect(connection, clock=clock, user_agent="sampan-token")
     try:
-        server = await _address(client, connection.server)
+        server = server or await _address(client, connection.server)
         token_id, secret = _random(6), _random(16)
         await client.create(SECRETS, token_secret(token_id, secret, clock.now()), NAMESPACE)
     finally:

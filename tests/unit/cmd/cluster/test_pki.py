@@ -6,7 +6,7 @@ import stat
 
 import pytest
 from cryptography import x509
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sampan.cmd.cluster import pki
 from sampan.cmd.errors import CannotStart
@@ -119,3 +119,19 @@ def test_the_names_that_a_certificate_has_can_be_kept(tmp_path):
     assert pki.kept_names(tmp_path, "apiserver") == ()
     pki.ensure(tmp_path / "pki", wanted(("lb.example.com", "192.0.2.9")), SystemClock())
     assert pki.kept_names(tmp_path / "pki", "apiserver") == ("lb.example.com", "192.0.2.9")
+
+
+def test_a_member_of_etcd_serves_and_calls_its_peers_under_an_authority_of_its_own(tmp_path):
+    pki.ensure(tmp_path / "pki", pki.etcd_leaves(["192.0.2.1"]), SystemClock())
+    paths = pki.Pki(tmp_path / "pki")
+
+    def load(file):
+        return x509.load_pem_x509_certificate(paths.certificate(file).read_bytes())
+
+    load("etcd").verify_directly_issued_by(load("etcd-ca"))
+    uses = load("etcd").extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert set(uses) == {ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH}
+    client = load("apiserver-etcd-client").extensions
+    assert list(client.get_extension_for_class(x509.ExtendedKeyUsage).value) == [
+        ExtendedKeyUsageOID.CLIENT_AUTH
+    ]

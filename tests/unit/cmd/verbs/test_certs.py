@@ -45,10 +45,10 @@ def test_each_process_has_a_kubeconfig_that_only_its_owner_can_read(tmp_path):
 def test_a_machine_that_has_the_authority_makes_its_own_under_it(tmp_path):
     made(tmp_path / "one")
     (tmp_path / "two").mkdir()
-    for file in ("ca.crt", "ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "sa.key"):
+    for file in certs.SHARED:
         (tmp_path / "two" / file).write_bytes((tmp_path / "one" / file).read_bytes())
     made(tmp_path / "two")
-    for file in ("ca.crt", "front-proxy-ca.crt", "sa.key"):
+    for file in certs.SHARED:
         one, two = (tmp_path / name / file for name in ("one", "two"))
         assert one.read_bytes() == two.read_bytes()
 
