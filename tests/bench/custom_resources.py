@@ -32,6 +32,7 @@ ITEMS = {
     },
 }
 FIELDS = {
+    "note": {"type": "string"},
     "replicas": {"type": "integer", "default": 1},
     "parts": {
         "type": "array", "items": ITEMS, "x-kubernetes-list-type": "map",
@@ -66,13 +67,15 @@ def part(at):
 
 
 def widget(name):
-    spec = {"replicas": 2, "parts": [part(at) for at in range(13)]}
+    """No two are the same: what was found of one says nothing of the next."""
+    spec = {"note": name, "replicas": 2, "parts": [part(at) for at in range(13)]}
     head = {"apiVersion": "bench.example/v1", "kind": "Widget"}
     return {**head, "metadata": {"name": name}, "spec": spec}
 
 
 def config_map(name):
-    data = {f"key-{at}": orjson.dumps(part(at)).decode() for at in range(12)}
+    """Stored, both have the same size: of a widget there is more to say in managedFields."""
+    data = {f"key-{at}": orjson.dumps(part(at)).decode() for at in range(19)} | {"note": name}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 

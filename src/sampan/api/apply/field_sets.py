@@ -87,14 +87,17 @@ def intersection(one: FieldSet, two: FieldSet) -> FieldSet:
 def in_canonical_order(fields: FieldSet) -> FieldSet:
     """As upstream writes a set: itself first, then names, keys, values and numbers, each sorted.
     The same set is then the same text, whoever wrote it and in what order."""
-    return {
-        element: in_canonical_order(below) if below else below
-        for element, below in sorted(fields.items(), key=_rank)
-    }
+    names = sorted(fields)
+    if names and names[-1] >= "i:" and any(name.startswith("i:") for name in names):
+        names.sort(key=_rank)  # only numbers are not where their letter puts them
+    out: FieldSet = {}
+    for name in names:
+        below = fields[name]
+        out[name] = in_canonical_order(below) if below else below
+    return out
 
 
-def _rank(element: tuple[str, FieldSet]) -> tuple[int, int, str]:
-    name = element[0]
+def _rank(name: str) -> tuple[int, int, str]:
     kind = _ORDER.find(name[0])  # of `.` there is none: it comes first
     return kind, int(name[2:]) if name.startswith("i:") else 0, name
 

@@ -23,10 +23,10 @@ Sets = tuple[FieldSet, FieldSet]  # what was changed or added; what was removed
 
 class Node(Protocol):
     def grown(self, value: Any) -> FieldSet:
-        """What is owned when the whole value is new."""
+        """What is owned when the whole value is new; in canonical order."""
 
     def compare(self, old: Any, new: Any) -> Sets:
-        """Of two values that are not equal."""
+        """Of two values that are not equal; in canonical order."""
 
     def set_of(self, value: Any) -> FieldSet | None:
         """What a configuration that says this value speaks for; None for nothing."""
@@ -78,6 +78,10 @@ class Leaf:
 
 
 LEAF = Leaf()
+MOST_REMEMBERED = 64
+# Most values of a type have the same keys. What is owned of them if all are leaves, in order; and
+# the fields that are none.
+_Plan = tuple[FieldSet, list[tuple[str, str, Node]]]
 _NONE: FieldSet = {".": {".": {}}}  # no set at all, where {} would be a member
 
 
@@ -88,22 +92,38 @@ class Struct:
         self.fields: dict[str, Node] = {}
         self._always = always
         self._labels: dict[str, str] = {}
+        self._plans: dict[tuple[str, ...], _Plan] = {}  # by the keys that a value has
 
     def add(self, key: str, node: Node) -> None:
         """Fields come one by one: a struct may hold itself."""
         self.fields[key] = node
         self._labels[key] = f"f:{key}"
+        self._plans.clear()
 
     def grown(self, value: Obj) -> FieldSet:
         if not value:
             return {}
-        fields, labels = self.fields, self._labels
-        out: FieldSet = {".": {}}
-        for key, inner in value.items():
-            node = fields.get(key)
-            if node is not None:
-                out[labels[key]] = {} if node is LEAF else node.grown(inner)
+        keys = tuple(value)
+        plan = self._plans.get(keys)
+        if plan is None:
+            plan = self._plan(keys)
+        leaves, others = plan
+        if not others:
+            return leaves
+        out = leaves.copy()
+        for key, label, node in others:
+            out[label] = node.grown(value[key])
         return out
+
+    def _plan(self, keys: tuple[str, ...]) -> "_Plan":
+        if len(self._plans) >= MOST_REMEMBERED:
+            self._plans.clear()
+        fields, labels = self.fields, self._labels
+        known = [key for key in sorted(keys) if key in fields]
+        leaves: FieldSet = {".": {}, **{labels[key]: {} for key in known}}
+        others = [(key, labels[key], fields[key]) for key in known if fields[key] is not LEAF]
+        self._plans[keys] = leaves, others
+        return leaves, others
 
     def compare(self, old: Obj, new: Obj) -> Sets:
         changed: FieldSet = {}
@@ -123,7 +143,7 @@ class Struct:
         for key, value in old.items():
             if key not in new and key in fields:
                 self._came_or_went(key, value, removed)
-        return changed or _NONE, removed or _NONE
+        return _in_order(changed), _in_order(removed)
 
     def _came_or_went(self, key: str, value: Any, out: FieldSet) -> None:
         node = self.fields[key]
@@ -190,15 +210,26 @@ class Map:
 
     def __init__(self, element: Node) -> None:
         self._element = element
+        self._grown: dict[tuple[str, ...], FieldSet] = {}  # of leaves, by their keys
 
     def grown(self, value: Obj) -> FieldSet:
         if not value:
             return {}
         element = self._element
+        if element is LEAF:
+            return self._grown.get(tuple(value)) or self._grown_leaves(tuple(value))
         out: FieldSet = {".": {}}
-        for key, inner in value.items():
-            out[f"f:{key}"] = {} if element is LEAF else element.grown(inner)
+        for key in sorted(value):
+            out[f"f:{key}"] = element.grown(value[key])
         return out
+
+    def _grown_leaves(self, keys: tuple[str, ...]) -> FieldSet:
+        if len(self._grown) >= MOST_REMEMBERED:
+            self._grown.clear()
+        made: FieldSet = {".": {}, **{f"f:{key}": {} for key in sorted(keys)}}
+        if len(keys) <= MOST_REMEMBERED:
+            self._grown[keys] = made
+        return made
 
     def compare(self, old: Obj, new: Obj) -> Sets:
         changed: FieldSet = {}
@@ -212,7 +243,7 @@ class Map:
         for key, value in old.items():
             if key not in new:
                 removed[f"f:{key}"] = self._element.grown(value)
-        return changed or _NONE, removed or _NONE
+        return _in_order(changed), _in_order(removed)
 
     def set_of(self, value: Obj) -> FieldSet | None:
         element = self._element
@@ -262,13 +293,15 @@ class KeyedList:
         self._keys = tuple(sorted(keys))
         self._defaults = defaults  # of keys that may be left out
         self._required = required
+        self._labels: dict[str, str] = {}  # of items that one text tells apart
 
     def grown(self, value: list[Any]) -> FieldSet:
         if not value:
             return {}
+        found = {self._label(item): self._element.grown(item) for item in value}
         out: FieldSet = {".": {}}
-        for item in value:
-            out[self._label(item)] = self._element.grown(item)
+        for label in sorted(found):
+            out[label] = found[label]
         return out
 
     def compare(self, old: list[Any], new: list[Any]) -> Sets:
@@ -288,7 +321,7 @@ class KeyedList:
         for label, items in before.items():
             if label not in after:
                 removed[label] = self._element.grown(items[0])
-        return changed or _NONE, removed or _NONE
+        return _in_order(changed), _in_order(removed)
 
     def set_of(self, value: list[Any]) -> FieldSet | None:
         found = {self._label(item): member(self._element.set_of(item) or {}) for item in value}
@@ -357,6 +390,10 @@ class KeyedList:
     def _label(self, item: Any) -> str:
         if not self._keys:
             return "v:" + orjson.dumps(item).decode()
+        if len(self._keys) == 1:
+            only = item.get(self._keys[0])
+            if type(only) is str:
+                return self._labels.get(only) or self._text_label(only)
         keys = {}
         for key in self._keys:
             value = item.get(key)
@@ -365,6 +402,13 @@ class KeyedList:
             if value is not None:
                 keys[key] = value
         return "k:" + orjson.dumps(keys).decode()
+
+    def _text_label(self, text: str) -> str:
+        if len(self._labels) >= MOST_REMEMBERED:
+            self._labels.clear()
+        label = "k:" + orjson.dumps({self._keys[0]: text}).decode()
+        self._labels[text] = label
+        return label
 
     def _index(self, items: list[Any]) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {}
@@ -416,6 +460,13 @@ def whole(value: Any) -> Any:
     if isinstance(value, list):
         return [whole(item) for item in value if item is not None]
     return value
+
+
+def _in_order(found: FieldSet) -> FieldSet:
+    """Neither fields nor items go by numbers here: the letters of their labels are the order."""
+    if len(found) < 2:
+        return found or _NONE
+    return {label: found[label] for label in sorted(found)}
 
 
 def _put(label: str, sets: Sets, changed: FieldSet, removed: FieldSet) -> None:

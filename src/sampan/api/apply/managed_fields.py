@@ -171,14 +171,15 @@ def new_entry(writer: Writer, operation: str, fields: FieldSet) -> Obj:
 
 
 def with_entry(entries: list[Obj], entry: Obj) -> list[Obj]:
-    """The entries with one more, or with what the same writer had before made larger."""
+    """The entries with one more, or with what the same writer had before made larger. Its set is
+    in canonical order."""
     others = []
     for item in entries:
         if identity(item) == identity(entry):
-            entry = {**entry, "fieldsV1": union(item.get("fieldsV1") or {}, entry["fieldsV1"])}
+            both = union(item.get("fieldsV1") or {}, entry["fieldsV1"])
+            entry = {**entry, "fieldsV1": in_canonical_order(both)}
         else:
             others.append(item)
-    entry = {**entry, "fieldsV1": in_canonical_order(entry["fieldsV1"])}
     return in_order([*others, entry])
 
 
@@ -205,6 +206,8 @@ def in_order(entries: list[Obj]) -> list[Obj]:
 
 def with_oldest_merged(entries: list[Obj]) -> list[Obj]:
     """The oldest updaters put together, where there are too many; one bucket per version."""
+    if len(entries) <= MAX_UPDATERS:
+        return entries
     updaters = [item for item in in_order(entries) if item.get("operation") == UPDATE]
     excess = len(updaters) - MAX_UPDATERS
     if excess <= 0:
@@ -223,7 +226,8 @@ def with_oldest_merged(entries: list[Obj]) -> list[Obj]:
         together: FieldSet = {}
         for item in group:
             together = union(together, item.get("fieldsV1") or {})
-        bucket_entry = {**group[-1], "manager": OLD_CHANGES, "fieldsV1": together}
+        ordered = in_canonical_order(together)
+        bucket_entry = {**group[-1], "manager": OLD_CHANGES, "fieldsV1": ordered}
         bucket_entry.pop("subresource", None)
         kept = with_entry(kept, bucket_entry)
     return in_order(kept)

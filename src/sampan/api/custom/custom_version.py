@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from sampan.api.custom import embedded, list_types, pruning, value_validation
+from sampan.api.custom import embedded, list_types, pruning, soundness, value_validation
 from sampan.api.custom.structural import Structural, has_rules, structural_of
 from sampan.api.decode import Path, path_text
 from sampan.api.errors import BadRequest
@@ -22,8 +22,12 @@ from sampan.core.fast_dataclass import dataclass
 if TYPE_CHECKING:
     from sampan.api.custom.cel_rules import Rules
 
-_COMPILED = ("field_root", "root", "_shape", "checks", "rules", "duplicates", "embedded_objects")
+_COMPILED = (
+    "field_root", "root", "_shape", "_soundness", "checks", "rules", "duplicates",
+    "embedded_objects",
+)  # fmt: skip
 _FOR_WRITES = ("_shape", "checks", "rules")
+_REMEMBERED, _LARGEST_REMEMBERED = 4, 64 * 1024  # contents that were found sound, and their bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ class CustomVersion:
         self._published = published
         self.field_root: Any = None  # how its fields are owned; api/apply makes it
         self.strategy: Any = None  # what is peculiar about it; the API server's registry makes it
+        self._sound: tuple[bytes, ...] = ()  # contents that were sound a moment ago
 
     def same_as(self, other: "CustomVersion") -> bool:
         """Whether objects are treated the same in both."""
@@ -108,6 +113,12 @@ class CustomVersion:
         """Whether an object can be checked without compiling anything before."""
         return all(part in self.__dict__ for part in _FOR_WRITES)
 
+    def _compile(self) -> None:
+        """With the first object, which may wait beside the loop; a sound one needs little of it,
+        and the next one may not be sound."""
+        for part in _FOR_WRITES:
+            getattr(self, part)
+
     @cached_property
     def schema_bytes(self) -> int:
         return len(orjson.dumps(self.schema))
@@ -123,6 +134,10 @@ class CustomVersion:
     @cached_property
     def _shape(self) -> pruning.Shape:
         return pruning.compile_shape(self.root)
+
+    @cached_property
+    def _soundness(self) -> soundness.Test:
+        return soundness.compile_soundness(self.root)
 
     @cached_property
     def checks(self) -> value_validation.Check:
@@ -150,6 +165,28 @@ class CustomVersion:
     def embedded_objects(self) -> embedded.Walk | None:
         return embedded.compile_embedded(self.root)
 
+    def is_sound(self, obj: Obj) -> bool:
+        """Whether it is kept as it is, and no schema, list type or embedded object is broken.
+        On its way in an object is asked about several times: who asks again is answered by what
+        it says, not by what was found before somebody may have changed it."""
+        return self._sound_content(obj) is not None
+
+    def _sound_content(self, obj: Obj) -> bytes | None:
+        """What a sound object says, without its metadata; None: it is not known to be sound."""
+        if "metadata" in self.root.properties:
+            return None
+        try:
+            content = orjson.dumps({key: obj[key] for key in obj if key != "metadata"})
+        except (TypeError, ValueError):
+            return None  # texts and numbers that only some writers can print
+        if content in self._sound:
+            return content
+        if not self._soundness(obj):
+            return None
+        if len(content) <= _LARGEST_REMEMBERED:
+            self._sound = (content, *self._sound[: _REMEMBERED - 1])
+        return content
+
     def decoded(self, body: Obj) -> Decoded:
         """A body as it is kept. Raises BadRequest."""
         unknown: list[str] = []
@@ -162,6 +199,13 @@ class CustomVersion:
             except ValueError as error:
                 raise not_handled(self.api_version, self.kind, str(error)) from error
             unknown.extend(f"metadata.{item}" for item in more)
+        if "checks" not in self.__dict__:
+            self._compile()
+        content = self._sound_content(obj)
+        if content is not None:
+            fresh = orjson.loads(content)
+            kept = {key: item if key == "metadata" else fresh[key] for key, item in obj.items()}
+            return Decoded(kept, unknown)
         paths: list[Path] = []
         out: Obj = self._shape(obj, (), paths)
         unknown.extend(sorted(path_text(path) for path in paths))
@@ -182,7 +226,7 @@ class CustomVersion:
         what it has defaults for is there. None where only a webhook can tell."""
         given = str(obj.get("apiVersion")).rpartition("/")[2]
         if given == self.version:
-            return self.defaulted(obj)
+            return obj if self.is_sound(obj) else self.defaulted(obj)
         if self.family.webhook is not None:
             return None
         stored = self.family.versions.get(given)

@@ -20,6 +20,19 @@ def compile_duplicates(root: Structural) -> Search | None:
     return _search(root)
 
 
+def has_duplicates(node: Structural) -> Callable[[Any], bool]:
+    """Of a list itself, not of what is inside of it."""
+    told = _told_apart(node)
+
+    def test(value: list[Any]) -> bool:
+        errors: list[FieldError] = []
+        if told is not None:
+            _find_duplicates(value, told, "", errors)
+        return bool(errors)
+
+    return test
+
+
 def _search(node: Structural) -> Search | None:
     if not _concerns(node):
         return None

@@ -55,9 +55,12 @@ def _empty(value: Any, path: Path, unknown: list[Path]) -> Any:
 
 
 def _keep(value: Any, _path: Path, _unknown: list[Path]) -> Any:
-    if type(value) is float:
-        return _number(value)
-    return copy_of(value)
+    kind = type(value)
+    if kind is dict:
+        return {key: _keep(item, _path, _unknown) for key, item in value.items()}
+    if kind is list:
+        return [_keep(item, _path, _unknown) for item in value]
+    return _number(value) if kind is float else value
 
 
 def _shape(node: Structural, is_object: bool = False) -> Shape:

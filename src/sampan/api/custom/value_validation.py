@@ -4,7 +4,7 @@ Job: compile a schema into closures that find every problem of a value. Pure.
 Invariant: with an older value at hand, a part that did not change is not complained about.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any, NamedTuple
 
 import orjson
@@ -183,7 +183,7 @@ def _text_test(schema: Obj) -> Check | None:
     name = schema.get("format") or ""
     if longest is None and shortest is None and not pattern and has_format is None:
         return None
-    search = _search(pattern) if pattern else None
+    search = search_of(pattern)[0] if pattern else None
 
     def check_text(value: str, path: Path, _old: Any, problems: list[Problem]) -> None:
         if longest is not None and len(value) > longest:
@@ -199,11 +199,13 @@ def _text_test(schema: Obj) -> Check | None:
     return check_text
 
 
-def _search(pattern: str) -> Callable[[str], bool]:
+def search_of(pattern: str) -> tuple[Callable[[str], bool], Set[str]]:
+    """Does a text have the pattern? And short texts of which it is known that they do."""
     try:
-        return regex(pattern).matches
+        found = regex(pattern)
     except NotRegex:  # refused when the definition was written; an old one may still have it
-        return lambda _text: False
+        return (lambda _text: False), frozenset()
+    return found.matches, found.known
 
 
 def _number_tests(schema: Obj) -> Check | None:

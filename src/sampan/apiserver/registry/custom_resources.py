@@ -54,7 +54,7 @@ def shown_item(resource: Resource, item: Item) -> Item:
 
 
 def keep_form(item: Item, custom: CustomVersion, obj: Obj) -> Item:
-    if obj == item.obj:
+    if obj is item.obj or obj == item.obj:
         item.as_is = custom.schema_token
         return item
     found = Item(item.key, item.revision, obj, orjson.dumps(obj))

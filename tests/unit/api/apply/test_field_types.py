@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampan.api.apply.field_schema import FieldSchema
-from sampan.api.apply.field_sets import difference, paths, union
+from sampan.api.apply.field_sets import difference, in_canonical_order, paths, union
 from sampan.api.apply.field_types import LEAF, KeyedList, Map, Struct, compare, less, set_of, whole
 from sampan.api.schema.published import Schema
 
@@ -80,6 +80,13 @@ def test_a_value_does_not_differ_from_itself(obj):
 def test_what_one_way_removes_the_other_way_adds(one, two):
     there, back = compare(WORLD, one, two), compare(WORLD, two, one)
     assert set(paths(there[1])) <= set(paths(back[0]))
+
+
+@pytest.mark.slow
+@given(OBJECTS, OBJECTS)
+def test_what_differs_is_told_in_canonical_order(one, two):
+    for found in compare(WORLD, one, two):
+        assert repr(found) == repr(in_canonical_order(found))
 
 
 @pytest.mark.slow

@@ -58,3 +58,31 @@ def test_a_deprecated_version_names_the_one_to_use():
     spec["spec"]["versions"][1]["deprecated"] = True
     found = CustomKind(spec, SCHEMA).versions["v1beta1"]
     assert found.warning == "example.com/v1beta1 Widget is deprecated; use example.com/v2 Widget"
+
+
+HEAD = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "x"}}
+
+
+def test_a_change_after_the_first_look_is_seen():
+    """What was found sound is remembered by what it says, not by which object said it."""
+    version = kind({"a": {"type": "string", "maxLength": 3}}).storage
+    obj = version.decoded({**HEAD, "spec": {"a": "abc"}}).obj
+    assert version.is_sound(obj)
+    obj["metadata"]["labels"] = {"a": "b"}
+    assert version.is_sound(obj)
+    obj["spec"]["a"] = "abcd"
+    assert not version.is_sound(obj)
+    obj["spec"]["a"] = "abc"
+    obj["extra"] = 1
+    assert not version.is_sound(obj)
+
+
+def test_a_decoded_object_shares_nothing_with_what_came_in():
+    version = kind({"a": {"type": "array", "items": {"type": "string"}}}).storage
+    body = {**HEAD, "spec": {"a": ["x"]}}
+    for _ in range(2):  # the second time it is known
+        obj = version.decoded(body).obj
+        assert obj == body
+        assert list(obj) == list(body)
+        obj["spec"]["a"].append("y")
+        assert body["spec"] == {"a": ["x"]}

@@ -20,6 +20,7 @@ MOST_BYTES = 1024 * 1024  # of a compiled pattern and of what it remembers of te
 # Compiled steps that RE2 takes in the time of one step of ours, where it has to follow all ways
 # (10 ns each, and 200 ns); most patterns take a hundredth of that.
 STEPS_PER_COST = 20
+SHORT_TEXT, MOST_TEXTS = 64, 64  # that a pattern remembers its answer for
 # What Go's syntax.Error says where RE2 says this.
 _WORDS = {
     "no argument for repetition operator": "missing argument to repetition operator",
@@ -45,11 +46,19 @@ class Regex:
     def __init__(self, pattern: "re2._Regexp") -> None:
         self._pattern = pattern
         self.steps: int = pattern.programsize
+        self.known: set[str] = set()  # short texts that it fits: they come again and again
 
     def matches(self, text: str) -> bool:
         """Whether it fits anywhere in the text. In bytes: where is not asked, and counting
         characters takes longer than all the rest."""
-        return self._pattern.search(text.encode(errors="surrogatepass")) is not None
+        if text in self.known:
+            return True
+        fits = self._pattern.search(text.encode(errors="surrogatepass")) is not None
+        if fits and len(text) <= SHORT_TEXT:
+            if len(self.known) >= MOST_TEXTS:
+                self.known.clear()
+            self.known.add(text)
+        return fits
 
     def find(self, text: str) -> tuple[int, int] | None:
         """The first place where it fits, and how much of it by its own preferences."""

@@ -31,6 +31,8 @@ _NOT_CHECKED = (
 
 def object_errors(custom: CustomVersion, new: Obj, old: Obj | None, warnings: list[str]) -> Errors:
     """Beyond metadata."""
+    if custom.is_sound(new):
+        return _broken_rules(custom, [], new, old, warnings)
     before: Any = MISSING if old is None else old
     problems = value_validation.check_value(custom.checks, new, before)
     return _further(custom, value_validation.field_errors(problems), new, old, warnings)
@@ -53,6 +55,12 @@ def _further(
         errors += _duplicates(custom, new, old)
     if custom.embedded_objects is not None:
         errors += embedded_errors(custom.embedded_objects, new)
+    return _broken_rules(custom, errors, new, old, warnings)
+
+
+def _broken_rules(
+    custom: CustomVersion, errors: Errors, new: Obj, old: Obj | None, warnings: list[str]
+) -> Errors:
     if custom.rules is None:
         return errors
     if any(error.reason in _BLOCKING for error in errors):
