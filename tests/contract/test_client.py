@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from sampan.api.errors import AlreadyExists, Conflict, Expired, NotFound
+from sampan.api.errors import AlreadyExists, Conflict, Expired, NotFound, UnknownPath
 from sampan.api.resources import CONFIG_MAPS, PODS
 from sampan.client import kubeconfig, rest
 from sampan.client.contract import Page, Preconditions
@@ -262,3 +262,17 @@ def test_a_revision_that_is_no_longer_kept_has_expired():
             await first(client.watch(CONFIG_MAPS, revision=before), 1)
 
     asyncio.run(story())
+
+
+def test_what_is_served_of_a_group_version(told):
+    async def story(client, _name):
+        found = {row.plural: row for row in await client.resources("apps", "v1")}
+        assert found["deployments"].kind == "Deployment"
+        assert found["deployments"].namespaced
+        assert "list" in found["deployments"].verbs
+        assert not [name for name in found if "/" in name]
+        assert {row.plural for row in await client.resources("", "v1")} >= {"pods", "nodes"}
+        with pytest.raises(UnknownPath):
+            await client.resources("apps", "v9")
+
+    told(story)

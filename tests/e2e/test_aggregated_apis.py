@@ -154,6 +154,14 @@ def test_the_official_client_lists_and_watches(there):
         assert GROUP in groups
 
 
+def test_a_namespace_takes_its_content_of_other_servers_with_it(there):
+    there.kubectl("create", "namespace", "party")
+    there.kubectl.apply(TEA.format(name="darjeeling", namespace="party"))
+    there.kubectl.apply(TEA.format(name="sencha", namespace="default"))
+    there.kubectl("delete", "namespace", "party", "--timeout=60s")
+    assert list(there.teas.teas) == ["default/sencha"]
+
+
 def test_a_server_that_goes_and_comes_back(there):
     kubectl = there.kubectl
     there.leave()

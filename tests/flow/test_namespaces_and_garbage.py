@@ -2,6 +2,7 @@ import asyncio
 
 from sampan.api.errors import NotFound
 from sampan.api.resources import (
+    API_SERVICES,
     CONFIG_MAPS,
     EVENTS,
     NAMESPACES,
@@ -222,3 +223,38 @@ async def test_an_idle_cluster_is_idle(plane):
     before = plane.store.revision
     await asyncio.sleep(600)
     assert plane.store.revision == before
+
+
+API_SERVICE = {
+    "metadata": {"name": "v1.tea.example.com"},
+    "spec": {
+        "group": "tea.example.com",
+        "version": "v1",
+        "groupPriorityMinimum": 100,
+        "versionPriority": 10,
+        "service": {"namespace": "default", "name": "absent"},
+    },
+}
+
+
+@basic
+async def test_an_unavailable_api_service_keeps_namespaces_and_says_so(plane):
+    """[A6] What its server may hold in a namespace nobody knows; everything else goes."""
+    await plane.client.create(API_SERVICES, API_SERVICE)
+    await plane.client.create(NAMESPACES, named("Namespace", "team"))
+    await plane.client.create(CONFIG_MAPS, config_map("a", namespace="team"))
+    await asyncio.sleep(5)
+    await plane.client.delete(NAMESPACES, "", "team")
+    await asyncio.sleep(5)
+    assert await names(plane, CONFIG_MAPS, "team") == set()
+    team = await plane.client.get(NAMESPACES, "", "team")
+    [condition] = [
+        item
+        for item in team["status"]["conditions"]
+        if item["type"] == "NamespaceDeletionDiscoveryFailure"
+    ]
+    assert (condition["status"], condition["reason"]) == ("True", "DiscoveryFailed")
+    assert "tea.example.com/v1: stale GroupVersion discovery" in condition["message"]
+    await plane.client.delete(API_SERVICES, "", "v1.tea.example.com")
+    await asyncio.sleep(5)
+    assert not await exists(plane, NAMESPACES, "", "team")

@@ -8,6 +8,7 @@ Owner: who follows the definitions (apiserver/extension/definitions.py); everybo
 from collections.abc import Iterable, Sequence
 
 from sampan.api import resources
+from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 
 
@@ -53,3 +54,15 @@ class Kinds:
             self._by_kind[row.api_version, row.kind] = row
         self.generation += 1
         return old != new
+
+
+def listed_resources(listed: Obj, group: str, version: str) -> list[Resource]:
+    """Of an APIResourceList, without its subresources."""
+    return [
+        Resource(
+            group, version, str(row.get("kind") or ""), str(row["name"]),
+            row.get("namespaced") is True, verbs=tuple(row.get("verbs") or ()),
+        )
+        for row in listed.get("resources") or ()
+        if "/" not in row["name"]
+    ]  # fmt: skip

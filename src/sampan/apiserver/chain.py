@@ -9,12 +9,14 @@ Invariant: over HTTPS and in this process a call takes the same steps; there is 
 Invariant: a write is refused whole or stored whole; nothing is stored before every step agreed.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from sampan.api.calls import Answer, Call, ListAnswer
 from sampan.api.errors import MethodNotAllowed, UnknownPath
 from sampan.api.objects import Obj
+from sampan.api.resources import MEASURED, Resource
 from sampan.apiserver.admission.chain import CONNECT, attributes_of
 from sampan.apiserver.aggregation.aggregation import Aggregation
 from sampan.apiserver.authn.user import User
@@ -54,6 +56,17 @@ class Chain:
         if found is None:
             raise UnknownPath("the server could not find the requested resource")
         return replace(call, resource=found)
+
+    def resources(self, group: str, version: str) -> Sequence[Resource]:
+        """What is served of a group version, here or elsewhere. Raises ApiError."""
+        elsewhere = self.aggregation.resources(group, version)
+        if elsewhere is not None:
+            return elsewhere
+        rows = (*self.parts.registry.kinds.all(), *MEASURED)
+        found = [row for row in rows if (row.group, row.version) == (group, version)]
+        if not found:
+            raise UnknownPath("the server could not find the requested resource")
+        return found
 
     async def perform(self, user: User, call: Call) -> Answer | ListAnswer:
         await authorize(self.parts.authorization, user, call)

@@ -5,12 +5,14 @@ Invariant: where nothing is noted, nothing here is in the way of a call.
 """
 
 import asyncio
+from collections.abc import Sequence
 from urllib.parse import quote
 
 import orjson
 
 from sampan.api.calls import Answer, Call, Event, ListAnswer
 from sampan.api.errors import ApiError
+from sampan.api.resources import Resource
 from sampan.apiserver.audit.audit_log import Audit, Entry
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.chain import Chain
@@ -37,6 +39,9 @@ class AsUser:
 
     async def watch(self, call: Call) -> WatchStream:
         return await self._chain.watch(self._user, self._chain.served(call))
+
+    def resources(self, group: str, version: str) -> Sequence[Resource]:
+        return self._chain.resources(group, version)
 
 
 class AuditedUser:
@@ -78,6 +83,9 @@ class AuditedUser:
             raise
         entry.started()
         return AuditedWatch(watching, request, entry)
+
+    def resources(self, group: str, version: str) -> Sequence[Resource]:
+        return self._chain.resources(group, version)
 
 
 class AuditedWatch:

@@ -5,7 +5,7 @@ Invariant: what get, list and watch return is read-only: in one process it is sh
     server's watch cache. `copy_of` before a change.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Literal, Protocol
 
 from sampan.api.objects import Obj
@@ -114,3 +114,6 @@ class Client(Protocol):
         preconditions: Preconditions = NO_PRECONDITIONS,
         propagation: Propagation | None = None,
     ) -> Obj: ...
+
+    async def resources(self, group: str, version: str) -> Sequence[Resource]:
+        """What is served of a group version, by whichever server. Raises UnknownPath."""

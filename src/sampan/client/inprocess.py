@@ -4,7 +4,7 @@ Job: client.contract.Client over a Backend that is bound to one user.
 Invariant: what it returns is the server's own, read-only; what it is given is not kept.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from sampan.api import convert
@@ -39,6 +39,9 @@ class Backend(Protocol):
     async def perform(self, call: Call) -> Answer | ListAnswer: ...
 
     async def watch(self, call: Call) -> Watching: ...
+
+    def resources(self, group: str, version: str) -> Sequence[Resource]:
+        """Raises ApiError."""
 
 
 class InProcessClient:
@@ -98,6 +101,9 @@ class InProcessClient:
                     yield WatchEvent(event.type, obj)
         finally:
             watching.close()
+
+    async def resources(self, group: str, version: str) -> Sequence[Resource]:
+        return self._backend.resources(group, version)
 
     async def create(
         self,

@@ -3,7 +3,7 @@
 Job: fulfil the Client contract by saying so.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, NoReturn
 
 from sampan.api.errors import ServiceUnavailable
@@ -36,6 +36,9 @@ class AbsentClient:
         _refuse()
 
     async def delete(self, resource: Resource, namespace: str, name: str, **_: Any) -> Obj:
+        _refuse()
+
+    async def resources(self, group: str, version: str) -> Sequence[Resource]:
         _refuse()
 
 

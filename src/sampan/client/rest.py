@@ -11,7 +11,7 @@ import base64
 import math
 import random
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from sampan.api.errors import (
     UnknownPath,
     from_status,
 )
+from sampan.api.kinds import listed_resources
 from sampan.api.objects import Obj, name_of, namespace_of
 from sampan.api.resources import Resource
 from sampan.client.contract import (
@@ -136,6 +137,10 @@ class RestClient:
             item.setdefault("apiVersion", resource.api_version)
             item.setdefault("kind", resource.kind)
         return Listed(items, int(meta.get("resourceVersion") or 0), meta.get("continue") or "")
+
+    async def resources(self, group: str, version: str) -> Sequence[Resource]:
+        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        return listed_resources(await self._ask("GET", path), group, version)
 
     async def watch(
         self,

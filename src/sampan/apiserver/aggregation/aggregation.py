@@ -6,6 +6,7 @@ Job: put its parts together, start and stop them, and say what discovery has to 
 from collections.abc import Mapping, Sequence
 
 from sampan.api.calls import Answer, Call, ListAnswer
+from sampan.api.errors import ServiceUnavailable
 from sampan.api.objects import Obj, spec_of
 from sampan.api.resources import API_SERVICES, Resource
 from sampan.apiserver.aggregation.calls import perform_elsewhere
@@ -47,6 +48,21 @@ class Aggregation:
         """Who serves it, where that is not this server."""
         servers = self.servers.by_version
         return servers.get((resource.group, resource.version)) if servers else None
+
+    def resources(self, group: str, version: str) -> list[Resource] | None:
+        """Of another server; None where it is ours. Raises ServiceUnavailable."""
+        if (group, version) not in self.servers.by_version:
+            return None
+        found = self._documents.versions.get((group, version))
+        if found is None:
+            raise ServiceUnavailable(f"stale GroupVersion discovery: {group}/{version}")
+        return [
+            Resource(
+                group, version, entry["responseKind"].get("kind", ""), entry["resource"],
+                entry["scope"] == "Namespaced", verbs=tuple(entry["verbs"]),
+            )
+            for entry in found
+        ]  # fmt: skip
 
     async def perform(
         self, server: AggregatedServer, user: User, call: Call

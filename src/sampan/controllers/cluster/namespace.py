@@ -9,7 +9,7 @@ Invariant: a namespace is released only when the server itself said that nothing
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from sampan.api.errors import ApiError, NotFound, UnknownPath
+from sampan.api.errors import ApiError, NotFound, ServiceUnavailable, UnknownPath
 from sampan.api.objects import (
     Obj,
     copy_of,
@@ -20,6 +20,7 @@ from sampan.api.objects import (
     time_text,
 )
 from sampan.api.resources import (
+    API_SERVICES,
     CUSTOM_RESOURCE_DEFINITIONS,
     EVENTS,
     NAMESPACES,
@@ -27,6 +28,7 @@ from sampan.api.resources import (
     RESOURCES,
     Resource,
 )
+from sampan.api.rules.conditions import is_true
 from sampan.client.contract import Client
 from sampan.controllers.actions import (
     NOTHING,
@@ -40,6 +42,7 @@ from sampan.controllers.actions import (
 )
 from sampan.controllers.cluster.custom_kinds import custom_resource, custom_resources
 from sampan.controllers.controller import Caches, Controller, View, Wake, own_key
+from sampan.core.fast_dataclass import dataclass
 from sampan.core.tasks import all_of
 
 FINALIZER = "kubernetes"
@@ -49,7 +52,7 @@ Content = Mapping[Resource, Sequence[Obj]]
 
 
 def namespace_controller() -> Controller:
-    wakes: dict[Resource, Wake] = {NAMESPACES: own_key}
+    wakes: dict[Resource, Wake] = {NAMESPACES: own_key, API_SERVICES: _server_changed}
     for resource in content_resources():
         # Events have neither finalizers nor grace: they are gone when their deletion returns.
         if resource != EVENTS:
@@ -85,12 +88,25 @@ def is_terminating(namespace: Obj | None) -> bool:
     return namespace is not None and is_deleted(namespace)
 
 
-def plan(namespace: Obj, content: Content, now: float, failures: Sequence[str] = ()) -> Plan:
-    """`content`: all objects in the namespace, as the server listed them after its deletion;
-    `failures`: why it did not list some."""
+@dataclass(frozen=True, slots=True)
+class Troubles:
+    """What keeps the controller from knowing all that a namespace holds."""
+
+    failures: Sequence[str] = ()  # why something was not listed
+    stale: Sequence[str] = ()  # group versions whose server does not say what it serves
+
+    def __bool__(self) -> bool:
+        return bool(self.failures or self.stale)
+
+
+NO_TROUBLES = Troubles()
+
+
+def plan(namespace: Obj, content: Content, now: float, troubles: Troubles = NO_TROUBLES) -> Plan:
+    """`content`: all objects in the namespace, as the server listed them after its deletion."""
     if not is_deleted(namespace) or FINALIZER not in _finalizers(namespace):
         return NOTHING
-    if not any(content.values()) and not failures:
+    if not any(content.values()) and not troubles:
         return Plan([Update(NAMESPACES, _without_finalizer(namespace), subresource="finalize")])
     wanted = {PODS: content[PODS]} if content.get(PODS) else content
     deletions = [
@@ -104,24 +120,25 @@ def plan(namespace: Obj, content: Content, now: float, failures: Sequence[str] =
     def then(outcomes: Sequence[Outcome]) -> list[Action]:
         errors = [outcome.error.message for outcome in outcomes if outcome.error is not None]
         remaining = _remaining(waiting, outcomes)
-        return _status_actions(namespace, remaining, [*failures, *errors], now)
+        known = Troubles([*troubles.failures, *errors], troubles.stale)
+        return _status_actions(namespace, remaining, known, now)
 
     # What is gone at once (events, pods that never ran) may leave no change to wake us.
-    again = 0.0 if deletions else RETRY_SECONDS if failures else None
+    again = 0.0 if deletions else RETRY_SECONDS if troubles else None
     return Plan(deletions, then, again_seconds=again)
 
 
 def conditions(
     before: Sequence[Obj],
     remaining: Sequence[tuple[Resource, Obj]],
-    errors: Sequence[str],
+    troubles: Troubles,
     now: float,
 ) -> list[Obj]:
     """The five conditions of a terminating namespace, as upstream words them."""
     stated = [
-        _condition("NamespaceDeletionDiscoveryFailure", ""),
+        _condition("NamespaceDeletionDiscoveryFailure", _discovery_message(troubles.stale)),
         _condition("NamespaceDeletionGroupVersionParsingFailure", ""),
-        _condition("NamespaceDeletionContentFailure", _failure_message(errors)),
+        _condition("NamespaceDeletionContentFailure", _failure_message(troubles.failures)),
         _condition("NamespaceContentRemaining", _content_message(remaining)),
         _condition("NamespaceFinalizersRemaining", _finalizers_message(remaining)),
     ]
@@ -141,8 +158,29 @@ async def _plan_key(view: View, key: str) -> Plan:
     if namespace is None or not is_deleted(namespace) or FINALIZER not in _finalizers(namespace):
         return NOTHING
     custom = [resource for resource in custom_resources(view.cache) if resource.namespaced]
-    content, failures = await _content(view.client, key, custom)
-    return plan(namespace, content, view.now, failures)
+    elsewhere, stale = await _elsewhere(view)
+    content, failures = await _content(view.client, key, [*custom, *elsewhere])
+    return plan(namespace, content, view.now, Troubles(failures, stale))
+
+
+async def _elsewhere(view: View) -> tuple[list[Resource], list[str]]:
+    """What servers behind APIServices keep in namespaces; of which group versions nobody knows."""
+    found: list[Resource] = []
+    stale: list[str] = []
+    for service in view.cache(API_SERVICES).all():
+        if not _is_elsewhere(service):
+            continue
+        spec = service["spec"]
+        group, version = str(spec.get("group") or ""), str(spec.get("version") or "")
+        try:
+            if not is_true(service, "Available"):
+                raise ServiceUnavailable("service unavailable")
+            served = await view.client.resources(group, version)
+        except ApiError:
+            stale.append(f"{group}/{version}")
+            continue
+        found += [row for row in served if row.namespaced and {"list", "delete"} <= {*row.verbs}]
+    return found, stale
 
 
 async def _content(
@@ -166,6 +204,17 @@ async def _content(
     others = [resource for resource in content_resources() if resource != PODS]
     found = await all_of(listed(resource) for resource in (*others, *custom))
     return dict([pods, *found]), failures
+
+
+def _server_changed(caches: Caches, old: Obj | None, new: Obj | None) -> Iterable[str]:
+    """A server behind an APIService came, went, or answers again: it may keep a namespace."""
+    if all(item is None or not _is_elsewhere(item) for item in (old, new)):
+        return ()
+    return [name_of(item) for item in caches(NAMESPACES).all() if is_deleted(item)]
+
+
+def _is_elsewhere(service: Obj) -> bool:
+    return (service.get("spec") or {}).get("service") is not None
 
 
 def _leaving(caches: Caches, _old: Obj | None, new: Obj | None) -> Iterable[str]:
@@ -216,13 +265,13 @@ def _stays(result: Obj | None) -> bool:
 def _status_actions(
     namespace: Obj,
     remaining: Sequence[tuple[Resource, Obj]],
-    errors: Sequence[str],
+    troubles: Troubles,
     now: float,
 ) -> list[Action]:
-    if not remaining and not errors:
+    if not remaining and not troubles:
         return []  # it will be gone in a moment: nobody could read this
     before: list[Obj] = (namespace.get("status") or {}).get("conditions") or []
-    stated = conditions(before, remaining, errors, now)
+    stated = conditions(before, remaining, troubles, now)
     if stated == before:
         return []
     status = {"phase": "Terminating", "conditions": stated}
@@ -274,6 +323,14 @@ def _with_transition_time(condition: Obj, before: Obj | None, now: float) -> Obj
     if before is not None and all(before.get(field) == condition[field] for field in condition):
         return before
     return {**condition, "lastTransitionTime": time_text(now)}
+
+
+def _discovery_message(stale: Sequence[str]) -> str:
+    if not stale:
+        return ""
+    listed = ", ".join(f"{item}: stale GroupVersion discovery: {item}" for item in sorted(stale))
+    why = f"unable to retrieve the complete list of server APIs: {listed}"
+    return f"Discovery failed for some groups, {len(stale)} failing: {why}"
 
 
 def _failure_message(errors: Sequence[str]) -> str:

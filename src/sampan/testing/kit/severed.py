@@ -4,9 +4,11 @@ Job: wrap the server as one user sees it; while it is cut, every call fails and 
 """
 
 import asyncio
+from collections.abc import Sequence
 
 from sampan.api.calls import Answer, Call, Event, ListAnswer
 from sampan.api.errors import ServiceUnavailable
+from sampan.api.resources import Resource
 from sampan.client.inprocess import Backend, Watching
 
 
@@ -28,6 +30,10 @@ class SeveredBackend:
     async def watch(self, call: Call) -> Watching:
         self._check()
         return _SeveredWatch(await self._inner.watch(call), self._cut)
+
+    def resources(self, group: str, version: str) -> Sequence[Resource]:
+        self._check()
+        return self._inner.resources(group, version)
 
     def _check(self) -> None:
         if self._cut.is_set():

@@ -7,7 +7,7 @@ Invariant: what it lets through is what the real one answered; nothing is made u
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import field
 from enum import Enum
 from typing import TypeVar
@@ -148,6 +148,9 @@ class FaultyClient:
             revision=revision,
             page=page,
         )
+
+    async def resources(self, group: str, version: str) -> Sequence[Resource]:
+        return await self._inner.resources(group, version)
 
     async def watch(
         self,

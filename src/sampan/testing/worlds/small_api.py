@@ -10,18 +10,19 @@ Invariant: revisions grow by one per write; a watch gives each later change once
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from sampan.api.errors import (
     ApiError,
     Expired,
     ServiceUnavailable,
+    UnknownPath,
     already_exists,
     conflict,
     not_found,
 )
 from sampan.api.objects import Obj, copy_of, is_deleted, labels_of, meta_of, time_text
-from sampan.api.resources import NODES, PODS, Resource
+from sampan.api.resources import NODES, PODS, RESOURCES, Resource
 from sampan.api.rules.selectors import parse_label_selector
 from sampan.client.contract import (
     NO_PRECONDITIONS,
@@ -154,6 +155,12 @@ class SmallApi:
         part = keys[: page.limit] if page.limit else keys
         rest = part[-1] if len(part) < len(keys) else ""
         return Listed([items[key] for key in part], self.revision, rest)
+
+    async def resources(self, group: str, version: str) -> Sequence[Resource]:
+        found = [row for row in RESOURCES if (row.group, row.version) == (group, version)]
+        if not found:
+            raise UnknownPath("the server could not find the requested resource")
+        return found
 
     async def watch(
         self,

@@ -1,7 +1,13 @@
 from sampan.api.errors import Forbidden
 from sampan.api.resources import CONFIG_MAPS, EVENTS, EVENTS_V1, NAMESPACES, PODS, SECRETS
 from sampan.controllers.actions import NOTHING, Outcome, Patch, Update, deletion
-from sampan.controllers.cluster.namespace import conditions, content_resources, plan
+from sampan.controllers.cluster.namespace import (
+    NO_TROUBLES,
+    Troubles,
+    conditions,
+    content_resources,
+    plan,
+)
 
 NOW = 1_700_000_000.0
 
@@ -125,7 +131,7 @@ def test_a_failure_is_said_in_the_conditions():
 
 
 def test_a_kind_that_could_not_be_listed_keeps_the_namespace_and_is_named():
-    planned = plan(namespace(), {PODS: [], SECRETS: []}, NOW, ["secrets is forbidden"])
+    planned = plan(namespace(), {PODS: [], SECRETS: []}, NOW, Troubles(["secrets is forbidden"]))
     assert list(planned.actions) == []
     assert planned.again_seconds
     [patch] = planned.then([])
@@ -145,7 +151,7 @@ def test_conditions_are_written_only_when_they_change():
 
 def test_foreign_conditions_are_kept():
     foreign = {"type": "Mine", "status": "True"}
-    assert conditions([foreign], [], [], NOW)[0] == foreign
+    assert conditions([foreign], [], NO_TROUBLES, NOW)[0] == foreign
 
 
 def test_every_kind_is_deleted_once_whatever_its_versions():
@@ -154,3 +160,20 @@ def test_every_kind_is_deleted_once_whatever_its_versions():
     assert EVENTS in resources
     assert EVENTS_V1 not in resources
     assert len({one.storage_prefix for one in resources}) == len(resources)
+
+
+def test_a_server_that_does_not_say_what_it_serves_keeps_the_namespace():
+    planned = plan(namespace(), {PODS: []}, NOW, Troubles(stale=["tea.example.com/v1"]))
+    assert planned.actions == []
+    assert planned.again_seconds
+    [patch] = planned.then([])
+    [condition] = [
+        item
+        for item in patch.patch["status"]["conditions"]
+        if item["type"] == "NamespaceDeletionDiscoveryFailure"
+    ]
+    assert (condition["status"], condition["reason"]) == ("True", "DiscoveryFailed")
+    assert condition["message"] == (
+        "Discovery failed for some groups, 1 failing: unable to retrieve the complete list of "
+        "server APIs: tea.example.com/v1: stale GroupVersion discovery: tea.example.com/v1"
+    )
