@@ -171,6 +171,24 @@ def test_a_fork_goes_on_from_where_the_other_is():
             assert other.pods.log(first) == "hello from web\n"
 
 
+def test_a_cluster_begins_with_what_another_one_saved(tmp_path):
+    with cluster(nodes=2) as c:
+        c.apply(WEB)
+        c.assert_ready("deploy/web")
+        saved = c.save(tmp_path / "state")
+        assert c.diff(saved) == []
+        names, uid = c.pods.names(), c.get("deploy/web")["metadata"]["uid"]
+        c.apply(POD)
+        assert c.diff(saved)[0] == "+ Pod default/p"
+    with cluster(snapshot=saved, clock="virtual") as c:
+        assert c.nodes.names() == ["node-0", "node-1"]
+        c.assert_ready("deploy/web")
+        assert (c.pods.names(), c.get("deploy/web")["metadata"]["uid"]) == (names, uid)
+        c.delete(f"pod/{names[0]}")
+        c.assert_gone(f"pod/{names[0]}")
+        c.assert_ready("deploy/web")
+
+
 def test_what_is_not_as_expected_is_said_with_its_reason():
     with cluster(nodes=0) as c:
         c.apply(POD)
@@ -210,6 +228,7 @@ def test_a_kind_that_was_defined_a_moment_ago_is_known():
     [
         ({"controllers": "*,-nix"}, '"-nix" is not in the list of known controllers'),
         ({"nodes": -1}, "a number from 0"),
+        ({"snapshot": "/nix/nothing"}, "there is no snapshot"),
         ({"webhooks": 3}, "a cluster has no 'webhooks'"),
     ],
 )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 CLUSTER_VERBS = (
     "up", "kubelet", "token", "join", "service-proxy", "certs", "apiserver", "scheduler",
     "controllers", "down", "reset", "image", "why", "schedule", "version", "status", "doctor",
-    "log", "kubeconfig", "list",
+    "log", "kubeconfig", "list", "snapshot", "fork",
 )  # fmt: skip
 
 

@@ -105,6 +105,12 @@ def _dispatch(given: argparse.Namespace) -> int:
             from sampan.cmd.verbs import image
 
             return image.run(given.action, given.data_dir, getattr(given, "file", ""))
+        case "fork":
+            from sampan.cmd.verbs import fork
+
+            return fork.run(given.data_dir, given.snapshot, given.to)
+        case "snapshot":
+            return _snapshot(given)
         case "status" | "doctor" | "log" | "kubeconfig" | "list":
             return _look(given)
         case "why":
@@ -177,6 +183,21 @@ def _control_plane(given: argparse.Namespace) -> int:
             from sampan.cmd.verbs import controllers
 
             return controllers.run(control_plane_flags.controllers_settings(given))
+
+
+def _snapshot(given: argparse.Namespace) -> int:
+    from sampan.cmd.verbs import snapshot
+
+    return snapshot.run(
+        snapshot.SnapshotChoices(
+            given.action,
+            given.data_dir,
+            getattr(given, "snapshot", ""),
+            getattr(given, "from_kubeconfig", ""),
+            getattr(given, "secrets", False),
+            getattr(given, "store", ""),
+        )
+    )
 
 
 def _look(given: argparse.Namespace) -> int:

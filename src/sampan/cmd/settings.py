@@ -49,6 +49,7 @@ class UpSettings:
     store: str = ""  # empty: SQLite in the data dir
     runtime: RuntimeChoice = "auto"
     nodes: int = 1  # simulated ones
+    node_names: tuple[str, ...] = ()  # theirs, instead of a number of them
     cri_socket: str = ""
     node_name: str = ""
     node_ip: str = ""

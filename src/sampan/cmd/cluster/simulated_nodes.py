@@ -200,6 +200,8 @@ class SimulatedNodes:
             await self._objects.stop()
 
     def _names(self) -> list[str]:
+        if self._settings.node_names:
+            return [*self._settings.node_names]
         if self._settings.nodes == 1:
             return [self._identity.name]
         width = len(str(self._settings.nodes - 1))

@@ -24,6 +24,7 @@ examples:
   sampan up --controllers '*,-job'             without one of the controllers: yours takes its place
   sampan controllers --kubeconfig kubeconfig   the controllers as a process of their own
   sampan image import app.tar                  give the node an image without a registry
+  sampan snapshot save before                  keep all objects; `restore`, `diff` later
   sampan why pod/web                           why it is Pending, and what would let it fit
   sampan why service/web                       why it leads nowhere
   sampan schedule --dry-run -f pods.yaml       where pods would go
@@ -49,6 +50,7 @@ def parser_of_verbs() -> argparse.ArgumentParser:
     reset = common.verb(verbs, "reset", "remove a cluster: data, containers, network")
     reset.add_argument("--yes", action="store_true", help="really do it")
     _add_image(verbs)
+    _add_snapshot(verbs)
     _add_questions(verbs)
     _add_looks(verbs)
     verbs.add_parser("version", help="which sampan, which Kubernetes")
@@ -65,6 +67,35 @@ def _add_image(verbs: common.Verbs) -> None:
     removing = actions.add_parser("rm", help="remove an image, with all of its names")
     removing.add_argument("file", metavar="IMAGE", help="a name or an id, as `list` shows it")
     common.data_dir(removing)
+
+
+def _add_snapshot(verbs: common.Verbs) -> None:
+    snapshot = verbs.add_parser("snapshot", help="a cluster's state: save, bring back, compare")
+    actions = snapshot.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for action, text in (
+        ("save", "keep all objects of the running cluster, at one revision, in one file"),
+        ("restore", "make the stopped cluster's objects those of a snapshot"),
+        ("rm", "remove a snapshot"),
+        ("diff", "what is different in the running cluster"),
+        ("import", "keep the objects of another cluster, any Kubernetes, as a snapshot"),
+        ("list", "which snapshots there are"),
+    ):
+        parser = actions.add_parser(action, help=text, description=text)
+        common.data_dir(parser)
+        if action != "list":
+            parser.add_argument("snapshot", metavar="NAME", help="or the path of a file, with a /")
+        if action == "restore":
+            parser.add_argument("--store", metavar="URL", default="", help="as of `sampan up`")
+        if action == "import":
+            parser.add_argument(
+                "--from-kubeconfig", metavar="FILE", required=True, help="how it is reached"
+            )
+            parser.add_argument("--secrets", action="store_true", help="its Secrets, too")
+    text = "start a second cluster that goes on from the state of one, on simulated nodes"
+    fork = verbs.add_parser("fork", help=text, description=text)
+    common.data_dir(fork)
+    fork.add_argument("--snapshot", metavar="NAME", default="", help="default: as it is now")
+    fork.add_argument("--to", metavar="DIR", required=True, help="the data directory of the other")
 
 
 def _add_looks(verbs: common.Verbs) -> None:

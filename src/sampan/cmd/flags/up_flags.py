@@ -39,6 +39,8 @@ def add_verb(verbs: common.Verbs) -> None:
         "cri: a real one or nothing; none: control plane only",
     )
     add("--nodes", metavar="N", type=values.count, default=1, help="how many simulated nodes")
+    add("--node-names", metavar="A,B", type=values.names, default=(),
+        help="of simulated nodes, instead of a number of them")  # fmt: skip
     add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")
     add("--scheduler", type=values.truth, default=True, metavar="BOOL",
         help="false: yours takes its place (default: true)")  # fmt: skip
@@ -77,6 +79,7 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         store=given.store,
         runtime=given.runtime,
         nodes=given.nodes,
+        node_names=given.node_names,
         cri_socket=given.cri_socket,
         node_name=given.node_name,
         node_ip=given.node_ip,

@@ -17,6 +17,10 @@ from sampan.cli.objects.discovery import ApiResource
 from sampan.client.blocking import BlockingClient
 from sampan.client.kubeconfig import Connection
 from sampan.cmd.cluster.pki import Pki
+from sampan.cmd.snapshot.differences import differences
+from sampan.cmd.snapshot.snapshot_file import read, write
+from sampan.cmd.snapshot.take import take
+from sampan.core.clock import SystemClock
 from sampan.testing.kit.expectations import (
     READY,
     Condition,
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from sampan.testing.kit.pod_handle import PodHandle
 
 EVENTS_SHOWN = 10
+Lines = list[str]  # `list` is a verb below
 
 
 class Cluster:
@@ -226,6 +231,18 @@ class Cluster:
         """Another cluster that goes on from where this one is now; neither hears of the other."""
         started = self._origin.fork(self.control, None if not self.spec.virtual else 0)
         return _cluster(self.spec, started, self._origin)
+
+    def save(self, path: Path | str) -> Path:
+        """All of its objects, at one revision, in a file: `cluster(snapshot=path)` begins with it,
+        and `sampan snapshot` reads it."""
+        write(Path(path), take(self._api, SystemClock()))
+        return Path(path)
+
+    def diff(self, path: Path | str) -> Lines:
+        """What is different from a saved state, in lines as of `sampan snapshot diff`."""
+        now = take(self._api, SystemClock())
+        found = differences(read(Path(path)).objects, now.objects)
+        return [line for item in found for line in item.lines()]
 
     def keep(self) -> str:
         """It goes on after the tests; returns the lines that say how to look at it and end it."""

@@ -7,8 +7,10 @@ Owner: the process of the cluster.
 
 import io
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
+from sampan.api.objects import Obj, name_of
 from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.user import MASTERS, User, component
 from sampan.apiserver.server import ApiServer
@@ -23,6 +25,8 @@ from sampan.cmd.cluster.progress import Progress
 from sampan.cmd.cluster.schedulers import configuration_in, scheduler_of, why_of
 from sampan.cmd.cluster.simulated_nodes import SimulatedNodes
 from sampan.cmd.settings import UpSettings
+from sampan.cmd.snapshot.restore import restore
+from sampan.cmd.snapshot.snapshot_file import BadSnapshot, read
 from sampan.controllers.access.csr_signing import Ca
 from sampan.controllers.catalog import ControllerSettings, chosen_controllers
 from sampan.controllers.controller import UnknownController
@@ -52,6 +56,13 @@ def ensure_pki(root: Path) -> None:
     pki.ensure(root, pki.leaves(names, IDENTITY.name, node_names), SystemClock())
 
 
+def _objects_in(path: str) -> Sequence[Obj]:
+    try:
+        return read(Path(path)).objects if path else ()
+    except BadSnapshot as error:
+        raise CannotStart(str(error)) from error
+
+
 class Plane:
     def __init__(self, spec: Spec, keys: Path, schema: Schema, clock: Clock) -> None:
         self._spec, self._schema, self.clock = spec, schema, clock
@@ -67,6 +78,7 @@ class Plane:
         self._http: Server | None = None
         self.ways: dict[str, SeveredBackend] = {}  # of nodes to the API
         self.rng = random.Random()
+        self._objects = _objects_in(spec.snapshot)
         self.nodes = self._simulated_nodes()
         self.store: Store
         self.server: ApiServer
@@ -82,6 +94,8 @@ class Plane:
         """Returns when every node is Ready."""
         url = "memory:" if self._spec.store == "memory" else f"sqlite:///{HERE}/store.db"
         self.store = await open_store(url, self.clock)
+        if self._objects:
+            await restore(self.store, self._objects)
         self.server = ApiServer(
             self.store, self._schema, self._settings(), self.clock, self._metrics, self.rng
         )
@@ -91,7 +105,7 @@ class Plane:
         if self._spec.scheduler:
             self._start_scheduler()
         self._tasks.supervise("controllers", self._control)
-        if self._spec.nodes:
+        if self._has_nodes:
             await self.nodes.start(self.client_of, self._metrics, self._node_tls)
 
     async def listen(self) -> int:
@@ -102,7 +116,7 @@ class Plane:
         return await self._http.start("127.0.0.1", 0)
 
     async def stop(self) -> None:
-        if self._spec.nodes:
+        if self._has_nodes:
             await self.nodes.stop()
         await self._tasks.stop()
         await self.hang_up()
@@ -134,8 +148,10 @@ class Plane:
         return InProcessClient(backend)
 
     def _simulated_nodes(self) -> SimulatedNodes:
+        known = tuple(name_of(obj) for obj in self._objects if obj["kind"] == "Node")
+        self._has_nodes = bool(known or self._spec.nodes)
         settings = UpSettings(
-            data_dir=HERE, runtime="simulated", nodes=self._spec.nodes, node_name=""
+            data_dir=HERE, runtime="simulated", nodes=self._spec.nodes, node_names=known
         )
         progress = Progress(io.StringIO(), self.clock)
         return SimulatedNodes(settings, IDENTITY, progress, self.clock, self.rng)

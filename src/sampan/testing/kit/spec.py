@@ -4,6 +4,7 @@ Job: hold the choices, check them, and turn them into text and back for other pr
 Invariant: a choice that means nothing is refused with one sentence.
 """
 
+from pathlib import Path
 from typing import Any, Literal
 
 from sampan.core.fast_dataclass import dataclass
@@ -26,6 +27,7 @@ class Spec:
     scheduler: bool = True
     store: StoreChoice = "memory"
     clock: ClockChoice = "real"
+    snapshot: str = ""  # a file: the cluster begins with its objects, and with nodes of their names
 
     @property
     def virtual(self) -> bool:
@@ -39,7 +41,7 @@ class Spec:
         return {name: getattr(self, name) for name in FIELDS}
 
 
-FIELDS = ("nodes", "controllers", "scheduler", "store", "clock")
+FIELDS = ("nodes", "controllers", "scheduler", "store", "clock", "snapshot")
 _CHOICES = {"store": ("memory", "sqlite"), "clock": ("real", "virtual")}
 
 
@@ -50,6 +52,8 @@ def spec_of(chosen: dict[str, Any]) -> Spec:
             raise CannotStart(f"a cluster has no {name!r}: there are {', '.join(FIELDS)}")
         if name in _CHOICES and value not in _CHOICES[name]:
             raise CannotStart(f"{name}={value!r}: it is one of {', '.join(_CHOICES[name])}")
+    if chosen.get("snapshot"):
+        chosen = {**chosen, "snapshot": str(Path(chosen["snapshot"]).absolute())}
     spec = Spec(**chosen)
     if type(spec.nodes) is not int or not 0 <= spec.nodes <= MOST_NODES:
         raise CannotStart(f"nodes={spec.nodes!r}: a number from 0 to {MOST_NODES}")
@@ -57,6 +61,8 @@ def spec_of(chosen: dict[str, Any]) -> Spec:
         raise CannotStart(f"controllers={spec.controllers!r}: a text such as '*,-job'")
     if type(spec.scheduler) is not bool:
         raise CannotStart(f"scheduler={spec.scheduler!r}: True or False")
+    if spec.snapshot and not Path(spec.snapshot).is_file():
+        raise CannotStart(f"there is no snapshot {spec.snapshot}")
     if spec.store == "sqlite" and spec.virtual:
         raise CannotStart("store='sqlite' has a thread of its own: no virtual clock beside it")
     return spec
