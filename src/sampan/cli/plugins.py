@@ -5,7 +5,6 @@ Job: find the longest name that the words spell, and become that program.
 
 import os
 import subprocess
-from pathlib import Path
 
 from sampan.cli.session import Session
 
@@ -33,9 +32,10 @@ def run(session: Session, words: list[str]) -> int | None:
 
 def _find(path: str, name: str) -> str:
     for folder in path.split(os.pathsep):
-        candidate = Path(folder) / name
-        if folder and candidate.is_file() and os.access(candidate, os.X_OK):
-            return str(candidate)
+        candidate = os.path.join(folder, name)
+        # A folder that we may not look into has none for us.
+        if folder and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return candidate
     return ""
 
 

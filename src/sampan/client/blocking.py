@@ -96,7 +96,7 @@ class BlockingClient:
             try:
                 answer = self._http.request(method, target, headers, content)
             except HttpFailure as error:
-                raise NoAnswer(self.server, str(error), refused=error.refused) from error
+                raise self._no_answer(error) from error
             self._warn(answer.warnings)
             if answer.status < 400:
                 return answer
@@ -175,6 +175,12 @@ class BlockingClient:
         if content_type:
             headers.append(("content-type", content_type))
         return headers
+
+    def _no_answer(self, error: HttpFailure) -> NoAnswer:
+        why = str(error)
+        if why == "EOF" and self.connection.pair is not None:
+            why = "EOF (it may refuse our certificate: of another cluster, or expired?)"
+        return NoAnswer(self.server, why, refused=error.refused)
 
     def _context(self) -> Any:
         try:

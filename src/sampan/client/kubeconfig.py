@@ -240,8 +240,12 @@ def _read(path: Path, *, must_exist: bool) -> tuple[Path, Obj] | None:
 def _document(path: Path) -> Obj:
     try:
         document: Any = yaml.load(path.read_bytes(), _LOADER)
-    except (OSError, yaml.YAMLError) as error:
-        raise KubeconfigError(f"{path}: {error}") from error
+    except OSError as error:
+        raise KubeconfigError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    except yaml.YAMLError as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        where = f"line {mark.line + 1}: {problem}" if mark is not None else str(error)
+        raise KubeconfigError(f"{path}: it is no YAML: {where}") from error
     if document is None:
         return {}
     if not isinstance(document, dict):

@@ -296,7 +296,8 @@ async def _again_and_again(elector: Elector, work: Callable[[], Awaitable[None]]
 
 def _listen(settings: UpSettings, data: DataDir) -> socket.socket:
     """The port asked for; with 0 the one of last time where it is free, else any."""
-    wanted = [settings.port] if settings.port else [data.record().get("port", 0), 0]
+    last = data.record().get("port")
+    wanted = [settings.port] if settings.port else [last if isinstance(last, int) else 0, 0]
     for port in wanted:
         try:
             return bound_socket(settings.bind_address, port)

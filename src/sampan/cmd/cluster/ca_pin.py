@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from sampan.cmd.errors import CannotStart
+from sampan.cmd.errors import CannotStart, reason_of
 
 PREFIX = "sha256:"
 CONNECT_SECONDS = 10.0
@@ -37,7 +37,10 @@ def authority_of(url: str, wanted: str) -> bytes:
     try:
         chain = _chain(parts.hostname, parts.port or 443)
     except OSError as error:
-        raise CannotStart(f"no API server answers at {url}: {error}") from error
+        raise CannotStart(
+            f"no API server answers at {url} ({reason_of(error)}): does it run, and is the address "
+            "right?"
+        ) from error
     for pem in chain:
         if hmac.compare_digest(fingerprint(pem), wanted):
             return pem

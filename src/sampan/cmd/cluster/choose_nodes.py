@@ -32,6 +32,7 @@ def choose_nodes(
         raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
     if settings.runtime == "none":
         return NoNodes()
+    _say_what_has_no_effect(settings, progress)
     if settings.cri_socket:
         if not Path(settings.cri_socket).is_socket():
             raise CannotStart(nobody_at(settings.cri_socket, "there is no such socket"))
@@ -40,17 +41,31 @@ def choose_nodes(
     if not missing:
         return RealNode(settings, data, identity, progress, clock)
     if settings.runtime == "cri":
-        raise CannotStart(f"a real node needs {', '.join(missing)}")
+        raise CannotStart(
+            f"a real node needs {', '.join(missing)}: `sampan doctor` says what to do, and "
+            "--runtime simulated needs nothing"
+        )
     progress.warn(f"no real node: it needs {', '.join(missing)}")
     progress.warn("going on with simulated nodes: pods are accepted and reported, none really runs")
     return SimulatedNodes(settings, identity, progress, clock, random.Random())
 
 
+def _say_what_has_no_effect(settings: UpSettings, progress: Progress) -> None:
+    if settings.nodes > 1 and settings.runtime == "cri":
+        progress.warn("--nodes has no effect: this machine is one real node")
+    if settings.node.manifests and not os.path.exists(settings.node.manifests):
+        progress.warn(
+            f"--manifests {settings.node.manifests} is not there: no static pods until it is"
+        )
+
+
 def missing_parts() -> list[str]:
     if sys.platform != "linux":
         return ["Linux"]
-    from sampan.kubelet.containerd.config import what_is_missing
+    from sampan.kubelet.containerd.config import search_path, what_is_missing
     from sampan.network import cni
 
+    # nft, ip and mount live in directories that the PATH of `su` leaves out.
+    os.environ["PATH"] = search_path(os.environ)
     missing = what_is_missing(os.environ, cni.plugin_directory())
     return missing if os.geteuid() == 0 else ["root", *missing]

@@ -18,6 +18,8 @@ from sampan.client.kubeconfig import (
 )
 from sampan.cmd.cluster.data_dir import DataDir
 
+_FIELDS = {"file", "context", "before"}
+
 
 def put(data: DataDir, path: Path, admin: Connection, *, name: str = "", use: bool = True) -> str:
     """The context's name. One that is taken by another cluster is never used; `use` makes it the
@@ -59,8 +61,9 @@ def _remembered(data: DataDir) -> list[dict[str, str]]:
     record = data.record()
     if "contexts" not in record and record.get("kubeconfig"):  # of an older sampan
         return [{"file": record["kubeconfig"], "context": data.context_name, "before": ""}]
-    found: list[dict[str, str]] = record.get("contexts") or []
-    return found
+    found = record.get("contexts")
+    entries = found if isinstance(found, list) else []
+    return [entry for entry in entries if isinstance(entry, dict) and entry.keys() >= _FIELDS]
 
 
 def _authority(data: DataDir) -> bytes | None:

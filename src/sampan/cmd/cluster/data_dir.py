@@ -66,10 +66,11 @@ class DataDir:
 
     def record(self) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = json.loads(self.record_file.read_text())
+            found: Any = json.loads(self.record_file.read_text())
         except (FileNotFoundError, ValueError):
             return {}
-        return found
+        # Everything in it can be chosen again: somebody's edits stop nothing.
+        return found if isinstance(found, dict) else {}
 
     def remember(self, **facts: Any) -> None:
         write_private(self.record_file, json.dumps({**self.record(), **facts}, indent=1).encode())
@@ -193,7 +194,10 @@ def _check_format(data: DataDir) -> None:
         write_private(data.format_file, f"{FORMAT}\n".encode())
         return
     if not text.strip().isdigit():
-        raise DataDirError(f"{data.format_file} is damaged: it says {text.strip()[:40]!r}")
+        raise DataDirError(
+            f"{data.format_file} is damaged (it says {text.strip()[:40]!r}): put it back from a "
+            f"backup, or remove the cluster with `sampan reset --data-dir {data.root}`"
+        )
     if int(text) > FORMAT:
         raise DataDirError(
             f"{data.root} was written by a newer sampan (format {int(text)}; this one knows "

@@ -23,7 +23,7 @@ from sampan.cmd.cluster.network import (
     claimed_pod_cidr,
 )
 from sampan.cmd.cluster.progress import Progress
-from sampan.cmd.errors import CannotStart
+from sampan.cmd.errors import CannotStart, reason_of
 from sampan.cmd.flags.kubelet_config import with_config
 from sampan.cmd.flags.node_flags import cgroup_driver, image_credentials, shutdown_steps
 from sampan.cmd.settings import CLUSTER_CIDR, CLUSTER_DOMAIN, SERVICE_CIDR, NodeChoices, UpSettings
@@ -522,7 +522,13 @@ async def listen(
     """On the port that is wanted, else where everybody looks for a kubelet, else on any; and what
     to say of that."""
     if wanted:
-        return await server.start(address, wanted, tls), ""
+        try:
+            return await server.start(address, wanted, tls), ""
+        except OSError as error:
+            raise CannotStart(
+                f"the node's own HTTP server cannot listen on {address} port {wanted} "
+                f"({reason_of(error)}): choose another with --port, or --port 0 for any"
+            ) from error
     try:
         return await server.start(address, KUBELET_PORT, tls), ""
     except OSError:

@@ -8,14 +8,17 @@ Invariant: keys are 0600 from the moment they exist.
 
 import datetime
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
+from cryptography.hazmat.primitives.asymmetric.types import (
+    CertificateIssuerPrivateKeyTypes,
+    PrivateKeyTypes,
+)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sampan.cmd.cluster.data_dir import write_private
@@ -127,13 +130,35 @@ def ensure(root: Path, wanted: Sequence[Leaf], clock: Clock) -> int:
         if not pki.certificate(authority).exists():
             _make_ca(pki, authority, now)
             made += 1
+        else:
+            _check(pki.certificate(authority), x509.load_pem_x509_certificate)
+            _check(pki.key(authority), _load_key)
     if not pki.token_key.exists():
         _write_key(pki.token_key, ec.generate_private_key(ec.SECP256R1()))
         made += 1
+    else:
+        _check(pki.token_key, _load_key)
     stale = [leaf for leaf in wanted if not _good(pki, leaf, now)]
     for leaf in stale:
         _make_leaf(pki, leaf, *_authority(pki, leaf), now)
     return made + len(stale)
+
+
+def _check(path: Path, load: Callable[[bytes], object]) -> None:
+    """What everybody trusts is never made anew in silence. A key may be elsewhere."""
+    if not path.exists():
+        return
+    try:
+        load(path.read_bytes())
+    except (ValueError, TypeError) as error:
+        raise CannotStart(
+            f"{path} is damaged: put it back from a backup, or remove {path.parent} to have all "
+            "keys and certificates made anew (kubeconfigs, tokens and joined nodes of today end)"
+        ) from error
+
+
+def _load_key(data: bytes) -> PrivateKeyTypes:
+    return serialization.load_pem_private_key(data, None)
 
 
 def kept_names(root: Path, file: str) -> tuple[str, ...]:
@@ -141,7 +166,10 @@ def kept_names(root: Path, file: str) -> tuple[str, ...]:
     path = Pki(root).certificate(file)
     if not path.exists():
         return ()
-    found = x509.load_pem_x509_certificate(path.read_bytes()).extensions
+    try:
+        found = x509.load_pem_x509_certificate(path.read_bytes()).extensions
+    except ValueError:  # damaged: it will be made anew
+        return ()
     names = found.get_extension_for_class(x509.SubjectAlternativeName).value
     return tuple(str(name.value) for name in names)
 
@@ -188,7 +216,13 @@ def _good(pki: Pki, leaf: Leaf, now: datetime.datetime) -> bool:
     path = pki.certificate(leaf.file)
     if not (path.exists() and pki.key(leaf.file).exists()):
         return False
-    certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    try:
+        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+        key = _load_key(pki.key(leaf.file).read_bytes())
+    except (ValueError, TypeError):
+        return False  # damaged: the authority signs another one
+    if certificate.public_key() != key.public_key():
+        return False
     if certificate.not_valid_after_utc - now < datetime.timedelta(days=RENEW_DAYS):
         return False
     if certificate.subject != _subject(leaf):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sampan.api.objects import Obj
 from sampan.client.contract import Client
 from sampan.client.leader_election import LeaseSettings
-from sampan.cmd.errors import CannotStart
+from sampan.cmd.errors import CannotStart, reason_of
 from sampan.core.clock import Clock
 from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
@@ -40,7 +40,7 @@ def configuration_in(path: str, flag: str = "--scheduler-config") -> Configurati
         written = yaml.safe_load(Path(path).read_text())
         found = read(written)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise CannotStart(f"{flag} {path}: {error}") from error
+        raise CannotStart(f"{flag} {path}: {reason_of(error)}") from error
     except BadConfiguration as error:
         problems = "".join(f"\n  {problem}" for problem in error.problems)
         raise CannotStart(f"{flag} {path}:{problems}") from error

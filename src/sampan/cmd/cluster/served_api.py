@@ -91,4 +91,5 @@ def why_not_bound(address: str, port: int, flag: str, error: OSError) -> str:
             f"port {port} on {address} is in use: choose another with {flag}, "
             f"or {flag} 0 for any that is free"
         )
-    return f"cannot listen on {address} port {port}: {error.strerror}"
+    advice = "give an address of this machine with --bind-address"
+    return f"cannot listen on {address} port {port} ({error.strerror}): {advice}"

@@ -15,6 +15,7 @@ from sampan.apiserver.authz.configuration import authorizers_of
 from sampan.apiserver.authz.settings import AuthorizerSettings
 from sampan.apiserver.outside.followed_files import Source
 from sampan.apiserver.outside.webhook_client import Target
+from sampan.cmd.errors import reason_of
 
 T = TypeVar("T")
 
@@ -34,7 +35,7 @@ def _source(path: str, meaning: Callable[[Obj], T]) -> Source[T]:
         try:
             found = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         except yaml.YAMLError as error:
-            raise ValueError(f"it is no YAML: {error}") from error
+            raise ValueError(f"it is no YAML: {reason_of(error)}") from error
         if not isinstance(found, dict):
             raise ValueError("it holds no object")
         return meaning(found)

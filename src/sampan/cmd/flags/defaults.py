@@ -5,11 +5,12 @@ Invariant: what is given on the command line wins, then the environment, then th
 """
 
 import argparse
+import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sampan.cmd.errors import CannotStart
+from sampan.cmd.errors import CannotStart, reason_of
 
 PREFIX = "SAMPAN_"
 API_VERSION, KIND = "sampan.dev/v1", "ClusterConfiguration"
@@ -27,8 +28,7 @@ def words(
         for key, value in _read(path).items():
             name = f"--{_dash(key)}"
             if name not in flags:
-                known = ", ".join(sorted(flag.removeprefix("--") for flag in flags))
-                raise CannotStart(f"{path}: {key} is no setting; there are: {known}")
+                raise CannotStart(f"{path}: {key} is no setting: {_known(name, list(flags))}")
             found += _words(name, flags[name], value, path)
     for name, action in flags.items():
         variable = PREFIX + name.removeprefix("--").replace("-", "_").upper()
@@ -45,6 +45,19 @@ def _flags(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
         for name in action.option_strings
         if name.startswith("--") and name != "--help"
     }
+
+
+def _known(name: str, flags: list[str]) -> str:
+    close = difflib.get_close_matches(name, flags, n=2)
+    if close:
+        return f"did you mean {' or '.join(camel(flag) for flag in close)}?"
+    return "`sampan config explain` says which there are"
+
+
+def camel(flag: str) -> str:
+    """`--data-dir` as a file has it: dataDir."""
+    first, *rest = flag.removeprefix("--").split("-")
+    return first + "".join(word.capitalize() for word in rest)
 
 
 def _config_path(given: list[str]) -> str:
@@ -67,7 +80,7 @@ def _read(path: str) -> dict[str, Any]:
     try:
         document = yaml.safe_load(Path(path).read_bytes()) or {}
     except (OSError, yaml.YAMLError) as error:
-        raise CannotStart(f"{path}: {' '.join(str(error).split())}") from error
+        raise CannotStart(f"{path}: {reason_of(error)}") from error
     if not isinstance(document, dict):
         raise CannotStart(f"{path}: not a {KIND}: the top is not a mapping")
     version, kind = document.pop("apiVersion", API_VERSION), document.pop("kind", KIND)

@@ -6,7 +6,7 @@ Job: file → settings, or one sentence with everything that is wrong with it.
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sampan.cmd.errors import CannotStart
+from sampan.cmd.errors import CannotStart, reason_of
 
 if TYPE_CHECKING:
     from sampan.kubelet.settings import KubeletSettings
@@ -27,7 +27,7 @@ def with_config(settings: "KubeletSettings", path: str) -> "KubeletSettings":
     try:
         return with_configuration(settings, yaml.safe_load(Path(path).read_text()))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise CannotStart(f"{FLAG} {path}: {error}") from error
+        raise CannotStart(f"{FLAG} {path}: {reason_of(error)}") from error
     except BadConfiguration as error:
         problems = "".join(f"\n  {problem}" for problem in error.problems)
         raise CannotStart(f"{FLAG} {path}:{problems}") from error

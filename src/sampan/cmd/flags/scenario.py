@@ -6,7 +6,7 @@ Job: file → rules, or one sentence with everything that is wrong with it.
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sampan.cmd.errors import CannotStart
+from sampan.cmd.errors import CannotStart, reason_of
 
 if TYPE_CHECKING:
     from sampan.kubelet.simulated.scenario import Scenario
@@ -33,7 +33,7 @@ def scenario_in(path: str) -> "Scenario":
     try:
         return with_ends_of_jobs(scenario_of(yaml.safe_load(Path(path).read_text())))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise CannotStart(f"{FLAG} {path}: {error}") from error
+        raise CannotStart(f"{FLAG} {path}: {reason_of(error)}") from error
     except BadConfiguration as error:
         problems = "".join(f"\n  {problem}" for problem in error.problems)
         raise CannotStart(f"{FLAG} {path}:{problems}") from error

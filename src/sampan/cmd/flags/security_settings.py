@@ -27,7 +27,7 @@ from sampan.apiserver.outside.followed_files import Source
 from sampan.apiserver.outside.webhook_client import Target
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.client import kubeconfig
-from sampan.cmd.errors import CannotStart
+from sampan.cmd.errors import CannotStart, reason_of
 from sampan.cmd.flags.security import SecurityChoices
 from sampan.core.tls import client_context
 
@@ -195,7 +195,7 @@ def _text(path: str) -> str:
     try:
         return Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise CannotStart(f"cannot read {path}: {error}") from error
+        raise CannotStart(f"cannot read {path}: {reason_of(error)}") from error
 
 
 def _document(path: str) -> Obj | None:
@@ -204,7 +204,7 @@ def _document(path: str) -> Obj | None:
     try:
         found = yaml.load(_text(path), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
-        raise CannotStart(f"{path} is no YAML: {error}") from error
+        raise CannotStart(f"{path} is no YAML: {reason_of(error)}") from error
     if not isinstance(found, dict):
         raise CannotStart(f"{path} holds no object")
     return found

@@ -16,6 +16,7 @@ from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, key_of
 from sampan.client import kubeconfig, rest
 from sampan.cmd.cluster.table import table
+from sampan.cmd.errors import sentence_of
 from sampan.core.clock import SystemClock
 from sampan.scheduler.decision.decide import Chosen
 from sampan.scheduler.why.what_if import Placed, dry_run, fetch_objects, pods_in
@@ -36,7 +37,7 @@ def run(files: list[str], *, dry: bool, cluster: str, namespace: str, kubeconfig
         there = _flat(objects_in(cluster)) if cluster else asyncio.run(_live(kubeconfig_path))
         found = dry_run(pods, there, random.Random(0))
     except (BadFile, ApiError, kubeconfig.KubeconfigError, OSError) as error:
-        print(f"sampan: {error}", file=sys.stderr)
+        print(f"sampan: {sentence_of(error)}", file=sys.stderr)
         return 1
     print("\n".join(answer(found)))
     return 0 if all(isinstance(match_.decision, Chosen) for match_ in found) else 3

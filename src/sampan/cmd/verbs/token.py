@@ -21,7 +21,7 @@ from sampan.client.contract import Client
 from sampan.client.rest import connect
 from sampan.cmd.cluster.ca_pin import fingerprint
 from sampan.cmd.cluster.data_dir import DataDirError, find_data_dir
-from sampan.cmd.errors import CannotStart
+from sampan.cmd.errors import CannotStart, sentence_of
 from sampan.cmd.settings import CLUSTER_CIDR
 from sampan.core.clock import Clock, SystemClock
 
@@ -39,7 +39,7 @@ def run(data_dir: str, kubeconfig_path: str = "", server: str = "") -> int:
         path = kubeconfig_path or str(find_data_dir(data_dir).kubeconfig)
         print(asyncio.run(_create(path, server, SystemClock())))
     except (DataDirError, CannotStart, ApiError, kubeconfig.KubeconfigError, OSError) as error:
-        print(f"sampan: {error}", file=sys.stderr)
+        print(f"sampan: {sentence_of(error)}", file=sys.stderr)
         return 1
     return 0
 

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from sampan.api.errors import ApiError
 from sampan.apiserver.admission.plugins import UnknownPlugin
 from sampan.client.kubeconfig import KubeconfigError
 from sampan.cmd.cluster.all_in_one import AllInOne
@@ -52,6 +53,8 @@ def _in_foreground(settings: UpSettings, data: DataDir, ready_fd: int) -> int:
             runner.run(_serve(settings, data, progress, ready_fd))
     except (CannotStart, DataDirError, KubeconfigError, UnknownPlugin) as error:
         return _fail(" ".join(str(error).split()), ready_fd)
+    except ApiError as error:
+        return _fail(f"the cluster's own objects cannot be stored: {error}", ready_fd)
     except FileNotFoundError as error:
         missing = error.filename or "a helper program"
         return _fail(f"{missing} was not found: `sampan doctor` says what to install", ready_fd)

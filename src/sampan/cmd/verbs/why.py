@@ -19,7 +19,7 @@ from sampan.client.contract import Client
 from sampan.cmd.cluster.table import table
 from sampan.cmd.diagnosis.claims import waiting_for_volumes
 from sampan.cmd.diagnosis.pod_diagnosis import Finding, diagnosis
-from sampan.cmd.errors import CannotStart
+from sampan.cmd.errors import CannotStart, sentence_of
 from sampan.core.clock import SystemClock
 from sampan.scheduler.decision.decide import Chosen
 from sampan.scheduler.model.pod_info import DEFAULT_SCHEDULER, scheduler_of
@@ -46,7 +46,7 @@ def run(what: str, namespace: str, kubeconfig_path: str, to: str = "") -> int:
             return asyncio.run(_why(name, namespace, kubeconfig_path))
         return asyncio.run(_why_network(KINDS[kind], name, namespace, kubeconfig_path, to))
     except (ApiError, CannotStart, kubeconfig.KubeconfigError, OSError) as error:
-        print(f"sampan: {error}", file=sys.stderr)
+        print(f"sampan: {sentence_of(error)}", file=sys.stderr)
         return 1
 
 

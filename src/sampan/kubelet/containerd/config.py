@@ -119,6 +119,8 @@ def what_is_missing(environment: Mapping[str, str], cni_bin_dir: Path | None) ->
             missing.append(f"{program} (apt package containerd)")
     if shutil.which("runc", path=path) is None:
         missing.append("runc (apt package runc)")
+    if shutil.which("nft", path=path) is None:
+        missing.append("nft (apt package nftables)")
     if cni_bin_dir is None:
         missing.append("CNI plugins (apt package containernetworking-plugins)")
     return missing

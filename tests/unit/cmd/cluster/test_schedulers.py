@@ -11,7 +11,7 @@ def test_no_file_is_the_default():
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [("a: [", "while parsing"), ("kind: Pod", "apiVersion: "), ("", "expected an object")],
+    [("a: [", "line 1"), ("kind: Pod", "apiVersion: "), ("", "expected an object")],
 )
 def test_a_broken_file_says_what_is_wrong(tmp_path, content, problem):
     path = tmp_path / "scheduler.yaml"
@@ -22,5 +22,5 @@ def test_a_broken_file_says_what_is_wrong(tmp_path, content, problem):
 
 
 def test_a_missing_file_says_so(tmp_path):
-    with pytest.raises(CannotStart, match="No such file"):
+    with pytest.raises(CannotStart, match="no such file"):
         configuration_in(str(tmp_path / "none"))

@@ -27,5 +27,5 @@ def test_a_bad_file_is_named(tmp_path, text):
 
 
 def test_a_missing_file_is_named():
-    with pytest.raises(CannotStart, match="No such file"):
+    with pytest.raises(CannotStart, match="no such file"):
         with_config(SETTINGS, "/nowhere")

@@ -40,5 +40,5 @@ def test_a_bad_file_is_one_sentence(tmp_path, text, why):
     (tmp_path / "s.yaml").write_text(text)
     with pytest.raises(CannotStart, match=why):
         scenario_in(str(tmp_path / "s.yaml"))
-    with pytest.raises(CannotStart, match="No such file"):
+    with pytest.raises(CannotStart, match="no such file"):
         scenario_in(str(tmp_path / "absent.yaml"))
