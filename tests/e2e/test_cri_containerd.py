@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from sampan.core.clock import SystemClock
+from sampan.core.elf import architecture
 from sampan.kubelet.container_spec import generate
 from sampan.kubelet.containerd import process, reset
 from sampan.kubelet.containerd.config import ContainerdError, layout, search_path
-from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE, architecture, pause_program
+from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE, pause_program
 from sampan.kubelet.contracts.runtime import (
     ContainerState,
     Credentials,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from sampan.kubelet.containerd.pause_image import architecture
+from sampan.core.elf import architecture
 from sampan.kubelet.images.archive import ArchiveFile, ImageSettings, build_archive
 from sampan.testing.parts.processes import eventually
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from sampan.kubelet.containerd.pause_image import architecture
+from sampan.core.elf import architecture
 from sampan.kubelet.images.archive import ArchiveFile, ImageSettings, build_archive
 from sampan.kubelet.images.image_gc import Disk, ImageGarbage, ImageGarbageSettings
 from sampan.testing.parts.images import busybox_archive

@@ -38,6 +38,7 @@ ELSEWHERE = {
     "kubelet/runtime/cri_runtime.py": "containers are simulated",
     "cri/client.py": "containers are simulated",
     "network/cni.py": "containers are simulated",
+    "network/pods/": "containers are simulated",
     "cri/events.py": "containers are simulated",
 }
 

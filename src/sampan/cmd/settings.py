@@ -11,6 +11,7 @@ from sampan.cmd.flags.security import SecurityChoices
 from sampan.core.fast_dataclass import dataclass
 
 NetworkMode = Literal["auto", "host-gw", "vxlan"]
+CniChoice = Literal["builtin", "reference"]
 RuntimeChoice = Literal["auto", "cri", "simulated", "none"]
 DEFAULT_DATA_DIR = "./sampan-data"
 DEFAULT_PORT = 6443
@@ -57,6 +58,7 @@ class UpSettings:
     log_level: str = "warning"
     keep_pods: bool = False
     network: NetworkMode = "auto"  # how pods reach those of other nodes
+    cni: CniChoice = "builtin"  # who makes pods' interfaces
     node: NodeChoices = NodeChoices()
     controllers: tuple[str, ...] = ("*",)  # `*` is all, `-job` all but that one
     scheduler: bool = True  # False: somebody else's takes its place

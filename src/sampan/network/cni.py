@@ -9,6 +9,7 @@ Invariant: pods are masqueraded by one rule per sampan, never by one per pod (th
 
 import errno
 import fcntl
+import functools
 import hashlib
 import ipaddress
 import json
@@ -17,7 +18,8 @@ import shutil
 import socket
 import struct
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -27,6 +29,9 @@ from sampan.core.log import get_logger
 from sampan.network.netlink import add_route, alias_of, set_alias
 from sampan.network.nftables import nft
 from sampan.network.overlay import overlay
+from sampan.network.pods import pod_interfaces
+from sampan.network.pods.plugin_protocol import OWN
+from sampan.network.pods.pod_interfaces import PodInterfaces, PodInterfaceSettings
 from sampan.network.services import ruleset
 from sampan.network.services.ruleset import ProxyPlace
 
@@ -93,6 +98,14 @@ def parse_routes(table: str) -> list[ipaddress.IPv4Network]:
             mask = socket.inet_ntoa(struct.pack("=I", int(fields[7], 16)))
             routes.append(ipaddress.IPv4Network(f"{address}/{mask}", strict=False))
     return routes
+
+
+def own_conflist(*, bandwidth: bool = False) -> Obj:
+    """Of our own plugin: it asks the node agent for everything."""
+    plugins: list[Obj] = [{"type": OWN, "capabilities": {"portMappings": True}}]
+    if bandwidth:
+        plugins.append({"type": "bandwidth", "capabilities": {"bandwidth": True}})
+    return {"cniVersion": "1.0.0", "name": _NAME, "plugins": plugins}
 
 
 def conflist(
@@ -229,43 +242,105 @@ def conf_directory(data_dir: Path) -> Path:
     return data_dir / "cni"
 
 
+def interfaces_directory(data_dir: Path) -> Path:
+    """Where our own plugin keeps its things."""
+    return data_dir / "pod-network"
+
+
+def makes_interfaces(*, reference: bool = False) -> bool:
+    """Can anybody make pods' interfaces here? `reference`: by the reference plugins only."""
+    own = not reference and pod_interfaces.is_possible()
+    return own or plugin_directory() is not None
+
+
+def uses_own_plugin(data_dir: Path) -> bool:
+    """As `set_up` chose it."""
+    return pod_interfaces.plugin_directory(interfaces_directory(data_dir)).is_dir()
+
+
+def plugins_of(data_dir: Path) -> Path:
+    """The directory that the container runtime finds its plugins in."""
+    if uses_own_plugin(data_dir):
+        return pod_interfaces.plugin_directory(interfaces_directory(data_dir))
+    found = plugin_directory()
+    assert found is not None, "checked when the network was set up"
+    return found
+
+
+def interface_settings(data_dir: Path, network: PodNetwork, mtu: int = 0) -> PodInterfaceSettings:
+    return PodInterfaceSettings(
+        interfaces_directory(data_dir), network.bridge, nft_table(network), (network.subnet,), mtu
+    )
+
+
 def set_up(
     data_dir: Path,
     service_cidrs: Sequence[str] = (),
     cluster_cidrs: Sequence[str] = (),
     subnet: str = "",
+    *,
+    reference: bool = False,
 ) -> PodNetwork:
     """The network of this data directory: as recorded, or chosen now. Takes some milliseconds.
 
     What is addressed to `service_cidrs` does not leave the machine from now on. `subnet` is what
-    the cluster gave this node, if it gave any.
+    the cluster gave this node, if it gave any. `reference`: the reference plugins make interfaces.
     """
     network = reserve(data_dir, subnet)
     for cidr in service_cidrs:
         if ":" not in cidr:
             _route_to_bridge(network, cidr)
-    by_plugin = not _masquerade(network, proxy_place(network, service_cidrs, cluster_cidrs))
-    conf_dir = conf_directory(data_dir)
-    conf_dir.mkdir(parents=True, exist_ok=True)
-    for directory, host_ports in ((conf_dir, False), (conf_dir / HOST_PORTS, True)):
-        directory.mkdir(exist_ok=True)
-        config = conflist(
-            network,
-            str(ipam_directory(data_dir)),
-            masquerade=by_plugin,
-            host_ports=host_ports,
-            bandwidth=host_ports and shapes_bandwidth(),
+    place = proxy_place(network, service_cidrs, cluster_cidrs)
+    by_nft = _load_rules(place)
+    by_plugin = not _masquerade(network, by_nft=by_nft)
+    if by_nft and not reference and pod_interfaces.is_possible():
+        pod_interfaces.install(interfaces_directory(data_dir), plugin_directory())
+        plain, special = own_conflist(), own_conflist(bandwidth=shapes_bandwidth())
+    else:
+        if plugin_directory() is None:
+            raise NetworkError("the CNI plugins (apt package containernetworking-plugins) are "
+                               "missing, and sampan's own needs nft")  # fmt: skip
+        pod_interfaces.remove_all(interfaces_directory(data_dir))
+        make = functools.partial(
+            conflist, network, str(ipam_directory(data_dir)), masquerade=by_plugin
         )
-        _write_if_changed(directory / "10-sampan.conflist", json.dumps(config, indent=1))
+        plain, special = make(), make(host_ports=True, bandwidth=shapes_bandwidth())
+    _write_configurations(conf_directory(data_dir), plain, special)
     forwarding = Path("/proc/sys/net/ipv4/ip_forward")
     if forwarding.read_text().strip() != "1":
         forwarding.write_text("1")
     return network
 
 
+def _write_configurations(conf_dir: Path, plain: Obj, special: Obj) -> None:
+    """For most pods, and for those with host ports or limits of bandwidth."""
+    for directory, config in ((conf_dir, plain), (conf_dir / HOST_PORTS, special)):
+        directory.mkdir(parents=True, exist_ok=True)
+        _write_if_changed(directory / "10-sampan.conflist", json.dumps(config, indent=1))
+
+
+@asynccontextmanager
+async def answered_plugin(data_dir: Path) -> AsyncIterator[None]:
+    """Where pods' interfaces are ours, somebody answers the runtime's calls meanwhile."""
+    network = record(data_dir)
+    if network is None or not uses_own_plugin(data_dir):
+        yield
+        return
+    interfaces = PodInterfaces(interface_settings(data_dir, network))
+    try:
+        await interfaces.start()
+    except (OSError, nft.NftError) as error:
+        log.warning("interfaces of pods are removed without the runtime", error=error)
+    try:
+        yield
+    finally:
+        await interfaces.stop()
+
+
 def tear_down(data_dir: Path) -> None:
     """Remove bridge, rules, addresses and files; what is already gone is no error."""
     network = record(data_dir)
+    pod_interfaces.remove_all(interfaces_directory(data_dir))
     if network is not None and alias_of(network.bridge) == owner_mark(data_dir):
         if shutil.which("iptables"):
             _remove_iptables_rules(network)
@@ -391,9 +466,8 @@ def _load_rules(place: ProxyPlace) -> bool:
     return True
 
 
-def _masquerade(network: PodNetwork, place: ProxyPlace) -> bool:
+def _masquerade(network: PodNetwork, *, by_nft: bool) -> bool:
     """True when one rule for all pods is in place."""
-    by_nft = _load_rules(place)
     if not shutil.which("iptables"):
         return by_nft
     # Docker sets this policy: without a rule, nothing leaves the pods' bridge.

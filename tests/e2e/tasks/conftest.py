@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sampan.kubelet.containerd.elf_file import architecture
+from sampan.core.elf import architecture
 from sampan.kubelet.images.archive import ArchiveFile, ImageSettings, build_archive
 from tests.e2e.tasks.objects import WEB, WEB_NEXT, Reader
 

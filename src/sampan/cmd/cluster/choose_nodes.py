@@ -37,7 +37,7 @@ def choose_nodes(
         if not Path(settings.cri_socket).is_socket():
             raise CannotStart(nobody_at(settings.cri_socket, "there is no such socket"))
         return RealNode(settings, data, identity, progress, clock)
-    missing = missing_parts()
+    missing = missing_parts(settings)
     if not missing:
         return RealNode(settings, data, identity, progress, clock)
     if settings.runtime == "cri":
@@ -59,7 +59,7 @@ def _say_what_has_no_effect(settings: UpSettings, progress: Progress) -> None:
         )
 
 
-def missing_parts() -> list[str]:
+def missing_parts(settings: UpSettings) -> list[str]:
     if sys.platform != "linux":
         return ["Linux"]
     from sampan.kubelet.containerd.config import search_path, what_is_missing
@@ -67,5 +67,6 @@ def missing_parts() -> list[str]:
 
     # nft, ip and mount live in directories that the PATH of `su` leaves out.
     os.environ["PATH"] = search_path(os.environ)
-    missing = what_is_missing(os.environ, cni.plugin_directory())
+    able = cni.makes_interfaces(reference=settings.cni == "reference")
+    missing = what_is_missing(os.environ, interfaces=able)
     return missing if os.geteuid() == 0 else ["root", *missing]

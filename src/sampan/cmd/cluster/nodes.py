@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sampan.kubelet.settings import KubeletSettings
     from sampan.kubelet.volumes.local_volumes import LocalVolumes
     from sampan.network.cni import PodNetwork
+    from sampan.network.pods.pod_interfaces import PodInterfaces
 
 READY_SECONDS = 60.0
 CONNECT_SECONDS = 20.0
@@ -142,6 +143,7 @@ class RealNode:
         self._server: KubeletServer | None = None
         self._kubelet: Kubelet | None = None
         self._network: NodeNetwork | None = None  # where the pods' network is ours
+        self._interfaces: PodInterfaces | None = None  # where their interfaces are, too
         self.pod_cidr = ""  # to be set before `prepare` where the cluster gave one
         self._grace_seconds = STOP_GRACE_SECONDS
         self._stopping: list[asyncio.Timeout] = []  # one for all that takes its time to end
@@ -254,13 +256,17 @@ class RealNode:
             await self._network.stop()
         if self._server is not None:
             await self._server.stop(SERVER_GRACE_SECONDS)
-        if self._runtime is None:
-            return
+        if self._runtime is not None:
+            await self._stop_runtime(self._runtime)
+        if self._interfaces is not None:
+            await self._interfaces.stop()
+
+    async def _stop_runtime(self, runtime: "Runtime") -> None:
         if not self._settings.keep_pods:
             await self._stop_pods()
             await self._unmount_volumes()
             self._remove_cgroups()
-        await self._runtime.close()
+        await runtime.close()
         if self._containerd is not None:
             await self._containerd.stop()
 
@@ -283,13 +289,13 @@ class RealNode:
     async def _remove_stray_shims(self) -> None:
         """An earlier sampan, or containerd, may have been killed in the middle of a pod's start."""
         from sampan.kubelet.containerd.config import layout
-        from sampan.kubelet.containerd.stray_shims import remove_strays
+        from sampan.kubelet.containerd.stray_shims import HostLocalAddresses, remove_strays
         from sampan.network import cni
 
         if self._containerd is not None and self._runtime is not None:
             await remove_strays(
                 layout(self._data.root),
-                cni.ipam_directory(self._data.root),
+                self._interfaces or HostLocalAddresses(cni.ipam_directory(self._data.root)),
                 self._runtime,
                 environment=os.environ,
                 clock=self._clock,
@@ -300,20 +306,20 @@ class RealNode:
         from sampan.kubelet.containerd.process import PrivateContainerd
         from sampan.network import cni
 
-        plugins = cni.plugin_directory()
-        assert plugins is not None, "checked when the node was chosen"
         try:
             # Found or made in a thread: it runs nft, and the API server starts meanwhile.
             network = await asyncio.to_thread(
-                cni.set_up, self._data.root, SERVICE_CIDRS, (CLUSTER_CIDR,), self.pod_cidr
-            )
+                cni.set_up, self._data.root, SERVICE_CIDRS, (CLUSTER_CIDR,), self.pod_cidr,
+                reference=self._settings.cni == "reference",
+            )  # fmt: skip
             self.pod_cidr = network.subnet
+            await self._start_interfaces(network)
             self._warn_of_overlaps()
             self._network = NodeNetwork(self._network_settings(network), self._clock)
             self._containerd = PrivateContainerd(
                 self._data.root,
                 cni_conf_dir=cni.conf_directory(self._data.root),
-                cni_bin_dir=plugins,
+                cni_bin_dir=cni.plugins_of(self._data.root),
                 environment=os.environ,
                 clock=self._clock,
                 cgroup_driver=self._cgroup_driver,
@@ -323,6 +329,20 @@ class RealNode:
         except (ContainerdError, cni.NetworkError) as error:
             raise CannotStart(str(error)) from error
         return self._containerd.socket_path
+
+    async def _start_interfaces(self, network: "PodNetwork") -> None:
+        from sampan.network import cni
+        from sampan.network.nftables.nft import NftError
+        from sampan.network.pods.pod_interfaces import PodInterfaces
+
+        if not cni.uses_own_plugin(self._data.root):
+            return
+        interfaces = PodInterfaces(cni.interface_settings(self._data.root, network))
+        try:
+            await interfaces.start()
+        except (OSError, NftError) as error:
+            raise CannotStart(f"pods' network interfaces cannot be made: {error}") from error
+        self._interfaces = interfaces
 
     def _warn_of_overlaps(self) -> None:
         """A machine in the service range cannot be reached from here any more."""

@@ -39,6 +39,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--network", choices=("auto", "host-gw", "vxlan"), default="auto",
         help="to other nodes' pods: routes (host-gw), a tunnel (vxlan), or routes where nodes are "
         "on one network and tunnels elsewhere (default: auto)")  # fmt: skip
+    add("--cni", choices=("builtin", "reference"), default="builtin",
+        help="who makes pods' interfaces: sampan, or the reference CNI plugins "
+        "(default: builtin)")  # fmt: skip
     add(CONFIG, metavar="FILE", default="",
         help="a CredentialProviderConfig, or a directory of them: plugins that log in to "
         "registries")  # fmt: skip

@@ -101,6 +101,7 @@ def node_settings(given: argparse.Namespace) -> NodeProcessSettings:
             log_level=given.log_level,
             keep_pods=not given.stop_pods,
             network=given.network,
+            cni=given.cni,
             node=choices,
         ),
         kubeconfig=given.kubeconfig,

@@ -87,6 +87,7 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         log_level=given.log_level,
         keep_pods=given.keep_pods,
         network=given.network,
+        cni=given.cni,
         node=NodeChoices(
             config=given.kubelet_config, manifests=given.manifests, **node_flags.choices(given)
         ),

@@ -181,7 +181,9 @@ class NodeProcess:
             return SimulatedNode(*words)
         if self._settings.up.node.scenario:
             raise CannotStart(f"{SCENARIO_FLAG} is for --runtime simulated only")
-        missing = [] if self._settings.up.cri_socket else choose_nodes.missing_parts()
+        missing = (
+            [] if self._settings.up.cri_socket else choose_nodes.missing_parts(self._settings.up)
+        )
         if missing:
             raise CannotStart(f"a real node needs {', '.join(missing)}")
         return RealNode(*words, in_cluster=False, provisions=connection is not None)

@@ -54,14 +54,21 @@ async def _remove_pods(data: DataDir, socket_path: str) -> None:
         await runtime.close()
 
 
+async def _reset_node(data: DataDir) -> None:
+    from sampan.kubelet.containerd import process
+    from sampan.network import cni
+
+    async with cni.answered_plugin(data.root):
+        await process.reset(data.root, environment=os.environ, clock=SystemClock())
+
+
 def remove(data: DataDir) -> None:
     """Containers first, then the network that they need to go, then the files."""
     contexts.take_out(data)
     if (data.root / "containerd").exists():
-        from sampan.kubelet.containerd import process
         from sampan.network import cni
 
-        asyncio.run(process.reset(data.root, environment=os.environ, clock=SystemClock()))
+        asyncio.run(_reset_node(data))
         cni.tear_down(data.root)
     elif (socket_path := data.record().get("cri_socket")) and Path(socket_path).is_socket():
         asyncio.run(_remove_pods(data, socket_path))

@@ -110,8 +110,9 @@ def search_path(environment: Mapping[str, str]) -> str:
     return f"{own}:{_SEARCH_PATH}" if own else _SEARCH_PATH
 
 
-def what_is_missing(environment: Mapping[str, str], cni_bin_dir: Path | None) -> list[str]:
-    """Each missing part, with the Debian/Ubuntu package that brings it; empty when all is there."""
+def what_is_missing(environment: Mapping[str, str], *, interfaces: bool) -> list[str]:
+    """Each missing part, with the Debian/Ubuntu package that brings it; empty when all is there.
+    `interfaces`: somebody can make pods' network interfaces."""
     path = search_path(environment)
     missing = []
     for program in ("containerd", "containerd-shim-runc-v2", "ctr"):
@@ -121,7 +122,7 @@ def what_is_missing(environment: Mapping[str, str], cni_bin_dir: Path | None) ->
         missing.append("runc (apt package runc)")
     if shutil.which("nft", path=path) is None:
         missing.append("nft (apt package nftables)")
-    if cni_bin_dir is None:
+    if not interfaces:
         missing.append("CNI plugins (apt package containernetworking-plugins)")
     return missing
 

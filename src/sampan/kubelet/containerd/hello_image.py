@@ -12,8 +12,7 @@ import struct
 from collections.abc import Mapping
 from typing import Literal, Protocol
 
-from sampan.core.fast_dataclass import dataclass
-from sampan.kubelet.containerd.elf_file import (
+from sampan.core.elf import (
     EM_AARCH64,
     EM_X86_64,
     HEADERS_SIZE,
@@ -21,6 +20,7 @@ from sampan.kubelet.containerd.elf_file import (
     architecture,
     elf_file,
 )
+from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.images.archive import ArchiveFile, ImageSettings, build_archive
 
 HELLO_IMAGE = "localhost/sampan/hello:1"

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sampan.core.clock import Clock
-from sampan.kubelet.containerd.elf_file import EM_AARCH64, EM_X86_64, architecture, elf_file
+from sampan.core.elf import EM_AARCH64, EM_X86_64, architecture, elf_file
 from sampan.kubelet.contracts.runtime import Runtime
 from sampan.kubelet.images.archive import (
     ArchiveError,

@@ -15,6 +15,7 @@ import signal
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -33,6 +34,34 @@ LOOKS_AFTER_SECONDS = (4.0, 4.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 _ASK_AGAIN_SECONDS = 0.2  # while containerd does not answer yet
 _COMMAND_SECONDS = 30.0
 _NAMESPACE = "k8s.io"
+
+
+class SandboxNetworks(Protocol):
+    """Who gives sandboxes their addresses."""
+
+    def holders(self) -> set[str]:
+        """The sandboxes that have some."""
+
+    async def release(self, sandbox_id: str) -> None:
+        """They are free again."""
+
+
+class HostLocalAddresses:
+    """The reference plugin keeps a file per address, with the sandbox's id in its first line."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def holders(self) -> set[str]:
+        return {_holder(file) for file in self._files()}
+
+    async def release(self, sandbox_id: str) -> None:
+        for file in self._files():
+            if _holder(file) == sandbox_id:
+                file.unlink(missing_ok=True)
+
+    def _files(self) -> list[Path]:
+        return [file for file in self._directory.rglob("*.*.*.*") if file.is_file()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +89,13 @@ def suspects(shims_now: Collection[Shim], ready: Collection[str]) -> list[Shim]:
 
 async def remove_strays(
     paths: Layout,
-    ipam_dir: Path,
+    networks: SandboxNetworks,
     runtime: Runtime,
     *,
     environment: Mapping[str, str],
     clock: Clock,
 ) -> None:
-    seen, held = _running(paths), _holders(ipam_dir)
+    seen, held = _running(paths), networks.holders()
     known, ready = await _known_ids(runtime, clock)
     seen = suspects(seen, ready)
     for seconds in LOOKS_AFTER_SECONDS:
@@ -79,14 +108,16 @@ async def remove_strays(
         for shim in strays(seen, known, now, known_now):
             log.warning("removing a shim that containerd does not know", pid=shim.pid, id=shim.id)
             _remove(shim, paths, search_path(environment))
-            remove_network(shim.id, paths, ipam_dir)
+            remove_namespaces(shim.id, paths)
+            await networks.release(shim.id)
             now.remove(shim)
             held.discard(shim.id)
         seen, known = suspects([shim for shim in seen if shim in now], ready), known_now
     # Killed between its network and its shim. Unknown in every look: no start takes that long.
     for sandbox_id in held - known:
         log.warning("removing the network of a sandbox that was never made", id=sandbox_id)
-        remove_network(sandbox_id, paths, ipam_dir)
+        remove_namespaces(sandbox_id, paths)
+        await networks.release(sandbox_id)
 
 
 def _running(paths: Layout) -> list[Shim]:
@@ -130,17 +161,16 @@ def _remove(shim: Shim, paths: Layout, path: str) -> None:
     shutil.rmtree(bundle, ignore_errors=True)
 
 
-def remove_network(
-    sandbox_id: str, paths: Layout, ipam_dir: Path, results: Sequence[Path] | None = None
+def remove_namespaces(
+    sandbox_id: str, paths: Layout, results: Sequence[Path] | None = None
 ) -> None:
-    """Its namespace (and with it both ends of its cable), its address, and what CNI remembers."""
+    """Its network namespace (and with it both ends of its cable), and what CNI remembers."""
     for result in network_results(sandbox_id) if results is None else results:
         for place in _namespaces(result):
             if place.startswith(f"{paths.state}/"):
                 unmount_all(place)
                 Path(place).unlink(missing_ok=True)
         result.unlink(missing_ok=True)
-    _free_addresses(ipam_dir, sandbox_id)
 
 
 def _namespaces(result: Path) -> set[str]:
@@ -151,23 +181,7 @@ def _namespaces(result: Path) -> set[str]:
         return set()
 
 
-def _holders(ipam_dir: Path) -> set[str]:
-    """The sandboxes that have addresses."""
-    return {_holder(file) for file in _address_files(ipam_dir)}
-
-
-def _free_addresses(ipam_dir: Path, sandbox_id: str) -> None:
-    for file in _address_files(ipam_dir):
-        if _holder(file) == sandbox_id:
-            file.unlink(missing_ok=True)
-
-
-def _address_files(ipam_dir: Path) -> list[Path]:
-    return [file for file in ipam_dir.rglob("*.*.*.*") if file.is_file()]
-
-
 def _holder(file: Path) -> str:
-    """host-local keeps a file per address, with the sandbox's id in its first line."""
     try:
         return file.read_text().split("\n")[0].strip()
     except OSError:

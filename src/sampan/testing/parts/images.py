@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from sampan.kubelet.containerd.elf_file import architecture
+from sampan.core.elf import architecture
 from sampan.kubelet.images.archive import ArchiveFile, ImageSettings, build_archive
 
 

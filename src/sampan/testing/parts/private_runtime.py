@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from sampan.core.clock import Clock, SystemClock
+from sampan.core.elf import architecture
 from sampan.core.fast_dataclass import dataclass
 from sampan.kubelet.containerd import process
 from sampan.kubelet.containerd.config import what_is_missing
-from sampan.kubelet.containerd.elf_file import architecture
 from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE, ensure_images, pause_archive
 from sampan.kubelet.images.archive import import_archive
 from sampan.kubelet.runtime.cri_runtime import CriRuntime
@@ -44,38 +44,40 @@ class PrivateNode:
 
 def why_not() -> str:
     """Why no containerd can be started here; empty when one can."""
-    return ", ".join(what_is_missing({}, cni.plugin_directory()))
+    return ", ".join(what_is_missing({}, interfaces=cni.makes_interfaces()))
 
 
 def daemon_for(data_dir: Path, clock: Clock) -> process.PrivateContainerd:
-    plugins = cni.plugin_directory()
-    assert plugins is not None, "the CNI plugins are not installed"
     return process.PrivateContainerd(
         data_dir,
         cni_conf_dir=cni.conf_directory(data_dir),
-        cni_bin_dir=plugins,
+        cni_bin_dir=cni.plugins_of(data_dir),
         environment={},
         clock=clock,
     )
 
 
 @asynccontextmanager
-async def private_runtime(data_dir: Path) -> AsyncIterator[PrivateNode]:
+async def private_runtime(data_dir: Path, *, reference: bool = False) -> AsyncIterator[PrivateNode]:
+    """`reference`: the reference plugins make the pods' interfaces, not we."""
     assert architecture(platform.machine())
     clock = SystemClock()
-    network = cni.set_up(data_dir)
+    network = cni.set_up(data_dir, reference=reference)
     daemon = daemon_for(data_dir, clock)
     try:
-        await daemon.start()
-        runtime = CriRuntime(daemon.socket_path, clock)
-        try:
-            await runtime.connect(CONNECT_SECONDS)
-            own = {PAUSE_IMAGE: pause_archive()}
-            await ensure_images(runtime, daemon.socket_path, data_dir, own, clock)
-            yield PrivateNode(runtime, daemon, network, data_dir, clock)
-        finally:
-            await runtime.close()
-            await daemon.stop()
+        async with cni.answered_plugin(data_dir):
+            try:
+                await daemon.start()
+                runtime = CriRuntime(daemon.socket_path, clock)
+                try:
+                    await runtime.connect(CONNECT_SECONDS)
+                    own = {PAUSE_IMAGE: pause_archive()}
+                    await ensure_images(runtime, daemon.socket_path, data_dir, own, clock)
+                    yield PrivateNode(runtime, daemon, network, data_dir, clock)
+                finally:
+                    await runtime.close()
+                    await daemon.stop()
+            finally:
+                await process.reset(data_dir, environment={}, clock=clock)
     finally:
-        await process.reset(data_dir, environment={}, clock=clock)
         cni.tear_down(data_dir)

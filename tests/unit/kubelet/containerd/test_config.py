@@ -71,7 +71,7 @@ def test_a_name_that_overlay_mounts_cannot_take_is_refused(name):
 
 
 def test_missing_programs_are_named_with_their_packages(tmp_path):
-    missing = what_is_missing({"PATH": str(tmp_path)}, None)
+    missing = what_is_missing({"PATH": str(tmp_path)}, interfaces=False)
     assert "CNI plugins (apt package containernetworking-plugins)" in missing
 
 

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from sampan.cli.verbs.basic import run
+from sampan.core.elf import architecture
 from sampan.kubelet.containerd import hello_image
-from sampan.kubelet.containerd.elf_file import architecture
 from sampan.testing.parts.processes import eventually
 
 

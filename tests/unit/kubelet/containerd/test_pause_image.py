@@ -9,7 +9,7 @@ from io import BytesIO
 
 import pytest
 
-from sampan.kubelet.containerd.elf_file import UnsupportedMachine, architecture
+from sampan.core.elf import UnsupportedMachine, architecture
 from sampan.kubelet.containerd.pause_image import PAUSE_IMAGE, pause_archive, pause_program
 
 NATIVE = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from sampan.core.clock import SystemClock
+from sampan.core.elf import architecture
 from sampan.kubelet.containerd.config import ContainerdError, layout
-from sampan.kubelet.containerd.elf_file import architecture
 from sampan.kubelet.containerd.pause_image import pause_program
 from sampan.kubelet.containerd.process import PrivateContainerd, find_running
 

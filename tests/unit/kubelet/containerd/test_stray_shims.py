@@ -1,13 +1,14 @@
 """kubelet/containerd/stray_shims.py: only what containerd has forgotten for good."""
 
+import asyncio
 import json
 
 from sampan.kubelet.containerd.config import layout
 from sampan.kubelet.containerd.stray_shims import (
     LOOKS_AFTER_SECONDS,
+    HostLocalAddresses,
     Shim,
-    _free_addresses,
-    remove_network,
+    remove_namespaces,
     remove_strays,
     strays,
     suspects,
@@ -53,7 +54,7 @@ def test_the_network_of_a_sandbox_goes_and_nothing_outside_of_our_own(tmp_path):
     results[1].write_text("{")
     for file in (own, foreign):
         file.touch()
-    remove_network("old", paths, tmp_path / "ipam", results)
+    remove_namespaces("old", paths, results)
     assert not own.exists()
     assert foreign.exists()
     assert not any(file.exists() for file in results)
@@ -81,7 +82,8 @@ def test_an_address_that_no_sandbox_ever_claims_is_freed_at_last(tmp_path):
 
     async def story():
         paths = layout(tmp_path / "d")
-        await remove_strays(paths, ipam, Forgetful(), environment={}, clock=clock)
+        networks = HostLocalAddresses(ipam)
+        await remove_strays(paths, networks, Forgetful(), environment={}, clock=clock)
         return clock.now()
 
     began = 1_700_000_000.0
@@ -94,6 +96,8 @@ def test_only_the_addresses_of_the_stray_are_freed(tmp_path):
     for address, owner in (("10.244.0.2", "old"), ("10.244.0.3", "known")):
         (tmp_path / "sampan" / address).write_text(f"{owner}\r\neth0")
     (tmp_path / "sampan" / "last_reserved_ip.0").write_text("10.244.0.3")
-    _free_addresses(tmp_path, "old")
+    networks = HostLocalAddresses(tmp_path)
+    assert networks.holders() == {"old", "known"}
+    asyncio.run(networks.release("old"))
     left = sorted(path.name for path in (tmp_path / "sampan").iterdir())
     assert left == ["10.244.0.3", "last_reserved_ip.0"]
