@@ -250,6 +250,8 @@ API_SERVICES = _row(
     "apiregistration.k8s.io", "v1", "APIService", "apiservices", STATUS,
     categories=_EXTENSIONS, **_CLUSTER,
 )  # fmt: skip
+INGRESS_CLASSES = _row("networking.k8s.io", "v1", "IngressClass", "ingressclasses", **_CLUSTER)
+INGRESSES = _row("networking.k8s.io", "v1", "Ingress", "ingresses", STATUS, short_names=("ing",))
 
 RESOURCES: tuple[Resource, ...] = (
     BINDINGS, COMPONENT_STATUSES, CONFIG_MAPS, ENDPOINTS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES,
@@ -275,8 +277,8 @@ RESOURCES: tuple[Resource, ...] = (
     CRON_JOBS, JOBS,
     _row("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests",
          Subresource("approval"), STATUS, short_names=("csr",), **_CLUSTER),
-    _row("networking.k8s.io", "v1", "IngressClass", "ingressclasses", **_CLUSTER),
-    _row("networking.k8s.io", "v1", "Ingress", "ingresses", STATUS, short_names=("ing",)),
+    INGRESS_CLASSES,
+    INGRESSES,
     _row("networking.k8s.io", "v1", "IPAddress", "ipaddresses", short_names=("ip",), **_CLUSTER),
     _row("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", short_names=("netpol",)),
     SERVICE_CIDRS,

@@ -17,6 +17,8 @@ from sampan.api.resources import (
     API_SERVICES,
     ENDPOINT_SLICES,
     ENDPOINTS,
+    INGRESS_CLASSES,
+    INGRESSES,
     NAMESPACES,
     NODES,
     PODS,
@@ -61,7 +63,7 @@ from sampan.apiserver.outside.webhook_client import Caller
 from sampan.apiserver.proxy.metrics_api import MetricsApi
 from sampan.apiserver.proxy.node_proxy import NodeProxy
 from sampan.apiserver.proxy.service_proxy import SERVICE_NAME, service_origin
-from sampan.apiserver.registry import api_services, services
+from sampan.apiserver.registry import api_services, ingresses, services
 from sampan.apiserver.registry.bootstrap import bootstrap_objects, brought_up_to_date
 from sampan.apiserver.registry.endpoint_reconciler import EndpointReconciler
 from sampan.apiserver.registry.generic import Registry
@@ -321,6 +323,9 @@ class ApiServer:
     def _stateful_strategies(self) -> dict[str, Strategy]:
         return {
             "services": services.strategy(self._allocator),
+            INGRESSES.group_resource: ingresses.strategy(
+                lambda: self._registry.find_all(INGRESS_CLASSES)
+            ),
             "persistentvolumes": volume_strategy(self._clock),
             API_SERVICES.group_resource: api_services.strategy(
                 lambda: time_text(self._clock.now())

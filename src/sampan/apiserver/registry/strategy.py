@@ -25,6 +25,10 @@ def _nothing_from_old(_new: Obj, _old: Obj) -> None:
     return None
 
 
+def _no_warnings(_new: Obj, _old: Obj | None) -> Sequence[str]:
+    return ()
+
+
 def _vanishes(obj: Obj) -> bool:
     """An update that removes the last finalizer of a deleted object completes its deletion."""
     meta = obj["metadata"]
@@ -55,6 +59,8 @@ class Strategy:
     # The first step of a deletion that has steps: the object as it leaves it; None: it was taken.
     terminating: Callable[[Obj, float], Obj | None] | None = None
     vanishes: Callable[[Obj], bool] = _vanishes
+    # What the caller should know of an object that is good in itself: (new, old; None: created).
+    warn: Callable[[Obj, Obj | None], Sequence[str]] = _no_warnings
     # Give the object what it needs beside the store (a service's addresses): (new, old, dry run,
     # what the write holds).
     allocate: Callable[[Obj, Obj | None, bool, Hold], Awaitable[None]] | None = None

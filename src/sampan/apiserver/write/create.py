@@ -61,6 +61,7 @@ async def _create(parts: Parts, user: User, call: Call, warnings: list[str]) -> 
     check_namespace(call, obj["metadata"])  # a policy or webhook moves nothing elsewhere
     prepare_created(obj, new_uid(parts.rng), parts.clock.now(), strategy.has_generation)
     await parts.beside(weight_of(call), partial(_check, parts, call, obj, warnings))
+    warnings += strategy.warn(obj, None)
     dry_run = call.options.dry_run
     async with attributes.hold as hold:
         if strategy.contents is not None and not dry_run:

@@ -104,6 +104,7 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
         attributes = attributes_of(user, UPDATE, call, new, old)
         await parts.admission.mutate(attributes)
         warnings = await parts.beside(size, partial(_check, parts, call, what, new, old))
+        warnings += () if call.subresource else strategy.warn(new, old)
         try:
             async with attributes.hold as hold:
                 if strategy.allocate is not None:

@@ -22,7 +22,7 @@ def service_lines(
     name = f"{name_of(service)}.{namespace_of(service)}.svc.{domain}"
     if spec.get("type") == "ExternalName":
         return [f"{title} is an alias: {name} stands for {spec.get('externalName')}."]
-    ready = _addresses(slices, ready=True)
+    ready = ready_addresses(slices)
     where = "no address of its own" if spec.get("clusterIP") == "None" else spec.get("clusterIP")
     lines = [f"{title} ({spec.get('type') or 'ClusterIP'}, {where}) is {name}."]
     if ready:
@@ -131,12 +131,12 @@ def _is_of(piece: Obj, service: Obj) -> bool:
     return label == name_of(service) and namespace_of(piece) == namespace_of(service)
 
 
-def _addresses(slices: Sequence[Obj], *, ready: bool) -> list[str]:
+def ready_addresses(slices: Sequence[Obj]) -> list[str]:
     found = {
         entry["addresses"][0]
         for piece in slices
         for entry in piece.get("endpoints") or ()
-        if ((entry.get("conditions") or {}).get("ready") is not False) is ready
+        if (entry.get("conditions") or {}).get("ready") is not False
     }
     return sorted(found)
 

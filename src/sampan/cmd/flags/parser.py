@@ -121,10 +121,11 @@ def _add_looks(verbs: common.Verbs) -> None:
 def _add_questions(verbs: common.Verbs) -> None:
     why = verbs.add_parser(
         "why",
-        help="why a pod is Pending or not Ready, a Service leads nowhere, a name does not resolve, "
+        help="why a pod is Pending or not Ready, a Service or Ingress leads nowhere, a name "
+        "does not resolve, "
         "a policy refuses a connection",
     )
-    why.add_argument("what", metavar="pod/NAME | service/NAME | name/HOST")
+    why.add_argument("what", metavar="pod/NAME | service/NAME | ingress/NAME | name/HOST")
     why.add_argument("--to", metavar="[NAMESPACE/]POD:PORT[/UDP]", default="",
                      help="with pod/NAME: do NetworkPolicies let it connect there?")  # fmt: skip
     schedule = verbs.add_parser("schedule", help="where pods would go, without creating them")

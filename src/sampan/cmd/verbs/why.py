@@ -29,6 +29,7 @@ MOST_NAMES = 5
 KINDS = {
     "pod": "pod", "pods": "pod", "po": "pod",
     "service": "service", "services": "service", "svc": "service", "name": "name",
+    "ingress": "ingress", "ingresses": "ingress", "ing": "ingress",
 }  # fmt: skip
 
 
@@ -36,8 +37,8 @@ def run(what: str, namespace: str, kubeconfig_path: str, to: str = "") -> int:
     kind, _, name = what.partition("/") if "/" in what else ("pod", "", what)
     if kind not in KINDS or not name or (to and KINDS[kind] != "pod"):
         print(
-            f"sampan: {what!r} cannot be asked about: write pod/NAME, service/NAME, name/HOST, or "
-            "pod/NAME --to POD:PORT",
+            f"sampan: {what!r} cannot be asked about: write pod/NAME, service/NAME, ingress/NAME, "
+            "name/HOST, or pod/NAME --to POD:PORT",
             file=sys.stderr,
         )
         return 2
@@ -58,6 +59,8 @@ async def _why_network(kind: str, name: str, namespace: str, path: str, to: str)
     try:
         if kind == "service":
             lines = await why_network.service(client, namespace, name)
+        elif kind == "ingress":
+            lines = await why_network.ingress(client, namespace, name)
         elif kind == "name":
             lines = await why_network.host_name(client, namespace, name)
         else:

@@ -1,12 +1,22 @@
-"""`sampan why service/NAME`, `name/HOST`, and `pod/A --to pod/B:PORT`: questions about the network.
+"""`sampan why service|ingress/NAME`, `name/HOST`, `pod/A --to pod/B:PORT`: about the network.
 
 Job: read what is needed from the API, ask the pure diagnoses, give lines. Reads only.
 """
 
+from collections import Counter
+
 from sampan.api.objects import Obj, labels_of, name_of
-from sampan.api.resources import ENDPOINT_SLICES, NAMESPACES, PODS, SERVICES, by_kind
+from sampan.api.resources import (
+    ENDPOINT_SLICES,
+    INGRESS_CLASSES,
+    INGRESSES,
+    NAMESPACES,
+    PODS,
+    SERVICES,
+    by_kind,
+)
 from sampan.client.contract import Client
-from sampan.cmd.diagnosis import service_diagnosis
+from sampan.cmd.diagnosis import ingress_diagnosis, service_diagnosis
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import CLUSTER_DOMAIN
 from sampan.network.policies.compiled import compile_policy
@@ -22,6 +32,17 @@ async def service(client: Client, namespace: str, name: str) -> list[str]:
     slices = await client.list(ENDPOINT_SLICES, namespace, label_selector=selector)
     pods = await client.list(PODS, namespace)
     return service_diagnosis.service_lines(found, slices.items, pods.items, CLUSTER_DOMAIN)
+
+
+async def ingress(client: Client, namespace: str, name: str) -> list[str]:
+    found = await client.get(INGRESSES, namespace, name)
+    classes = await client.list(INGRESS_CLASSES)
+    services = {name_of(item): item for item in (await client.list(SERVICES, namespace)).items}
+    ready: Counter[str] = Counter()
+    for piece in (await client.list(ENDPOINT_SLICES, namespace)).items:
+        owner = labels_of(piece).get("kubernetes.io/service-name", "")
+        ready[owner] += len(service_diagnosis.ready_addresses([piece]))
+    return ingress_diagnosis.ingress_lines(found, classes.items, services, ready)
 
 
 async def host_name(client: Client, namespace: str, name: str) -> list[str]:
