@@ -24,7 +24,6 @@ CASES = [orjson.loads(line) for line in RECORDED.read_bytes().splitlines()]
 # features are off; here stop signals work, and the node refuses a clusterTrustBundle by name.
 # A warning of our own says that there is no aggregation.
 KEPT = (
-    "extension.yaml: another server's port",
     "pod_details.yaml: a signal to stop by",
     "pod_details.yaml: a signal for a system that nobody named",
     "pod_details.yaml: a signal that Windows has not",
