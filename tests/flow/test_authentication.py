@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from sampan.api.resources import SECRETS, SERVICE_ACCOUNTS
-from sampan.apiserver.authn.jwt import base64url
+from sampan.api.resources import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
+from sampan.apiserver.authn.jwt import BadToken, base64url
 from sampan.apiserver.authn.jwt_keys import VerifyingKey
 from sampan.apiserver.authn.settings import OidcSettings
 from sampan.apiserver.outside.webhook_client import Target
@@ -455,9 +455,37 @@ def test_a_secret_for_a_token_is_filled_and_goes_with_its_account():
             token = base64.b64decode(filled["data"]["token"]).decode()
             user = await plane.server.token_user(token)
             assert user.name == "system:serviceaccount:default:bot"
+            await asyncio.sleep(1)
+            day = plane.time_text()[:10]
+            used = await plane.client.get(SECRETS, "default", "bot-token")
+            assert used["metadata"]["labels"] == {"kubernetes.io/legacy-token-last-used": day}
+            await plane.server.token_user(token)
+            await asyncio.sleep(1)
+            assert await plane.client.get(SECRETS, "default", "bot-token") == used
+            invalid = {"metadata": {"labels": {"kubernetes.io/legacy-token-invalid-since": day}}}
+            await plane.client.patch(SECRETS, "default", "bot-token", invalid)
+            with pytest.raises(BadToken, match="has been marked invalid"):
+                await plane.server.token_user(token)
             await plane.client.delete(SERVICE_ACCOUNTS, "default", "bot")
             await plane.settled()
             assert not (await plane.client.list(SECRETS, "default")).items
+
+    virtual_time.run(test())
+
+
+def test_since_when_tokens_in_secrets_are_followed_is_said_and_kept():
+    where = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
+
+    async def test():
+        async with ControlPlane() as plane:
+            day = plane.time_text()[:10]
+            assert (await plane.client.get(CONFIG_MAPS, *where))["data"] == {"since": day}
+            await plane.client.patch(CONFIG_MAPS, *where, {"data": {"since": "long ago"}})
+            await asyncio.sleep(1)
+            assert (await plane.client.get(CONFIG_MAPS, *where))["data"] == {"since": day}
+            await plane.client.delete(CONFIG_MAPS, *where)
+            await asyncio.sleep(1801)
+            assert (await plane.client.get(CONFIG_MAPS, *where))["data"]["since"]
 
     virtual_time.run(test())
 

@@ -79,6 +79,7 @@ from sampan.apiserver.watch.followed import follow
 from sampan.apiserver.watch.watch_cache import WatchCache
 from sampan.apiserver.write.create import create
 from sampan.apiserver.write.ensure import ensure, overwrite
+from sampan.apiserver.write.legacy_tokens import LegacyTokens
 from sampan.apiserver.write.ownership import Ownership
 from sampan.apiserver.write.parts import Parts
 from sampan.core import tls
@@ -149,7 +150,7 @@ class ApiServer:
         )
         self._documents = Documents(self._health, metrics, kinds, schema, signer, self._aggregation)
         self._definitions = Definitions(parts)
-        self._api_services = ApiServices(parts)
+        self._api_services, self._legacy_tokens = ApiServices(parts), LegacyTokens(parts)
         self._definitions.when_changed(self._api_services.changed)
         self._audit = self._audit_of(settings, metrics, clock, rng)
         self._edge = self._http_edge()
@@ -229,6 +230,7 @@ class ApiServer:
         await all_of(steps)
         await self._definitions.start()
         await self._api_services.start()
+        await self._legacy_tokens.start()
         self._aggregation.start()
         await self._repair.at_start()
         if self._store.shared:
@@ -278,6 +280,7 @@ class ApiServer:
         if self._store.shared and not self._cache.stopped:
             await self._endpoint_reconciler.leave()
         await self._aggregation.stop()
+        await self._legacy_tokens.stop()
         await self._api_services.stop()
         await self._definitions.stop()
         await self._cache.stop()

@@ -13,7 +13,13 @@ from sampan.apiserver.authn.bootstrap_tokens import bootstrap_user
 from sampan.apiserver.authn.certificate import CertificateAuthenticator
 from sampan.apiserver.authn.settings import PUBLIC_PATHS
 from sampan.apiserver.authn.token_use import TokenUse
-from sampan.apiserver.authn.tokens import BadToken, Lookup, TokenSigner, checked_user
+from sampan.apiserver.authn.tokens import (
+    BadToken,
+    InvalidatedToken,
+    Lookup,
+    TokenSigner,
+    checked_user,
+)
 from sampan.apiserver.authn.user import ANONYMOUS, User, with_authenticated_group
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
@@ -62,6 +68,10 @@ class Authentication:
         self._lookup = lookup
         self._used = TokenUse(metrics)
         self._clock = clock
+
+    def when_legacy_used(self, listener: Callable[[str, str], None]) -> None:
+        """Called with the namespace and name of a secret whose token was shown."""
+        self._used.listener = listener
 
     async def user(self, request: Request) -> User:
         """Raises Unauthorized."""
@@ -112,8 +122,15 @@ class Authentication:
         signer, now = with_.signer, self._clock.now()
         if signer is not None and token.count(".") == 2 and signer.issued(token):
             claims = signer.claims(token, now)
-            user = checked_user(claims, audiences, self._lookup, now, token)
+            try:
+                user = checked_user(claims, audiences, self._lookup, now, token)
+            except InvalidatedToken:
+                self._used.refused_legacy(claims)
+                raise
             self._used.noted(claims, user, now)
+            if claims.legacy_secret:
+                where = (claims.namespace, claims.service_account)
+                self._used.noted_legacy(claims, self._lookup("serviceaccounts", *where))
             return user
         if with_.bootstrap_tokens:
             return bootstrap_user(token, self._lookup, now)

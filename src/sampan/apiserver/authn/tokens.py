@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from sampan.api.objects import Obj, meta_of, seconds_of, uid_of
+from sampan.api.objects import Obj, labels_of, meta_of, seconds_of, uid_of
 from sampan.apiserver.authn.jwt import BadToken, Parsed, base64url, parse
 from sampan.apiserver.authn.user import ACCOUNT_PREFIX, ACCOUNTS_GROUP, User
 from sampan.core.fast_dataclass import dataclass
@@ -24,8 +24,12 @@ from sampan.core.fast_dataclass import dataclass
 if TYPE_CHECKING:
     from sampan.apiserver.authn.jwt_keys import SigningKey, VerifyingKey
 
-__all__ = ["PREFIX", "BadToken", "Claims", "Lookup", "TokenSigner", "checked_user"]
+__all__ = [
+    "INVALID_SINCE", "PREFIX", "BadToken", "Claims", "InvalidatedToken", "Lookup", "TokenSigner",
+    "checked_user",
+]  # fmt: skip
 
+INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"
 PREFIX = ACCOUNT_PREFIX
 MOST = 4096
 _LEGACY_ISSUER = "kubernetes/serviceaccount"
@@ -53,6 +57,10 @@ class Claims:
     not_before: int = 0
     legacy_secret: str = ""  # an old token without an end, kept in this secret
     warn_after: int = 0  # its user should have fetched another one by then; 0: no such time
+
+
+class InvalidatedToken(BadToken):
+    """A legacy token that nobody had used for long, and that is no longer taken."""
 
 
 class TokenSigner:
@@ -223,6 +231,15 @@ def _check_legacy(claims: Claims, lookup: Lookup, token: str) -> None:
         kept = b""
     if not kept or not hmac.compare_digest(kept, token.encode()):
         raise BadToken("Token does not match server's copy")
+    if labels_of(secret).get(INVALID_SINCE):
+        where = f"{claims.namespace}/{claims.legacy_secret}"
+        account = f"{claims.namespace}/{claims.service_account}"
+        raise InvalidatedToken(
+            f"the token in secret {where} for service account {account} has been marked invalid. "
+            "Use tokens from the TokenRequest API or manually created secret-based tokens, or "
+            f"remove the '{INVALID_SINCE}' label from the secret to temporarily allow use of this "
+            "token"
+        )
 
 
 def _extra(claims: Claims) -> dict[str, tuple[str, ...]]:
