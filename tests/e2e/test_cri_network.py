@@ -99,6 +99,78 @@ def test_the_network_is_set_up_once_and_let_through_where_the_machine_forwards_n
     )
 
 
+def test_rules_that_somebody_flushes_are_written_again_at_once(tmp_path):
+    """In a network namespace of its own: the real proxy and enforcer on a small API."""
+    script = textwrap.dedent(
+        """
+        import asyncio, subprocess, sys
+        from pathlib import Path
+        import uvloop
+        from sampan.api.resources import NAMESPACES, PODS, SERVICES
+        from sampan.client.informer import Informers
+        from sampan.core.clock import SystemClock
+        from sampan.core.metrics import Metrics
+        from sampan.core.tasks import Tasks
+        from sampan.network import cni
+        from sampan.network.policies.enforcer import POLICIES, EnforcerSettings, PolicyEnforcer
+        from sampan.network.services.proxy import ProxySettings, ServiceProxy
+        from sampan.testing.worlds.small_api import SmallApi
+
+        KNOWN = "10.96.0.7 . tcp . 80", "10.244.0.9 :"
+
+        def rules(table):
+            command = ["nft", "list", "table", "ip", table]
+            shown = subprocess.run(command, capture_output=True, text=True)
+            return shown.stdout
+
+        async def story(data):
+            network = cni.set_up(data, ("10.96.0.0/12",))
+            table, clock = cni.nft_table(network), SystemClock()
+            api, tasks = SmallApi(clock), Tasks("test")
+            meta = {"name": "s", "namespace": "default"}
+            ports = [{"port": 80, "protocol": "TCP"}]
+            spec = {"clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.7"], "ports": ports}
+            await api.create(SERVICES, {"metadata": meta, "spec": spec}, "default")
+            await api.create(NAMESPACES, {"metadata": {"name": "default"}})
+            policy = {"podSelector": {}, "policyTypes": ["Ingress"]}
+            await api.create(POLICIES, {"metadata": meta, "spec": policy}, "default")
+            pod = {"metadata": {"name": "p", "namespace": "default", "labels": {}},
+                   "spec": {"nodeName": "n"}, "status": {"podIPs": [{"ip": "10.244.0.9"}]}}
+            await api.create(PODS, pod, "default")
+            informers = Informers(api, clock=clock)
+            place = cni.proxy_place(network, ("10.96.0.0/12",))
+            proxy = ServiceProxy(ProxySettings(place, "n"), informers, clock, Metrics())
+            enforcer = PolicyEnforcer(EnforcerSettings(table, "n"), informers, clock, Metrics())
+            proxy.call_when_restored(enforcer.reload)
+            informers.start()
+            tasks.supervise("proxy", proxy.run)
+            await proxy.ready.wait()
+            tasks.supervise("enforcer", enforcer.run)
+            await enforcer.ready.wait()
+            for _ in range(3):
+                async with asyncio.timeout(60):
+                    while not all(known in rules(table) for known in KNOWN):
+                        await asyncio.sleep(0.01)
+                subprocess.run(["nft", "flush", "ruleset"], check=True)
+            async with asyncio.timeout(60):
+                while not all(known in rules(table) for known in KNOWN):
+                    await asyncio.sleep(0.01)
+            await tasks.stop()
+            await informers.stop()
+            cni.tear_down(data)
+            print("restored")
+
+        uvloop.run(story(Path(sys.argv[1])))
+        """
+    )
+    done = subprocess.run(
+        ["unshare", "--net", sys.executable, "-c", script, str(tmp_path / "d")],
+        env={"PYTHONPATH": SOURCES, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        check=False, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.stdout.endswith("restored\n"), done.stdout + done.stderr
+
+
 async def run_to_its_end(node, command):
     place = generate.NodeFacts(
         "n", root_dir=str(node.data_dir / "kubelet"), log_root=str(node.data_dir / "logs")

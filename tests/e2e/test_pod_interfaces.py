@@ -132,6 +132,12 @@ def asked(target, kind=socket.SOCK_STREAM, namespace="/proc/thread-self/ns/net")
         return client.recv(100).decode()
 
 
+def mapped(table):
+    command = ["nft", "list", "map", "ip", table, "host-ports"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return "elements" in shown
+
+
 def machine_address():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))
@@ -296,7 +302,10 @@ def test_host_ports_come_back_after_somebody_flushed_all_rules(tmp_path):
         mapping = {"hostPort": port, "containerPort": 7777}
         await here.add("c1", place, runtimeConfig={"portMappings": [mapping]})
         subprocess.run(["nft", "delete", "table", "ip", table], check=True)
-        await asyncio.to_thread(here.plugin.restore)
+        here.plugin.restore_soon()
+        async with asyncio.timeout(SECONDS):
+            while not mapped(table):
+                await asyncio.sleep(0.01)
         with echo(place):
             await asyncio.to_thread(asked, (machine_address(), port))
 

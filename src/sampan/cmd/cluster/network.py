@@ -22,6 +22,7 @@ from sampan.core.tasks import Tasks
 if TYPE_CHECKING:
     from sampan.network.dns.server import ClusterDns
     from sampan.network.overlay.overlay import OverlaySettings
+    from sampan.network.pods.pod_interfaces import PodInterfaces
     from sampan.network.policies.enforcer import PolicyEnforcer
     from sampan.network.services.ruleset import ProxyPlace
 
@@ -43,8 +44,13 @@ class NodeNetworkSettings:
 
 
 class NodeNetwork:
-    def __init__(self, settings: NodeNetworkSettings, clock: Clock) -> None:
-        self._settings, self._clock = settings, clock
+    def __init__(
+        self,
+        settings: NodeNetworkSettings,
+        clock: Clock,
+        interfaces: "PodInterfaces | None" = None,
+    ) -> None:
+        self._settings, self._clock, self._interfaces = settings, clock, interfaces
         self._tasks = Tasks("network")
         self._informers: Informers | None = None
         self._dns: ClusterDns | None = None
@@ -76,6 +82,9 @@ class NodeNetwork:
             self._clock,
             metrics,
         )
+        proxy.call_when_restored(enforcer.reload)
+        if self._interfaces is not None:
+            proxy.call_when_restored(self._interfaces.restore_soon)
         self._tasks.supervise("service proxy", proxy.run)
         if settings.overlay is not None:
             from sampan.network.overlay.overlay import Overlay

@@ -315,7 +315,9 @@ class RealNode:
             self.pod_cidr = network.subnet
             await self._start_interfaces(network)
             self._warn_of_overlaps()
-            self._network = NodeNetwork(self._network_settings(network), self._clock)
+            self._network = NodeNetwork(
+                self._network_settings(network), self._clock, self._interfaces
+            )
             self._containerd = PrivateContainerd(
                 self._data.root,
                 cni_conf_dir=cni.conf_directory(self._data.root),

@@ -128,12 +128,22 @@ class PodInterfaces:
         for attachment in self._attachments.all():
             if not interfaces.is_there(attachment.host_interface):
                 self._attachments.remove(attachment)
-        await self._in_thread(self.restore)
+        await self._in_thread(self._restore)
         loop = asyncio.get_running_loop()
         listening = _listening_socket(self._settings.directory)
         self._server = await loop.create_unix_server(lambda: _Call(self._begin), sock=listening)
 
-    def restore(self) -> None:
+    def restore_soon(self) -> None:
+        """Somebody deleted the node's table: host ports come back."""
+        self._tasks.start("restore", finish(self._restore_after_loss()))
+
+    async def _restore_after_loss(self) -> None:
+        try:
+            await self._in_thread(self._restore)
+        except (OSError, NftError) as error:
+            log.warning("host ports cannot be restored", error=error)
+
+    def _restore(self) -> None:
         """Rules and elements of host ports, whatever became of them. Raises OSError, NftError."""
         for ports in self._ports:
             ports.load(self._attachments.all())

@@ -61,6 +61,7 @@ class PolicyEnforcer:
         self._dirty: set[str] = set()
         self._all_dirty = True
         self._rules: _KernelRules | None = None
+        self._lost = False
         self._wake = asyncio.Event()
         self._applied = asyncio.Event()
         self.ready = asyncio.Event()
@@ -108,6 +109,11 @@ class PolicyEnforcer:
             return False
         return True
 
+    def reload(self) -> None:
+        """The table was lost and is there again, without policies."""
+        self._lost = True
+        self._wake.set()
+
     async def _arrival(self, key: str) -> None:
         event = self._awaited.setdefault(key, asyncio.Event())
         try:
@@ -152,6 +158,9 @@ class PolicyEnforcer:
 
     async def _sync_or_wait(self) -> None:
         started = self._clock.now()
+        if self._lost:
+            self._close()
+            self._lost = False
         try:
             if self._rules is None:
                 self._rules = await asyncio.to_thread(_KernelRules, self._settings)

@@ -3,11 +3,12 @@
 Job: hear of changes, ask the plans, hand the difference to the table.
 Invariant: changes that come together are applied together, in one transaction.
 Invariant: an earlier proxy's rules stay in force until every Service is known again.
+Invariant: rules that somebody else deletes are written again at once.
 Owner: one per node; the only writer of its table.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from sampan.api.objects import Obj, key_of, labels_of, namespace_of
@@ -21,6 +22,7 @@ from sampan.network.nftables import conntrack
 from sampan.network.nftables.desired_elements import Change, DesiredElements, net_changes
 from sampan.network.nftables.elements import Elements
 from sampan.network.nftables.nft import NftError
+from sampan.network.nftables.table_watch import TableWatch
 from sampan.network.services.elements_of_service import elements_of_service
 from sampan.network.services.endpoints import NodeView
 from sampan.network.services.health_checks import Check, HealthChecks, check_of
@@ -64,6 +66,8 @@ class ServiceProxy:
         self._families: list[_Family] = []
         self._dirty: set[str] = set()
         self._zone = ""
+        self._deleted = False  # somebody removed the table
+        self._on_restored: list[Callable[[], None]] = []
         self._health = HealthChecks()
         self._checked: dict[str, tuple[Check, int]] = {}
         self._wake = asyncio.Event()
@@ -84,13 +88,25 @@ class ServiceProxy:
         self._node.on_change(self._node_changed)
         for informer in (self._services, self._slices, self._node):
             await informer.synced()
+        watch = TableWatch(self._settings.place.table, self._table_deleted)
         try:
             while True:
                 await self._sync()
                 await self._wake.wait()
         finally:
+            watch.close()
             self._close()
             await self._health.close()
+
+    def call_when_restored(self, on_restored: Callable[[], None]) -> None:
+        """When the table was lost and is there again: others have rules in it, too."""
+        self._on_restored.append(on_restored)
+
+    def _table_deleted(self) -> None:
+        log.warning("somebody deleted the rules of Services: they are written again",
+                    table=self._settings.place.table)  # fmt: skip
+        self._deleted = True
+        self._wake.set()
 
     def _service_changed(self, old: Obj | None, new: Obj | None) -> None:
         self._touch(key_of(new or old or {}))
@@ -115,6 +131,9 @@ class ServiceProxy:
         started = self._clock.now()
         self._wake.clear()
         dirty, self._dirty = self._dirty, set()
+        deleted, self._deleted = self._deleted, False
+        if deleted:
+            self._close()
         try:
             if not self._families:
                 await asyncio.to_thread(self._open)
@@ -128,8 +147,11 @@ class ServiceProxy:
             # The table is not as we believe: everything is read and compared anew.
             self._close()
             await self._clock.sleep(RETRY_SECONDS)
+            self._deleted = self._deleted or deleted
             self._wake.set()
             return
+        for on_restored in self._on_restored if deleted else ():
+            on_restored()
         self._took.observe(self._clock.now() - started)
         self.ready.set()
 
