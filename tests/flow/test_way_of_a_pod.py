@@ -63,7 +63,7 @@ class Entered:
 
 
 # What looks after the loop, always: no step of anything.
-BACKGROUND = {"core/loop_watch.py"}
+BACKGROUND = {"core/telemetry/loop_watch.py"}
 
 
 async def running_pod(client: rest.RestClient) -> None:

@@ -13,6 +13,7 @@ import orjson
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
 from sampan.core.fast_dataclass import dataclass
+from sampan.core.telemetry.traces import NO_MARKS, Marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class Call:
     problems: tuple[str, ...] = ()  # fields that the body had twice, found while it was read
     agent: str = ""  # the client's User-Agent; empty inside of this process
     size: int = 0  # of the body, in bytes; what comes from inside of this process is small
+    marks: Marks = NO_MARKS  # where its trace is written down
 
 
 class Item:

@@ -24,6 +24,7 @@ from sampan.apiserver.authz.calls import authorize
 from sampan.apiserver.registry.generic import answer_of
 from sampan.apiserver.registry.reads import list_of, shown_list, wait_for
 from sampan.apiserver.registry.selection import Selection
+from sampan.apiserver.registry.traced_objects import READS, TracedObjects
 from sampan.apiserver.registry.watches import open_watch
 from sampan.apiserver.watch.watch_stream import WatchStream
 from sampan.apiserver.write.apply import apply
@@ -31,6 +32,7 @@ from sampan.apiserver.write.create import create
 from sampan.apiserver.write.delete import delete, delete_collection
 from sampan.apiserver.write.parts import CUSTOM, Handler, Parts
 from sampan.apiserver.write.update import update
+from sampan.core.telemetry.traces import NO_MARKS
 
 # Answered by the node, through the HTTP edge.
 CONNECTED = frozenset({"attach", "exec", "log", "portforward", "proxy"})
@@ -44,6 +46,7 @@ class Chain:
         aggregation: Aggregation,
     ) -> None:
         self.parts, self.aggregation = parts, aggregation
+        self.traced = TracedObjects(parts.registry, parts.traces)
         self._handlers = handlers  # (group resource, subresource, verb) → what is not generic
 
     def served(self, call: Call) -> Call:
@@ -69,8 +72,11 @@ class Chain:
         return found
 
     async def perform(self, user: User, call: Call) -> Answer | ListAnswer:
+        marks = self.parts.traces.marks() if call.verb not in READS else NO_MARKS
         await authorize(self.parts.authorization, user, call)
-        return await self.perform_authorized(user, call)
+        answer = await self.perform_authorized(user, call)
+        self.traced.answered(user, call, answer, marks)
+        return answer
 
     async def perform_authorized(self, user: User, call: Call) -> Answer | ListAnswer:
         """For the HTTP edge, which asks before it reads the body."""

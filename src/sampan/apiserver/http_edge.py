@@ -22,6 +22,7 @@ from sampan.api.errors import (
     Timeout,
     Unauthorized,
     UnknownPath,
+    not_found,
 )
 from sampan.api.objects import copy_of
 from sampan.api.protobuf.codec import ProtobufReader
@@ -58,6 +59,7 @@ from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http import Reply, Request, Response
 from sampan.core.side_thread import SideThread
+from sampan.core.telemetry.traces import NO_MARKS, Marks
 
 _DEPRECATED = {
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
@@ -67,7 +69,9 @@ LARGE_BYTES = 64 * 1024  # of an answer, from which on writing it counts
 MOST_SECONDS = 10.0  # that it keeps its seats
 MANY_ROWS = 1000  # of a table, or of metadata alone: each is made anew, within some 20 µs
 _SESSIONS = frozenset({"attach", "exec", "portforward"})
+TRACE_PATH = "/sampan/v1/trace/"  # RESOURCE.GROUP/NAMESPACE/NAME
 _NO_BODY = frozenset({"get", "list", "watch"})
+_READS = frozenset({"GET", "HEAD"})
 
 
 _NOBODY = User("")
@@ -76,13 +80,14 @@ _NOBODY = User("")
 class _Served:
     """One request on its way: what has to be let go or written down when it is over."""
 
-    __slots__ = ("entry", "info", "request", "seat")
+    __slots__ = ("entry", "info", "marks", "request", "seat")
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.info: RequestInfo | None = None
         self.entry: Entry | None = None
         self.seat: SeatTaken | None = None
+        self.marks = NO_MARKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +171,10 @@ class HttpEdge:
         reply.sent = leave
 
     async def _serve(self, request: Request, served: "_Served", now: float) -> Reply:
+        if request.method not in _READS:
+            served.marks = self._chain.traced.traces.marks()
         user = await self._chain.parts.authentication.user(request)
+        served.marks.at("authentication")
         unknown: ApiError | None = None
         server = self._aggregation.servers.at(request.path)
         try:
@@ -185,6 +193,7 @@ class HttpEdge:
             served.seat = self._limit.take(user, info, request.path, verb, now)
             if served.seat is None:
                 served.seat = await self._limit.wait(user, info, request.path, verb)
+                served.marks.at("priority and fairness")
         if info is None or unknown is not None:
             await self._authorize_path(user, request)
             raise unknown or unknown_path()
@@ -192,7 +201,7 @@ class HttpEdge:
             return await self._pass_on(request, info, user, server)
         if info.resource is None:
             return await self._document(request, info, user)
-        return await self._resource(request, info, user, served.entry)
+        return await self._resource(request, info, user, served)
 
     async def wants_body(self, request: Request) -> bool:
         """Whether it would be read at all: asked on the head of a request with a large body."""
@@ -217,6 +226,8 @@ class HttpEdge:
         return spoken_for
 
     async def _document(self, request: Request, info: RequestInfo, user: User) -> Reply:
+        if request.path.startswith(TRACE_PATH) and info.verb == "get":
+            return await self._trace(request.path, user)
         await self._authorize_path(user, request)
         if info.verb != "get":
             raise MethodNotAllowed(
@@ -230,6 +241,20 @@ class HttpEdge:
             raise unknown_path()
         return reply
 
+    async def _trace(self, path: str, user: User) -> Response:
+        """Of an object, to who may get the object. Raises NotFound."""
+        parts = path.removeprefix(TRACE_PATH).split("/")
+        if len(parts) != 3:
+            raise unknown_path()
+        resource, namespace, name = parts
+        plural, _, group = resource.partition(".")
+        asked = Attributes(user, "get", group, plural, "", namespace, name)
+        await self._chain.parts.authorization.require(asked)
+        found = self._chain.traced.document(resource, namespace, name)
+        if found is None:
+            raise not_found("traces of " + plural, group, name)
+        return replies.object_reply(found)
+
     async def _authorize_path(self, user: User, request: Request) -> None:
         if request.path in ALWAYS_ALLOWED_PATHS:
             return
@@ -237,14 +262,14 @@ class HttpEdge:
         await self._chain.parts.authorization.require(Attributes(user, verb, path=request.path))
 
     async def _resource(
-        self, request: Request, info: RequestInfo, user: User, entry: Entry | None
+        self, request: Request, info: RequestInfo, user: User, served: "_Served"
     ) -> Reply:
         if info.subresource in CONNECTED:
             return await self._connect(request, info, user)
         # What is asked and answered, and never stored, has no table.
         has_table = info.resource is not None and info.resource.verbs != CREATE
         form = full_form(request.headers.get("accept", ""), request.query, has_table)
-        call = self._call(request, info)
+        call = self._call(request, info, served.marks)
         if call.verb == "watch":
             watching = await self._chain.watch(user, call)
             if form.media == PROTOBUF:
@@ -252,10 +277,10 @@ class HttpEdge:
             return replies.watch_reply(watching, call.resource, form, self._clock)
         seconds = deadline_seconds(request.query) if "timeout=" in request.query else None
         if seconds is None:
-            return await self._answer(request, call, user, form, entry)
+            return await self._answer(request, call, user, form, served.entry)
         try:
             async with asyncio.timeout(seconds):
-                return await self._answer(request, call, user, form, entry)
+                return await self._answer(request, call, user, form, served.entry)
         except TimeoutError as error:
             why = "request did not complete within requested timeout - context deadline exceeded"
             raise Timeout(f"Timeout: {why}") from error
@@ -265,13 +290,16 @@ class HttpEdge:
     ) -> Response:
         now = self._clock.now()
         await authorize(self._chain.parts.authorization, user, call)
+        call.marks.at("authorization")
         if call.verb not in _NO_BODY:
             call = await self._with_body(request, call)
+            call.marks.at("decoding")
             if entry is not None:
                 entry.read(call.body)
         old = _deprecation(call.resource)
         try:
             answer = await self._chain.perform_authorized(user, call)
+            self._chain.traced.answered(user, call, answer, call.marks)
         except ApiError as error:
             error.warnings = [*error.warnings, old] if old else error.warnings
             raise
@@ -353,12 +381,13 @@ class HttpEdge:
             raise ServiceUnavailable("no kubelet client configured")
         return self._nodes
 
-    def _call(self, request: Request, info: RequestInfo) -> Call:
+    def _call(self, request: Request, info: RequestInfo, marks: Marks) -> Call:
         """What the head of the request says: enough to say who may."""
         assert info.resource is not None
         return Call(
             info.verb, info.resource, info.namespace, info.name, info.subresource, None,
             options_of(request.query, info.verb), (), request.headers.get("user-agent", ""),
+            0, marks,
         )  # fmt: skip
 
     async def _with_body(self, request: Request, call: Call) -> Call:
@@ -398,7 +427,7 @@ class HttpEdge:
                 bodies.check_kind(request, kind, body)
         return Call(
             call.verb, call.resource, call.namespace, call.name, call.subresource, body, options,
-            problems, call.agent, len(request.body),
+            problems, call.agent, len(request.body), call.marks,
         )  # fmt: skip
 
 

@@ -191,6 +191,7 @@ class ApiServer:
             clock=clock,
             rng=self._rng,
             side=side,
+            traces=self._metrics.traces,
         )
 
     def _http_edge(self) -> HttpEdge:

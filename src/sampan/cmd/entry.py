@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 CLUSTER_VERBS = (
     "up", "kubelet", "token", "join", "service-proxy", "certs", "apiserver", "scheduler",
-    "controllers", "down", "reset", "image", "why", "schedule", "version", "status", "doctor",
-    "log", "kubeconfig", "list", "snapshot", "fork",
+    "controllers", "down", "reset", "image", "why", "trace", "schedule", "version",
+    "status", "doctor", "log", "kubeconfig", "list", "snapshot", "fork",
 )  # fmt: skip
 
 

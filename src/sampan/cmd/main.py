@@ -117,6 +117,15 @@ def _dispatch(given: argparse.Namespace) -> int:
             from sampan.cmd.verbs import why
 
             return why.run(given.what, given.namespace, given.kubeconfig, given.to)
+        case "trace":
+            from sampan.cmd.verbs import trace
+
+            return trace.run(
+                trace.Asked(
+                    given.what, given.namespace, given.kubeconfig, given.output, given.follow,
+                    given.everything,
+                )
+            )  # fmt: skip
         case "schedule":
             from sampan.cmd.verbs import schedule
 

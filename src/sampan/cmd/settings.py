@@ -61,6 +61,7 @@ class UpSettings:
     cni: CniChoice = "builtin"  # who makes pods' interfaces
     node: NodeChoices = NodeChoices()
     controllers: tuple[str, ...] = ("*",)  # `*` is all, `-job` all but that one
+    tracing: bool = True  # every step of an object's way is remembered, for `sampan trace`
     scheduler: bool = True  # False: somebody else's takes its place
     scheduler_config: str = ""  # a KubeSchedulerConfiguration file
     security: SecurityChoices = field(default_factory=SecurityChoices)

@@ -63,7 +63,7 @@ from sampan.scheduler.decision.decision_records import (
 from sampan.scheduler.decision.nominated_pods import Nominations
 from sampan.scheduler.decision.plugin_verdicts import Answer, ExtenderFailed, Extra
 from sampan.scheduler.extenders.extender_chain import Extenders
-from sampan.scheduler.metrics import ERROR, UNSCHEDULED, Measures
+from sampan.scheduler.metrics import ERROR, LANE, UNSCHEDULED, Measures
 from sampan.scheduler.model.assigned_pod import assigned_pod_after, assigned_pod_of
 from sampan.scheduler.model.cluster_events import DevicesChanged, StorageChanged
 from sampan.scheduler.model.node_info import node_info_of
@@ -336,7 +336,7 @@ class Scheduler:
         except ExtenderFailed as error:
             self._not_decided(pod, row, error, started)
             return True
-        self._measures.decided(self._clock.monotonic() - started)
+        self._measures.decided(waiting, decision, self._clock.monotonic() - started)
         if row.uid not in self._queue:
             return True  # gone, or placed by others, while an extender was asked
         match decision:
@@ -381,6 +381,9 @@ class Scheduler:
         self._measures.attempted(UNSCHEDULED, now - started, row.scheduler)
         profile = self._profiles[row.scheduler]
         nominated, preemption = await self._preemption.make_room(pod, row, refused, profile)
+        if nominated:
+            took = self._clock.monotonic() - now
+            self._measures.traces.span_for(row.uid, LANE, "preemption", took, node=nominated)
         why = message(refused, preemption, self._deallocate(row, refused))
         self._remember(row, refused, why)
         for plugin, _ in self._plugins[row.scheduler]:

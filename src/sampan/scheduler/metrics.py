@@ -4,7 +4,9 @@ Job: declare them, and turn attempts into observations.
 """
 
 from sampan.core.metrics import Metrics
+from sampan.core.telemetry.traces import TOP, Span
 from sampan.scheduler.cache.cache_state import CacheState
+from sampan.scheduler.decision.decide import Chosen, Decision, Refused
 from sampan.scheduler.queue.queue_state import Place, QueueState, Waiting
 
 SCHEDULED, UNSCHEDULED, ERROR = "scheduled", "unschedulable", "error"
@@ -17,8 +19,12 @@ _QUEUES = {
 }
 
 
+LANE = "scheduler"
+
+
 class Measures:
     def __init__(self, metrics: Metrics, queue: QueueState, cache: CacheState) -> None:
+        self.traces = metrics.traces
         self._attempts = metrics.counter(
             "scheduler_schedule_attempts_total",
             "Number of attempts to schedule pods, by the result.",
@@ -75,8 +81,20 @@ class Measures:
             }
         )
 
-    def decided(self, seconds: float) -> None:
+    def decided(self, waiting: Waiting, decision: Decision, seconds: float) -> None:
         self._decision_seconds.observe(seconds)
+        traces = self.traces
+        if not traces.is_on:
+            return
+        uid, now = waiting.pod.uid, traces.now()
+        traces.add(uid, Span(LANE, "queue", now - seconds - waiting.waited, now - seconds, TOP,
+                             {"attempt": str(waiting.attempts)}))  # fmt: skip
+        match decision:
+            case Chosen(node):
+                facts = {"node": node, "feasible nodes": str(decision.feasible)}
+            case Refused():
+                facts = {"refused by": ", ".join(sorted(decision.rules))}
+        traces.add(uid, Span(LANE, "filter and score", now - seconds, now, TOP, facts))
 
     def attempted(self, result: str, seconds: float, profile: str) -> None:
         self._attempts.add(result, profile)

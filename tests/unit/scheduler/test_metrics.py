@@ -2,6 +2,7 @@ from dataclasses import replace
 
 from sampan.core.metrics import Metrics
 from sampan.scheduler.cache.cache_state import CacheState
+from sampan.scheduler.decision.decide import Chosen
 from sampan.scheduler.metrics import SCHEDULED, Measures
 from sampan.scheduler.model.assigned_pod import AssignedPod
 from sampan.scheduler.model.node_info import node_info_of
@@ -24,7 +25,7 @@ def test_metrics_have_upstreams_names_and_labels():
     measures.attempted(SCHEDULED, 0.002, "default-scheduler")
     measures.scheduled(waiting, 3.0)
     measures.scheduled(replace(waiting, attempts=40), 3.0)
-    measures.decided(0.0005)
+    measures.decided(waiting, Chosen("n", 1, 0), 0.0005)
     queue.refused("a", frozenset({"NodePorts", "NodeAffinity"}), 4.0)
     cache.put_node(node_info_of({"metadata": {"name": "n"}}))
     cache.assume("x", "n", AssignedPod(Usage((), 0, 0)))

@@ -20,6 +20,7 @@ from sampan.apiserver.watch.followed import follow
 from sampan.apiserver.watch.watch_cache import KindCache
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.holding import Hold
+from sampan.core.telemetry.traces import NO_MARKS, Marks
 
 MOST_KINDS = 1024  # that are remembered; custom ones come and go
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
@@ -49,6 +50,7 @@ class Attributes:
     options: Obj = field(default_factory=dict)  # CreateOptions and the like, as webhooks see them
     reinvoke: bool = False  # a webhook has changed it: the plugins before it look once more
     hold: Hold = field(default_factory=Hold)  # what plugins took for this write
+    marks: Marks = NO_MARKS  # plugins that wait for somebody are seen in the trace
 
     def is_main(self, resource: Resource) -> bool:
         """This resource itself, in whatever version, not one of its subresources."""
@@ -73,6 +75,7 @@ def attributes_of(
         obj=obj,
         old=old,
         dry_run=call.options.dry_run,
+        marks=call.marks,
     )
 
 
@@ -107,9 +110,9 @@ class Plugin:
 class _Way:
     """The steps of one kind of write."""
 
-    mutating: tuple[Step, ...]
+    mutating: tuple[tuple[str, Step], ...]
     again: tuple[Step, ...]
-    validating: tuple[Step, ...]
+    validating: tuple[tuple[str, Step], ...]
 
 
 def kinds_of(*resources: Resource) -> frozenset[tuple[str, str]]:
@@ -131,10 +134,11 @@ class Admission:
 
     async def mutate(self, attributes: Attributes) -> None:
         way = self._of(attributes)
-        for step in way.mutating:
+        for name, step in way.mutating:
             waiting = step(attributes)
             if waiting is not None:
                 await waiting
+                attributes.marks.at(name)
         if attributes.reinvoke:
             # A webhook has changed the object: those before it have another look.
             for step in way.again:
@@ -144,10 +148,11 @@ class Admission:
 
     async def validate(self, attributes: Attributes) -> None:
         try:
-            for step in self._of(attributes).validating:
+            for name, step in self._of(attributes).validating:
                 waiting = step(attributes)
                 if waiting is not None:
                     await waiting
+                    attributes.marks.at(name)
         finally:
             if attributes.audit:
                 _note(attributes)
@@ -173,9 +178,9 @@ class Admission:
         ]
         mutating = [(name, item.mutate) for name, item in concerned if item.mutate is not None]
         return _Way(
-            tuple(step for _, step in mutating),
+            tuple(mutating),
             tuple(step for name, step in mutating if name not in _OUTSIDE),
-            tuple(item.validate for _, item in concerned if item.validate is not None),
+            tuple((name, item.validate) for name, item in concerned if item.validate is not None),
         )
 
     def _steps_of(self, plugin: Plugin) -> Steps:

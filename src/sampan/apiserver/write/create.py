@@ -55,13 +55,16 @@ async def _create(parts: Parts, user: User, call: Call, warnings: list[str]) -> 
         return obj
 
     obj = await parts.beside(weight_of(call), read)
+    call.marks.at("defaulting")
     revision = obj["metadata"].get("resourceVersion") or "0"
     attributes = attributes_of(user, CREATE, call, obj, None)
     await parts.admission.mutate(attributes)
+    call.marks.at("mutating admission")
     check_namespace(call, obj["metadata"])  # a policy or webhook moves nothing elsewhere
     prepare_created(obj, new_uid(parts.rng), parts.clock.now(), strategy.has_generation)
     await parts.beside(weight_of(call), partial(_check, parts, call, obj, warnings))
     warnings += strategy.warn(obj, None)
+    call.marks.at("validation")
     dry_run = call.options.dry_run
     async with attributes.hold as hold:
         if strategy.contents is not None and not dry_run:
@@ -69,9 +72,11 @@ async def _create(parts: Parts, user: User, call: Call, warnings: list[str]) -> 
         if strategy.allocate is not None:
             await strategy.allocate(obj, None, dry_run, hold)
         await parts.admission.validate(attributes)
+        call.marks.at("validating admission")
         if revision.isdecimal() and int(revision):
             raise Failure("resourceVersion should not be set on objects to be created")
         item = await _insert(parts, call, obj, Terms(strategy.ttl_seconds, dry_run, hold))
+    call.marks.at("store commit")
     await parts.conversions.prepare(resource, (item,))
     answer = answer_of(resource, item, 201)
     answer.warnings = [*warnings, *attributes.warnings]

@@ -22,6 +22,7 @@ from sampan.apiserver.write.ownership import Ownership
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.side_thread import SideThread
+from sampan.core.telemetry.traces import NO_TRACES, Traces
 
 T = TypeVar("T")
 # Whose objects hold expressions, which are compiled when they are written.
@@ -43,6 +44,7 @@ class Parts:
     clock: Clock
     rng: random.Random
     side: SideThread  # for the steps of large objects
+    traces: Traces = NO_TRACES
 
     async def beside(self, size: int, step: Callable[[], T]) -> T:
         """A pure step of a write: at once, or beside the loop where the object is large."""

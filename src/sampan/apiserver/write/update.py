@@ -101,15 +101,19 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
         old = in_version_of(resource, item)
         size = max(weight_of(call), len(item.data))
         new = await parts.beside(size, partial(_change, parts, user, call, what, old))
+        call.marks.at("change")
         attributes = attributes_of(user, UPDATE, call, new, old)
         await parts.admission.mutate(attributes)
+        call.marks.at("mutating admission")
         warnings = await parts.beside(size, partial(_check, parts, call, what, new, old))
         warnings += () if call.subresource else strategy.warn(new, old)
+        call.marks.at("validation")
         try:
             async with attributes.hold as hold:
                 if strategy.allocate is not None:
                     await strategy.allocate(new, old, dry_run, hold)
                 await parts.admission.validate(attributes)
+                call.marks.at("validating admission")
                 stored = await parts.conversions.stored(resource, as_stored(resource, new))
                 if strategy.vanishes(stored):
                     await remove(parts, call, item)
@@ -117,7 +121,9 @@ async def modify(parts: Parts, user: User, call: Call, what: Modification) -> An
                 terms = Terms(strategy.ttl_seconds, dry_run, hold)
                 item = await parts.registry.replace(resource, item, stored, terms)
         except Stale:
+            call.marks.at("lost race")
             continue
+        call.marks.at("store commit")
         await parts.conversions.prepare(resource, (item,))
         answer = answer_of(resource, item)
         answer.warnings = [*warnings, *attributes.warnings]

@@ -38,6 +38,7 @@ from sampan.core.clock import Clock
 from sampan.core.http_server import bound_socket
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks, all_of
+from sampan.core.telemetry.traces import NO_TRACES, Traces
 from sampan.core.tls import client_context, server_context
 from sampan.version import VERSION
 
@@ -50,7 +51,7 @@ class AllInOne:
         self, settings: UpSettings, data: DataDir, progress: Progress, clock: Clock
     ) -> None:
         self._settings, self._data, self._progress, self._clock = settings, data, progress, clock
-        self._metrics = Metrics()
+        self._metrics = Metrics(Traces(clock) if settings.tracing else NO_TRACES)
         self._tasks = Tasks("sampan")
         self._undo = AsyncExitStack()
         self._api = ServedApi(clock, self._metrics)

@@ -17,9 +17,9 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.cmd.errors import CannotStart
 from sampan.core.clock import Clock
 from sampan.core.http_server import Server, bound_socket
-from sampan.core.loop_watch import LoopWatch
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.core.telemetry.loop_watch import LoopWatch
 from sampan.store.compaction import keep_compacted
 from sampan.store.contract import Store, StoreError
 from sampan.store.open import open_store

@@ -26,6 +26,7 @@ examples:
   sampan image import app.tar                  give the node an image without a registry
   sampan snapshot save before                  keep all objects; `restore`, `diff` later
   sampan why pod/web                           why it is Pending, and what would let it fit
+  sampan trace pod/web                         each step of its way, and what it waited for
   sampan why service/web                       why it leads nowhere
   sampan schedule --dry-run -f pods.yaml       where pods would go
   sampan status                                what runs, and what is wrong with it
@@ -128,6 +129,13 @@ def _add_questions(verbs: common.Verbs) -> None:
     why.add_argument("what", metavar="pod/NAME | service/NAME | ingress/NAME | name/HOST")
     why.add_argument("--to", metavar="[NAMESPACE/]POD:PORT[/UDP]", default="",
                      help="with pod/NAME: do NetworkPolicies let it connect there?")  # fmt: skip
+    trace = verbs.add_parser("trace", help="every step of a pod's way, on one time axis")
+    trace.add_argument("what", metavar="pod/NAME | deploy/NAME")
+    trace.add_argument("-o", "--output", default="text",
+                       choices=("text", "json", "otlp", "perfetto", "svg"))  # fmt: skip
+    trace.add_argument("-f", "--follow", action="store_true", help="as it happens, until Ready")
+    trace.add_argument("--all", dest="everything", action="store_true",
+                       help="also the parts of requests that took no time")  # fmt: skip
     schedule = verbs.add_parser("schedule", help="where pods would go, without creating them")
     schedule.add_argument("--dry-run", action="store_true", help="only ask (there is no other way)")
     schedule.add_argument(
@@ -137,7 +145,7 @@ def _add_questions(verbs: common.Verbs) -> None:
     schedule.add_argument(
         "--cluster", metavar="FILE", default="", help="a saved cluster instead of the live one"
     )
-    for item in (why, schedule):
+    for item in (why, trace, schedule):
         item.add_argument("-n", "--namespace", default="default", help="default: %(default)s")
         item.add_argument("--kubeconfig", metavar="FILE", default="", help="default: as kubectl")
         common.cluster_name(item)

@@ -44,6 +44,8 @@ def add_verb(verbs: common.Verbs) -> None:
     add("--cri-socket", metavar="PATH", default="", help="use a runtime that already runs")
     add("--scheduler", type=values.truth, default=True, metavar="BOOL",
         help="false: yours takes its place (default: true)")  # fmt: skip
+    add("--tracing", type=values.truth, default=True, metavar="BOOL",
+        help="false: nothing is remembered for `sampan trace` (default: true)")  # fmt: skip
     add(
         "--scheduler-config",
         metavar="FILE",
@@ -92,6 +94,7 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
             config=given.kubelet_config, manifests=given.manifests, **node_flags.choices(given)
         ),
         controllers=given.controllers,
+        tracing=given.tracing,
         scheduler=given.scheduler,
         scheduler_config=given.scheduler_config,
         security=security.choices(given),

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from sampan.api.errors import ApiError, NotFound
 from sampan.api.objects import Obj, name_of, namespace_of, spec_of, uid_of
@@ -67,6 +67,7 @@ from sampan.kubelet.pods.plan import (
     Resize,
     StartContainer,
 )
+from sampan.kubelet.pods.pod_workers import LANE
 
 POST_START_SECONDS = 3600.0
 # How long the first list of the services is waited for: an API that does not give it holds nobody
@@ -80,6 +81,7 @@ TYPES = {
     Role.NORMAL: "container",
     Role.EPHEMERAL: "ephemeral_container",
 }
+T = TypeVar("T")
 Services = Callable[[], Awaitable[Iterable[Obj]]]
 
 
@@ -161,6 +163,14 @@ class Performer:
         self._puller, self._services, self._node, self._features = puller, services, node, features
         self._users = UserNamespaces(node.root_dir)
         self._count = _Counts(context.metrics)
+        self._traces = context.metrics.traces
+
+    async def _traced(self, pod: Obj, step: str, work: Awaitable[T]) -> T:
+        began = self._traces.now()
+        try:
+            return await work
+        finally:
+            self._traces.span(uid_of(pod), LANE, step, began)
 
     async def perform(
         self, pod: Obj, actions: Sequence[Action], observed: ObservedPod | None
@@ -173,7 +183,7 @@ class Performer:
         before = [action for action in actions if not isinstance(action, StartContainer)]
         starts = [action for action in actions if isinstance(action, StartContainer)]
         if starts:
-            await self._gather(site, done)
+            await self._traced(pod, "read objects", self._gather(site, done))
             if site.broken:
                 return done  # as upstream: not even an image is pulled before the volumes are there
         await all_of(
@@ -253,7 +263,8 @@ class Performer:
             if self._cgroups is not None:
                 self._cgroups.ensure(pod)
             spec = self._sandbox_spec(pod, attempt, await self._runtime_handler(pod))
-            site.sandbox_id, site.attempt = await self._runtime.run_sandbox(spec), attempt
+            running = self._traced(pod, "sandbox and network", self._runtime.run_sandbox(spec))
+            site.sandbox_id, site.attempt = await running, attempt
             if not spec.security.host_network:
                 site.pod_ips = await self._ips(uid_of(pod), site.sandbox_id)
         except CgroupFailure as error:
@@ -303,7 +314,8 @@ class Performer:
         assert found is not None, name
         try:
             secrets = await self._pull_secrets(site.pod)
-            site.images[name] = await self._puller.ensure(site.pod, found[1], secrets)
+            ensured = self._puller.ensure(site.pod, found[1], secrets)
+            site.images[name] = await self._traced(site.pod, f"image of {name}", ensured)
         except ImageFailure as failure:
             site.images[name] = failure
 
@@ -338,7 +350,8 @@ class Performer:
         if not starts or site.broken:
             return
         try:
-            site.volumes = await self._volumes.prepare(site.pod, site.objects)
+            prepared = self._volumes.prepare(site.pod, site.objects)
+            site.volumes = await self._traced(site.pod, "volumes", prepared)
         except VolumeFailure as error:
             self._no_volumes(site, error, done)
 
@@ -354,7 +367,8 @@ class Performer:
             self._refuse(site, name, missing.reason, str(missing), done, said=missing.reason)
             return
         try:
-            container_id = await self._create(site, start, container, image)
+            creation = self._create(site, start, container, image)
+            container_id = await self._traced(pod, f"create {name}", creation)
         except (generate.ConfigError, SubPathFailure) as error:
             self._refuse(site, name, "CreateContainerConfigError", str(error), done)
             return
@@ -365,7 +379,7 @@ class Performer:
             return
         self._events.normal(pod, "Created", "Container created", container=name)
         try:
-            await self._runtime.start_container(container_id)
+            await self._traced(pod, f"start {name}", self._runtime.start_container(container_id))
         except RuntimeFailure as error:
             self._refuse(
                 site, name, error.reason or "RunContainerError", _failure_text(error), done
@@ -441,7 +455,8 @@ class Performer:
         try:
             address = (*site.pod_ips, *self._node.node_ips, "")[0]
             subject = Subject(container, container_id, address, site.pod)
-            await self._hooks.run(handler, subject, POST_START_SECONDS)
+            hook = self._hooks.run(handler, subject, POST_START_SECONDS)
+            await self._traced(site.pod, f"postStart hook of {container['name']}", hook)
         except HookFailure as error:
             name = container["name"]
             # The message may hold secrets of the command's output: it stays out of the event.

@@ -29,6 +29,7 @@ log = get_logger(__name__)
 
 RETRY = Backoff(first_seconds=0.5, cap_seconds=10.0)
 JITTER = 0.5
+LANE = "kubelet"
 OPERATIONS = {
     Phase.SYNCING: "sync",
     Phase.TERMINATING: "terminating",
@@ -102,7 +103,7 @@ class PodWorkers:
     def __init__(self, *, tasks: Tasks, clock: Clock, metrics: Metrics, rng: random.Random) -> None:
         """`steps` is set before the first pod comes: who carries them out also wakes workers."""
         self.steps: Steps
-        self._tasks, self._clock, self._rng = tasks, clock, rng
+        self._tasks, self._clock, self._rng, self._traces = tasks, clock, rng, metrics.traces
         self._slots: dict[str, _Slot] = {}
         self._names: dict[str, list[str]] = {}  # full name → uids, in order of arrival
         self._closed = False
@@ -326,7 +327,9 @@ class PodWorkers:
         )
         if not slot.ran:
             slot.ran = True
-            self._start_seconds.observe(max(0.0, self._clock.now() - slot.first_seen))
+            waited = max(0.0, self._clock.now() - slot.first_seen)
+            self._start_seconds.observe(waited)
+            self._traces.span_for(slot.uid, LANE, "pod worker starts", waited)
         slot.again = slot.retry = False
         began = self._clock.monotonic()
         name = f"{job.worker.phase.name.lower()} {key_of(job.pod)}"
@@ -344,8 +347,9 @@ class PodWorkers:
 
     def _ended(self, slot: _Slot, job: Job, began: float, step: asyncio.Task[Outcome]) -> None:
         slot.step = None
-        took = self._clock.monotonic() - began
-        self._step_seconds.observe(took, OPERATIONS.get(job.worker.phase, "sync"))
+        took, operation = self._clock.monotonic() - began, OPERATIONS.get(job.worker.phase, "sync")
+        self._step_seconds.observe(took, operation)
+        self._traces.span_for(slot.uid, LANE, f"{operation} pod", took)
         if self._closed:
             return
         if step.cancelled():

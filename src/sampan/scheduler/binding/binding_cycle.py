@@ -20,7 +20,7 @@ from sampan.scheduler.binding.bind_volumes import Promise, VolumeBinder, Volumes
 from sampan.scheduler.binding.cycle_parts import CycleParts
 from sampan.scheduler.binding.permits import NotPermitted, Permits
 from sampan.scheduler.devices.devices import DeviceClaim
-from sampan.scheduler.metrics import ERROR, SCHEDULED, UNSCHEDULED
+from sampan.scheduler.metrics import ERROR, LANE, SCHEDULED, UNSCHEDULED
 from sampan.scheduler.model.assigned_pod import once_assigned
 from sampan.scheduler.model.cluster_events import DevicesChanged
 from sampan.scheduler.model.pod_info import scheduler_of
@@ -101,13 +101,16 @@ class Bindings:
     async def _bind(self, placing: Placing, must_wait: bool) -> None:
         pod, node = placing.pod, placing.node
         uid, scheduler = placing.waiting.pod.uid, placing.waiting.pod.scheduler
-        plugins = self._plugins[scheduler]
+        plugins, traces = self._plugins[scheduler], self._measures.traces
+        began = traces.now()
         try:
             if must_wait:
                 async with self._calls.not_counted():
                     await self._permits.answered(uid)
+                traces.span(uid, LANE, "permit", began)
             if placing.volumes.claims:
                 await self._bind_volumes(placing.volumes, scheduler)
+                traces.span(uid, LANE, "bind volumes", began)
             async with asyncio.timeout(CALL_SECONDS):
                 if placing.devices is not None:
                     await self.devices.write(placing.devices, pod)
@@ -120,6 +123,7 @@ class Bindings:
             if placing.devices is not None and placing.devices.written:
                 await self._release(placing.devices, pod)
             return
+        traces.span(uid, LANE, "bind", began, node=node)
         self._bound(placing)
         for plugin in plugins:
             await plugin.post_bind(pod, node)

@@ -46,6 +46,7 @@ class Waiting:
     errors: int = 0  # in a row, likewise
     rules: frozenset[str] = frozenset()  # what refused it last
     events_before: int = 0  # in flight: how many events had been seen when it left
+    waited: float = 0.0  # in flight: seconds in the place that it left
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class QueueState:
         seen = self._dropped_events + len(self._events)
         flying = replace(
             known, place=Place.IN_FLIGHT, since=now, attempts=known.attempts + 1,
-            rules=frozenset(), events_before=seen,
+            rules=frozenset(), events_before=seen, waited=now - known.since,
         )  # fmt: skip
         self._place(flying)
         return flying

@@ -143,11 +143,12 @@ async def api_server(
     store: Store | str = "memory:",
     settings: ApiServerSettings | None = None,
     clock: Clock | None = None,
+    metrics: Metrics | None = None,
 ) -> AsyncIterator[Api]:
     clock = clock or LoopClock()
     if isinstance(store, str):
         store = await open_store(store, clock)
-    server = ApiServer(store, schema, settings or ApiServerSettings(), clock, Metrics())
+    server = ApiServer(store, schema, settings or ApiServerSettings(), clock, metrics or Metrics())
     await server.start()
     try:
         yield Api(server, store)

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from sampan.api.patch.json_patch import json_patch
-from sampan.core.loop_watch import LoopWatch
 from sampan.core.metrics import Metrics
+from sampan.core.telemetry.loop_watch import LoopWatch
 
 
 def held_by_a_request(seconds):

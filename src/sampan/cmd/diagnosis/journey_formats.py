@@ -1,0 +1,93 @@
+"""Journeys for other programs: Chrome's and Perfetto's trace events, OTLP/JSON, SVG. Pure."""
+
+from html import escape
+
+from sampan.api.objects import Obj
+from sampan.cmd.diagnosis.journey import Journey
+from sampan.cmd.diagnosis.journey_text import milliseconds
+
+_ROW, _WIDTH, _LEFT = 22, 900, 320
+_COLOURS = {"apiserver": "#3b7dd8", "scheduler": "#8a5cd1", "kubelet": "#2f9e6e"}
+
+
+def perfetto(title: str, journey: Journey) -> Obj:
+    """One thread per component; opens in ui.perfetto.dev and chrome://tracing."""
+    lanes = list(dict.fromkeys(step.lane for step in journey.steps))
+    events: list[Obj] = [
+        {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": title}},
+        *(
+            {"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": {"name": lane}}
+            for number, lane in enumerate(lanes, 1)
+        ),
+    ]
+    for step in journey.steps:
+        events.append(
+            {
+                "ph": "X", "pid": 1, "tid": lanes.index(step.lane) + 1, "name": step.name,
+                "cat": step.lane, "ts": round(1e6 * (step.began - journey.began), 1),
+                "dur": round(1e6 * step.seconds, 1), "args": dict(step.facts),
+            }
+        )  # fmt: skip
+    return {"displayTimeUnit": "ms", "traceEvents": events}
+
+
+def otlp(title: str, uid: str, journey: Journey) -> Obj:
+    """An ExportTraceServiceRequest, as OTLP/HTTP takes it in JSON. A uid is a trace id."""
+    trace_id = uid.replace("-", "")
+    by_lane: dict[str, list[Obj]] = {}
+    around: list[str] = []  # the spans that the next one may be a part of
+    for number, step in enumerate(journey.steps, 1):
+        span_id = f"{number:016x}"
+        around = [*around[: step.depth], span_id]
+        span: Obj = {
+            "traceId": trace_id, "spanId": span_id, "name": step.name, "kind": 1,
+            "startTimeUnixNano": str(round(1e9 * step.began)),
+            "endTimeUnixNano": str(round(1e9 * step.ended)),
+            "attributes": [_attribute(key, value) for key, value in step.facts],
+        }  # fmt: skip
+        if step.depth:
+            span["parentSpanId"] = around[-2]
+        by_lane.setdefault(step.lane, []).append(span)
+    return {
+        "resourceSpans": [
+            {
+                "resource": {"attributes": [_attribute("service.name", lane),
+                                            _attribute("k8s.object", title)]},
+                "scopeSpans": [{"scope": {"name": "sampan"}, "spans": spans}],
+            }
+            for lane, spans in by_lane.items()
+        ]
+    }  # fmt: skip
+
+
+def _attribute(key: str, value: str) -> Obj:
+    return {"key": key, "value": {"stringValue": value}}
+
+
+def svg(title: str, journey: Journey) -> str:
+    whole = max(journey.seconds, 1e-9)
+    critical = {(step.lane, step.name) for step in journey.critical}
+    height = _ROW * (len(journey.steps) + 2)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + _WIDTH + 100}" '
+        f'height="{height}" font-family="sans-serif" font-size="12">',
+        f'<text x="8" y="16" font-weight="bold">{escape(title)}: '
+        f"{milliseconds(journey.seconds)}</text>",
+    ]
+    for row, step in enumerate(journey.steps, 1):
+        top = _ROW * row + 6
+        left = _LEFT + _WIDTH * min(1.0, (step.began - journey.began) / whole)
+        right = _LEFT + _WIDTH * min(1.0, (step.ended - journey.began) / whole)
+        colour = _COLOURS.get(step.lane, "#777777")
+        shade = 1 if (step.lane, step.name) in critical else 0.45
+        label = f"{step.lane}: {'· ' * step.depth}{step.name}"
+        lines.append(f'<text x="8" y="{top + 12}">{escape(label)}</text>')
+        lines.append(
+            f'<rect x="{left:.1f}" y="{top}" width="{max(1.5, right - left):.1f}" height="14" '
+            f'fill="{colour}" fill-opacity="{shade}"/>'
+        )
+        lines.append(
+            f'<text x="{right + 5:.1f}" y="{top + 12}" fill="#555555">'
+            f"{milliseconds(step.seconds)}</text>"
+        )
+    return "\n".join([*lines, "</svg>", ""])

@@ -1,0 +1,143 @@
+"""What the API gives out of traces [X1]: to whom, of what, and nothing where it is off."""
+
+import asyncio
+import io
+
+import pytest
+
+from sampan.api.resources import PODS
+from sampan.client import kubeconfig, rest
+from sampan.cmd.cluster.all_in_one import AllInOne
+from sampan.cmd.cluster.data_dir import open_data_dir
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.diagnosis.journey import journey_of
+from sampan.cmd.settings import UpSettings
+from sampan.core.clock import SystemClock
+from sampan.core.metrics import Metrics
+from sampan.core.telemetry.traces import Traces
+from sampan.testing import virtual_time
+from sampan.testing.generators.api_requests import api_server, pod
+from sampan.testing.virtual_time import LoopClock
+from sampan.testing.worlds.control_plane import published_schema
+
+ALL = "/api/v1/namespaces/default/pods"
+TRACE = "/sampan/v1/trace/pods/default/web"
+REQUEST_STEPS = [
+    "authentication", "authorization", "decoding", "defaulting", "mutating admission", "validation",
+    "validating admission", "store commit", "response",
+]  # fmt: skip
+
+
+def traced_server():
+    clock = LoopClock()
+    return api_server(published_schema(), clock=clock, metrics=Metrics(Traces(clock)))
+
+
+def test_a_create_has_every_step_of_the_chain_in_its_order():
+    async def scenario():
+        async with traced_server() as api:
+            created = await api.made(ALL, pod("web"))
+            [trace] = (await api.get(TRACE)).obj["traces"]
+            assert trace["uid"] == created["metadata"]["uid"]
+            [whole, *steps] = trace["spans"]
+            assert whole["name"] == "create pods"
+            assert whole["facts"] == {"user": "admin", "phase": "Pending"}
+            assert [step["name"] for step in steps] == REQUEST_STEPS
+            assert {step["parent"] for step in steps} == {0}
+
+    virtual_time.run(scenario())
+
+
+def test_reads_dry_runs_and_refused_writes_leave_no_trace():
+    async def scenario():
+        async with traced_server() as api:
+            assert (await api.post(f"{ALL}?dryRun=All", pod("web"))).status == 201
+            assert (await api.post(ALL, pod("web", containers=[]))).status == 422
+            assert (await api.get(TRACE)).status == 404
+            await api.made(ALL, pod("web"))
+            await api.get(f"{ALL}/web")
+            [trace] = (await api.get(TRACE)).obj["traces"]
+            assert [span["name"] for span in trace["spans"] if span["parent"] < 0] == [
+                "create pods"
+            ]
+
+    virtual_time.run(scenario())
+
+
+def test_the_trace_of_an_object_is_for_who_may_get_the_object():
+    async def scenario():
+        async with traced_server() as api:
+            await api.made(ALL, pod("web"))
+            denied = await api.send("GET", TRACE, user="eve", group="nobody")
+            assert denied.status == 403
+            assert 'cannot get resource "pods"' in denied.message
+            rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+            roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+            await api.made(f"{roles}/roles", {"metadata": {"name": "r"}, "rules": [rule]})
+            binding = {
+                "metadata": {"name": "b"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+                "subjects": [{"kind": "User", "name": "eve"}],
+            }
+            await api.made(f"{roles}/rolebindings", binding)
+            assert (await api.send("GET", TRACE, user="eve", group="nobody")).status == 200
+            assert (await api.send("POST", TRACE, {})).status in (404, 405)
+            assert (await api.get("/sampan/v1/trace/pods/default")).status == 404
+
+    virtual_time.run(scenario())
+
+
+def test_a_name_that_comes_again_has_a_trace_of_its_own_and_the_old_one_stays():
+    async def scenario():
+        async with traced_server() as api:
+            first = await api.made(ALL, pod("web"))
+            await api.delete(f"{ALL}/web?gracePeriodSeconds=0")
+            second = await api.made(ALL, pod("web"))
+            found = (await api.get(TRACE)).obj["traces"]
+            assert [trace["uid"] for trace in found] == [
+                second["metadata"]["uid"],
+                first["metadata"]["uid"],
+            ]
+            assert [span["name"] for span in found[1]["spans"] if span["parent"] < 0] == [
+                "create pods",
+                "delete pods",
+            ]
+
+    virtual_time.run(scenario())
+
+
+@pytest.mark.slow
+def test_every_part_tells_its_steps_and_they_add_up(tmp_path):
+    async def scenario():
+        data, clock = open_data_dir(str(tmp_path)), SystemClock()
+        settings = UpSettings(data_dir=str(tmp_path), port=0, runtime="simulated", nodes=1)
+        cluster = AllInOne(settings, data, Progress(io.StringIO(), clock), clock)
+        await cluster.start()
+        connection = kubeconfig.load(str(data.kubeconfig), {}, "").connection()
+        client = rest.connect(connection, clock=clock)
+        try:
+            await client.create(
+                PODS, {**pod("web"), "metadata": {"name": "web", "namespace": "default"}}
+            )
+            async with asyncio.timeout(30):
+                while True:
+                    [trace] = (await client.get_path(TRACE))["traces"]
+                    journey = journey_of(trace)
+                    if journey is not None and journey.reached == "Running":
+                        break
+                    await asyncio.sleep(0.02)
+        finally:
+            await client.close()
+            await cluster.stop()
+        told = {(step.lane, step.name) for step in journey.steps}
+        assert told >= {
+            ("apiserver", "create pods"), ("apiserver", "create pods/binding"),
+            ("apiserver", "patch pods/status"), ("scheduler", "queue"),
+            ("scheduler", "filter and score"), ("scheduler", "bind"),
+            ("kubelet", "pod worker starts"), ("kubelet", "sync pod"),
+            ("kubelet", "sandbox and network"), ("kubelet", "image of main"),
+            ("kubelet", "create main"), ("kubelet", "start main"),
+        }  # fmt: skip
+        assert sum(step.seconds for step in journey.critical) == pytest.approx(journey.seconds)
+
+    asyncio.run(scenario())
