@@ -146,6 +146,42 @@ def test_objects_are_read_and_written_through_a_conversion_webhook(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_conversion_webhook_that_hangs_fails_its_own_readers_only(tmp_path):
+    authority = Authority(tmp_path)
+    pair = authority.issue("webhook")
+
+    async def story():
+        over = asyncio.Event()
+
+        async def webhook(_request):
+            await over.wait()
+            return Response(500)
+
+        server = Server(webhook, ssl_context=server_context(pair.cert_path, pair.key_path))
+        port = await server.start("127.0.0.1", 0)
+        bundle = b64encode(authority.ca_path.read_bytes()).decode()
+        client = {"url": f"https://127.0.0.1:{port}/convert", "caBundle": bundle}
+        hook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
+        async with api_server(Schema.load()) as api:
+            await served(api, "v1", "v2", conversion={"strategy": "Webhook", "webhook": hook})
+            assert (await api.post(path("v1"), boat("a", size=3))).status == 201
+            async with asyncio.TaskGroup() as group:
+                waiting = group.create_task(api.get(path("v2")))
+                await asyncio.sleep(1)
+                assert not waiting.done()
+                assert (await api.get(path("v1"))).items == ["a"]
+            reply = waiting.result()
+            assert reply.status == 500
+            why = f'Post "https://127.0.0.1:{port}/convert?timeout=30s": context deadline exceeded'
+            start = "conversion webhook for example.com/v1, Kind=Boat failed: "
+            assert reply.message == f"{start}{why}"
+        over.set()
+        await server.stop(0.1)
+
+    virtual_time.run(story())
+
+
+@pytest.mark.slow
 def test_a_definition_goes_while_watches_and_writers_use_it():
     async def story():
         certificate = client_certificate("admin", "system:masters")

@@ -291,13 +291,13 @@ class ApiServer:
         self._edge.close()
         self._plugins.side.close()
         self._chain.parts.side.close()
+        if self._audit is not None:
+            await self._audit.close()  # it has something left to say to one of these
         for caller in self._callers:
             await caller.close()
         await self._named_callers.close()
         for close in self._plugins.at_stop:
             await close()
-        if self._audit is not None:
-            await self._audit.close()
         await self._modes.close()
         if self._authenticators.issuers is not None:
             await self._authenticators.issuers.close()

@@ -26,6 +26,8 @@ log = get_logger(__name__)
 MOST = 10_000
 BATCH = 400  # as upstream's webhook
 BATCH_SECONDS = 30.0
+ATTEMPTS, ASK_SECONDS = 5, 30.0
+LAST_SECONDS = 5.0  # for what is left when the server stops
 RETRY = Backoff(first_seconds=1.0, cap_seconds=30.0)
 
 
@@ -150,22 +152,44 @@ class WebhookSink(_Buffered):
                 await self._clock.sleep(min(1.0, BATCH_SECONDS))
             await self._flush()
 
+    async def close(self) -> None:
+        """Whoever stops does not wait long for somebody who does not answer."""
+        await self._tasks.stop()
+        try:
+            async with asyncio.timeout(LAST_SECONDS):
+                await self._flush()
+        except TimeoutError:
+            self._lose(len(self._lines), "no answer before the end")
+            self._lines.clear()
+
     async def _flush(self) -> None:
         while self._lines:
             batch = self._take_lines(BATCH)
-            document = {
-                "kind": "EventList",
-                "apiVersion": "audit.k8s.io/v1",
-                "metadata": {},
-                "items": [orjson.loads(line) for line in batch],
-            }
-            for attempt in range(1, 6):
-                try:
-                    await self._caller.post(document, 30.0)
-                    break
-                except CallFailed as error:
-                    if attempt == 5:
-                        self._dropped.add(self._name, by=float(len(batch)))
-                        log.warning("audit events were lost", error=error, events=len(batch))
-                    else:
-                        await self._clock.sleep(RETRY.delay(attempt))
+            sent = False
+            try:
+                await self._send(batch)
+                sent = True
+            finally:
+                if not sent:  # cancelled: they are for the last attempt
+                    self._lines.extendleft(reversed(batch))
+
+    async def _send(self, batch: list[bytes]) -> None:
+        document = {
+            "kind": "EventList",
+            "apiVersion": "audit.k8s.io/v1",
+            "metadata": {},
+            "items": [orjson.loads(line) for line in batch],
+        }
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                await self._caller.post(document, ASK_SECONDS)
+                return
+            except CallFailed as error:
+                if attempt == ATTEMPTS:
+                    self._lose(len(batch), error)
+                else:
+                    await self._clock.sleep(RETRY.delay(attempt))
+
+    def _lose(self, count: int, why: object) -> None:
+        self._dropped.add(self._name, by=float(count))
+        log.warning("audit events were lost", error=why, events=count)

@@ -3,6 +3,7 @@
 Job: clientConfig (url or service, caBundle) → a caller, kept as long as its configuration stands.
 Invariant: a service is reached at one of its ready endpoints, and must prove the service's name.
 Invariant: connections to the same configuration and endpoint are shared.
+Invariant: no more than MOST callers are kept, but for those that are asked right now.
 """
 
 import ssl
@@ -20,14 +21,24 @@ from sampan.core.tls import client_context
 Resolve = Callable[[str, str, int], tuple[str, int]]
 
 
+MOST = 128
+
+
 class ConfiguredCallers:
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
-        self._callers: dict[str, Caller] = {}
+        self._callers: dict[str, Caller] = {}  # who was asked last is last
+
+    def __len__(self) -> int:
+        return len(self._callers)
 
     async def post(self, config: Obj, document: Obj, timeout_seconds: float) -> Obj:
         """Raises CallFailed."""
-        return await self._caller(config, timeout_seconds).post(document, timeout_seconds)
+        caller = self._caller(config, timeout_seconds)
+        try:
+            return await caller.post(document, timeout_seconds)
+        finally:
+            await self._drop_old()
 
     async def close(self) -> None:
         for caller in self._callers.values():
@@ -36,10 +47,16 @@ class ConfiguredCallers:
     def _caller(self, config: Obj, timeout_seconds: float) -> Caller:
         target = self._target(config, f"timeout={timeout_seconds:g}s")
         key = orjson.dumps(config, option=orjson.OPT_SORT_KEYS).decode() + target.url
-        caller = self._callers.get(key)
-        if caller is None:
-            caller = self._callers[key] = Caller(target)
+        caller = self._callers.pop(key, None) or Caller(target)
+        self._callers[key] = caller
         return caller
+
+    async def _drop_old(self) -> None:
+        """Configurations change, and endpoints come and go: nobody asks some of them again."""
+        surplus = len(self._callers) - MOST
+        idle = [key for key, caller in self._callers.items() if caller.is_idle]
+        for key in idle[: max(0, surplus)]:
+            await self._callers.pop(key).close()
 
     def _target(self, config: Obj, query: str) -> Target:
         try:

@@ -11,8 +11,11 @@ from collections.abc import Callable
 import orjson
 
 from sampan.api.objects import Obj
+from sampan.apiserver.outside.failure_words import failure_words, refusal_words
 from sampan.core.fast_dataclass import dataclass
-from sampan.core.http_client import HttpClient, HttpError, HttpTimeout
+from sampan.core.http_client import HttpClient, HttpError
+
+SHOWN_BYTES = 2048  # of a refusal that is no Status
 
 
 class CallFailed(Exception):
@@ -36,9 +39,17 @@ class Caller:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._http: HttpClient | None = None
+        self._calls = 0  # under way
 
     async def post(self, document: Obj, timeout_seconds: float) -> Obj:
         """Raises CallFailed."""
+        self._calls += 1
+        try:
+            return await self._post(document, timeout_seconds)
+        finally:
+            self._calls -= 1
+
+    async def _post(self, document: Obj, timeout_seconds: float) -> Obj:
         headers = [("content-type", "application/json"), ("accept", "application/json")]
         if self._target.token:
             headers.append(("authorization", f"Bearer {self._target.token}"))
@@ -52,10 +63,9 @@ class Caller:
             )
         except (HttpError, OSError) as error:
             url = self._target.shown_url or self._target.url
-            why = "context deadline exceeded" if isinstance(error, HttpTimeout) else error
-            raise CallFailed(f'Post "{url}": {why}') from error
+            raise CallFailed(f'Post "{url}": {failure_words(error)}') from error
         if answer.status not in (200, 201):
-            raise CallFailed(f"the server answered with {answer.status}")
+            raise CallFailed(_refusal(answer.status, answer.body))
         try:
             found = orjson.loads(answer.body)
         except ValueError as error:
@@ -63,6 +73,10 @@ class Caller:
         if not isinstance(found, dict):
             raise CallFailed("the answer is no JSON object")
         return found
+
+    @property
+    def is_idle(self) -> bool:
+        return self._calls == 0
 
     async def close(self) -> None:
         if self._http is not None:
@@ -76,3 +90,14 @@ class Caller:
                 context = target.tls() if target.tls else ssl.create_default_context()
             self._http = HttpClient(ssl_context=context, server_hostname=target.server_name or None)
         return self._http
+
+
+def _refusal(code: int, body: bytes) -> str:
+    """What a Status says, or what the code stands for."""
+    try:
+        told = orjson.loads(body)
+    except ValueError:
+        told = None
+    if isinstance(told, dict) and told.get("kind") == "Status" and told.get("message"):
+        return str(told["message"])
+    return refusal_words(code, body[:SHOWN_BYTES].decode(errors="replace").strip())

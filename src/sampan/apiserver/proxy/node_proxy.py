@@ -23,6 +23,7 @@ from sampan.api.errors import (
 )
 from sampan.api.log_options import is_true, options_from_query, to_query
 from sampan.api.objects import Obj, name_of, namespace_of
+from sampan.apiserver.outside.failure_words import refusal_words
 from sampan.apiserver.proxy.links import link_through, pages_through
 from sampan.apiserver.proxy.log_messages import chosen_protocol, log_messages
 from sampan.apiserver.proxy.port_translation import port_channels
@@ -322,22 +323,7 @@ def server_error(code: int, body: str, resource: str, name: str) -> ApiError:
     """As apimachinery's NewGenericServerResponse: another server's refusal, for our client."""
     if code == 400:
         return BadRequest(body)
-    if code == 404:
-        message = "the server could not find the requested resource"
-    elif code == 401:
-        message = "the server has asked for the client to provide credentials"
-    elif code == 403:
-        message = body
-    elif code == 503:
-        message = "the server is currently unable to handle the request"
-    elif code >= 500:
-        message = (
-            f"an error on the server ({_quote(body)}) has prevented the request from succeeding"
-        )
-    else:
-        message = (
-            f"the server responded with the status code {code} but did not return more information"
-        )
+    message = refusal_words(code, body)
     details = {
         "name": name,
         "kind": resource,
@@ -347,18 +333,13 @@ def server_error(code: int, body: str, resource: str, name: str) -> ApiError:
     return from_status(told, code)
 
 
-def _quote(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
-
-
 def through(prefix: str, origin: Origin, stream: ClientStream) -> Stream:
     """The proxied server's answer; its links lead back through the proxy, whose path is `prefix`.
     It has no say in which pages of others may read this server."""
     headers = []
     host = origin.authority
     for name, value in end_to_end(stream.headers):
-        if name.startswith("access-control-"):
+        if name.startswith("access-control-") or name == "date":  # a date is told once
             continue
         headers.append((name, link_through(prefix, value, host) if name == "location" else value))
     chunks = _chunks_of(stream)
