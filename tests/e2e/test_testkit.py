@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from sampan.api.errors import NotFound
-from sampan.testing import cluster
+from sampan.testing import chaos, cluster
+from sampan.testing.kit.chaos import Chaos
 from sampan.testing.kit.expectations import NotAsExpected
 from sampan.testing.kit.launcher import ClusterGone, Refused, launcher
 from sampan.testing.kit.spec import CannotStart
@@ -279,6 +280,99 @@ def test_clients_of_other_libraries():
             asyncio.run(c.clients.kubernetes_asyncio())
 
 
+def count_up(c, times: int) -> list[int]:
+    """A client without patience: the codes that it was answered; 0 where the answer broke off."""
+    from kubernetes import client
+    from urllib3.exceptions import HTTPError
+
+    codes = []
+    with c.clients.kubernetes() as api:
+        core = client.CoreV1Api(api)
+        for number in range(times):
+            try:
+                core.patch_namespaced_config_map("n", "default", {"data": {"n": str(number)}})
+                codes.append(200)
+            except client.ApiException as error:
+                codes.append(error.status)
+            except HTTPError:
+                codes.append(0)
+    return codes
+
+
+CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "n"}}
+BAD = {"rate": 0.5, "kinds": ["conflict", "throttled", "error", "lost"]}
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_faults_come_by_seed_and_spare_the_test_itself():
+    told = []
+    for _ in range(2):
+        with cluster() as c:
+            c.apply(CONFIG)
+            with c.faults(seed=3, **BAD):
+                told.append(count_up(c, 60))
+                assert c.get("cm/n")["metadata"]["name"] == "n"
+                assert "conflict" in c.faults_told()
+            assert count_up(c, 5) == [200] * 5
+    assert told[0] == told[1]
+    assert {0, 200, 409, 429, 500} == {*told[0]}
+
+
+def test_a_failure_is_told_with_its_seed():
+    with cluster() as c:
+        with pytest.raises(AssertionError) as failure, c.faults(seed=7):
+            c.wait_for("pod/nix", timeout=0.01)
+        assert "seed=7" in failure.value.__notes__[0]
+        with pytest.raises(Refused, match="kinds="):
+            c.start_faults(kinds=["nix"])
+
+
+OPERATOR = """
+import time
+from kubernetes import client, config
+
+config.load_kube_config()
+core = client.CoreV1Api()
+while True:
+    try:
+        for item in core.list_namespaced_config_map("default", label_selector="wanted").items:
+            if (item.data or {}).get("done") != "yes":
+                done = {"data": {"done": "yes"}}
+                core.patch_namespaced_config_map(item.metadata.name, "default", done)
+    except Exception as error:
+        print(type(error).__name__, flush=True)
+    time.sleep(0.05)
+"""
+
+
+def test_an_operator_in_chaos():
+    wanted = [
+        {**CONFIG, "metadata": {"name": f"n{number}", "labels": {"wanted": ""}}}
+        for number in range(3)
+    ]
+    with cluster(nodes=2) as c:
+        c.apply(wanted)
+
+        def all_done():
+            return all(
+                item.get("data") == {"done": "yes"} for item in c.list("cm", labels="wanted")
+            )
+
+        how = Chaos(seconds=3, rate=0.3)
+        assert (
+            chaos(c, [sys.executable, "-c", OPERATOR], {"all done": all_done}, seed=5, how=how) == 5
+        )
+        lazy = [sys.executable, "-c", "import time; print('asleep', flush=True); time.sleep(1000)"]
+        c.apply(wanted[:1])
+        c.patch("cm/n0", {"data": None})
+        brief = Chaos(seconds=1, restarts=False, peace_seconds=0.5)
+        with pytest.raises(NotAsExpected, match=r"all done\nseed=6(.|\n)*asleep"):
+            chaos(c, lazy, {"all done": all_done}, seed=6, how=brief)
+        with pytest.raises(NotAsExpected, match="it ended with 3"):
+            chaos(c, [sys.executable, "-c", "raise SystemExit(3)"], {}, seed=6, how=brief)
+
+
 class ATestCase(unittest.TestCase):
     def setUp(self):
         self.cluster = self.enterContext(cluster())
@@ -322,6 +416,11 @@ def test_the_plugin_gives_each_test_its_cluster(tmp_path):
             assert len(sampan.nodes.names()) == 3
             sampan.clock.advance("1m")
 
+        @pytest.mark.sampan_faults(seed=1)
+        def test_with_faults(sampan):
+            sampan.apply(POD)
+            sampan.assert_ready("pod/p")
+
         def test_together(sampan_session, request):
             sampan_session.apply(POD)
             sampan_session.assert_ready("pod/p")
@@ -334,7 +433,7 @@ def test_the_plugin_gives_each_test_its_cluster(tmp_path):
         "--dist=loadfile",
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "7 passed" in done.stdout
+    assert "8 passed" in done.stdout
 
 
 def test_the_plugin_reports_what_a_failed_test_left(tmp_path):
@@ -402,6 +501,7 @@ def test_the_processes_end_with_whoever_started_them(tmp_path):
         capture_output=True, text=True, timeout=120, check=False,
         env={**os.environ, "PYTHONPATH": source_path},
     )  # fmt: skip
+    assert done.stdout, done.stderr
     pid, base = done.stdout.split()
     eventually(lambda: not is_running(int(pid)) and not Path(base).exists())
 

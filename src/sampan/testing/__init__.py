@@ -6,6 +6,9 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from sampan.testing.kit.chaos import Chaos
     from sampan.testing.kit.cluster import Cluster
 
 
@@ -16,3 +19,18 @@ def cluster(*, seed: int | None = None, **chosen: Any) -> "Cluster":
     from sampan.testing.kit.cluster import open_cluster
 
     return open_cluster(seed=seed, **chosen)
+
+
+def chaos(
+    cluster: "Cluster",
+    operator: "Sequence[str]",
+    invariants: "Mapping[str, Callable[[], object]]",
+    *,
+    seed: int | None = None,
+    how: "Chaos | None" = None,
+) -> int:
+    """Run an operator while requests, nodes and itself fail by seed; then its invariants must hold
+    (sampan.testing.kit.chaos)."""
+    from sampan.testing.kit.chaos import chaos as run
+
+    return run(cluster, operator, invariants, seed=seed, how=how)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sampan.testing.kit.cluster import Cluster
 
 MARKER = "sampan(nodes=1, controllers='*', scheduler=True, store='memory', clock='real', seed=None)"
+FAULTS_MARKER = "sampan_faults(seed=None, rate=0.2, kinds=…, verbs=…, resources=…, client='')"
 FIXTURES = ("sampan", "sampan_session")
 _KEEP = "--sampan-keep"
 
@@ -27,6 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{FAULTS_MARKER}: what its clients have to live with")
     config.addinivalue_line("markers", f"{MARKER}: what the test's cluster is like")
 
 
@@ -34,7 +36,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def sampan(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
     """A cluster of the test's own."""
     marker = request.node.get_closest_marker("sampan")
-    chosen = _cluster(marker.kwargs if marker is not None else {})
+    faults = request.node.get_closest_marker("sampan_faults")
+    chosen = _cluster(
+        marker.kwargs if marker is not None else {}, faults.kwargs if faults is not None else None
+    )
     yield chosen
     chosen.close()
 
@@ -62,13 +67,16 @@ def pytest_runtest_makereport(
     return report
 
 
-def _cluster(chosen: dict[str, Any]) -> "Cluster":
+def _cluster(chosen: dict[str, Any], faults: dict[str, Any] | None = None) -> "Cluster":
     from sampan.testing import cluster
-    from sampan.testing.kit.launcher import ClusterGone
+    from sampan.testing.kit.launcher import ClusterGone, Refused
     from sampan.testing.kit.spec import CannotStart
 
     try:
-        return cluster(**chosen)
-    except (CannotStart, ClusterGone, OSError) as error:
+        started = cluster(**chosen)
+        if faults is not None:
+            started.start_faults(**faults)
+        return started
+    except (CannotStart, ClusterGone, Refused, OSError) as error:
         why = str(error)
     pytest.fail(f"sampan: no cluster: {why}", pytrace=False)

@@ -7,8 +7,10 @@ Owner: the test; after `close` nothing of it is left.
 """
 
 import functools
+import random
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +60,7 @@ class Cluster:
         self.spec, self._origin, self._connection = spec, origin, connection
         self._api = BlockingClient(connection, user_agent=MANAGER, timeout_seconds=60.0)
         self._kept = False
+        self._seed: int | None = None  # of faults, once there are any
         self.clock = ClusterClock(self.control, virtual=spec.virtual)
         self._objects = objects = Objects(self._api, self.clock, self.directory)
         self.kinds, self.apply, self.create = objects.kinds, objects.apply, objects.create
@@ -225,6 +228,36 @@ class Cluster:
         name = pod.removeprefix("pod/")
         return "\n".join(self.control.ask("why", name=name, namespace=namespace)["lines"])
 
+    # Faults.
+
+    def start_faults(self, *, seed: int | None = None, **chosen: Any) -> int:
+        """From now on requests of clients fail by seed (docs/testkit.md); says which seed."""
+        used = random.SystemRandom().randrange(10_000) if seed is None else seed
+        self.control.ask("faults", chosen={"seed": used, **chosen})
+        self._seed = used
+        return used
+
+    def stop_faults(self) -> None:
+        self.control.ask("faults", chosen=None)
+
+    @contextmanager
+    def faults(self, *, seed: int | None = None, **chosen: Any) -> Iterator[int]:
+        """Inside of the `with`; a failure is told with the seed."""
+        used = self.start_faults(seed=seed, **chosen)
+        try:
+            yield used
+        except AssertionError as error:
+            error.add_note(f"with faults of seed={used}: {self.faults_told()}")
+            raise
+        finally:
+            self.stop_faults()
+
+    def faults_told(self) -> str:
+        """What clients have met so far."""
+        told = self.control.ask("injected")
+        counts = ", ".join(f"{count} {kind}" for kind, count in sorted(told["injected"].items()))
+        return "; ".join([counts or "none", *told["last"][-3:]])
+
     # More of them.
 
     def fork(self) -> "Cluster":
@@ -256,6 +289,8 @@ class Cluster:
         from sampan.testing.kit.report import report
 
         title = f"cluster {self.url}"
+        if self._seed is not None:
+            title += f", faults of seed={self._seed}"
         return report(title, self.clock.now, self._objects, self.pods, self.why)
 
     def _complaint(self, expected: str, kind: ApiResource, namespace: str, name: str) -> str:

@@ -8,6 +8,7 @@ from sampan.api.resources import PODS
 from sampan.api.rules.pods import node_name
 from sampan.cmd.verbs.why import lines_about
 from sampan.kubelet.contracts.runtime import ContainerState
+from sampan.testing.kit.fault_plan import choices_of
 from sampan.testing.kit.loop import AT_ONCE_SECONDS, KitLoop
 from sampan.testing.kit.member import Command, Message
 from sampan.testing.kit.plane import Plane
@@ -79,6 +80,16 @@ async def why(plane: Plane, _loop: KitLoop, request: Message) -> Message:
     return {"lines": await lines_about(client, pod)}
 
 
+async def faults(plane: Plane, _loop: KitLoop, request: Message) -> Message:
+    chosen = request["chosen"]
+    plane.edge.choose(None if chosen is None else choices_of(chosen))
+    return {}
+
+
+async def injected(plane: Plane, _loop: KitLoop, _request: Message) -> Message:
+    return {"injected": dict(plane.edge.injected), "last": [*plane.edge.last]}
+
+
 def _way(plane: Plane, request: Message) -> SeveredBackend:
     found = plane.ways.get(request["name"])
     if found is None:
@@ -96,4 +107,6 @@ COMMANDS: dict[str, Command] = {
     "mend_node": mend_node,
     "kill_node": kill_node,
     "why": why,
+    "faults": faults,
+    "injected": injected,
 }

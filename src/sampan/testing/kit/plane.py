@@ -40,6 +40,7 @@ from sampan.core.tls import client_context, server_context
 from sampan.store.compaction import keep_compacted
 from sampan.store.contract import Store
 from sampan.store.open import open_store
+from sampan.testing.kit.faulty_edge import FaultyEdge
 from sampan.testing.kit.severed import SeveredBackend
 from sampan.testing.kit.spec import CannotStart, Spec
 
@@ -82,6 +83,7 @@ class Plane:
         self.nodes = self._simulated_nodes()
         self.store: Store
         self.server: ApiServer
+        self.edge: FaultyEdge
 
     def check(self) -> None:
         """Raises CannotStart where the choices name what there is not."""
@@ -99,6 +101,7 @@ class Plane:
         self.server = ApiServer(
             self.store, self._schema, self._settings(), self.clock, self._metrics, self.rng
         )
+        self.edge = FaultyEdge(self.server.handle_http, self.clock)
         await self.server.start()
         self._tasks.supervise("compaction", lambda: keep_compacted(self.store, self.clock))
         self._tasks.supervise("service repair", self.server.keep_repaired)
@@ -110,9 +113,7 @@ class Plane:
 
     async def listen(self) -> int:
         """From now on clients outside are answered; says on which port."""
-        self._http = Server(
-            self.server.handle_http, ssl_context=self._tls, wants_body=self.server.wants_body
-        )
+        self._http = Server(self.edge, ssl_context=self._tls, wants_body=self.server.wants_body)
         return await self._http.start("127.0.0.1", 0)
 
     async def stop(self) -> None:

@@ -1,0 +1,114 @@
+"""A server whose clients have a hard time: what a fault plan says happens to their requests.
+
+Job: wrap the handler of HTTP requests; note what was done to whom.
+Invariant: the kit's own client meets no fault; what passes is what the server answered.
+"""
+
+from collections import Counter, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from sampan.api.errors import ApiError, Conflict, Expired, InternalError, TooManyRequests
+from sampan.apiserver.http.replies import error_reply
+from sampan.core.clock import Clock
+from sampan.core.http import Handler, Reply, Request, Response, Stream
+from sampan.testing.kit.fault_plan import Asked, FaultChoices, asked_of, fault_for
+from sampan.testing.kit.objects import MANAGER
+
+REMEMBERED = 20
+SLOW_SECONDS, LATE_SECONDS = 1.0, 2.0
+MOST_EVENTS = 5  # of a watch that is to be dropped
+
+
+class FaultyEdge:
+    def __init__(self, handler: Handler, clock: Clock) -> None:
+        self._handler, self._clock = handler, clock
+        self._chosen: FaultChoices | None = None
+        self._asked: Counter[Asked] = Counter()
+        self.injected: Counter[str] = Counter()
+        self.last: deque[str] = deque(maxlen=REMEMBERED)
+
+    def choose(self, chosen: FaultChoices | None) -> None:
+        """From now on; None: no more faults."""
+        self._chosen = chosen
+        if chosen is not None:
+            self._asked.clear()
+            self.injected.clear()
+            self.last.clear()
+
+    async def __call__(self, request: Request) -> Reply:
+        client = request.headers.get("user-agent", "")
+        if self._chosen is None or client == MANAGER:
+            return await self._handler(request)
+        asked = asked_of(request.method, request.path, request.query, client)
+        self._asked[asked] += 1
+        fault, rng = fault_for(self._chosen, asked, self._asked[asked])
+        if not fault:
+            return await self._handler(request)
+        self.injected[fault] += 1
+        self.last.append(f"{fault}: {asked.verb} {asked.path} of {client}")
+        if (refusal := _REFUSALS.get(fault)) is not None:
+            return error_reply(refusal)
+        if fault == "slow":
+            await self._clock.sleep(rng.random() * SLOW_SECONDS)
+        reply = await self._handler(request)
+        match fault:
+            case "lost":
+                return _cut(reply)
+            case "dropped" if isinstance(reply, Stream):
+                events = _first(reply.chunks, rng.randint(1, MOST_EVENTS))
+                return Stream(reply.status, reply.headers, events)
+            case "late" if isinstance(reply, Stream):
+                events = self._late(reply.chunks, rng.random() * LATE_SECONDS)
+                return Stream(reply.status, reply.headers, events)
+        return reply
+
+    async def _late(self, chunks: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
+        async with _closing(chunks):
+            async for chunk in chunks:
+                await self._clock.sleep(seconds)
+                yield chunk
+
+
+_REFUSALS: dict[str, ApiError] = {
+    "conflict": Conflict("the object has been modified; please apply your changes to the latest "
+                         "version and try again"),
+    "throttled": TooManyRequests("the server has received too many requests and has asked us to "
+                                 "try again later", retry_after_seconds=1),
+    "error": InternalError("an error on the server has prevented the request from succeeding"),
+    "expired": Expired("too old resource version"),
+}  # fmt: skip
+
+
+def _cut(reply: Reply) -> Reply:
+    """What was asked for is done; the answer is not whole."""
+    if not isinstance(reply, Response) or reply.status >= 400:
+        return reply
+    if reply.sent is not None:
+        reply.sent()
+    return Stream(reply.status, reply.headers, _half(reply.whole()))
+
+
+async def _half(body: bytes) -> AsyncIterator[bytes]:
+    yield body[: len(body) // 2] or b" "
+    raise ConnectionError("by the fault plan")
+
+
+async def _first(chunks: AsyncIterator[bytes], count: int) -> AsyncIterator[bytes]:
+    async with _closing(chunks):
+        async for chunk in chunks:
+            yield chunk
+            count -= 1
+            if count == 0:
+                return
+
+
+@asynccontextmanager
+async def _closing(chunks: AsyncIterator[bytes]) -> AsyncIterator[None]:
+    """Whoever stops early lets the server's watch go."""
+    try:
+        yield
+    finally:
+        close = getattr(chunks, "aclose", None)
+        if close is not None:
+            await close()
