@@ -34,11 +34,10 @@ async def wait(plane, minutes):
 async def finish(plane, name, kind="Complete"):
     stamp = plane.time_text()
     condition = {"type": kind, "status": "True", "lastTransitionTime": stamp}
-    status = {"conditions": [condition], "startTime": stamp}
+    reached = "SuccessCriteriaMet" if kind == "Complete" else "FailureTarget"
+    status = {"conditions": [{**condition, "type": reached}, condition], "startTime": stamp}
     if kind == "Complete":
         status["completionTime"] = stamp
-        before = {"type": "SuccessCriteriaMet", "status": "True", "lastTransitionTime": stamp}
-        status["conditions"].insert(0, before)
     await plane.client.patch(
         JOBS, "default", name, {"status": status}, patch_type="merge", subresource="status"
     )

@@ -36,6 +36,10 @@ def default_service(obj: Obj) -> None:
         fill(spec, internalTrafficPolicy="Cluster")
     if kind == "LoadBalancer":
         fill(spec, allocateLoadBalancerNodePorts=True)
+        balancer = (obj.get("status") or {}).get("loadBalancer") or {}
+        for ingress in balancer.get("ingress") or ():
+            if ingress.get("ip"):
+                fill(ingress, ipMode="VIP")
 
 
 def default_endpoints(obj: Obj) -> None:

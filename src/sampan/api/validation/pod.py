@@ -6,6 +6,7 @@ Invariant: a pod's spec is immutable but for the fields that `UPDATABLE` names.
 
 from sampan.api.errors import (
     FieldError,
+    duplicate,
     field_forbidden,
     invalid_value,
     not_supported,
@@ -92,7 +93,23 @@ def validate_pod_status(new: Obj, old: Obj, errors: Errors) -> None:
         errors.append(invalid_value("status.qosClass", quality or "", IMMUTABLE))
     for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         _validate_no_return(kind, status, was, spec_of(old), errors)
+    _validate_claim_statuses(status, spec_of(new), errors)
     _validate_ips(status, errors)
+
+
+def _validate_claim_statuses(status: Obj, spec: Obj, errors: Errors) -> None:
+    known = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
+    seen: set[str] = set()
+    for index, item in enumerate(status.get("resourceClaimStatuses") or ()):
+        name, path = item.get("name") or "", f"status.resourceClaimStatuses[{index}].name"
+        if name not in known:
+            why = "must match the name of an entry in `spec.resourceClaims`"
+            errors.append(invalid_value(path, name, why))
+        if name in seen:
+            errors.append(duplicate(path, name))
+        seen.add(name)
+        if item.get("resourceClaimName"):
+            validate_with(names.dns_subdomain, item["resourceClaimName"], path, errors)
 
 
 def validate_binding(binding: Obj, errors: Errors) -> None:

@@ -86,8 +86,12 @@ def validate_request_approval(new: Obj, old: Obj, errors: Errors) -> None:
 def _validate_conditions(new: Obj, old: Obj, errors: Errors) -> None:
     kinds = [condition.get("type") or "" for condition in status_of(new).get("conditions") or ()]
     for index, kind in enumerate(kinds):
+        path = f"status.conditions[{index}]"
         if not kind:
-            errors.append(required_value(f"status.conditions[{index}].type"))
+            errors.append(required_value(f"{path}.type"))
+        elif kind in kinds[:index]:
+            errors.append(duplicate(f"{path}.type", kind))
+        _validate_condition_status(status_of(new)["conditions"][index], path, errors)
     if "Approved" in kinds and "Denied" in kinds:
         why = "Approved and Denied conditions are mutually exclusive"
         index = kinds.index("Denied")
@@ -95,6 +99,17 @@ def _validate_conditions(new: Obj, old: Obj, errors: Errors) -> None:
     for kind in (*VERDICTS, "Failed"):
         if len(_of_kind(new, kind)) < len(_of_kind(old, kind)):
             errors.append(_forbidden(f'updates may not remove a condition of type "{kind}"'))
+
+
+def _validate_condition_status(condition: Obj, path: str, errors: Errors) -> None:
+    """What is decided is True; other conditions may be anything that conditions are."""
+    decides = condition.get("type") in (*VERDICTS, "Failed")
+    known = ("True",) if decides else ("False", "True", "Unknown")
+    status = condition.get("status") or ""
+    if not status:
+        errors.append(required_value(f"{path}.status"))
+    elif status not in known:
+        errors.append(not_supported(f"{path}.status", status, known))
 
 
 def _of_kind(request: Obj, kind: str) -> list[Obj]:

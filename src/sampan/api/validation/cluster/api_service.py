@@ -4,8 +4,14 @@ Job: what must hold of an APIService.
 Invariant: its name is its version and its group.
 """
 
-from sampan.api.errors import FieldError, field_forbidden, invalid_value, required_value
-from sampan.api.objects import Obj, name_of, spec_of
+from sampan.api.errors import (
+    FieldError,
+    field_forbidden,
+    invalid_value,
+    not_supported,
+    required_value,
+)
+from sampan.api.objects import Obj, name_of, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_with
 from sampan.api.validation.rules import Rules, same_rules
@@ -66,4 +72,16 @@ def _size(bundle: str) -> int:
     return len(bundle.rstrip("=")) * 3 // 4
 
 
-RULES = Rules(names.any_name, validate_api_service, same_rules(validate_api_service))
+def validate_api_service_status(new: Obj, old: Obj, errors: Errors) -> None:
+    for index, condition in enumerate(status_of(new).get("conditions") or ()):
+        status, known = condition.get("status") or "", ("True", "False", "Unknown")
+        if status not in known:
+            errors.append(not_supported(f"status.conditions[{index}].status", status, known))
+
+
+RULES = Rules(
+    names.any_name,
+    validate_api_service,
+    same_rules(validate_api_service),
+    validate_api_service_status,
+)

@@ -11,8 +11,9 @@ from sampan.api.errors import (
     not_supported,
     required_value,
 )
-from sampan.api.objects import Obj, name_of, spec_of
+from sampan.api.objects import Obj, name_of, spec_of, status_of
 from sampan.api.rules import names
+from sampan.api.validation.conditions import validate_condition_types
 from sampan.api.validation.fields import validate_choice
 from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.rules import Rules, same_rules
@@ -108,7 +109,20 @@ def _validate_limited(limited: Obj, errors: Errors) -> None:
         errors.append(not_supported(f"{here}.type", kind, ("Queue", "Reject")))
 
 
-FLOW_SCHEMA = Rules(names.dns_subdomain, validate_flow_schema, same_rules(validate_flow_schema))
+def validate_flow_status(new: Obj, old: Obj, errors: Errors) -> None:
+    """Of both kinds."""
+    validate_condition_types(status_of(new).get("conditions"), "status.conditions", errors)
+
+
+FLOW_SCHEMA = Rules(
+    names.dns_subdomain,
+    validate_flow_schema,
+    same_rules(validate_flow_schema),
+    validate_flow_status,
+)
 PRIORITY_LEVEL = Rules(
-    names.dns_subdomain, validate_priority_level, same_rules(validate_priority_level)
+    names.dns_subdomain,
+    validate_priority_level,
+    same_rules(validate_priority_level),
+    validate_flow_status,
 )

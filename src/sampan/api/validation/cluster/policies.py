@@ -17,8 +17,9 @@ from sampan.api.errors import (
     not_supported,
     required_value,
 )
-from sampan.api.objects import Obj, name_of, spec_of
+from sampan.api.objects import Obj, name_of, spec_of, status_of
 from sampan.api.rules import names
+from sampan.api.validation.conditions import validate_common_conditions
 from sampan.api.validation.fields import validate_choice, validate_with
 from sampan.api.validation.matching import validate_match
 from sampan.api.validation.rules import Rules, same_rules
@@ -293,7 +294,20 @@ def _validate_param_ref(reference: Obj, path: str, errors: Errors) -> None:
         errors.append(not_supported(f"{path}.parameterNotFoundAction", action, ("Deny", "Allow")))
 
 
-POLICY = Rules(names.dns_subdomain, validate_policy, same_rules(validate_policy))
+def validate_policy_status(new: Obj, old: Obj, errors: Errors) -> None:
+    status = status_of(new)
+    warnings = (status.get("typeChecking") or {}).get("expressionWarnings") or ()
+    for index, warning in enumerate(warnings):
+        for key in ("warning", "fieldRef"):
+            if not (warning.get(key) or "").strip():
+                path = f"status.typeChecking.expressionWarnings[{index}].{key}"
+                errors.append(required_value(path))
+    validate_common_conditions(status.get("conditions"), "status.conditions", errors)
+
+
+POLICY = Rules(
+    names.dns_subdomain, validate_policy, same_rules(validate_policy), validate_policy_status
+)
 POLICY_BINDING = Rules(
     names.dns_subdomain, validate_policy_binding, same_rules(validate_policy_binding)
 )

@@ -87,8 +87,25 @@ def _validate_same_addresses(spec: Obj, was: Obj, errors: Errors) -> None:
 
 
 def validate_service_status(new: Obj, old: Obj, errors: Errors) -> None:
-    balancer = (new.get("status") or {}).get("loadBalancer") or {}
-    validate_load_balancer(balancer, "status.loadBalancer", errors)
+    path, listed = "status.loadBalancer.ingress", _ingress_of(new)
+    if listed and (new.get("spec") or {}).get("type") != "LoadBalancer":
+        why = "may only be used when `spec.type` is LoadBalancer"
+        errors.append(field_forbidden(path, why))
+        return
+    for index, ingress in enumerate(listed):
+        mode, here = ingress.get("ipMode"), f"{path}[{index}].ipMode"
+        if ingress.get("ip") and mode is None:
+            errors.append(required_value(here, "must be specified when `ip` is set"))
+        elif mode is not None and not ingress.get("ip"):
+            errors.append(field_forbidden(here, "may not be specified when `ip` is not set"))
+        else:
+            validate_optional_choice(mode, ("Proxy", "VIP"), here, errors)
+    validate_load_balancer({"ingress": listed}, "status.loadBalancer", errors)
+
+
+def _ingress_of(service: Obj) -> list[Obj]:
+    balancer = (service.get("status") or {}).get("loadBalancer") or {}
+    return balancer.get("ingress") or []
 
 
 def validate_load_balancer(balancer: Obj, path: str, errors: Errors) -> None:

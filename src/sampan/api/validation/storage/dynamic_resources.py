@@ -17,6 +17,7 @@ from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice, validate_with
 from sampan.api.validation.pod_spec.volumes import validate_csi_driver
 from sampan.api.validation.rules import Rules
+from sampan.api.validation.storage.device_claim_status import validate_claim_status
 
 Errors = list[FieldError]
 _MOST_REQUESTS = _MOST_SELECTORS = 32
@@ -133,6 +134,6 @@ def _validate_expression(expression: str, path: str, errors: Errors) -> None:
 
 
 DEVICE_CLASS = Rules(names.dns_subdomain, validate_device_class)
-CLAIM = Rules(names.dns_subdomain, validate_claim, validate_same_spec)
+CLAIM = Rules(names.dns_subdomain, validate_claim, validate_same_spec, validate_claim_status)
 CLAIM_TEMPLATE = Rules(names.dns_subdomain, validate_claim_template, validate_same_spec)
 SLICE = Rules(names.dns_subdomain, validate_slice)

@@ -4,12 +4,19 @@ Job: what must hold of a PersistentVolumeClaim, alone or as a template.
 Invariant: a bound claim can only ask for more room, never for less than it has.
 """
 
-from sampan.api.errors import FieldError, field_forbidden, required_value
+from sampan.api import quantity
+from sampan.api.errors import (
+    FieldError,
+    field_forbidden,
+    invalid_value,
+    not_supported,
+    required_value,
+)
 from sampan.api.objects import Obj, copy_of, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.difference import difference
 from sampan.api.validation.fields import validate_optional_choice, validate_with
-from sampan.api.validation.pod_spec.resources import amount_of, validate_amount
+from sampan.api.validation.pod_spec.resources import amount_of
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_label_selector
 from sampan.api.validation.storage.persistent_volume import validate_access_modes, validate_size
@@ -86,10 +93,45 @@ def _validate_data_source(source: Obj, path: str, errors: Errors) -> None:
             errors.append(required_value(f"{path}.{key}"))
 
 
+_RESIZE_STATES = (
+    "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress",
+    "NodeResizeInfeasible", "NodeResizePending",
+)  # fmt: skip
+
+
 def validate_claim_status(new: Obj, old: Obj, errors: Errors) -> None:
-    for kind in ("capacity", "allocatedResources"):
-        for name, amount in (status_of(new).get(kind) or {}).items():
-            validate_amount(name, amount, f"status.{kind}.{name}", errors)
+    status = status_of(new)
+    for name, amount in (status.get("capacity") or {}).items():
+        _validate_basic_amount(amount, f"status.capacity[{name}]", errors)
+    path = "status.allocatedResourceStatus"
+    for name, state in (status.get("allocatedResourceStatuses") or {}).items():
+        _validate_resource_key(name, path, errors)
+        if state not in _RESIZE_STATES:
+            errors.append(not_supported(path, name, _RESIZE_STATES))
+    path = "status.allocatedResources"
+    for name, amount in (status.get("allocatedResources") or {}).items():
+        if _validate_resource_key(name, path, errors):
+            _validate_basic_amount(amount, f"{path}[{name}]", errors)
+
+
+def _validate_basic_amount(written: str, path: str, errors: Errors) -> None:
+    amount = amount_of(written)
+    if amount is not None and amount.nanos < 0:
+        whole = -(-amount.nanos // quantity.NANO)
+        errors.append(invalid_value(path, whole, "must be a valid resource quantity"))
+
+
+def _validate_resource_key(name: str, path: str, errors: Errors) -> bool:
+    """Of Kubernetes' own names only storage; True where it is good."""
+    wrong = names.qualified_name(name)
+    for why in wrong:
+        errors.append(invalid_value(path, name, why))
+    if wrong:
+        return False
+    if name != "storage" and ("/" not in name or "kubernetes.io/" in name):
+        errors.append(not_supported(path, name, ("storage",)))
+        return False
+    return True
 
 
 RULES = Rules(names.dns_subdomain, validate_claim, validate_claim_update, validate_claim_status)

@@ -10,8 +10,9 @@ from sampan.api.errors import (
     field_forbidden,
     invalid_value,
     required_value,
+    too_long,
 )
-from sampan.api.objects import Obj, spec_of
+from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import (
     validate_choice,
@@ -25,6 +26,7 @@ from sampan.api.validation.rules import Rules, same_rules
 from sampan.api.validation.selectors import validate_label_selector
 
 Errors = list[FieldError]
+_MOST_METADATA_BYTES, _MOST_MESSAGE_BYTES = 256 * 1024, 1024
 
 
 def validate_storage_class(storage: Obj, errors: Errors) -> None:
@@ -127,6 +129,22 @@ def validate_attachment_update(new: Obj, old: Obj, errors: Errors) -> None:
         errors.append(invalid_value("spec", spec_of(new), "field is immutable"))
 
 
+def validate_attachment_status(new: Obj, old: Obj, errors: Errors) -> None:
+    status = status_of(new)
+    metadata = status.get("attachmentMetadata") or {}
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items())
+    if size > _MOST_METADATA_BYTES:
+        errors.append(too_long("status.attachmentMetadata", _MOST_METADATA_BYTES))
+    for key in ("attachError", "detachError"):
+        trouble = status.get(key)
+        if trouble is None:
+            continue
+        if not trouble.get("time"):
+            errors.append(required_value(f"status.{key}.time"))
+        if len((trouble.get("message") or "").encode()) > _MOST_MESSAGE_BYTES:
+            errors.append(too_long(f"status.{key}.message", _MOST_MESSAGE_BYTES))
+
+
 def validate_capacity(capacity: Obj, errors: Errors) -> None:
     name = capacity.get("storageClassName") or ""
     validate_with(names.dns_subdomain, name, "storageClassName", errors)
@@ -148,7 +166,12 @@ def validate_attributes_class_update(new: Obj, old: Obj, errors: Errors) -> None
 STORAGE_CLASS = Rules(names.dns_subdomain, validate_storage_class, validate_storage_class_update)
 CSI_DRIVER = Rules(names.dns_subdomain, validate_csi_driver_object, validate_csi_driver_update)
 CSI_NODE = Rules(names.dns_subdomain, validate_csi_node, same_rules(validate_csi_node))
-VOLUME_ATTACHMENT = Rules(names.dns_subdomain, validate_attachment, validate_attachment_update)
+VOLUME_ATTACHMENT = Rules(
+    names.dns_subdomain,
+    validate_attachment,
+    validate_attachment_update,
+    validate_attachment_status,
+)
 CAPACITY = Rules(names.dns_subdomain, validate_capacity)
 ATTRIBUTES_CLASS = Rules(
     names.dns_subdomain, validate_attributes_class, validate_attributes_class_update

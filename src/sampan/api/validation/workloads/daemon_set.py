@@ -12,6 +12,7 @@ from sampan.api.validation.rules import Rules
 from sampan.api.validation.workloads.workloads import (
     number_of,
     validate_at_most_all,
+    validate_collisions,
     validate_count_or_percent,
     validate_counts,
     validate_same_selector,
@@ -56,6 +57,7 @@ def validate_daemon_set_update(new: Obj, old: Obj, errors: Errors) -> None:
 
 def validate_daemon_set_status(new: Obj, old: Obj, errors: Errors) -> None:
     validate_counts(status_of(new), "status", _STATUS, errors)
+    validate_collisions(new, old, errors)
 
 
 def _validate_rolling(rolling: Obj, path: str, errors: Errors) -> None:

@@ -11,16 +11,18 @@ from sampan.api.errors import (
     not_supported,
     required_value,
 )
-from sampan.api.objects import Obj, spec_of
+from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.workloads.workloads import (
     number_of,
     validate_at_most_all,
+    validate_available,
+    validate_collisions,
     validate_count_or_percent,
     validate_counts,
-    validate_replica_status,
+    validate_parts_of_replicas,
     validate_same_selector,
     validate_selector,
     validate_template,
@@ -79,6 +81,19 @@ def _validate_rolling(rolling: Obj, path: str, errors: Errors) -> None:
     validate_at_most_all(missing, f"{path}.maxUnavailable", errors)
 
 
+def validate_deployment_status(new: Obj, old: Obj, errors: Errors) -> None:
+    status = status_of(new)
+    keys = (
+        "observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas",
+        "unavailableReplicas", "terminatingReplicas", "collisionCount",
+    )  # fmt: skip
+    validate_counts(status, "status", keys, errors)
+    parts = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    validate_parts_of_replicas(status, parts, errors)
+    validate_available(status, "readyReplicas", errors)
+    validate_collisions(new, old, errors)
+
+
 RULES = Rules(
-    names.dns_subdomain, validate_deployment, validate_deployment_update, validate_replica_status
+    names.dns_subdomain, validate_deployment, validate_deployment_update, validate_deployment_status
 )

@@ -23,6 +23,7 @@ from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.pod_spec import validate_pod_template
 from sampan.api.validation.rules import Rules
 from sampan.api.validation.selectors import validate_label_selector
+from sampan.api.validation.workloads.job_status import validate_job_status
 from sampan.api.validation.workloads.workloads import validate_counts, validate_selects
 
 Errors = list[FieldError]
@@ -90,16 +91,6 @@ def validate_job_update(new: Obj, old: Obj, errors: Errors) -> None:
         template, had = _without_placement(template), _without_placement(had)
     if template != had:
         errors.append(invalid_value("spec.template", spec.get("template"), "field is immutable"))
-
-
-def validate_job_status(new: Obj, old: Obj, errors: Errors) -> None:
-    status = status_of(new)
-    validate_counts(
-        status, "status", ("active", "succeeded", "failed", "terminating", "ready"), errors
-    )
-    if status.get("completionTime") and not status.get("startTime"):
-        why = "startTime must be set when completionTime is set"
-        errors.append(required_value("status.startTime", why))
 
 
 def _validate_mode(spec: Obj, path: str, errors: Errors) -> None:

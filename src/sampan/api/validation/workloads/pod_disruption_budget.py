@@ -7,6 +7,7 @@ Invariant: a budget says how many must stay or how many may go, not both.
 from sampan.api.errors import FieldError, invalid_value
 from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
+from sampan.api.validation.conditions import validate_common_conditions
 from sampan.api.validation.fields import validate_optional_choice
 from sampan.api.validation.internal_form import internal_form
 from sampan.api.validation.rules import Rules, same_rules
@@ -35,6 +36,7 @@ def validate_budget(budget: Obj, errors: Errors) -> None:
 
 
 def validate_budget_status(new: Obj, old: Obj, errors: Errors) -> None:
+    validate_common_conditions(status_of(new).get("conditions"), "status.conditions", errors)
     keys = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
     validate_counts(status_of(new), "status", keys, errors)
 

@@ -5,7 +5,7 @@ Invariant: what gives a pod its identity never changes.
 """
 
 from sampan.api.errors import FieldError, field_forbidden, invalid_value, required_value
-from sampan.api.objects import Obj, spec_of
+from sampan.api.objects import Obj, spec_of, status_of
 from sampan.api.rules import names
 from sampan.api.validation.fields import validate_choice
 from sampan.api.validation.internal_form import internal_form
@@ -13,9 +13,11 @@ from sampan.api.validation.rules import Rules
 from sampan.api.validation.storage.persistent_volume_claim import validate_claim_spec
 from sampan.api.validation.workloads.workloads import (
     validate_at_most_all,
+    validate_available,
+    validate_collisions,
     validate_count_or_percent,
     validate_counts,
-    validate_replica_status,
+    validate_parts_of_replicas,
     validate_selector,
     validate_template,
 )
@@ -118,6 +120,19 @@ def _validate_retention(policy: Obj | None, errors: Errors) -> None:
         validate_choice(policy.get(key), ("Retain", "Delete"), path, errors)
 
 
+def validate_stateful_set_status(new: Obj, old: Obj, errors: Errors) -> None:
+    status = status_of(new)
+    parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+    keys = ("replicas", *parts, "observedGeneration", "collisionCount")
+    validate_counts(status, "status", keys, errors)
+    validate_parts_of_replicas(status, parts, errors)
+    validate_available(status, "status.readyReplicas", errors)
+    validate_collisions(new, old, errors)
+
+
 RULES = Rules(
-    names.dns_label, validate_stateful_set, validate_stateful_set_update, validate_replica_status
+    names.dns_label,
+    validate_stateful_set,
+    validate_stateful_set_update,
+    validate_stateful_set_status,
 )

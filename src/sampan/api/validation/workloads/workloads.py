@@ -98,23 +98,35 @@ def number_of(value: int | str | None) -> int:
 
 
 def validate_replica_status(new: Obj, old: Obj, errors: Errors) -> None:
+    """Of ReplicaSets and ReplicationControllers."""
     status = status_of(new)
-    keys = (
-        "replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas",
-        "updatedReplicas", "unavailableReplicas", "terminatingReplicas", "observedGeneration",
-        "collisionCount",
-    )  # fmt: skip
-    validate_counts(status, "status", keys, errors)
+    keys = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+    validate_counts(status, "status", (*keys, "terminatingReplicas", "observedGeneration"), errors)
+    validate_parts_of_replicas(status, keys[1:], errors)
+    validate_available(status, "readyReplicas", errors)
+
+
+def validate_parts_of_replicas(status: Obj, keys: tuple[str, ...], errors: Errors) -> None:
     total = status.get("replicas") or 0
-    for key in ("fullyLabeledReplicas", "readyReplicas", "availableReplicas", "updatedReplicas"):
+    for key in keys:
         count = status.get(key) or 0
         if count > total:
             why = "cannot be greater than status.replicas"
             errors.append(invalid_value(f"status.{key}", count, why))
+
+
+def validate_available(status: Obj, ready_words: str, errors: Errors) -> None:
     ready, available = status.get("readyReplicas") or 0, status.get("availableReplicas") or 0
     if available > ready:
-        why = "cannot be greater than readyReplicas"
+        why = f"cannot be greater than {ready_words}"
         errors.append(invalid_value("status.availableReplicas", available, why))
+
+
+def validate_collisions(new: Obj, old: Obj, errors: Errors) -> None:
+    """The count of hash collisions never falls."""
+    count, was = (status_of(item).get("collisionCount") for item in (new, old))
+    if was is not None and (count or 0) < was:
+        errors.append(invalid_value("status.collisionCount", count or 0, "cannot be decremented"))
 
 
 def validate_same_selector(spec: Obj, was: Obj, errors: Errors) -> None:

@@ -9,4 +9,4 @@ def test_a_size_is_not_negative():
     old = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta}
     new = {**old, "status": {"capacity": {"storage": "-1Gi"}}}
     errors = validate_status_update(PERSISTENT_VOLUME_CLAIMS, new, old)
-    assert [one.field for one in errors] == ["status.capacity.storage"]
+    assert [one.field for one in errors] == ["status.capacity[storage]"]
