@@ -82,6 +82,64 @@ def test_a_policy_holds_from_a_pod_s_first_packet_and_follows_labels(lone_cluste
     eventually(lambda: ask_from_pod(kubectl, "stranger", address, 8080) == "guarded")
 
 
+# Says a line over one connection again and again, and what became of it.
+TALK = """
+import socket, time
+while True:
+    try:
+        there = socket.create_connection(("ADDRESS", 8081))
+        break
+    except OSError:
+        time.sleep(0.1)
+there.settimeout(3)
+state = ""
+while True:
+    try:
+        there.send(b"x")
+        now = "heard" if there.recv(1) else "closed"
+    except TimeoutError:
+        now = "cut off"
+    if now != state:
+        print(now, flush=True)
+    state = now
+    if now == "closed":
+        break
+"""
+ECHO = """
+import socketserver
+class Echo(socketserver.BaseRequestHandler):
+    def handle(self):
+        while said := self.request.recv(1):
+            self.request.sendall(said)
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+Server(("", 8081), Echo).serve_forever()
+"""
+
+
+def test_a_policy_that_changes_holds_for_a_connection_that_is_open(lone_cluster):
+    """One connection: heard, cut off by a policy, and heard again when the policy is gone."""
+    kubectl = lone_cluster.kubectl
+    echo = python_pod("echo", ECHO, restartPolicy="Always")
+    echo["metadata"]["labels"] = {"app": "echo"}
+    apply(kubectl, echo)
+    address = kubectl.get("pod", "echo")["status"]["podIP"]
+    talker = python_pod("talker", TALK.replace("ADDRESS", address), restartPolicy="Always")
+    apply(kubectl, talker)
+
+    def states():
+        return kubectl("logs", "talker").splitlines()
+
+    eventually(lambda: states() == ["heard"], 60)
+    deny = policy("closed")
+    deny["spec"]["podSelector"] = {"matchLabels": {"app": "echo"}}
+    apply(kubectl, deny)
+    eventually(lambda: states() == ["heard", "cut off"], 60)
+    kubectl("delete", "networkpolicy", "closed")
+    eventually(lambda: states() == ["heard", "cut off", "heard"], 120)
+    kubectl("delete", "pod", "talker", "echo", "--now")
+
+
 def test_why_names_the_policy_that_refuses(lone_cluster):
     kubectl = lone_cluster.kubectl
     apply(kubectl, pod("from", "sleep 1000"), pod("there", "sleep 1000", {"app": "there"}))
