@@ -175,6 +175,52 @@ def test_tcp_and_udp_on_one_port(kubectl, pair, machine):
     assert ask_by_udp_from(machine, address, 53) in BOTH
 
 
+# An SCTP INIT as the wire has it: most kernels have no sockets for it unless a module is loaded.
+ASSOCIATE = """
+import socket, struct, sys
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+init = struct.pack("!BBHIIHHI", 1, 0, 20, 7, 65536, 1, 1, 7)
+head = struct.pack("!HHI", int(sys.argv[3]), int(sys.argv[2]), 0)
+checked = head + struct.pack("<I", crc32c(head + bytes(4) + init)) + init
+sender = socket.socket(socket.AF_INET, socket.SOCK_RAW, 132)
+sender.sendto(checked, (sys.argv[1], 0))
+"""
+LISTEN = """
+import socket
+raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, 132)
+print("listening", flush=True)
+while True:
+    data = raw.recv(2000)
+    sctp = data[(data[0] & 15) * 4 :]
+    print("port", int.from_bytes(sctp[2:4], "big"), "chunk", sctp[12], flush=True)
+"""
+
+
+def test_sctp_goes_to_the_endpoints_port(kubectl, machine):
+    labels = {"app": "sctp"}
+    listener = python_pod("sctp", LISTEN, restartPolicy="Always")
+    listener["metadata"]["labels"] = labels
+    port = [{"name": "sctp", "port": 80, "targetPort": 8080, "protocol": "SCTP"}]
+    apply(kubectl, listener, service("sctp", port, labels))
+    address = cluster_ip(kubectl, "sctp")
+    eventually(lambda: kubectl("logs", "sctp").startswith("listening"), 60)
+    source_ports = iter(range(20000, 30000))
+
+    def arrived():
+        machine.run(sys.executable, "-c", ASSOCIATE, address, "80", str(next(source_ports)))
+        return "port 8080 chunk 1\n" in kubectl("logs", "sctp")
+
+    eventually(arrived, 60)
+    assert "port 80 " not in kubectl("logs", "sctp")
+    kubectl("delete", "pod/sctp", "service/sctp", "--now")
+
+
 def test_a_client_stays_with_its_endpoint_while_it_is_told_to(kubectl, pair, machine):
     apply(kubectl, service("sticky", ports(), pair, sessionAffinity="ClientIP"))
     address = cluster_ip(kubectl, "sticky")
