@@ -132,7 +132,40 @@ def test_pods_on_three_machines_are_one_network(world):
     # The node's own server has a certificate of the cluster's authority soon after it joined.
     eventually(lambda: _said(kubectl, "exec", "on-three", "--", "hostname") == "on-three", 30)
     assert ask_from_pod(kubectl, "on-three", cluster_address, 80) in everywhere
+    _local_traffic_stays_local(kubectl, first, joined)
     _node_leaves_and_comes_back(kubectl, first, joined[0], addresses["on-two"])
+
+
+def _local_traffic_stays_local(kubectl, first, joined):
+    """externalTrafficPolicy Local: the endpoint's own node answers, and is told who asks."""
+    two, three = (node.machine for node in joined)
+    kubectl("label", "pod", "on-two", "local=yes")
+    local = service(
+        "local", [{"port": 81, "targetPort": 8080, "nodePort": 30091}], {"local": "yes"},
+        type="LoadBalancer", externalTrafficPolicy="Local",
+    )  # fmt: skip
+    apply(kubectl, local)
+    health = kubectl.get("service", "local")["spec"]["healthCheckNodePort"]
+
+    def lines(machine):
+        question = f"busybox nc -w 2 {machine.address} 30091 </dev/null 2>&1 || true"
+        return three.run("sh", "-c", question).split()
+
+    def is_healthy(machine):
+        question = f"GET / HTTP/1.0\\r\\n\\r\\n' | busybox nc -w 2 {machine.address} {health}"
+        return three.run("sh", "-c", f"printf '{question} 2>&1 || true").split()[1:2]
+
+    eventually(lambda: lines(two) == ["on-two", three.address], 60)
+    eventually(lambda: "on-two" not in lines(first), 60)
+    eventually(lambda: is_healthy(two) == ["200"], 60)
+    eventually(lambda: is_healthy(first) == ["503"], 60)
+    # Inside the cluster it is a Service like any other, from every node.
+    inside = cluster_ip(kubectl, "local")
+    eventually(lambda: ask_from_pod(kubectl, "on-one", inside, 81) == "on-two", 60)
+    # Its load balancer's addresses are those of nodes that can serve.
+    path = "jsonpath={.status.loadBalancer.ingress[*].ip}"
+    eventually(lambda: kubectl("get", "service", "local", "-o", path) == two.address, 60)
+    kubectl("delete", "service", "local")
 
 
 def _said(kubectl, *words):
