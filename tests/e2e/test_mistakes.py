@@ -161,7 +161,7 @@ def succeed(root, *words):
 def last_words(done, code):
     """What is left of standard error without the log; the exit code is as wanted."""
     assert "Traceback" not in done.stdout + done.stderr, done.stderr
-    lines = [line for line in done.stderr.splitlines() if "core.loop_watch" not in line]
+    lines = [line for line in done.stderr.splitlines() if "loop_watch" not in line]
     assert done.returncode == code, done.stdout + done.stderr
     return lines
 
