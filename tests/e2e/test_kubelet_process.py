@@ -1,5 +1,6 @@
 """`sampan kubelet`: a node as a process of its own, with an API server elsewhere, or with none."""
 
+import json
 import shutil
 import ssl
 import tempfile
@@ -74,6 +75,22 @@ def test_a_node_joins_a_cluster_over_https_and_is_tolerant_of_its_absence(own_cl
         eventually(lambda: kubectl("get", "pods").count("Running") == 2)
         kubectl("delete", "pod", "web-two", "--wait=false")
         eventually(lambda: kubectl("get", "pods").count("Running") == 2)
+
+
+def test_a_node_in_another_process_tells_its_steps_of_a_pods_trace(own_cluster, tmp_path):
+    """[X1]"""
+    own_cluster.up("--runtime", "none")
+    kubectl = own_cluster.kubectl
+    flags = ("--join", str(own_cluster.data_dir), "--node-name", "two", "--runtime", "simulated")
+    with kubelet(tmp_path / "two", *flags):
+        eventually(lambda: " Ready " in kubectl("get", "nodes"))
+        kubectl("run", "web", "--image=app:1")
+        path = "/sampan/v1/trace/pods/default/web"
+        eventually(lambda: "start web" in kubectl("get", "--raw", path))
+        lanes = {
+            span["lane"] for span in json.loads(kubectl("get", "--raw", path))["traces"][0]["spans"]
+        }
+        assert lanes == {"apiserver", "scheduler", "kubelet"}
 
 
 def test_a_node_that_may_not_register_waits_for_its_object(own_cluster, tmp_path):

@@ -21,6 +21,7 @@ from sampan.testing.virtual_time import LoopClock
 from sampan.testing.worlds.control_plane import published_schema
 
 ALL = "/api/v1/namespaces/default/pods"
+SPANS = "/sampan/v1/spans"
 TRACE = "/sampan/v1/trace/pods/default/web"
 REQUEST_STEPS = [
     "authentication", "authorization", "decoding", "defaulting", "mutating admission", "validation",
@@ -102,6 +103,50 @@ def test_a_name_that_comes_again_has_a_trace_of_its_own_and_the_old_one_stays():
                 "create pods",
                 "delete pods",
             ]
+
+    virtual_time.run(scenario())
+
+
+def told(uid, **more):
+    return {"uid": uid, "lane": "kubelet", "name": "sync pod", "began": 1.0, "ended": 2.0,
+            "facts": {}, **more}  # fmt: skip
+
+
+def test_a_node_in_another_process_tells_of_its_own_pods_only():
+    async def scenario():
+        async with traced_server() as api:
+            created = await api.made(ALL, pod("web", nodeName="n1"))
+            uid = created["metadata"]["uid"]
+            spans = {"spans": [told(uid), told("nobody's")]}
+            for user, group, taken in (
+                ("system:node:n2", "system:nodes", 0),
+                ("system:node:n1", "system:nodes", 1),
+                ("system:kube-scheduler", "", 1),
+                ("eve", "people", 0),
+            ):
+                reply = await api.send("POST", SPANS, spans, user=user, group=group)
+                assert (user, reply.obj) == (user, {"taken": taken})
+            [trace] = (await api.get(TRACE)).obj["traces"]
+            assert [span["name"] for span in trace["spans"]].count("sync pod") == 2
+
+    virtual_time.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"began": 3.0}, {"began": "now"}, {"ended": None}, {"lane": 7}, {"name": "x" * 300},
+        {"facts": []}, {"facts": {str(number): "" for number in range(99)}}, {"uid": 5},
+    ],
+)  # fmt: skip
+def test_what_is_no_span_is_not_taken(odd):
+    async def scenario():
+        async with traced_server() as api:
+            uid = (await api.made(ALL, pod("web")))["metadata"]["uid"]
+            reply = await api.send("POST", SPANS, {"spans": [told(uid) | odd, "no", None]})
+            assert reply.obj == {"taken": 0}
+            for body in ([], {"spans": {}}, {}):
+                assert (await api.send("POST", SPANS, body)).obj == {"taken": 0}
 
     virtual_time.run(scenario())
 

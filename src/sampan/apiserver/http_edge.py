@@ -69,6 +69,7 @@ LARGE_BYTES = 64 * 1024  # of an answer, from which on writing it counts
 MOST_SECONDS = 10.0  # that it keeps its seats
 MANY_ROWS = 1000  # of a table, or of metadata alone: each is made anew, within some 20 µs
 _SESSIONS = frozenset({"attach", "exec", "portforward"})
+SPANS_PATH = "/sampan/v1/spans"
 TRACE_PATH = "/sampan/v1/trace/"  # RESOURCE.GROUP/NAMESPACE/NAME
 _NO_BODY = frozenset({"get", "list", "watch"})
 _READS = frozenset({"GET", "HEAD"})
@@ -228,6 +229,8 @@ class HttpEdge:
     async def _document(self, request: Request, info: RequestInfo, user: User) -> Reply:
         if request.path.startswith(TRACE_PATH) and info.verb == "get":
             return await self._trace(request.path, user)
+        if request.path == SPANS_PATH and info.verb == "create":
+            return await self._take_spans(request, user)
         await self._authorize_path(user, request)
         if info.verb != "get":
             raise MethodNotAllowed(
@@ -254,6 +257,18 @@ class HttpEdge:
         if found is None:
             raise not_found("traces of " + plural, group, name)
         return replies.object_reply(found)
+
+    async def _take_spans(self, request: Request, user: User) -> Response:
+        """What a part in another process has noted. Raises BadRequest."""
+        body, _ = bodies.body_of(request, "Ignore", self._protobuf)
+
+        async def may_tell(namespace: str, name: str) -> bool:
+            asked = Attributes(user, "patch", "", "pods", "status", namespace, name)
+            return (await self._chain.parts.authorization.decide(asked))[0]
+
+        spans = body.get("spans") if isinstance(body, dict) else None
+        taken = await self._chain.traced.receive(user, spans, may_tell)
+        return replies.object_reply({"taken": taken})
 
     async def _authorize_path(self, user: User, request: Request) -> None:
         if request.path in ALWAYS_ALLOWED_PATHS:

@@ -231,6 +231,9 @@ class RestClient:
         """What is served besides resources, by its path."""
         return await self._ask("GET", path)
 
+    async def post_path(self, path: str, body: Obj) -> Obj:
+        return await self._ask("POST", path, body=orjson.dumps(body))
+
     async def close(self) -> None:
         await self._http.close()
 

@@ -5,17 +5,31 @@ Invariant: what is written all the time (events, leases) has no trace, nor have 
 """
 
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 
 from sampan.api.calls import Answer, Call, ListAnswer
 from sampan.api.objects import Obj, uid_of
+from sampan.api.resources import PODS
+from sampan.api.rules.pods import node_name
 from sampan.apiserver.authn.user import User
 from sampan.apiserver.registry.generic import Registry
-from sampan.core.telemetry.traces import MOST_TRACES, NO_MARKS, Marks, Trace, Traces
+from sampan.core.telemetry.traces import (
+    MOST_TRACES,
+    NO_MARKS,
+    TOP,
+    Marks,
+    Span,
+    Trace,
+    Traces,
+)
 
+NODE_USER = "system:node:"
+MOST_TEXT, MOST_FACTS = 256, 8  # of what another process says of one step
 READS = frozenset({"get", "list", "watch"})
 LANE = "apiserver"
 _NOT_TRACED = frozenset({"Event", "Lease"})
 _MOST_UIDS = 8  # that one name is remembered with
+MayTell = Callable[[str, str], Awaitable[bool]]  # of the pod of that namespace and name
 Name = tuple[str, str, str]  # resource with its group, namespace, name
 
 
@@ -23,6 +37,7 @@ class TracedObjects:
     def __init__(self, registry: Registry, traces: Traces) -> None:
         self.traces = traces
         self._registry = registry
+        self._names: OrderedDict[str, Name] = OrderedDict()  # by uid
         self._uids: OrderedDict[Name, list[str]] = OrderedDict()  # the newest last
 
     def uids(self, resource: str, namespace: str, name: str) -> list[str]:
@@ -36,6 +51,33 @@ class TracedObjects:
         if not traces:
             return None
         return {"namespace": namespace, "name": name, "resource": resource, "traces": traces}
+
+    async def receive(self, user: User, spans: object, may: MayTell) -> int:
+        """What other processes have noted; how many were taken: of pods that are known here, from
+        whoever may write their status (a node: of its own pods)."""
+        taken = 0
+        allowed: dict[str, bool] = {}
+        for item in spans if isinstance(spans, list) else ():
+            span = _span_of(item)
+            if span is None:
+                continue
+            uid = item["uid"]
+            if uid not in allowed:
+                allowed[uid] = await self._may_tell(user, uid, may)
+            if allowed[uid]:
+                self.traces.add(uid, span)
+                taken += 1
+        return taken
+
+    async def _may_tell(self, user: User, uid: str, may: MayTell) -> bool:
+        name = self._names.get(uid)
+        if name is None or name[0] != "pods":
+            return False
+        if user.name.startswith(NODE_USER):
+            pod = self._registry.find(PODS, name[1], name[2])
+            if pod is None or node_name(pod) != user.name.removeprefix(NODE_USER):
+                return False
+        return await may(name[1], name[2])
 
     def answered(self, user: User, call: Call, answer: Answer | ListAnswer, marks: Marks) -> None:
         if marks is NO_MARKS or isinstance(answer, ListAnswer) or call.options.dry_run:
@@ -70,6 +112,27 @@ class TracedObjects:
         if uid not in uids:
             uids.append(uid)
             del uids[:-_MOST_UIDS]
+            self._names[uid] = name
+            if len(self._names) > MOST_TRACES:
+                self._names.popitem(last=False)
+
+
+def _span_of(item: object) -> Span | None:
+    """None where it is no span."""
+    if not isinstance(item, dict) or not isinstance(item.get("uid"), str):
+        return None
+    lane, name, facts = item.get("lane"), item.get("name"), item.get("facts")
+    if not (isinstance(lane, str) and isinstance(name, str) and isinstance(facts, dict)):
+        return None
+    began, ended = _moment(item.get("began")), _moment(item.get("ended"))
+    if len(lane) + len(name) > MOST_TEXT or not 0 <= began <= ended or len(facts) > MOST_FACTS:
+        return None
+    told = {str(key)[:MOST_TEXT]: str(value)[:MOST_TEXT] for key, value in facts.items()}
+    return Span(lane, name, began, ended, TOP, told)
+
+
+def _moment(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else -1.0
 
 
 def _trace_object(uid: str, trace: Trace) -> Obj:

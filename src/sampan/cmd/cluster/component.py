@@ -16,6 +16,7 @@ from sampan.client import kubeconfig
 from sampan.client.delegated_access import DelegatedAccess
 from sampan.client.leader_election import Elector, LeaseSettings
 from sampan.client.rest import RestClient, connect
+from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.cluster.component_server import ComponentServer
 from sampan.cmd.cluster.process import loop_factory, run_until_signal
 from sampan.cmd.cluster.progress import Progress
@@ -25,6 +26,7 @@ from sampan.core import log
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.core.telemetry.traces import Outbox, Traces
 
 
 class Duty(Protocol):
@@ -66,7 +68,8 @@ class ComponentProcess:
     ) -> None:
         self._settings, self._duty = settings, duty
         self._progress, self._clock = progress, clock
-        self._metrics = Metrics()
+        self._spans = Outbox()
+        self._metrics = Metrics(Traces(clock, outbox=self._spans))
         self._tasks = Tasks(duty.name)
         self._client: RestClient | None = None
         self._server: ComponentServer | None = None
@@ -96,6 +99,8 @@ class ComponentProcess:
             self._clock,
         )  # fmt: skip
         await self._server.start()
+        delivery = TraceDelivery(client, self._spans, self._clock)
+        self._tasks.supervise("traces", delivery.run)
         self._tasks.supervise("lead", lambda: self._stand_in_line(client))
 
     async def stop(self) -> None:

@@ -20,6 +20,7 @@ from sampan.client.account_identity import AccountIdentity
 from sampan.client.contract import Client
 from sampan.client.no_api_client import AbsentClient
 from sampan.client.rest import RestClient, connect, context_of, without_identity
+from sampan.client.trace_delivery import TraceDelivery
 from sampan.cmd.cluster import choose_nodes, machine, node_accounts, nodes, pki
 from sampan.cmd.cluster.data_dir import DataDir, DataDirError, Lock, find_data_dir, open_data_dir
 from sampan.cmd.cluster.network import bare_node, claimed_pod_cidr
@@ -34,6 +35,7 @@ from sampan.core import log
 from sampan.core.clock import Clock, SystemClock
 from sampan.core.metrics import Metrics
 from sampan.core.tasks import Tasks
+from sampan.core.telemetry.traces import NO_TRACES, Outbox, Traces
 from sampan.core.tls import server_context
 
 if TYPE_CHECKING:
@@ -120,9 +122,17 @@ class NodeProcess:
         if connection is not None:
             self._provisioner = self._account_client(connection, client, VOLUMES_ACCOUNT)
             self._network = self._account_client(connection, client, NETWORK_ACCOUNT)
-        await node.start(self._client_of, Metrics(), tls)
+        await node.start(self._client_of, Metrics(self._traces(client)), tls)
         if self._bootstraps and not self._settings.tls_cert_file and isinstance(client, RestClient):
             self._keep_serving(client, tls)
+
+    def _traces(self, client: AbsentClient | RestClient) -> Traces:
+        """The API server keeps them; a node without one has nobody to tell."""
+        if not isinstance(client, RestClient):
+            return NO_TRACES
+        spans = Outbox()
+        self._tasks.supervise("traces", TraceDelivery(client, spans, self._clock).run)
+        return Traces(self._clock, outbox=spans)
 
     def _client_of(self, user: str) -> Client:
         if user == nodes.LOCAL_PROVISIONER_USER and self._provisioner is not None:

@@ -7,6 +7,7 @@ Invariant: memory is bounded, whatever comes: the oldest trace goes first, a tra
 Invariant: nothing is written on objects; with tracing off a step costs one question.
 """
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from sampan.core.clock import Clock
 
 MOST_TRACES = 2000
 MOST_SPANS = 256  # of one trace: a pod that restarts for ever ends here
+MOST_UNDELIVERED = 10_000
 TOP = -1  # the parent of a span that has none
 
 
@@ -102,9 +104,38 @@ def _parts(request: _Request, parent: int) -> Iterator[Span]:
         began = ended
 
 
+class Outbox:
+    """Spans of a process that keeps none itself: they are on their way to the API server."""
+
+    def __init__(self) -> None:
+        self.dropped = 0  # spans that found no room
+        self._spans: list[tuple[str, Span]] = []
+        self._noted = asyncio.Event()
+
+    def add(self, uid: str, span: Span) -> None:
+        if len(self._spans) >= MOST_UNDELIVERED:
+            self.dropped += 1
+            return
+        self._spans.append((uid, span))
+        self._noted.set()
+
+    async def noted(self) -> None:
+        """Returns when there is something to deliver."""
+        await self._noted.wait()
+
+    def take(self) -> list[tuple[str, Span]]:
+        self._noted.clear()
+        spans, self._spans = self._spans, []
+        return spans
+
+
 class Traces:
-    def __init__(self, clock: Clock, *, most: int = MOST_TRACES) -> None:
+    def __init__(
+        self, clock: Clock, *, most: int = MOST_TRACES, outbox: Outbox | None = None
+    ) -> None:
+        """`outbox`: where spans go that somebody else keeps."""
         self.is_on = most > 0
+        self._outbox = outbox
         self.forgotten = 0  # traces that made room for newer ones
         self._clock, self._most = clock, most
         self._traces: OrderedDict[str, Trace] = OrderedDict()  # by uid, the oldest first
@@ -119,19 +150,21 @@ class Traces:
 
     def add(self, uid: str, span: Span) -> None:
         """A step that is over."""
-        if self.is_on:
+        if self._outbox is not None:
+            self._outbox.add(uid, span)
+        elif self.is_on:
             self._of(uid).add(span)
 
     def span(self, uid: str, lane: str, name: str, began: float, **facts: str) -> None:
         """A step that ends now."""
         if self.is_on:
-            self._of(uid).add(Span(lane, name, began, self._clock.now(), TOP, facts))
+            self.add(uid, Span(lane, name, began, self._clock.now(), TOP, facts))
 
     def span_for(self, uid: str, lane: str, name: str, seconds: float, **facts: str) -> None:
         """A step that took so long, and ends now."""
         if self.is_on:
             now = self._clock.now()
-            self._of(uid).add(Span(lane, name, now - seconds, now, TOP, facts))
+            self.add(uid, Span(lane, name, now - seconds, now, TOP, facts))
 
     def request(self, uid: str, lane: str, name: str, marks: Marks) -> None:
         """A request that is answered now, with the steps that it took."""
