@@ -27,6 +27,9 @@ from sampan.store.contract import Change, Entry, Page, RevisionMismatch, Store, 
 PREFIX = b"k8s:enc:"
 
 
+_ROOT = "/registry/"
+
+
 class BadEncryption(ValueError):
     """The configuration cannot be read, or names a key that is none."""
 
@@ -145,7 +148,8 @@ class Transformer:
 
 
 def transformers(configuration: Obj) -> dict[str, Transformer]:
-    """Storage prefix → transformer, of an EncryptionConfiguration. Raises BadEncryption."""
+    """Storage prefix → transformer, of an EncryptionConfiguration. `*.group` and `*.*` are kept
+    besides, for kinds that somebody will define. Raises BadEncryption."""
     if configuration.get("kind") != "EncryptionConfiguration":
         raise BadEncryption("not an EncryptionConfiguration of apiserver.config.k8s.io/v1")
     found: dict[str, Transformer] = {}
@@ -158,9 +162,22 @@ def transformers(configuration: Obj) -> dict[str, Transformer]:
             # Only the first would ever be tried.
             raise BadEncryption("two keys of one provider have the same name")
         for name in row.get("resources") or ():
+            transformer = Transformer(keys)
             for prefix in _prefixes(str(name)):
-                found.setdefault(prefix, Transformer(keys))
+                if covering(found, prefix) is None:
+                    found.setdefault(prefix, transformer)
+            if str(name).startswith("*."):
+                found.setdefault(str(name), transformer)
     return found
+
+
+def covering(found: Mapping[str, Transformer], prefix: str) -> Transformer | None:
+    """What is configured for all kinds of a custom group, or for all there are; the first wins."""
+    group = prefix[len(_ROOT) : -1].partition(".")[2]
+    if "." not in group:
+        return None  # no definition has such a group
+    names = (f"*.{group}", "*.*")
+    return next((transformer for name, transformer in found.items() if name in names), None)
 
 
 def _prefixes(name: str) -> list[str]:
@@ -248,20 +265,26 @@ class EncryptedStore:
         """Write anew what is plain or sealed with an old key; returns how much that was.
         `ttl_seconds`: by storage prefix, for what does not live for ever."""
         count = 0
-        for prefix, transformer in self._by_prefix.items():
+        everything = any(name.startswith("*.") for name in self._by_prefix)
+        for prefix in [_ROOT] if everything else list(self._by_prefix):
             for entry in (await self._store.range(prefix)).entries:
-                plain, stale = transformer.opened(entry.key, entry.value)
-                if not stale:
-                    continue
-                try:
-                    sealed = transformer.sealed(entry.key, plain)
-                    await self._store.update(
-                        entry.key, sealed, entry.revision, ttl_seconds=ttl_seconds.get(prefix, 0)
-                    )
-                except RevisionMismatch:
-                    continue  # whoever was faster has sealed it
-                count += 1
+                count += await self._renew(entry, ttl_seconds)
         return count
+
+    async def _renew(self, entry: Entry, ttl_seconds: Mapping[str, int]) -> bool:
+        transformer = self._of(entry.key)
+        if transformer is None:
+            return False
+        plain, stale = transformer.opened(entry.key, entry.value)
+        if not stale:
+            return False
+        lives = ttl_seconds.get(_prefix_of(entry.key), 0)
+        try:
+            sealed = transformer.sealed(entry.key, plain)
+            await self._store.update(entry.key, sealed, entry.revision, ttl_seconds=lives)
+        except RevisionMismatch:
+            return False  # whoever was faster has sealed it
+        return True
 
     def plain(self, change: Change) -> Change:
         entry = None if change.entry is None else self._plain(change.entry)
@@ -279,8 +302,12 @@ class EncryptedStore:
         return value if transformer is None else transformer.sealed(key, value)
 
     def _of(self, key: str) -> Transformer | None:
-        end = key.find("/", len("/registry/")) + 1
-        return self._by_prefix.get(key[:end])
+        prefix = _prefix_of(key)
+        return self._by_prefix.get(prefix) or covering(self._by_prefix, prefix)
+
+
+def _prefix_of(key: str) -> str:
+    return key[: key.find("/", len(_ROOT)) + 1]
 
 
 class _PlainWatch:

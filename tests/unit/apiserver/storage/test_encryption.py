@@ -10,6 +10,7 @@ from sampan.apiserver.storage.encryption import (
     BadEncryption,
     EncryptedStore,
     Unreadable,
+    covering,
     transformers,
 )
 from sampan.store.memory import MemoryStore
@@ -32,7 +33,9 @@ def provider(kind, *secrets):
 def run(test, *providers):
     async def main():
         plain = MemoryStore(LoopClock())
-        await test(plain, lambda *p: EncryptedStore(plain, transformers(configuration(*p))))
+        await test(
+            plain, lambda *p, **more: EncryptedStore(plain, transformers(configuration(*p, **more)))
+        )
         await plain.close()
 
     virtual_time.run(main())
@@ -131,6 +134,46 @@ def test_resources_are_named_by_group_or_all():
     assert "/registry/configmaps/" in found
     assert "/registry/secrets/" not in found
     assert "/registry/secrets/" in transformers(configuration({"identity": {}}, resources=["*.*"]))
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [["*.*"], ["*.example.com"], ["widgets.example.com"], ["secrets", "*.example.com", "*.*"]],
+)
+def test_kinds_that_somebody_defines_are_encrypted_too(resources):
+    key = "/registry/widgets.example.com/default/a"
+
+    async def test(plain, opened):
+        await plain.create("/registry/widgets.example.com/default/old", b"from before")
+        store = opened(provider("aesgcm", ONE), {"identity": {}}, resources=resources)
+        await store.create(key, b"the password")
+        assert b"password" not in (await plain.get(key)).value
+        assert (await store.get(key)).value == b"the password"
+        assert await store.reencrypt({}) == 1
+        assert b"before" not in (await plain.get("/registry/widgets.example.com/default/old")).value
+
+    run(test)
+
+
+def test_other_groups_and_what_is_no_kind_stay_as_they_are():
+    async def test(plain, opened):
+        store = opened(provider("aesgcm", ONE), {"identity": {}}, resources=["*.example.com"])
+        for key in ("/registry/widgets.example.org/default/a", "/registry/ranges/serviceips"):
+            await store.create(key, b"plain")
+            assert (await plain.get(key)).value == b"plain"
+
+    run(test)
+
+
+def test_the_first_that_covers_a_kind_wins():
+    def row(secret, *resources):
+        return configuration(provider("aesgcm", secret), resources=list(resources))["resources"]
+
+    rows = row(ONE, "*.example.com") + row(TWO, "widgets.example.com", "*.*")
+    found = transformers({**configuration({"identity": {}}), "resources": rows})
+    assert "/registry/widgets.example.com/" not in found
+    assert covering(found, "/registry/widgets.example.com/") is found["*.example.com"]
+    assert covering(found, "/registry/boats.example.org/") is found["*.*"]
 
 
 def test_what_is_written_anew_still_expires():
