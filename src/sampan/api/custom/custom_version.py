@@ -111,7 +111,8 @@ class CustomVersion:
     @property
     def is_compiled(self) -> bool:
         """Whether an object can be checked without compiling anything before."""
-        return all(part in self.__dict__ for part in _FOR_WRITES)
+        known = self.__dict__  # asked several times for each write
+        return "_shape" in known and "checks" in known and "rules" in known
 
     def _compile(self) -> None:
         """With the first object, which may wait beside the loop; a sound one needs little of it,
