@@ -2,6 +2,7 @@
 
 import asyncio
 from base64 import b64encode
+from contextlib import asynccontextmanager
 
 import orjson
 import pytest
@@ -103,46 +104,238 @@ def test_of_metadata_only_labels_and_annotations_are_the_webhooks():
     assert found[0]["spec"] == {"x": 1}
 
 
-@pytest.mark.slow
-def test_objects_are_read_and_written_through_a_conversion_webhook(tmp_path):
-    asked = []
+def renamed(obj, wanted):
+    """What v1 calls size, v2 calls length."""
+    spec = dict(obj.get("spec") or {})
+    old, new = ("size", "length") if wanted.endswith("v2") else ("length", "size")
+    if old in spec:
+        spec[new] = spec.pop(old)
+    return {**obj, "apiVersion": wanted, "spec": spec}
 
-    async def webhook(request: Request) -> Response:
+
+class ConversionWebhook:
+    """What it was asked; how it answers can be changed while it runs."""
+
+    def __init__(self, folder):
+        self.asked = []
+        self.converted = renamed
+        self.hangs = asyncio.Event()
+        self.hangs.set()
+        self._authority = Authority(folder)
+
+    async def _answer(self, request: Request) -> Response:
         review = orjson.loads(request.body)["request"]
-        asked.append(len(review["objects"]))
-        wanted = review["desiredAPIVersion"]
-        out = []
-        for one in review["objects"]:
-            size = one["spec"].get("size", one["spec"].get("length"))
-            key = "length" if wanted.endswith("v2") else "size"
-            out.append({**one, "apiVersion": wanted, "spec": {key: size}})
-        said = answer(out, uid=review["uid"])
+        self.asked.append(len(review["objects"]))
+        await self.hangs.wait()
+        out = [self.converted(obj, review["desiredAPIVersion"]) for obj in review["objects"]]
+        said = answer([obj for obj in out if obj is not None], uid=review["uid"])
         return Response(200, (("content-type", "application/json"),), orjson.dumps(said))
 
-    authority = Authority(tmp_path)
-    pair = authority.issue("webhook")
-
-    async def story():
-        server = Server(webhook, ssl_context=server_context(pair.cert_path, pair.key_path))
+    @asynccontextmanager
+    async def serving(self):
+        """As the `conversion` of a definition."""
+        pair = self._authority.issue("webhook")
+        server = Server(self._answer, ssl_context=server_context(pair.cert_path, pair.key_path))
         port = await server.start("127.0.0.1", 0)
-        bundle = b64encode(authority.ca_path.read_bytes()).decode()
+        bundle = b64encode(self._authority.ca_path.read_bytes()).decode()
         client = {"url": f"https://127.0.0.1:{port}/convert", "caBundle": bundle}
         hook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
-        async with api_server(Schema.load(), clock=SystemClock()) as api:
-            await served(api, "v1", "v2", conversion={"strategy": "Webhook", "webhook": hook})
-            for name in ("a", "b"):
-                assert (await api.post(path("v1"), boat(name, size=3))).status == 201
-            found = (await api.get(path("v2"))).obj["items"]
-            assert [one["spec"] for one in found] == [{"length": 3}, {"length": 3}]
-            assert asked == [2], "one question for a whole list"
-            await api.get(path("v2", "a"))
-            assert asked == [2], "what was converted is kept"
-            made = await api.post(path("v2"), boat("c", "v2", length=5))
-            assert made.obj["spec"] == {"length": 5}
-            assert (await api.get(path("v1", "c"))).obj["spec"] == {"size": 5}
-        await server.stop(0.1)
+        try:
+            yield {"strategy": "Webhook", "webhook": hook}
+        finally:
+            await server.stop(0.1)
 
-    asyncio.run(story())
+
+def with_webhook(folder, story):
+    async def told():
+        webhook = ConversionWebhook(folder)
+        async with (
+            webhook.serving() as conversion,
+            api_server(Schema.load(), clock=SystemClock()) as api,
+        ):
+            await served(api, "v1", "v2", conversion=conversion)
+            await story(api, webhook)
+
+    asyncio.run(told())
+
+
+@pytest.mark.slow
+def test_objects_are_read_and_written_through_a_conversion_webhook(tmp_path):
+    async def story(api, webhook):
+        for name in ("a", "b"):
+            assert (await api.post(path("v1"), boat(name, size=3))).status == 201
+        found = (await api.get(path("v2"))).obj["items"]
+        assert [item["spec"] for item in found] == [{"length": 3}, {"length": 3}]
+        assert webhook.asked == [2], "one question for a whole list"
+        await api.get(path("v2", "a"))
+        assert webhook.asked == [2], "what was converted is kept"
+        made = await api.post(path("v2"), boat("c", "v2", length=5))
+        assert made.obj["spec"] == {"length": 5}
+        assert (await api.get(path("v1", "c"))).obj["spec"] == {"size": 5}
+
+    with_webhook(tmp_path, story)
+
+
+@pytest.mark.slow
+def test_a_watch_and_patches_speak_the_version_that_they_ask_for(tmp_path):
+    async def story(api, _webhook):
+        made = (await api.post(path("v1"), boat("a", size=3))).obj
+        revision = made["metadata"]["resourceVersion"]
+        watch = await api.watch(f"{path('v2')}?resourceVersion={revision}")
+        for kind, body in (
+            ("application/merge-patch+json", {"spec": {"length": 4}}),
+            ("application/json-patch+json", [
+                {"op": "test", "path": "/spec/length", "value": 4},
+                {"op": "replace", "path": "/spec/length", "value": 5},
+            ]),
+        ):  # fmt: skip
+            reply = await api.patch(path("v2", "a"), body, kind)
+            assert reply.status == 200, reply.body
+            event = await watch.next()
+            assert event["object"]["apiVersion"] == "example.com/v2"
+            assert event["object"]["spec"] == reply.obj["spec"]
+        assert (await api.get(path("v1", "a"))).obj["spec"] == {"size": 5}
+        await watch.close()
+
+    with_webhook(tmp_path, story)
+
+
+def owners(obj):
+    """(manager, version) → the fields of the spec."""
+    return {
+        (entry["manager"], entry["apiVersion"].rpartition("/")[2]): sorted(
+            key for key in entry["fieldsV1"].get("f:spec", {}) if key != "."
+        )
+        for entry in obj["metadata"]["managedFields"]
+    }
+
+
+APPLY = "application/apply-patch+yaml"
+
+
+@pytest.mark.slow
+def test_a_field_changes_its_owner_across_versions(tmp_path):
+    async def story(api, webhook):
+        await api.post(f"{path('v1')}?fieldManager=first", boat("a", size=3, colour="red"))
+        patch = {"spec": {"length": 4}}
+        reply = await api.patch(
+            f"{path('v2', 'a')}?fieldManager=second", patch, "application/merge-patch+json"
+        )
+        assert reply.status == 200, reply.body
+        assert owners(reply.obj) == {
+            ("first", "v1"): ["f:colour"], ("second", "v2"): ["f:length"],
+        }  # fmt: skip
+        asked = len(webhook.asked)
+        own = boat("a", "v2", length=4)
+        reply = await api.patch(f"{path('v2', 'a')}?fieldManager=third", own, APPLY)
+        assert reply.status == 200, reply.body
+        assert len(webhook.asked) > asked
+        reply = await api.patch(f"{path('v1', 'a')}?fieldManager=fourth", boat("a", size=9), APPLY)
+        assert reply.status == 409, reply.body
+        assert "third" in reply.message
+        assert ".spec.length" in reply.message
+
+    with_webhook(tmp_path, story)
+
+
+@pytest.mark.slow
+def test_an_applier_that_changes_its_version_gives_up_what_it_no_longer_says(tmp_path):
+    async def story(api, _webhook):
+        where = f"{path('v1', 'a')}?fieldManager=me"
+        assert (await api.patch(where, boat("a", size=3, colour="red"), APPLY)).status == 201
+        where = f"{path('v2', 'a')}?fieldManager=me"
+        reply = await api.patch(where, boat("a", "v2", length=4), APPLY)
+        assert reply.status == 200, reply.body
+        assert reply.obj["spec"] == {"length": 4}
+        assert owners(reply.obj) == {("me", "v2"): ["f:length"]}
+
+    with_webhook(tmp_path, story)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("lie", "why"),
+    [
+        (lambda obj, _wanted: None, "returned 0 objects, expected 1"),
+        (lambda obj, _wanted: obj, "invalid apiVersion"),
+        (
+            lambda obj, wanted: renamed(
+                {**obj, "metadata": {**obj["metadata"], "name": "z"}}, wanted
+            ),
+            "must have the same name",
+        ),
+    ],
+)
+def test_a_lie_fails_the_request_and_nothing_else(tmp_path, lie, why):
+    async def story(api, webhook):
+        await api.post(path("v1"), boat("a", size=3))
+        webhook.converted = lie
+        for reply in (await api.get(path("v2", "a")), await api.get(path("v2"))):
+            assert reply.status == 500, reply.body
+            assert why in reply.message
+        assert (await api.post(path("v2"), boat("b", "v2", length=1))).status == 500
+        assert (await api.get(path("v1", "a"))).status == 200
+        webhook.converted = renamed
+        assert (await api.get(path("v2", "a"))).obj["spec"] == {"length": 3}
+
+    with_webhook(tmp_path, story)
+
+
+@pytest.mark.slow
+def test_who_waits_for_a_webhook_that_hangs_waits_alone(tmp_path):
+    async def story(api, webhook):
+        await api.post(path("v1"), boat("a", size=3))
+        webhook.hangs.clear()
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(api.get(path("v2", "a")))
+            while not webhook.asked:
+                await asyncio.sleep(0.01)
+            assert (await api.get(path("v1", "a"))).status == 200
+            assert (await api.post(path("v1"), boat("b", size=1))).status == 201
+            assert not waiting.done()
+            webhook.hangs.set()
+        assert waiting.result().obj["spec"] == {"length": 3}
+
+    with_webhook(tmp_path, story)
+
+
+@pytest.mark.slow
+def test_a_migration_of_what_is_stored():
+    """The storage version changes; what was written in the old one is read and written anew, and
+    the old one can go when status.storedVersions no longer names it."""
+
+    async def story():
+        async with api_server(Schema.load()) as api:
+            await served(api, "v1", "v2")
+            await api.post(path("v1"), boat("a", size=3))
+            where = f"{DEFINITIONS}/boats.example.com"
+            found = (await api.get(where)).obj
+            for version in found["spec"]["versions"]:
+                version["storage"] = version["name"] == "v2"
+            assert (await api.put(where, found)).status == 200
+            while (await api.get(where)).obj["status"]["storedVersions"] != ["v1", "v2"]:
+                await asyncio.sleep(0.01)
+            found = (await api.get(where)).obj
+            without = [item for item in found["spec"]["versions"] if item["name"] == "v2"]
+            refused = await api.put(
+                where, {**found, "spec": {**found["spec"], "versions": without}}
+            )
+            assert refused.status == 422
+            assert "must remain in spec.versions until a storage migration" in refused.message
+            obj = (await api.get(path("v2", "a"))).obj
+            assert (await api.put(path("v2", "a"), obj)).status == 200
+            found = (await api.get(where)).obj
+            found["status"]["storedVersions"] = ["v2"]
+            assert (await api.put(f"{where}/status", found)).status == 200
+            found = (await api.get(where)).obj
+            found["spec"]["versions"] = without
+            assert (await api.put(where, found)).status == 200
+            while (await api.get(path("v1", "a"))).status != 404:
+                await asyncio.sleep(0.01)
+            obj = (await api.get(path("v2", "a"))).obj
+            assert (obj["apiVersion"], obj["spec"]) == ("example.com/v2", {"size": 3})
+
+    virtual_time.run(story())
 
 
 @pytest.mark.slow

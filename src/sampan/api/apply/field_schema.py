@@ -48,15 +48,17 @@ class FieldSchema:
         return found
 
     def in_version(self, obj: Obj, api_version: str) -> Obj | None:
-        """The object as another version shows it; None where there is no such version."""
+        """The object as another version shows it; None where there is no such version. Raises
+        FormWanted, of a custom kind that a webhook converts."""
         if obj.get("apiVersion") == api_version:
             return obj
         own = self._kinds.by_kind(str(obj.get("apiVersion")), str(obj.get("kind")))
         other = self._kinds.by_kind(api_version, str(obj.get("kind")))
         if own is None or other is None or own.storage_prefix != other.storage_prefix:
             return None
-        if other.custom is not None:
-            return {**obj, "apiVersion": api_version}
+        custom = custom_of(other)
+        if custom is not None:
+            return custom.family.converted(obj, custom.version)
         return convert.from_stored(other, convert.to_stored(own, obj))
 
     def _named(self, name: str, granular: bool) -> Node:

@@ -27,6 +27,7 @@ _COMPILED = (
     "embedded_objects",
 )  # fmt: skip
 _FOR_WRITES = ("_shape", "checks", "rules")
+_MOST_FORMS = 64
 _REMEMBERED, _LARGEST_REMEMBERED = 4, 64 * 1024  # contents that were found sound, and their bytes
 
 
@@ -41,6 +42,15 @@ class ScalePaths:
 class Decoded:
     obj: Obj
     unknown: list[str]  # `spec.colour`
+
+
+class FormWanted(Exception):
+    """Only the webhook can tell how a version shows this; whoever can ask it does, and the step
+    that needs it is done again."""
+
+    def __init__(self, custom: "CustomVersion", obj: Obj) -> None:
+        super().__init__(custom.api_version)
+        self.custom, self.obj = custom, obj
 
 
 class CustomKind:
@@ -59,6 +69,23 @@ class CustomKind:
             for version in spec["versions"]
         }
         self.storage = next(version for version in self.versions.values() if version.is_storage)
+        self._forms: dict[tuple[str, bytes], Obj] = {}  # what the webhook said lately
+
+    def converted(self, obj: Obj, version: str) -> Obj:
+        """Without managedFields, which are what is asked for. Raises FormWanted."""
+        custom = self.versions[version]
+        if self.webhook is None:
+            return {**obj, "apiVersion": custom.api_version}
+        bare = _without_managed_fields(obj)
+        found = self._forms.get((version, orjson.dumps(bare)))
+        if found is None:
+            raise FormWanted(custom, bare)
+        return found
+
+    def learn(self, wanted: FormWanted, form: Obj) -> None:
+        if len(self._forms) >= _MOST_FORMS:
+            self._forms.clear()
+        self._forms[wanted.custom.version, orjson.dumps(wanted.obj)] = form
 
 
 class CustomVersion:
@@ -241,6 +268,11 @@ def custom_of(resource: Resource) -> CustomVersion | None:
     custom = resource.custom
     assert custom is None or isinstance(custom, CustomVersion), custom
     return custom
+
+
+def _without_managed_fields(obj: Obj) -> Obj:
+    meta = obj.get("metadata") or {}
+    return {**obj, "metadata": {key: meta[key] for key in meta if key != "managedFields"}}
 
 
 def scale_paths(scale: Obj | None) -> ScalePaths | None:

@@ -5,10 +5,11 @@ Job: make sure that items can be shown in the version that a call speaks; bring 
 Invariant: an item is converted once for each version; what a webhook said of it is kept with it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from sampan.api.calls import Event, Item
-from sampan.api.custom.custom_version import CustomVersion, custom_of
+from sampan.api.custom.custom_version import CustomVersion, FormWanted, custom_of
 from sampan.api.errors import Failure
 from sampan.api.objects import Obj
 from sampan.api.resources import Resource
@@ -30,6 +31,8 @@ from sampan.apiserver.registry.custom_resources import (
 from sampan.apiserver.watch.watch_stream import Shown
 from sampan.core.side_thread import SideThread
 
+T = TypeVar("T")
+MOST_WANTED = 100  # forms that one write may need: a few for each version that somebody wrote in
 LARGE_BYTES = 64 * 1024  # of objects: some 5 ms to bring into the form of a version
 
 
@@ -82,8 +85,22 @@ class Conversions:
             return {**obj, "apiVersion": custom.family.storage.api_version}
         return (await self._convert([obj], custom.family.storage))[0]
 
+    async def with_forms(self, step: Callable[[], Awaitable[T]]) -> T:
+        """A step that may need forms that only a webhook knows; it is done again with each one
+        that it learns. Raises Failure."""
+        for _ in range(MOST_WANTED):
+            try:
+                return await step()
+            except FormWanted as wanted:
+                found = await self._ask([wanted.obj], wanted.custom)
+                wanted.custom.family.learn(wanted, found[0])
+        raise Failure("conversion webhook answered, and what it was asked for is still not known")
+
     async def _convert(self, objects: list[Obj], custom: CustomVersion) -> list[Obj]:
         """By the webhook; then pruned and with the defaults of the version."""
+        return [custom.defaulted(obj) for obj in await self._ask(objects, custom)]
+
+    async def _ask(self, objects: list[Obj], custom: CustomVersion) -> list[Obj]:
         webhook, uid = custom.family.webhook, self._new_uid()
         assert webhook is not None, custom.api_version
         review = review_of(objects, custom.api_version, uid)
@@ -91,7 +108,7 @@ class Conversions:
             answer = await self._callers.post(
                 webhook.get("clientConfig") or {}, review, TIMEOUT_SECONDS
             )
-            found = converted_of(answer, objects, custom.api_version, uid)
+            return converted_of(answer, objects, custom.api_version, uid)
         except CallFailed as error:
             why = f"conversion webhook for {kind_text(objects[0])} failed: {error}"
             raise Failure(why) from error
@@ -100,7 +117,6 @@ class Conversions:
             if not told.startswith("conversion webhook for"):
                 told = f"conversion webhook for {kind_text(objects[0])} failed: {told}"
             raise Failure(told) from error
-        return [custom.defaulted(match_) for match_ in found]
 
 
 def _default(custom: CustomVersion, obj: Obj) -> Obj:
