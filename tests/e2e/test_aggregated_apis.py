@@ -173,6 +173,7 @@ def test_a_server_that_goes_and_comes_back(there):
     assert condition["message"].endswith(f"dial tcp {where}: connect: connection refused")
     assert "the server is currently unable to handle the request" in kubectl.fails("get", "teas")
     assert kubectl("get", "configmaps", "-o", "name")  # and everything else works
+    assert "kube-root-ca.crt" in there.sampan("get", "configmaps")
     there.serve()
     kubectl("annotate", "service", "tea", "seen=back", "--overwrite")
     kubectl("wait", "--for=condition=Available", f"apiservice/v1.{GROUP}", "--timeout=60s")

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import os
 from contextlib import asynccontextmanager
 
 import orjson
@@ -30,8 +31,9 @@ TEAS = f"{PATH}/namespaces/default/teas"
 class World:
     """An API server, and one behind it."""
 
-    def __init__(self, api, teas, port, authority):
-        self.api, self.teas, self.port, self.authority = api, teas, port, authority
+    def __init__(self, api, teas, port, authorities):
+        self.api, self.teas, self.port = api, teas, port
+        self.authority, self.proxies = authorities
 
     async def register(self, **spec):
         await self.api.made(
@@ -94,7 +96,7 @@ async def world(tmp_path, teas=None, **settings):
     )
     try:
         async with api_server(Schema.load(), settings=chosen, clock=SystemClock()) as api:
-            yield World(api, teas, port, authority)
+            yield World(api, teas, port, (authority, proxies))
     finally:
         await listener.stop(0.1)
 
@@ -494,3 +496,47 @@ def test_somebodys_own_metrics_server_takes_the_place_of_ours(tmp_path):
         assert (await there.api.get(path)).items == []
 
     story(tmp_path, test, teas=MetricsServer())
+
+
+def test_a_renewed_certificate_is_shown_from_then_on(tmp_path):
+    async def test(there):
+        await there.register()
+        await there.until("Passed")
+        renewed = there.proxies.issue("front-proxy-renewed")
+        own = tmp_path / "proxy" / "front-proxy-client-"
+        own.with_suffix(".key").write_bytes(renewed.key_path.read_bytes())
+        own.with_suffix(".crt").write_bytes(renewed.cert_path.read_bytes())
+        os.utime(own.with_suffix(".crt"), ns=(1, 1))
+        async with asyncio.timeout(60):
+            while b"front-proxy-renewed" not in there.teas.asked[-1].peer_certificate:
+                await there.api.patch(
+                    f"{API_SERVICES}/{NAME}",
+                    {"spec": {"versionPriority": 10 + len(there.teas.asked) % 900}},
+                    MERGE,
+                )  # the certificate is looked at with the next check
+                watch = await there.api.watch(TEAS)  # takes a connection: the next one is new
+                other = await there.api.watch(TEAS)
+                await watch.close()
+                await other.close()
+
+    story(tmp_path, test)
+
+
+def test_a_server_that_hangs_is_not_available(tmp_path):
+    async def test(there):
+        over = asyncio.Event()
+
+        async def hang(request):
+            await over.wait()
+            return Response(200)
+
+        there.teas.handle = hang
+        listener = tea_listener(there.teas, there.authority.issue("tea"), there.proxies.ca_path)
+        there.port = await listener.start("127.0.0.1", 0)
+        await there.register()
+        message = await there.until("FailedDiscoveryCheck")
+        assert message.endswith("context deadline exceeded")
+        over.set()
+        await listener.stop(0.1)
+
+    story(tmp_path, test)

@@ -111,6 +111,7 @@ class Checks:
         server = self._server(name)
         if server is None:
             return  # it is gone by now
+        self._servers.follow_certificate()
         condition = await self._judge(server)
         passed = condition["status"] == "True"
         # What it serves is known before it is said to be there.

@@ -9,6 +9,7 @@ Invariant: connections lead to a ready endpoint of the service, at an address th
 Owner: the API server.
 """
 
+import os
 import random
 import ssl
 from base64 import b64decode
@@ -26,8 +27,11 @@ from sampan.apiserver.settings import ApiServerSettings
 from sampan.apiserver.watch.followed import follow
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http_client import HttpClient, Origin
+from sampan.core.log import get_logger
 from sampan.core.tasks import Tasks
 from sampan.core.tls import client_context
+
+log = get_logger(__name__)
 
 GroupVersion = tuple[str, str]
 
@@ -63,17 +67,24 @@ class _Trust:
     anybody: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    trust: _Trust
+    context: ssl.SSLContext
+    client: HttpClient
+
+
 class AggregatedServers:
     def __init__(self, registry: Registry, settings: ApiServerSettings, rng: random.Random) -> None:
         self._registry, self._settings, self._rng = registry, settings, rng
         self.by_version: dict[GroupVersion, AggregatedServer] = {}
-        self._clients: dict[str, tuple[_Trust, HttpClient]] = {}  # by the APIService's name
+        self._clients: dict[str, _Known] = {}  # by the APIService's name
         self._tasks = Tasks("aggregated-servers")
         self._listeners: list[Callable[[str], None]] = []
         # Checks do not verify: whoever owns the network may as well spoil the status.
-        self.unverified = HttpClient(
-            ssl_context=self._context(None), allows=settings.proxied_address
-        )
+        self._unverifying = self._context(None)
+        self.unverified = HttpClient(ssl_context=self._unverifying, allows=settings.proxied_address)
+        self._certificate = self._certificate_state()
         follow(registry.kind(API_SERVICES), self._changed, self._reloaded)
 
     def when_changed(self, listener: Callable[[str], None]) -> None:
@@ -92,8 +103,8 @@ class AggregatedServers:
 
     async def stop(self) -> None:
         await self._tasks.stop()
-        for _, client in self._clients.values():
-            await client.close()
+        for known in self._clients.values():
+            await known.client.close()
         await self.unverified.close()
 
     def origins(self, reference: Obj) -> list[Origin]:
@@ -154,21 +165,43 @@ class AggregatedServers:
             bool(spec.get("insecureSkipTLSVerify")),
         )
         known = self._clients.get(name)
-        if known is not None and known[0] == trust:
-            return known[1]
+        if known is not None and known.trust == trust:
+            return known.client
         self._drop_client(name)
+        context = self._context(None if trust.anybody else b64decode(trust.bundle))
         client = HttpClient(
-            ssl_context=self._context(None if trust.anybody else b64decode(trust.bundle)),
+            ssl_context=context,
             server_hostname=trust.server_name,
             allows=self._settings.proxied_address,
         )
-        self._clients[name] = (trust, client)
+        self._clients[name] = _Known(trust, context, client)
         return client
 
     def _drop_client(self, name: str) -> None:
         known = self._clients.pop(name, None)
         if known is not None:
-            self._tasks.start(f"close {name}", known[1].close())
+            self._tasks.start(f"close {name}", known.client.close())
+
+    def follow_certificate(self) -> None:
+        """Ours is renewed by others: new connections show the one that the files hold now."""
+        own, found = self._settings.proxy_client, self._certificate_state()
+        if own is None or found in (self._certificate, 0):
+            return
+        try:
+            for context in (self._unverifying, *(item.context for item in self._clients.values())):
+                context.load_cert_chain(own.cert_path, own.key_path)
+        except (ssl.SSLError, OSError) as error:
+            log.error("the front proxy's certificate cannot be loaded", error=error)
+            return  # both files may not be there yet
+        self._certificate = found
+
+    def _certificate_state(self) -> int:
+        """Another one for another certificate; 0: there is none."""
+        own = self._settings.proxy_client
+        try:
+            return 0 if own is None else os.stat(own.cert_path).st_mtime_ns
+        except OSError:
+            return 0
 
     def _context(self, bundle: bytes | None) -> ssl.SSLContext:
         """None: any certificate will do; empty: whom the machine trusts."""
