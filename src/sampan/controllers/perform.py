@@ -26,7 +26,7 @@ from sampan.controllers.actions import (
 )
 from sampan.core.tasks import all_of
 
-AT_ONCE = 64
+AT_ONCE = 32  # in one process they run in one go, up to their writes
 
 
 async def perform(

@@ -7,6 +7,7 @@ Invariant: an owner counts as gone only when its deletion was seen or the server
     nobody serves its kind now says nothing.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
@@ -45,6 +46,9 @@ from sampan.core.log import get_logger
 log = get_logger(__name__)
 
 RETRY_SECONDS = 30.0  # for what is owned by a kind that nobody serves
+
+AT_ONCE = 500  # dependents or owners that are looked at, or released, in one go
+AGAIN_SECONDS = 0.1
 
 
 class Owner(Enum):
@@ -165,15 +169,18 @@ async def _situation(
     if resource is None or obj is None or uid_of(obj) != item.uid:
         return None
     dependents: list[Dependent] = []
-    for entry in graph.dependents_of(item.uid):
+    for count, entry in enumerate(graph.dependents_of(item.uid), 1):
+        if count % AT_ONCE == 0:
+            await asyncio.sleep(0)  # one may own thousands; others have the loop in between
         kind = resources.get(entry.resource)
         dependent = view.cache(kind).get(entry.key) if kind is not None else None
         if kind is not None and dependent is not None and uid_of(dependent) == entry.uid:
             dependents.append(Dependent(kind, dependent))
-    owners = [
-        (reference, await _owner(view, graph, resources, reference, obj))
-        for reference in owners_of(obj)
-    ]
+    owners: list[tuple[Obj, Owner]] = []
+    for count, reference in enumerate(owners_of(obj), 1):
+        if count % AT_ONCE == 0:
+            await asyncio.sleep(0)
+        owners.append((reference, await _owner(view, graph, resources, reference, obj)))
     kind_of = with_custom(resources)
     misplaced = [entry for entry in owners_of(obj) if _is_misplaced(graph, kind_of, entry, obj)]
     unwatched = any(_is_unwatched(view, resources, kind_of, entry) for entry in owners_of(obj))
@@ -249,15 +256,17 @@ def _misplaced_event(obj: Obj, reference: Obj) -> Record:
 def _orphaning(situation: Situation) -> Plan:
     """Dependents are released first; only then may the owner go."""
     owner = situation.obj
+    bound = [each for each in situation.dependents if _names(each.obj, owner)]
     releases = [
         merge_patch(
             dependent.resource,
             dependent.obj,
             {"metadata": {"ownerReferences": _others(dependent.obj, owner)}},
         )
-        for dependent in situation.dependents
-        if len(_others(dependent.obj, owner)) != len(owners_of(dependent.obj))
+        for dependent in bound[:AT_ONCE]
     ]
+    if len(bound) > AT_ONCE:
+        return Plan([_settled_by_absence(item) for item in releases], again_seconds=AGAIN_SECONDS)
     release = _without_finalizer(situation, ORPHAN)
 
     def then(outcomes: Sequence[Outcome]) -> list[Action]:
@@ -325,6 +334,11 @@ def _without_finalizer(situation: Situation, finalizer: str) -> Patch:
     kept = [item for item in finalizers if item != finalizer]
     patch = {"metadata": {"finalizers": kept}}
     return _settled_by_absence(merge_patch(situation.resource, situation.obj, patch))
+
+
+def _names(obj: Obj, owner: Obj) -> bool:
+    uid = uid_of(owner)
+    return any(reference.get("uid") == uid for reference in owners_of(obj))
 
 
 def _others(obj: Obj, owner: Obj) -> list[Obj]:

@@ -4,6 +4,7 @@ from sampan.api.errors import Conflict
 from sampan.api.resources import EVENTS, EVENTS_V1, PODS, REPLICA_SETS
 from sampan.controllers.actions import NOTHING, Delete, Outcome, Patch, Record
 from sampan.controllers.cluster.garbage_collector import (
+    AT_ONCE,
     Dependent,
     Owner,
     Situation,
@@ -132,6 +133,19 @@ def test_orphaning_releases_the_dependents_and_then_the_owner():
     [free] = planned.then([Outcome(release, thing("pod", B))])
     assert metadata_of(free)["finalizers"] == []
     assert planned.then([Outcome(release, error=Conflict("changed"))]) == []
+
+
+def test_orphaning_of_many_goes_by_parts_and_the_owner_waits_for_the_last():
+    owner = thing("a", deleted=True, finalizers=["orphan"])
+    many = [thing(f"pod{number}", A) for number in range(AT_ONCE + 1)]
+    planned = plan(situation(owner, dependents=many))
+    assert len(planned.actions) == AT_ONCE
+    assert planned.then is None
+    assert planned.again_seconds is not None
+    released = [thing(f"pod{number}") for number in range(AT_ONCE)]
+    planned = plan(situation(owner, dependents=[*released, many[-1]]))
+    assert len(planned.actions) == 1
+    assert planned.then is not None
 
 
 def test_orphaning_without_dependents_releases_the_owner_at_once():
