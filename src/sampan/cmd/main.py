@@ -113,29 +113,8 @@ def _dispatch(given: argparse.Namespace) -> int:
             return _snapshot(given)
         case "status" | "doctor" | "log" | "kubeconfig" | "list":
             return _look(given)
-        case "why":
-            from sampan.cmd.verbs import why
-
-            return why.run(given.what, given.namespace, given.kubeconfig, given.to)
-        case "trace":
-            from sampan.cmd.verbs import trace
-
-            return trace.run(
-                trace.Asked(
-                    given.what, given.namespace, given.kubeconfig, given.output, given.follow,
-                    given.everything,
-                )
-            )  # fmt: skip
-        case "schedule":
-            from sampan.cmd.verbs import schedule
-
-            return schedule.run(
-                given.file,
-                dry=given.dry_run,
-                cluster=given.cluster,
-                namespace=given.namespace,
-                kubeconfig_path=given.kubeconfig,
-            )
+        case "why" | "trace" | "schedule":
+            return _ask(given)
         case "version":
             print(f"sampan {VERSION} (Kubernetes {KUBERNETES_VERSION}, {GIT_VERSION})")
             return 0
@@ -207,6 +186,37 @@ def _snapshot(given: argparse.Namespace) -> int:
             getattr(given, "store", ""),
         )
     )
+
+
+def _ask(given: argparse.Namespace) -> int:
+    """Questions to a live cluster."""
+    match given.verb:
+        case "why":
+            from sampan.cmd.verbs import why
+
+            return why.run(
+                given.what, given.namespace, given.kubeconfig, given.to,
+                as_json=given.output == "json",
+            )  # fmt: skip
+        case "trace":
+            from sampan.cmd.verbs import trace
+
+            return trace.run(
+                trace.Asked(
+                    given.what, given.namespace, given.kubeconfig, given.output, given.follow,
+                    given.everything,
+                )
+            )  # fmt: skip
+        case _:
+            from sampan.cmd.verbs import schedule
+
+            return schedule.run(
+                given.file,
+                dry=given.dry_run,
+                cluster=given.cluster,
+                namespace=given.namespace,
+                kubeconfig_path=given.kubeconfig,
+            )
 
 
 def _look(given: argparse.Namespace) -> int:

@@ -47,6 +47,31 @@ def _why(claim: Obj, objects: Sequence[Obj]) -> str:
     return f"{said}, and has not done so yet."
 
 
+def why_not_bound(claim: Obj, objects: Sequence[Obj]) -> tuple[str, str]:
+    """Of a claim by itself: why it has no volume, and what to do."""
+    name = spec_of(claim).get("storageClassName") or ""
+    if not name:
+        return "it names no StorageClass, and no volume without one fits", (
+            "make a PersistentVolume for it, or name a class: `kubectl get storageclass`"
+        )
+    storage_class = _find(objects, "StorageClass", name)
+    if storage_class is None:
+        return f"there is no StorageClass {name}", (
+            "create it, or name one that exists: `kubectl get storageclass`"
+        )
+    maker = storage_class.get("provisioner") or ""
+    chosen = annotations_of(claim).get(SELECTED_NODE)
+    waits = storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
+    if waits and not chosen:
+        return f"class {name} waits for the first pod that uses it", (
+            "create a pod that names the claim; nothing is wrong until then"
+        )
+    where = f" on node {chosen}" if chosen else ""
+    return f"{maker} has not made a volume of class {name}{where} yet", (
+        f"does {maker} run? look at its events and logs"
+    )
+
+
 def _find(objects: Sequence[Obj], kind: str, name: str, namespace: str = "") -> Obj | None:
     for item in objects:
         if item.get("kind") == kind and name_of(item) == name and namespace_of(item) == namespace:

@@ -12,6 +12,10 @@ from sampan.cmd.diagnosis.causes import FAILED, PULL, advice_for, ended_why
 from sampan.core.fast_dataclass import dataclass
 
 _PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+ALWAYS = (
+    "imagePullPolicy is Always (the default with :latest and without a tag), so the registry is "
+    "asked even where the node has the image: set IfNotPresent to run one that was imported"
+)
 _PROBES = {"readiness": "Readiness", "startup": "Startup", "liveness": "Liveness"}
 
 
@@ -174,7 +178,10 @@ def _waiting(pod: Obj, where: str, name: str, status: Obj, told: _Told) -> list[
     reason, message = waiting.get("reason") or "", str(waiting.get("message") or "")
     if reason in _PULL_REASONS:
         why = told.last("Failed", name, "ull") or message
-        return [Finding(where, reason, why, advice_for(PULL, reason, f"{why} {message}"))]
+        advice = advice_for(PULL, reason, f"{why} {message}")
+        if _container_spec(pod, name).get("imagePullPolicy") == "Always":
+            advice += f"; {ALWAYS}"
+        return [Finding(where, reason, why, advice)]
     if reason == "CrashLoopBackOff":
         return [_restarts(pod, where, name, status, told)]
     if reason in ("", "ContainerCreating", "PodInitializing"):

@@ -28,6 +28,7 @@ examples:
   sampan why pod/web                           why it is Pending, and what would let it fit
   sampan trace pod/web                         each step of its way, and what it waited for
   sampan why service/web                       why it leads nowhere
+  sampan why deploy/web                        why it is not rolled out: jobs, claims, nodes, … too
   sampan schedule --dry-run -f pods.yaml       where pods would go
   sampan status                                what runs, and what is wrong with it
   sampan doctor                                is this machine fit for real containers
@@ -123,10 +124,10 @@ def _add_questions(verbs: common.Verbs) -> None:
     why = verbs.add_parser(
         "why",
         help="why a pod is Pending or not Ready, a Service or Ingress leads nowhere, a name "
-        "does not resolve, "
-        "a policy refuses a connection",
+        "does not resolve, a policy refuses a connection, or any other object is not well",
     )
-    why.add_argument("what", metavar="pod/NAME | service/NAME | ingress/NAME | name/HOST")
+    why.add_argument("what", metavar="KIND/NAME | name/HOST")
+    why.add_argument("-o", "--output", choices=("text", "json"), default="text")
     why.add_argument("--to", metavar="[NAMESPACE/]POD:PORT[/UDP]", default="",
                      help="with pod/NAME: do NetworkPolicies let it connect there?")  # fmt: skip
     trace = verbs.add_parser("trace", help="every step of a pod's way, on one time axis")

@@ -1,9 +1,11 @@
-"""`sampan why pod/NAME`: why a pod is Pending, or not Ready, or where it is.
+"""`sampan why KIND/NAME`: why a pod is Pending, or not Ready, or where it is; why others are not
+as they should be.
 
 Job: ask a live cluster through its API, decide as the scheduler would, print tables. Reads only.
 """
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,13 +16,16 @@ from sampan.api.objects import Obj, name_of, namespace_of, uid_of
 from sampan.api.resources import EVENTS, PODS
 from sampan.api.rules import conditions, pods
 from sampan.api.rules.pods import node_name
+from sampan.cli.errors import CliError
 from sampan.client import kubeconfig, rest
 from sampan.client.contract import Client
 from sampan.cmd.cluster.table import table
 from sampan.cmd.diagnosis.claims import waiting_for_volumes
+from sampan.cmd.diagnosis.finding_lines import finding_lines, finding_objects
 from sampan.cmd.diagnosis.pod_diagnosis import Finding, diagnosis
 from sampan.cmd.errors import CannotStart, sentence_of
 from sampan.core.clock import SystemClock
+from sampan.core.fast_dataclass import dataclass
 from sampan.scheduler.decision.decide import Chosen
 from sampan.scheduler.model.pod_info import DEFAULT_SCHEDULER, scheduler_of
 from sampan.scheduler.why.what_if import Explained, explain, fetch_objects
@@ -33,67 +38,92 @@ KINDS = {
 }  # fmt: skip
 
 
-def run(what: str, namespace: str, kubeconfig_path: str, to: str = "") -> int:
+def run(what: str, namespace: str, kubeconfig_path: str, to: str = "", *, as_json: bool) -> int:
     kind, _, name = what.partition("/") if "/" in what else ("pod", "", what)
-    if kind not in KINDS or not name or (to and KINDS[kind] != "pod"):
+    if not kind or not name or (to and KINDS.get(kind) != "pod"):
         print(
-            f"sampan: {what!r} cannot be asked about: write pod/NAME, service/NAME, ingress/NAME, "
-            "name/HOST, or pod/NAME --to POD:PORT",
+            f"sampan: {what!r} cannot be asked about: write KIND/NAME (pod/web, deploy/web, "
+            "node/a, …), name/HOST, or pod/NAME --to POD:PORT",
             file=sys.stderr,
         )
         return 2
     try:
-        if KINDS[kind] == "pod" and not to:
-            return asyncio.run(_why(name, namespace, kubeconfig_path))
-        return asyncio.run(_why_network(KINDS[kind], name, namespace, kubeconfig_path, to))
-    except (ApiError, CannotStart, kubeconfig.KubeconfigError, OSError) as error:
+        if kind not in KINDS:
+            answered = _about_object(what, namespace, kubeconfig_path)
+        elif KINDS[kind] == "pod" and not to:
+            answered = asyncio.run(_why(name, namespace, kubeconfig_path))
+        else:
+            lines = asyncio.run(_why_network(KINDS[kind], name, namespace, kubeconfig_path, to))
+            answered = Answer(lines)
+    except (ApiError, CannotStart, CliError, kubeconfig.KubeconfigError, OSError) as error:
         print(f"sampan: {sentence_of(error)}", file=sys.stderr)
         return 1
+    if as_json:
+        findings = finding_objects(answered.findings)
+        print(json.dumps({"object": what, "text": answered.lines, "findings": findings}, indent=2))
+    else:
+        print("\n".join(answered.lines))
+    return 0
 
 
-async def _why_network(kind: str, name: str, namespace: str, path: str, to: str) -> int:
+@dataclass(frozen=True, slots=True)
+class Answer:
+    lines: list[str]
+    findings: Sequence[Finding] = ()
+
+
+def _about_object(what: str, namespace: str, path: str) -> Answer:
+    from sampan.cmd.verbs import why_object
+
+    sentence, findings = why_object.about(what, namespace, path)
+    rest = finding_lines(findings) or ["Nothing is wrong with it, as far as the API says."]
+    return Answer([sentence, *rest], findings)
+
+
+async def _why_network(kind: str, name: str, namespace: str, path: str, to: str) -> list[str]:
     from sampan.cmd.verbs import why_network
 
     loaded = kubeconfig.load(path, os.environ, str(Path.home()))
     client = rest.connect(loaded.connection(), clock=SystemClock())
     try:
         if kind == "service":
-            lines = await why_network.service(client, namespace, name)
-        elif kind == "ingress":
-            lines = await why_network.ingress(client, namespace, name)
-        elif kind == "name":
-            lines = await why_network.host_name(client, namespace, name)
-        else:
-            lines = await why_network.connection(client, namespace, name, to)
-        print("\n".join(lines))
+            return await why_network.service(client, namespace, name)
+        if kind == "ingress":
+            return await why_network.ingress(client, namespace, name)
+        if kind == "name":
+            return await why_network.host_name(client, namespace, name)
+        return await why_network.connection(client, namespace, name, to)
     finally:
         await client.close()
-    return 0
 
 
-async def _why(name: str, namespace: str, kubeconfig_path: str) -> int:
+async def _why(name: str, namespace: str, kubeconfig_path: str) -> Answer:
     loaded = kubeconfig.load(kubeconfig_path, os.environ, str(Path.home()))
     client = rest.connect(loaded.connection(), clock=SystemClock())
     try:
         pod = await client.get(PODS, namespace, name)
-        lines = await lines_about(client, pod)
+        answered = await _about_pod(client, pod)
+        lines = answered.lines
         record = await _record(client, namespace, name)
         if record is not None and record.get("uid") == uid_of(pod) and "chosen" in record:
             lines += ["", *recorded_decision(record)]
-        print("\n".join(lines))
+        return Answer(lines, answered.findings)
     finally:
         await client.close()
-    return 0
 
 
 async def lines_about(client: Client, pod: Obj) -> list[str]:
     """What a cluster says about a pod now."""
+    return (await _about_pod(client, pod)).lines
+
+
+async def _about_pod(client: Client, pod: Obj) -> Answer:
     objects = await fetch_objects(client)
     findings = diagnosis(pod, await _events_about(client, pod), _node_in(objects, pod))
     lines = answer(pod, explain(pod, objects), findings)
     if not node_name(pod):
         lines += waiting_for_volumes(pod, objects)
-    return lines
+    return Answer(lines, findings)
 
 
 async def _events_about(client: Client, pod: Obj) -> list[Obj]:
@@ -139,7 +169,7 @@ def answer(pod: Obj, found: Explained, findings: Sequence[Finding] = ()) -> list
     meta = pod["metadata"]
     title = f"pod {meta.get('namespace')}/{meta.get('name')}"
     if node := node_name(pod):
-        lines = [f"{title} is on {node} and {_state(pod)}.", *_findings_text(findings)]
+        lines = [f"{title} is on {node} and {_state(pod)}.", *finding_lines(findings)]
         if findings:
             return lines  # where else it could go is not what keeps it
         lines += ["", "Were it to be placed now:"]
@@ -184,15 +214,6 @@ def _state(pod: Obj) -> str:
     if pods.is_terminal(pod):
         return f"has {pods.phase(pod).lower()}"
     return "is Ready" if pods.is_ready(pod) else "is not Ready"
-
-
-def _findings_text(findings: Sequence[Finding]) -> list[str]:
-    if not findings:
-        return []
-    rows = [(finding.where, finding.what, finding.why) for finding in findings]
-    lines = ["", *table(("WHERE", "WHAT", "WHY"), rows)]
-    advice = [f"  {finding.where}: {finding.advice}" for finding in findings if finding.advice]
-    return [*lines, "", "What to do:", *advice] if advice else lines
 
 
 def _few(names: Sequence[str]) -> str:
