@@ -68,9 +68,10 @@ class _Fresh(Generic[T]):
 
 
 class DelegatedAccess:
-    def __init__(self, client: Client | None, clock: Clock) -> None:
-        """Without a client tokens are nobody's, and nobody may anything but the masters."""
-        self._client = client
+    def __init__(self, client: Client | None, clock: Clock, judge: Client | None = None) -> None:
+        """`client` has tokens reviewed, and wishes, unless there is a `judge` for those. Without
+        them tokens are nobody's, and nobody may anything but the masters."""
+        self._client, self._judge = client, judge or client
         self._callers: _Fresh[Caller] = _Fresh(clock)
         self._verdicts: _Fresh[bool] = _Fresh(clock)
 
@@ -89,7 +90,9 @@ class DelegatedAccess:
         return self._callers.get(hashed) or await self._reviewed(token.strip(), hashed)
 
     async def _reviewed(self, token: str, hashed: bytes) -> Caller | None:
-        status = await self._review("authentication.k8s.io", "tokenreviews", {"token": token})
+        assert self._client is not None
+        spec = {"token": token}
+        status = await _review(self._client, "authentication.k8s.io", "tokenreviews", spec)
         if not status.get("authenticated"):
             return None
         user: Obj = status.get("user") or {}
@@ -102,7 +105,7 @@ class DelegatedAccess:
         """Raises ApiError where the API could not be asked."""
         if MASTERS in caller.groups:
             return True
-        if self._client is None:
+        if self._judge is None:
             return False
         key = (caller, kind, frozenset(attributes.items()))
         known = self._verdicts.get(key)
@@ -114,16 +117,17 @@ class DelegatedAccess:
             "uid": caller.uid,
             kind: dict(attributes),
         }
-        status = await self._review("authorization.k8s.io", "subjectaccessreviews", asked)
+        group, plural = "authorization.k8s.io", "subjectaccessreviews"
+        status = await _review(self._judge, group, plural, asked)
         allowed = bool(status.get("allowed"))
         return self._verdicts.keep(key, allowed, _ALLOWED_SECONDS if allowed else _DENIED_SECONDS)
 
-    async def _review(self, group: str, plural: str, spec: Obj) -> Obj:
-        assert self._client is not None
-        resource = _resource(group, plural)
-        kind = {"apiVersion": f"{group}/v1", "kind": resource.kind}
-        answer = await self._client.create(resource, {**kind, "spec": spec})
-        return answer.get("status") or {}
+
+async def _review(client: Client, group: str, plural: str, spec: Obj) -> Obj:
+    resource = _resource(group, plural)
+    kind = {"apiVersion": f"{group}/v1", "kind": resource.kind}
+    answer = await client.create(resource, {**kind, "spec": spec})
+    return answer.get("status") or {}
 
 
 def _resource(group: str, plural: str) -> Resource:

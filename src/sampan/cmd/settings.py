@@ -143,7 +143,9 @@ class ServingChoices:
     port: int = 0  # 0: there is none
     certificate: str = ""  # empty: one that lasts as long as the process
     key: str = ""
-    client_ca: str = ""  # whose certificates callers may show
+    client_ca: str = ""  # whose certificates callers may show; empty: as the cluster says
+    authentication_kubeconfig: str = ""  # who has tokens reviewed; empty: the process itself
+    authorization_kubeconfig: str = ""  # and who has wishes
     open_paths: tuple[str, ...] = ("/healthz", "/readyz", "/livez")
 
 

@@ -71,7 +71,7 @@ class ComponentProcess:
         self._spans = Outbox()
         self._metrics = Metrics(Traces(clock, outbox=self._spans))
         self._tasks = Tasks(duty.name)
-        self._client: RestClient | None = None
+        self._clients: list[RestClient] = []
         self._server: ComponentServer | None = None
         self._elector: Elector | None = None
         self.elects = False
@@ -79,39 +79,47 @@ class ComponentProcess:
     async def start(self) -> None:
         """Returns at once: whether the API answers yet is the lease's affair."""
         settings = self._settings
-        try:
-            loaded = kubeconfig.load(settings.kubeconfig, os.environ, str(Path.home()))
-            connection = loaded.connection()
-        except kubeconfig.KubeconfigError as error:
-            raise CannotStart(str(error)) from error
+        connection = _read(settings.kubeconfig)
         self._duty.prepare(connection)
-        client = self._client = connect(
-            connection, clock=self._clock, user_agent=f"sampan-{self._duty.name}"
-        )
+        client = self._connect(connection)
         lease = lease_of(self._duty.election())
         if lease is not None:
             self.elects = True
             self._elector = Elector(client, lease, clock=self._clock, rng=random.Random())
             self._show_leadership(self._elector, lease.name)
         checks = {"leaderElection": self._elector.trouble} if self._elector is not None else {}
-        self._server = ComponentServer(
-            settings.serving, DelegatedAccess(client, self._clock), checks, self._metrics,
-            self._clock,
-        )  # fmt: skip
+        access = self._access(client)
+        self._server = ComponentServer(settings.serving, access, checks, self._metrics, self._clock)
         await self._server.start()
         delivery = TraceDelivery(client, self._spans, self._clock)
         self._tasks.supervise("traces", delivery.run)
+        if settings.serving.port and not settings.serving.client_ca:
+            server = self._server
+            self._tasks.supervise("client authority", lambda: server.learn_client_ca(client))
         self._tasks.supervise("lead", lambda: self._stand_in_line(client))
 
     async def stop(self) -> None:
         await self._tasks.stop()
         if self._server is not None:
             await self._server.stop()
-        if self._client is not None:
-            await self._client.close()
+        for client in self._clients:
+            await client.close()
 
     def hurry(self) -> None:
         """Nothing takes long here."""
+
+    def _connect(self, connection: kubeconfig.Connection) -> RestClient:
+        agent = f"sampan-{self._duty.name}"
+        self._clients.append(connect(connection, clock=self._clock, user_agent=agent))
+        return self._clients[-1]
+
+    def _access(self, own: RestClient) -> DelegatedAccess:
+        serving = self._settings.serving
+        reviewer, judge = (
+            self._connect(_read(path)) if path else own
+            for path in (serving.authentication_kubeconfig, serving.authorization_kubeconfig)
+        )
+        return DelegatedAccess(reviewer, self._clock, judge)
 
     async def _stand_in_line(self, client: RestClient) -> None:
         async def work() -> None:
@@ -129,6 +137,13 @@ class ComponentProcess:
             "Whether this process leads (1) or waits (0), by the lease's name.",
             ("name",),
         ).read_from(lambda: {(lease,): float(elector.leading)})
+
+
+def _read(path: str) -> kubeconfig.Connection:
+    try:
+        return kubeconfig.load(path, os.environ, str(Path.home())).connection()
+    except kubeconfig.KubeconfigError as error:
+        raise CannotStart(str(error)) from error
 
 
 def lease_of(election: ElectionChoices) -> LeaseSettings | None:

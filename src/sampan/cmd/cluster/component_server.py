@@ -13,6 +13,8 @@ from pathlib import Path
 import orjson
 
 from sampan.api.errors import ApiError, Forbidden, InternalError
+from sampan.api.resources import CONFIG_MAPS
+from sampan.client.contract import Client
 from sampan.client.delegated_access import Caller, DelegatedAccess
 from sampan.cmd.cluster import pki
 from sampan.cmd.cluster.served_api import listening_socket
@@ -22,10 +24,14 @@ from sampan.core.clock import Clock
 from sampan.core.health_checks import Check, HealthChecks, is_health_path, nothing_wrong
 from sampan.core.http import Request, Response
 from sampan.core.http_server import Server
+from sampan.core.log import get_logger
 from sampan.core.metrics import Metrics
 from sampan.core.tls import server_context
 
+log = get_logger(__name__)
 ANONYMOUS = Caller("system:anonymous", ("system:unauthenticated",))
+CLIENT_CA = ("kube-system", "extension-apiserver-authentication")  # a ConfigMap
+LOOK_SECONDS = 5.0
 GRACE_SECONDS = 1.0
 _TEXT = (("content-type", "text/plain; version=0.0.4"),)
 _JSON = (("content-type", "application/json"),)
@@ -44,18 +50,38 @@ class ComponentServer:
         self._metrics, self._clock = metrics, clock
         self._health = HealthChecks(lambda _kind: {"ping": nothing_wrong, **checks})
         self._server: Server | None = None
+        self._tls: ssl.SSLContext | None = None
 
     async def start(self) -> None:
         """Nothing, where no port is asked for. Raises CannotStart."""
         settings = self._settings
         if not settings.port:
             return
-        tls = serving_context(settings, self._clock)
+        tls = self._tls = serving_context(settings, self._clock)
         server = Server(self.answer, ssl_context=tls, clock=self._clock, name="component http")
         await server.start_on(
             listening_socket(settings.bind_address, settings.port, "--secure-port")
         )
         self._server = server
+
+    async def learn_client_ca(self, client: Client) -> None:
+        """Once the cluster says who signs its users' certificates, callers may show one."""
+        assert self._tls is not None
+        while True:
+            try:
+                found = await client.get(CONFIG_MAPS, *CLIENT_CA)
+            except ApiError as error:
+                log.info("it is not known yet who signs certificates of callers", error=error)
+                await self._clock.sleep(LOOK_SECONDS)
+                continue
+            if pem := (found.get("data") or {}).get("client-ca-file"):
+                try:
+                    self._tls.load_verify_locations(cadata=pem)
+                except ssl.SSLError as error:
+                    log.error("who signs certificates of callers is of no use", error=error)
+                    return
+                self._tls.verify_mode = ssl.CERT_OPTIONAL
+            return
 
     async def stop(self) -> None:
         if self._server is not None:

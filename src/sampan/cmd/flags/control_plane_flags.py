@@ -125,7 +125,12 @@ def _add_component(parser: argparse.ArgumentParser, port: int) -> None:
     add("--tls-cert-file", metavar="FILE", default="",
         help="what callers are shown (default: a certificate made at start)")  # fmt: skip
     add("--tls-private-key-file", metavar="FILE", default="", help="its key")
-    add("--client-ca-file", metavar="FILE", default="", help="whose certificates they may show")
+    add("--client-ca-file", metavar="FILE", default="",
+        help="whose certificates they may show (default: as the API server's)")  # fmt: skip
+    add("--authentication-kubeconfig", metavar="FILE", default="",
+        help="with which tokens are reviewed (default: --kubeconfig)")  # fmt: skip
+    add("--authorization-kubeconfig", metavar="FILE", default="",
+        help="with which is asked what callers may (default: --kubeconfig)")  # fmt: skip
     add("--authorization-always-allow-paths", metavar="PATH,…", type=values.names,
         default=ServingChoices().open_paths,
         help="for everybody (default: /healthz,/readyz,/livez)")  # fmt: skip
@@ -233,6 +238,8 @@ def _component(given: argparse.Namespace) -> ComponentSettings:
             given.tls_cert_file,
             given.tls_private_key_file,
             given.client_ca_file,
+            given.authentication_kubeconfig,
+            given.authorization_kubeconfig,
             given.authorization_always_allow_paths,
         ),
         ready_file=given.ready_file,

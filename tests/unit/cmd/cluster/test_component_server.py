@@ -8,13 +8,17 @@ import orjson
 import pytest
 
 from sampan.api.errors import ServiceUnavailable
-from sampan.client.delegated_access import DelegatedAccess
+from sampan.client.delegated_access import MASTERS, DelegatedAccess
 from sampan.cmd.cluster.component_server import ComponentServer, serving_context
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import ServingChoices
+from sampan.core import tls
 from sampan.core.clock import SystemClock
 from sampan.core.http import Request
+from sampan.core.http_client import HttpClient
 from sampan.core.metrics import Metrics
+from sampan.testing.manual_clock import ManualClock
+from sampan.testing.parts.certificates import Authority
 
 
 class Api:
@@ -93,3 +97,38 @@ def test_a_port_that_is_taken_is_said():
         choices = ServingChoices(port=taken.getsockname()[1])
         with pytest.raises(CannotStart, match="is in use: choose another with --secure-port"):
             asyncio.run(server(Api(), choices).start())
+
+
+def test_callers_may_show_certificates_once_the_cluster_says_who_signs_them(tmp_path):
+    authority = Authority(tmp_path)
+    asked = []
+
+    class Cluster:
+        async def get(self, resource, namespace, name):
+            asked.append(f"{namespace}/{name}")
+            if len(asked) == 1:
+                raise ServiceUnavailable("not yet")
+            return {"data": {"client-ca-file": authority.ca_path.read_text()}}
+
+    async def story():
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        clock = ManualClock()
+        access = DelegatedAccess(Api(), clock)
+        found = ComponentServer(ServingChoices(port=port), access, {}, Metrics(), clock)
+        await found.start()
+        learning = asyncio.ensure_future(found.learn_client_ca(Cluster()))  # noqa: TID251
+        await clock.advance(5)
+        await learning
+        pair = authority.issue("admin", MASTERS)
+        trusting = tls.client_context(
+            cert_path=pair.cert_path, key_path=pair.key_path, verify=False
+        )
+        client = HttpClient(ssl_context=trusting)
+        answer = await client.request("GET", f"https://127.0.0.1:{port}/metrics")
+        assert answer.status == 200
+        await client.close()
+        await found.stop()
+
+    asyncio.run(story())
+    assert asked == ["kube-system/extension-apiserver-authentication"] * 2
