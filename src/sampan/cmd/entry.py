@@ -11,7 +11,7 @@ from collections.abc import Sequence
 CLUSTER_VERBS = (
     "up", "kubelet", "token", "join", "service-proxy", "certs", "apiserver", "scheduler",
     "controllers", "down", "reset", "image", "why", "trace", "schedule", "version",
-    "status", "doctor", "log", "kubeconfig", "list", "snapshot", "fork",
+    "status", "doctor", "log", "kubeconfig", "list", "snapshot", "fork", "testserver",
 )  # fmt: skip
 
 

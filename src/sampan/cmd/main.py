@@ -109,6 +109,10 @@ def _dispatch(given: argparse.Namespace) -> int:
             from sampan.cmd.verbs import fork
 
             return fork.run(given.data_dir, given.snapshot, given.to)
+        case "testserver":
+            from sampan.cmd.verbs import testserver
+
+            return testserver.run(given.assets, given.kubeconfig)
         case "snapshot":
             return _snapshot(given)
         case "status" | "doctor" | "log" | "kubeconfig" | "list":

@@ -53,6 +53,13 @@ def parser_of_verbs() -> argparse.ArgumentParser:
     reset.add_argument("--yes", action="store_true", help="really do it")
     _add_image(verbs)
     _add_snapshot(verbs)
+    text = "an API server in memory for tests, as envtest wants one"
+    testserver = verbs.add_parser("testserver", help=text, description=text)
+    testserver.add_argument("--kubeconfig", metavar="FILE", default="", help="write it here, too")
+    testserver.add_argument(
+        "--assets", metavar="DIR", default="",
+        help="only write kube-apiserver, etcd and kubectl there: $KUBEBUILDER_ASSETS of envtest",
+    )  # fmt: skip
     _add_questions(verbs)
     _add_looks(verbs)
     verbs.add_parser("version", help="which sampan, which Kubernetes")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from sampan.apiserver.admission.plugins import UnknownPlugin
 from sampan.apiserver.authn.settings import ProxyClientSettings
+from sampan.apiserver.server import ApiServer
 from sampan.apiserver.settings import ApiServerSettings
 from sampan.cmd.cluster import machine, pki, rotation
 from sampan.cmd.cluster.addresses import EVERYWHERE, server_names
@@ -60,6 +61,7 @@ class ApiServerProcess:
         self._tasks = Tasks("apiserver")
         self._api = ServedApi(clock, self._metrics)
         self.port = 0
+        self.server: ApiServer | None = None  # once it is started
 
     async def start(self) -> None:
         """Returns when requests are answered. Raises CannotStart."""
@@ -79,7 +81,7 @@ class ApiServerProcess:
             listening = listening_socket(settings.bind_address, settings.port, "--secure-port")
             self.port = listening.getsockname()[1]
             chosen = server_settings_of(settings, files, (address, self.port))
-            await self._api.serve(store, chosen, [listening], tls)
+            self.server = await self._api.serve(store, chosen, [listening], tls)
             step.detail = f"https://{address}:{self.port}"
         self._keep_certificate(tls, files, address)
 

@@ -1,0 +1,210 @@
+"""`sampan testserver`: an API server for the tests of others, as envtest wants one.
+
+Job: a control plane in memory whose garbage collection and namespaces work, and nothing else; the
+    programs `kube-apiserver` and `etcd` that envtest starts instead of the originals.
+Invariant: a flag that has no effect is named on standard error.
+
+envtest (of controller-runtime) starts `etcd`, waits for its /health, starts `kube-apiserver` with
+certificates of its own, waits for /healthz, and ends both with SIGTERM.
+"""
+
+import asyncio
+import json
+import os
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from sampan.apiserver.authn.user import component
+from sampan.client.informer import Informers
+from sampan.client.inprocess import InProcessClient
+from sampan.cmd.cluster.process import loop_factory, run_until_signal
+from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.errors import CannotStart
+from sampan.cmd.flags.control_plane_flags import apiserver_settings
+from sampan.cmd.flags.parser import parser_of_verbs
+from sampan.cmd.settings import ApiServerProcessSettings, UpSettings
+from sampan.cmd.verbs.apiserver import ApiServerProcess
+from sampan.controllers.catalog import ControllerSettings, chosen_controllers
+from sampan.controllers.identities import user_name
+from sampan.controllers.runner import ControllerRunner
+from sampan.core import log
+from sampan.core.clock import SystemClock
+from sampan.core.metrics import Metrics
+from sampan.core.tasks import Tasks
+
+CONTROLLERS = (
+    "namespace-controller", "garbage-collector-controller", "clusterrole-aggregation-controller",
+)  # fmt: skip
+PROGRAMS = ("kube-apiserver", "etcd", "kubectl")
+# Of kube-apiserver: what they would change is so anyway.
+NOTHING_TO_DO = ("--allow-privileged", "--insecure-port", "--insecure-bind-address")
+ETCD_HELP = "  --listen-client-urls\n  --listen-peer-urls\n  --data-dir\n  --unsafe-no-fsync\n"
+
+
+def run(assets: str, kubeconfig: str) -> int:
+    if assets:
+        write_assets(Path(assets))
+        print(f"export KUBEBUILDER_ASSETS={shlex.quote(str(Path(assets).absolute()))}")
+        return 0
+    from sampan.cmd.verbs import up
+
+    directory = tempfile.mkdtemp(prefix="sampan-testserver-")
+    settings = UpSettings(
+        data_dir=directory, kubeconfig=kubeconfig, port=0, store="memory:", runtime="none",
+        controllers=CONTROLLERS, scheduler=False,
+    )  # fmt: skip
+    try:
+        return up.run(settings, detach=False, ready_fd=-1)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def write_assets(directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    source = Path(__file__).parents[3]
+    for program in PROGRAMS:
+        words = [sys.executable, "-m", "sampan.cmd.verbs.testserver", program]
+        path = f"{shlex.quote(str(source))}${{PYTHONPATH:+:$PYTHONPATH}}"
+        script = f'#!/bin/sh\nPYTHONPATH={path} exec {shlex.join(words)} "$@"\n'
+        (directory / program).write_text(script)
+        (directory / program).chmod(0o755)
+
+
+def kube_apiserver(words: Sequence[str]) -> int:
+    if "--help" in words or "-h" in words:
+        parser_of_verbs().parse_args(["apiserver", "--help"])
+    given, unknown = parser_of_verbs().parse_known_args(["apiserver", *_translated(words)])
+    for word in unknown:
+        print(f"kube-apiserver: {word} has no effect here", file=sys.stderr, flush=True)
+    log.set_up("warning")
+    progress = Progress(sys.stderr, SystemClock())
+    try:
+        server = TestServer(apiserver_settings(given), progress)
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(run_until_signal(server, progress, lambda: None))
+    except CannotStart as error:
+        print(f"kube-apiserver: {error}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+class TestServer:
+    def __init__(self, settings: ApiServerProcessSettings, progress: Progress) -> None:
+        self._clock = SystemClock()
+        self._process = ApiServerProcess(settings, progress, self._clock)
+        self._tasks = Tasks("testserver")
+
+    async def start(self) -> None:
+        await self._process.start()
+        self._tasks.supervise("controllers", self._control)
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+        await self._process.stop()
+
+    def hurry(self) -> None:
+        """Nothing takes long here."""
+
+    async def _control(self) -> None:
+        server = self._process.server
+        assert server is not None, "it was started before"
+
+        def client(user: str) -> InProcessClient:
+            return InProcessClient(server.as_user(component(user)))
+
+        own = client("system:kube-controller-manager")
+        informers = Informers(own, clock=self._clock)
+        runner = ControllerRunner(
+            own, informers, self._clock, Metrics(),
+            chosen_controllers(ControllerSettings(""), CONTROLLERS),
+            acting_as=lambda name: client(user_name(name)),
+        )  # fmt: skip
+        try:
+            await runner.run()
+        finally:
+            await informers.stop()
+
+
+def _translated(words: Sequence[str]) -> list[str]:
+    """Objects stay in memory; the files of envtest's directory under the names that we know."""
+    kept, flags = [], _flags(words)
+    for name, value in flags:
+        if name in ("--etcd-servers", "--cert-dir"):
+            continue
+        if name not in NOTHING_TO_DO:
+            kept.append(f"{name}={value}")
+    given = dict(flags)
+    certificates = Path(given.get("--cert-dir", "."))
+    certificate, key = str(certificates / "apiserver.crt"), str(certificates / "apiserver.key")
+    authority = given.get("--client-ca-file", certificate)
+    defaults = {
+        "--store": "memory:",
+        "--tls-cert-file": certificate,
+        "--tls-private-key-file": key,
+        "--client-ca-file": authority,
+        # There are no nodes that it could call.
+        "--kubelet-client-certificate": given.get("--tls-cert-file", certificate),
+        "--kubelet-client-key": given.get("--tls-private-key-file", key),
+        "--kubelet-certificate-authority": authority,
+    }
+    return [*kept, *(f"{name}={value}" for name, value in defaults.items() if name not in given)]
+
+
+def _flags(words: Sequence[str]) -> list[tuple[str, str]]:
+    """`--name=value` and `--name value`; a flag without a value is true."""
+    found: list[tuple[str, str]] = []
+    rest = list(words)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        if not equals and rest and not rest[0].startswith("-"):
+            value = rest.pop(0)
+        found.append((name, value if equals or value else "true"))
+    return found
+
+
+def etcd(words: Sequence[str]) -> int:
+    """Nobody keeps anything in it: it says that it is well, as long as it lives."""
+    if "--help" in words or "-h" in words:
+        print(ETCD_HELP)
+        return 0
+    url = urlsplit(dict(_flags(words)).get("--listen-client-urls", "http://127.0.0.1:2379"))
+    server = ThreadingHTTPServer((url.hostname or "127.0.0.1", url.port or 2379), _Health)
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    server.serve_forever()
+    return 0
+
+
+class _Health(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = json.dumps({"health": "true"}).encode()
+        self.send_response(200 if self.path == "/health" else 404)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # its parent's word
+        """Nobody reads it."""
+
+
+def main(words: Sequence[str]) -> int:
+    match words[0]:
+        case "kube-apiserver":
+            return kube_apiserver(words[1:])
+        case "etcd":
+            return etcd(words[1:])
+        case _:
+            from sampan.cli.main import main as client
+
+            return client([*words[1:]], program="kubectl", more_verbs=())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,173 @@
+"""`sampan testserver`: the programs that envtest starts, started as envtest starts them."""
+
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from sampan.api.errors import NotFound
+from sampan.client.blocking import BlockingClient
+from sampan.client.kubeconfig import Connection, load
+from sampan.testing.parts.certificates import Authority
+from sampan.testing.parts.processes import Program
+from sampan.testing.parts.sampan_process import environment, sampan_command
+
+pytestmark = pytest.mark.slow
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return listening.getsockname()[1]
+
+
+def is_healthy(url: str) -> bool:
+    context = ssl._create_unverified_context() if url.startswith("https") else None
+    try:
+        with urllib.request.urlopen(url, timeout=5, context=context) as answer:
+            return answer.status == 200
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def until(question, seconds: float = 60.0) -> None:
+    latest = time.monotonic() + seconds
+    while not question():
+        assert time.monotonic() < latest, "it never became so"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def assets(tmp_path):
+    command = [*sampan_command("testserver"), "--assets", str(tmp_path / "assets")]
+    done = subprocess.run(
+        command, env=environment(), capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == f"export KUBEBUILDER_ASSETS={tmp_path / 'assets'}\n"
+    return tmp_path / "assets"
+
+
+@pytest.fixture
+def certificates(tmp_path):
+    """As envtest makes them: two authorities, and an RSA key for tokens."""
+    directory = tmp_path / "certs"
+    directory.mkdir()
+    pair = Authority(directory, "serving-ca").issue("apiserver")
+    shutil.copy(pair.cert_path, directory / "apiserver.crt")
+    shutil.copy(pair.key_path, directory / "apiserver.key")
+    key = rsa.generate_private_key(65537, 2048)
+    (directory / "sa-signer.key").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        )
+    )
+    (directory / "sa-signer.crt").write_bytes(
+        key.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+    )
+    return directory
+
+
+def test_envtest_starts_uses_and_ends_it(assets, certificates, tmp_path):
+    listed = subprocess.run(
+        [assets / "kube-apiserver", "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "--secure-port" in listed.stdout
+    assert "--insecure-port" not in listed.stdout
+    store = f"http://127.0.0.1:{free_port()}"
+    etcd = Program(
+        [str(assets / "etcd"), f"--data-dir={tmp_path}", f"--listen-client-urls={store}",
+         f"--advertise-client-urls={store}", "--listen-peer-urls=http://127.0.0.1:0"],
+        tmp_path / "etcd.out", environment(),
+    )  # fmt: skip
+    port = free_port()
+    clients = Authority(certificates, "client-cert-auth-ca")
+    server = Program(
+        [str(assets / "kube-apiserver"), "--allow-privileged=true", "--authorization-mode=RBAC",
+         "--bind-address=127.0.0.1", f"--cert-dir={certificates}",
+         f"--client-ca-file={clients.ca_path}", "--disable-admission-plugins=ServiceAccount",
+         f"--etcd-servers={store}", f"--secure-port={port}",
+         f"--service-account-issuer=https://127.0.0.1:{port}/",
+         f"--service-account-key-file={certificates / 'sa-signer.crt'}",
+         f"--service-account-signing-key-file={certificates / 'sa-signer.key'}",
+         "--service-cluster-ip-range=10.0.0.0/24", "--watch-cache=false"],
+        tmp_path / "apiserver.out", environment(),
+    )  # fmt: skip
+    try:
+        until(lambda: is_healthy(f"{store}/health"))
+        server.wait_until(lambda: is_healthy(f"https://127.0.0.1:{port}/healthz"), 60)
+        admin = clients.issue("admin", "system:masters")
+        use(
+            BlockingClient(
+                Connection(
+                    f"https://127.0.0.1:{port}",
+                    ca=(certificates / "serving-ca.crt").read_bytes(),
+                    certificate=admin.cert_path.read_bytes(),
+                    key=admin.key_path.read_bytes(),
+                )
+            )
+        )
+        assert "--watch-cache=false has no effect here" in (tmp_path / "apiserver.out").read_text()
+    finally:
+        for program in (server, etcd):
+            program.process.send_signal(signal.SIGTERM)
+            assert program.process.wait(60) == 0
+
+
+def use(api: BlockingClient) -> None:
+    """What envtest's users do, and what they miss there."""
+    api.json("POST", "/api/v1/namespaces", body={"metadata": {"name": "shop"}})
+    pods = "/api/v1/namespaces/shop/pods"
+    configs = "/api/v1/namespaces/shop/configmaps"
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    owner = api.json("POST", pods, body=pod)  # without a service account, as they ask for it
+    reference = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": owner["metadata"]["uid"]}
+    for name, owners in (("owned", [reference]), ("free", [])):
+        meta = {"name": name, "ownerReferences": owners}
+        api.json("POST", configs, body={"metadata": meta})
+    api.json("DELETE", f"{pods}/p", {"gracePeriodSeconds": "0"})
+    until(lambda: "owned" not in names(api, configs))
+    assert "free" in names(api, configs)
+    api.json("DELETE", "/api/v1/namespaces/shop")
+    until(lambda: is_gone(api, "/api/v1/namespaces/shop"))
+    api.close()
+
+
+def names(api: BlockingClient, path: str) -> list[str]:
+    return [item["metadata"]["name"] for item in api.json("GET", path)["items"]]
+
+
+def is_gone(api: BlockingClient, path: str) -> bool:
+    try:
+        api.json("GET", path)
+    except NotFound:
+        return True
+    return False
+
+
+def test_by_itself_it_writes_a_kubeconfig(tmp_path):
+    kubeconfig = tmp_path / "kubeconfig"
+    server = Program(
+        [*sampan_command("testserver"), "--kubeconfig", str(kubeconfig)],
+        tmp_path / "out",
+        environment(),
+    )
+    server.wait_until(lambda: "export KUBECONFIG" in (tmp_path / "out").read_text(), 60)
+    api = BlockingClient(load(str(kubeconfig), {}, "").connection())
+    assert "default" in names(api, "/api/v1/namespaces")
+    api.close()
+    assert server.stop(60) == 0
