@@ -16,7 +16,6 @@ from sampan.testing.generators.recorded_requests import Replay, recordings
 UNITS = recordings(Path(__file__).parent / "recorded" / "custom_resources.jsonl.gz")
 SCALE_APPLY = "an apply of a Scale works here; the original fails with an error of its own making"
 NO_KIND = "the original names a line of its own source"
-JSON_ONLY = "answers are JSON or YAML, errors too"
 DESCRIBED = "the columns of built-in kinds are not described"
 KEPT = {
     "apiservices": {
@@ -28,7 +27,6 @@ KEPT = {
         "yaml-bad": "another reader of YAML, with another word for the line",
     },
     "deletion": {"add-finalizer-terminating": "a cause is told once"},
-    "field-validation": {"accept-protobuf": JSON_ONLY},
     "scale": {
         "put-wrong-kind": NO_KIND,
         "put-wrong-version": NO_KIND,

@@ -288,7 +288,7 @@ class HttpEdge:
         if call.verb == "watch":
             watching = await self._chain.watch(user, call)
             if form.media == PROTOBUF:
-                return self._in_protobuf.watch(watching, call.resource)
+                return self._in_protobuf.watch(watching, call.resource, form)
             return replies.watch_reply(watching, call.resource, form, self._clock)
         seconds = deadline_seconds(request.query) if "timeout=" in request.query else None
         if seconds is None:
@@ -323,7 +323,7 @@ class HttpEdge:
 
         def shape() -> Response:
             if form.media == PROTOBUF:
-                return self._in_protobuf.answer(answer)
+                return self._in_protobuf.answer(answer, call.resource, form)
             if isinstance(answer, Answer):
                 return replies.answer_reply(answer, call.resource, form, now)
             return replies.list_reply(answer, form, now)

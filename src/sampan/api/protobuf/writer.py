@@ -24,6 +24,8 @@ from sampan.api.schema.published import Schema
 from sampan.core.fast_dataclass import dataclass
 
 _LIST_META = Type("object", name="io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta")
+_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_META_GROUP = "meta.k8s.io/"  # of the forms that every kind has
 _SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 
 Put = Callable[[Obj, bytearray], None]
@@ -46,25 +48,36 @@ class ProtobufWriter:
         """An object or a list, in its envelope. Raises NotWritable."""
         api_version, kind = obj.get("apiVersion") or "", obj.get("kind") or ""
         self._messages = self._messages or load_messages()
+        if api_version.startswith(_META_GROUP):
+            return in_envelope(api_version, kind, self._partial(obj))
         name = self.schema.name_of(api_version, kind)
         if name is None:
             raise NotWritable(f'no kind "{kind}" is registered for version "{api_version}"')
         body = self._list(name, obj) if "items" in obj else self._message(name, obj)
-        type_meta = _field(1, api_version.encode()) + _field(2, kind.encode())
-        return MAGIC + _field(1, type_meta) + _field(2, body) + _field(3, b"") + _field(4, b"")
+        return in_envelope(api_version, kind, body)
 
     def event_frame(self, kind: str, obj: Obj) -> bytes:
         """One event of a watch: a length of four bytes, and a WatchEvent."""
-        event = _field(1, kind.encode()) + _field(2, _field(1, self.object_bytes(obj)))
+        event = bytes_field(1, kind.encode()) + bytes_field(
+            2, bytes_field(1, self.object_bytes(obj))
+        )
         return struct.pack(">I", len(event)) + event
+
+    def _partial(self, obj: Obj) -> bytes:
+        """PartialObjectMetadata has its metadata first; a list of them is as every list."""
+        if "items" not in obj:
+            return bytes_field(1, self._message(_OBJECT_META, obj.get("metadata") or {}))
+        head = self._message(_LIST_META.name, obj.get("metadata") or {})
+        items = (bytes_field(2, self._partial(item)) for item in obj["items"])
+        return bytes_field(1, head) + b"".join(items)
 
     def _list(self, name: str, obj: Obj) -> bytes:
         """Every list has its metadata first, and its items second."""
         element = self.schema.fields_of(name)["items"].element
         assert element is not None, name
-        out = bytearray(_field(1, self._message(_LIST_META.name, obj.get("metadata") or {})))
+        out = bytearray(bytes_field(1, self._message(_LIST_META.name, obj.get("metadata") or {})))
         for item in obj.get("items") or ():
-            out += _field(2, self._message(element.name, item))
+            out += bytes_field(2, self._message(element.name, item))
         return bytes(out)
 
     def _message(self, name: str, obj: Obj, holder: str = "") -> bytes:
@@ -90,7 +103,7 @@ class ProtobufWriter:
 
     def _inline(self, number: int, name: str, holder: str) -> Put:
         def put(obj: Obj, out: bytearray) -> None:
-            out += _field(number, self._message(name, obj, holder))
+            out += bytes_field(number, self._message(name, obj, holder))
 
         return put
 
@@ -119,7 +132,11 @@ class ProtobufWriter:
 
         def put(obj: Obj, out: bytearray) -> None:
             for name, value in sorted((obj.get(key) or {}).items()):
-                out.extend(_field(number, _field(1, name.encode()) + _field(2, write(value))))
+                out.extend(
+                    bytes_field(
+                        number, bytes_field(1, name.encode()) + bytes_field(2, write(value))
+                    )
+                )
 
         return put
 
@@ -143,21 +160,21 @@ class ProtobufWriter:
                 return lambda value: (
                     b"\x08" + (b"\1" if value else b"\0")
                     if isinstance(value, bool)
-                    else b"\x08\1" + _field(2, self._message(_SCHEMA, value))
+                    else b"\x08\1" + bytes_field(2, self._message(_SCHEMA, value))
                 )
             case "JSONSchemaPropsOrArray":
                 return lambda value: (
-                    b"".join(_field(2, self._message(_SCHEMA, item)) for item in value)
+                    b"".join(bytes_field(2, self._message(_SCHEMA, item)) for item in value)
                     if isinstance(value, list)
-                    else _field(1, self._message(_SCHEMA, value))
+                    else bytes_field(1, self._message(_SCHEMA, value))
                 )
             case "JSONSchemaPropsOrStringArray":
                 return lambda value: (
-                    b"".join(_field(2, item.encode()) for item in value)
+                    b"".join(bytes_field(2, item.encode()) for item in value)
                     if isinstance(value, list)
-                    else _field(1, self._message(_SCHEMA, value))
+                    else bytes_field(1, self._message(_SCHEMA, value))
                 )
-        return lambda value: _field(1, orjson.dumps(value))
+        return lambda value: bytes_field(1, orjson.dumps(value))
 
 
 def _varint(value: int) -> bytes:
@@ -169,12 +186,23 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _field(number: int, data: bytes) -> bytes:
+def in_envelope(api_version: str, kind: str, body: bytes) -> bytes:
+    """`k8s\\0` and a runtime.Unknown."""
+    type_meta = bytes_field(1, api_version.encode()) + bytes_field(2, kind.encode())
+    unknown = bytes_field(1, type_meta) + bytes_field(2, body)
+    return MAGIC + unknown + bytes_field(3, b"") + bytes_field(4, b"")
+
+
+def varint_field(number: int, value: int) -> bytes:
+    return _varint(number << 3 | VARINT) + _varint(value)
+
+
+def bytes_field(number: int, data: bytes) -> bytes:
     return _varint(number << 3 | LENGTH) + _varint(len(data)) + data
 
 
 def _string_list(values: list[str]) -> bytes:
-    return b"".join(_field(1, value.encode()) for value in values)
+    return b"".join(bytes_field(1, value.encode()) for value in values)
 
 
 def _moment(text: str) -> bytes:
@@ -186,8 +214,8 @@ def _moment(text: str) -> bytes:
 
 def _int_or_string(value: int | str) -> bytes:
     if isinstance(value, str):
-        return b"\x08\1\x10\0" + _field(3, value.encode())
-    return b"\x08\0\x10" + _varint(value & 0xFFFFFFFFFFFFFFFF) + _field(3, b"")
+        return b"\x08\1\x10\0" + bytes_field(3, value.encode())
+    return b"\x08\0\x10" + _varint(value & 0xFFFFFFFFFFFFFFFF) + bytes_field(3, b"")
 
 
 _TEXTS: dict[str, Write] = {
@@ -195,6 +223,6 @@ _TEXTS: dict[str, Write] = {
     "byte": base64.b64decode,
     "date-time": _moment,
     "micro-time": _moment,
-    "quantity": lambda value: _field(1, str(value).encode()),
+    "quantity": lambda value: bytes_field(1, str(value).encode()),
     "int-or-string": _int_or_string,
 }

@@ -13,13 +13,16 @@ import orjson
 
 from sampan.api.custom.custom_version import custom_of
 from sampan.api.objects import Obj
+from sampan.api.protobuf.discovery_forms import discovery_bytes
 from sampan.api.resources import Resource, Subresource
 from sampan.api.versions import version_rank
+from sampan.apiserver.http.negotiate import JSON, PROTOBUF
 from sampan.core.fast_dataclass import dataclass
 
 _AGGREGATED = "APIGroupDiscoveryList"
 _DISCOVERY_GROUP = "apidiscovery.k8s.io"
 _DISCOVERY_VERSIONS = ("v2", "v2beta1")
+_OFFERED = (JSON, "*/*", "application/*", PROTOBUF)
 _FIRST_GROUP, _FIRST_PRIORITY = "apiregistration.k8s.io", 20001  # it has no APIService itself
 
 GroupVersion = tuple[str, str]
@@ -54,18 +57,19 @@ class Discovery:
         self._rows = {(row.group, row.version, row.plural): row for row in rows}
         self._groups = _groups(rows, elsewhere or {}, priorities or {})
         self._server_address = server_address
-        self._made: dict[tuple[str, str], Document | None] = {}
+        self._made: dict[tuple[str, str, str], Document | None] = {}
 
     def document(self, path: str, accept: str = "") -> Document | None:
         """The answer to a GET of a discovery path; None where there is no such group or version."""
         path = path.rstrip("/")
-        version = aggregated_version(accept) if path in ("/api", "/apis") else ""
-        key = (path, version)
+        media, version = wanted_form(accept)
+        version = version if path in ("/api", "/apis") else ""
+        key = (path, version, media)
         if key not in self._made:
             data = self._aggregate(path, version) if version else self._legacy(path)
             if data is None:
                 return None  # not kept: anybody may ask for any path
-            self._made[key] = _document(data, version)
+            self._made[key] = _document(data, version, media)
         return self._made[key]
 
     def _aggregate(self, path: str, version: str) -> Obj:
@@ -141,29 +145,31 @@ class Discovery:
         }
 
 
-def aggregated_version(accept: str) -> str:
-    """Which version of the aggregated form the client prefers to the legacy one; empty: none."""
+def wanted_form(accept: str) -> tuple[str, str]:
+    """(media type, version of the aggregated form or nothing for the legacy one): the first that is
+    offered in JSON; in protobuf for who takes nothing else."""
+    in_protobuf: tuple[str, str] | None = None
     for clause in accept.split(","):
         media, *parameters = (part.strip() for part in clause.split(";"))
         given = dict(part.partition("=")[::2] for part in parameters)
-        if media != "application/json":
+        if media not in _OFFERED:
             continue
-        if not given.get("as"):
-            return ""
-        version = given.get("v", "")
+        version = given.get("v", "") if given.get("as") else ""
         offered = given.get("g") == _DISCOVERY_GROUP and version in _DISCOVERY_VERSIONS
-        if offered and given["as"] == _AGGREGATED:
-            return version
-    return ""
+        if given.get("as") and not (offered and given["as"] == _AGGREGATED):
+            continue
+        if media != PROTOBUF:
+            return JSON, version
+        in_protobuf = in_protobuf or (PROTOBUF, version)
+    return in_protobuf or (JSON, "")
 
 
-def _document(data: Obj, version: str) -> Document:
-    body = orjson.dumps(data) + b"\n"
+def _document(data: Obj, version: str, media: str) -> Document:
+    body = discovery_bytes(data) if media == PROTOBUF else orjson.dumps(data) + b"\n"
     etag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
     if not version:
-        return Document(body, etag)
-    kind = f"application/json;g={_DISCOVERY_GROUP};v={version};as={_AGGREGATED}"
-    return Document(body, etag, kind)
+        return Document(body, etag, media)
+    return Document(body, etag, f"{media};g={_DISCOVERY_GROUP};v={version};as={_AGGREGATED}")
 
 
 def _is_core(group: Obj) -> bool:

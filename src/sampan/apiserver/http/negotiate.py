@@ -67,19 +67,22 @@ def form_of(accept: str, has_table: bool = True) -> Form:
 def _form_of(accept: str, has_table: bool) -> Form:
     if not accept:
         return PLAIN
-    clauses = accept.split(",")
-    for clause in clauses:
+    in_protobuf: Form | None = None
+    for clause in accept.split(","):
         media, *parameters = (part.strip() for part in clause.split(";"))
         given = dict(part.partition("=")[::2] for part in parameters)
         found = _media(media.lower())
         shape = given.get("as", "")
         if found is None or (shape and not _is_offered(shape, given)):
             continue
-        if shape == "Table" and not has_table:
-            continue
-        return Form(found, shape, given.get("v", "") if shape else "")
-    if any(item.strip().lower().startswith(PROTOBUF) and "as=" not in item for item in clauses):
-        return Form(PROTOBUF)  # last: JSON is there already, this has to be made
+        if shape == "Table" and (not has_table or found == PROTOBUF):
+            continue  # tables have no form in protobuf
+        form = Form(found, shape, given.get("v", "") if shape else "")
+        if found != PROTOBUF:
+            return form
+        in_protobuf = in_protobuf or form
+    if in_protobuf is not None:
+        return in_protobuf  # last: JSON is there already, this has to be made
     raise NotAcceptable(f"only the following media types are accepted: {JSON}, {YAML}, {PROTOBUF}")
 
 
@@ -88,7 +91,7 @@ def _media(media: str) -> str | None:
         return JSON
     if media in (YAML, "application/x-yaml", "text/yaml"):
         return YAML
-    return None
+    return PROTOBUF if media == PROTOBUF else None
 
 
 def _is_offered(shape: str, given: dict[str, str]) -> bool:

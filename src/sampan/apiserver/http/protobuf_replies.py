@@ -1,7 +1,7 @@
 """Answers in protobuf, for clients that take nothing else.
 
 Job: an answer, a list, an error or a watch → the bytes of its messages. Custom resources have no
-    such form, and are refused with 406 as upstream.
+    such form but for their metadata, and are refused with 406 as upstream.
 """
 
 from sampan.api import convert
@@ -10,8 +10,8 @@ from sampan.api.errors import ApiError, NotAcceptable
 from sampan.api.objects import Obj
 from sampan.api.protobuf.writer import NotWritable, ProtobufWriter
 from sampan.api.resources import Resource
-from sampan.apiserver.http.negotiate import JSON, PROTOBUF, YAML, list_head
-from sampan.apiserver.http.replies import error_reply, headers_of
+from sampan.apiserver.http.negotiate import JSON, PROTOBUF, YAML, Form, list_head, partial
+from sampan.apiserver.http.replies import error_reply, headers_of, in_list_shape, in_shape
 from sampan.apiserver.watch.watch_stream import WatchStream
 from sampan.core.http import Response, Stream
 
@@ -20,11 +20,15 @@ class ProtobufReplies:
     def __init__(self, writer: ProtobufWriter) -> None:
         self._writer = writer
 
-    def answer(self, answer: Answer | ListAnswer) -> Response:
+    def answer(self, answer: Answer | ListAnswer, resource: Resource, form: Form) -> Response:
         """Raises NotAcceptable."""
-        code, obj = (
-            (answer.code, answer.obj) if isinstance(answer, Answer) else (200, _list(answer))
-        )
+        code = answer.code if isinstance(answer, Answer) else 200
+        if isinstance(answer, ListAnswer):
+            obj = in_list_shape(answer, form) if form.shape else _list(answer)
+        else:
+            is_status = answer.obj.get("kind") == "Status"
+            shaped = form.shape and not is_status
+            obj = in_shape(answer.obj, resource, form, 0.0) if shaped else answer.obj
         try:
             body = self._writer.object_bytes(obj)
         except NotWritable as error:
@@ -38,21 +42,26 @@ class ProtobufReplies:
         ]
         return Response(reply.status, headers, self._writer.object_bytes(error.status()))
 
-    def watch(self, watching: WatchStream, resource: Resource) -> Stream:
+    def watch(self, watching: WatchStream, resource: Resource, form: Form) -> Stream:
         """Raises NotAcceptable."""
-        if resource.custom is not None:
+        is_whole = not form.shape
+        if form.shape == "PartialObjectMetadataList" or (is_whole and resource.custom is not None):
             watching.close()
             raise _not_offered()
         headers = headers_of(f"{PROTOBUF};stream=watch", ())
-        return Stream(200, headers, _Frames(self._writer, watching, resource))
+        version = "" if is_whole else form.version
+        return Stream(200, headers, _Frames(self._writer, watching, resource, version))
 
 
 class _Frames:
     """The events of a watch, each with its length before it."""
 
-    def __init__(self, writer: ProtobufWriter, watching: WatchStream, resource: Resource) -> None:
+    def __init__(
+        self, writer: ProtobufWriter, watching: WatchStream, resource: Resource, version: str
+    ) -> None:
+        """`version`: of meta.k8s.io, where only the objects' metadata is wanted."""
         self._writer, self._watching, self._resource = writer, watching, resource
-        self._ended = False
+        self._version, self._ended = version, False
 
     def __aiter__(self) -> "_Frames":
         return self
@@ -78,6 +87,8 @@ class _Frames:
         obj = event.item.obj
         if self._resource.stored_in != ("", "") and event.type != "BOOKMARK":
             obj = convert.from_stored(self._resource, obj)
+        if self._version:
+            obj = partial(obj, self._version)
         return self._writer.event_frame(event.type, obj)
 
 

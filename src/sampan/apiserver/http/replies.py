@@ -44,7 +44,7 @@ _PLAIN_TEXT = (
 
 def answer_reply(answer: Answer, resource: Resource, form: Form, now: float) -> Response:
     if form.shape and answer.obj.get("kind") != "Status":
-        shaped = _in_shape(answer.obj, resource, form, now)
+        shaped = in_shape(answer.obj, resource, form, now)
         return Response(answer.code, headers_of(JSON, answer.warnings), orjson.dumps(shaped))
     if form.media == YAML:
         return Response(answer.code, headers_of(YAML, answer.warnings), yaml_bytes(answer.obj))
@@ -57,7 +57,7 @@ def answer_reply(answer: Answer, resource: Resource, form: Form, now: float) -> 
     return Response(answer.code, headers, data)
 
 
-def _in_shape(obj: Obj, resource: Resource, form: Form, now: float) -> Obj:
+def in_shape(obj: Obj, resource: Resource, form: Form, now: float) -> Obj:
     match form.shape:
         case "PartialObjectMetadata":
             return partial(obj, form.version)
@@ -73,10 +73,16 @@ def _in_shape(obj: Obj, resource: Resource, form: Form, now: float) -> Obj:
     )
 
 
-def list_reply(answer: ListAnswer, form: Form, now: float) -> Response:
-    resource = answer.resource
-    kind, api_version = resource.list_kind, resource.api_version
-    items: Sequence[Item] = answer.items
+def in_list_shape(answer: ListAnswer, form: Form) -> Obj:
+    """The metadata of all objects. Raises NotAcceptable where it is asked for as if of one."""
+    _refuse_shape_of_one(answer.resource, form)
+    items = [partial(item.obj, form.version) for item in answer.items]
+    kind, api_version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
+    head = list_head(kind, api_version, answer.revision, answer.continue_token, answer.remaining)
+    return {**head, "items": items}
+
+
+def _refuse_shape_of_one(resource: Resource, form: Form) -> None:
     if form.shape == "PartialObjectMetadata":
         what = (
             "*unstructured.UnstructuredList" if resource.custom is not None else resource.list_kind
@@ -84,6 +90,13 @@ def list_reply(answer: ListAnswer, form: Form, now: float) -> Response:
         raise NotAcceptable(
             f"you requested PartialObjectMetadata, but the requested object is a list ({what})"
         )
+
+
+def list_reply(answer: ListAnswer, form: Form, now: float) -> Response:
+    resource = answer.resource
+    kind, api_version = resource.list_kind, resource.api_version
+    items: Sequence[Item] = answer.items
+    _refuse_shape_of_one(resource, form)
     if resource.stored_in != ("", ""):
         items = [_item(convert.from_stored(resource, item.obj)) for item in items]
     if form.shape == "PartialObjectMetadataList":

@@ -128,7 +128,9 @@ class Replay:
             return reply.status, [json.loads(line) for line in text.splitlines()], []
         assert isinstance(reply, Response), reply
         warnings = [value for key, value in reply.headers if key == "warning"]
-        return reply.status, _parse(reply.whole()), warnings
+        is_text = not reply.whole().startswith(b"k8s\0")
+        found = _parse(reply.whole()) if is_text else "<protobuf>"  # as the recorder noted it
+        return reply.status, found, warnings
 
     async def _revision(self, step: Obj) -> str:
         if "$rv$" not in json.dumps(step.get("body")):

@@ -4,7 +4,8 @@ import orjson
 import pytest
 
 from sampan.api.resources import RESOURCES, Resource
-from sampan.apiserver.http.discovery import Discovery, aggregated_version, version_rank
+from sampan.apiserver.http.discovery import Discovery, version_rank, wanted_form
+from sampan.apiserver.http.negotiate import JSON, PROTOBUF
 
 DISCOVERY = Discovery(RESOURCES, server_address="10.0.0.1:6443")
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -82,15 +83,17 @@ def test_the_aggregated_form_holds_everything_in_two_answers():
 
 
 @pytest.mark.parametrize(
-    ("accept", "version"),
+    ("accept", "form"),
     [
-        (KUBECTL, "v2"), (BETA, "v2beta1"), ("", ""), ("application/json", ""), ("*/*", ""),
-        (f"application/json,{V2}", ""), (f"application/vnd.kubernetes.protobuf,{BETA}", "v2beta1"),
-        (V2.replace("v=v2", "v=v3"), ""),
+        (KUBECTL, (JSON, "v2")), (BETA, (JSON, "v2beta1")), ("", (JSON, "")),
+        (JSON, (JSON, "")), ("*/*", (JSON, "")), (f"{JSON},{V2}", (JSON, "")),
+        (f"{PROTOBUF},{BETA}", (JSON, "v2beta1")), (V2.replace("v=v2", "v=v3"), (JSON, "")),
+        (PROTOBUF, (PROTOBUF, "")), (V2.replace(JSON, PROTOBUF), (PROTOBUF, "v2")),
+        (f"{V2.replace(JSON, PROTOBUF)},{PROTOBUF}", (PROTOBUF, "v2")),
     ],
 )  # fmt: skip
-def test_the_form_is_negotiated(accept, version):
-    assert aggregated_version(accept) == version
+def test_the_form_is_negotiated(accept, form):
+    assert wanted_form(accept) == form
 
 
 def test_the_etag_follows_the_content():
