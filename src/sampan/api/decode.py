@@ -128,7 +128,23 @@ class Decoder:
             return _integer(kind.format)
         if kind.shape == "string":
             return _STRINGS[kind.format]
+        if kind.shape == "any" and short_name(kind.name) in _SCHEMA_OR:
+            return self._schema_or(kind.name)
         return {"number": _check_number, "boolean": _check_bool}.get(kind.shape, _check_any)
+
+    def _schema_or(self, name: str) -> Checker:
+        """A schema inside of another, or what may stand in its place. As upstream, whose own code
+        reads it: a field that it does not know is left out in silence, and errors begin anew."""
+        root = f"{name.rpartition('.')[0]}.{_SCHEMA}"
+        read, check = self._later(root), _SCHEMA_OR[short_name(name)]
+
+        def check_schema(value: Any) -> Any:
+            try:
+                return read(value, (), [])
+            except Mismatch as problem:
+                raise Malformed(self.mismatch_text(root, problem)) from problem
+
+        return lambda value, _path, _unknown: check(value, check_schema)
 
     def _later(self, name: str) -> Checker:
         """Compiled at first use: most of a type's tree is never visited."""
@@ -167,6 +183,39 @@ class Decoder:
             }
 
         return check_map
+
+
+def _schema_or_list(value: Any, read: Callable[[Any], Any]) -> Any:
+    if type(value) is list:
+        return [read({} if item is None else item) for item in value]
+    return read(value) if type(value) is dict else None
+
+
+def _schema_or_bool(value: Any, read: Callable[[Any], Any]) -> Any:
+    if type(value) is bool:
+        return value
+    if type(value) is not dict:
+        raise Malformed("boolean or JSON schema expected")
+    return read(value)
+
+
+def _schema_or_texts(value: Any, read: Callable[[Any], Any]) -> Any:
+    if type(value) is list:
+        wrong = next((item for item in value if type(item) is not str), None)
+        if wrong is not None:
+            raise Malformed(
+                f"json: cannot unmarshal {json_word(wrong)} into Go value of type string"
+            )
+        return value
+    return read(value) if type(value) is dict else None
+
+
+_SCHEMA = "JSONSchemaProps"
+_SCHEMA_OR: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
+    "JSONSchemaPropsOrArray": _schema_or_list,
+    "JSONSchemaPropsOrBool": _schema_or_bool,
+    "JSONSchemaPropsOrStringArray": _schema_or_texts,
+}
 
 
 def _plain_struct(wanted: str, fields: dict[str, Checker]) -> Checker:
