@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import orjson
 import pytest
 
+from sampan.api.errors import MethodNotAllowed
 from sampan.api.resources import POD_METRICS
 from sampan.api.schema.published import Schema
 from sampan.apiserver.authn.settings import ProxyClientSettings
@@ -490,6 +491,8 @@ def test_somebodys_own_metrics_server_takes_the_place_of_ours(tmp_path):
         assert [item["metadata"]["name"] for item in listed.items] == ["theirs"]
         assert listed.items[0]["kind"] == "PodMetrics"
         assert there.teas.asked[-1].query == "labelSelector=app%3Dx"
+        with pytest.raises(MethodNotAllowed):
+            await anext(inside.watch(POD_METRICS, "default", revision=0))
         back = {"spec": {"service": None, "insecureSkipTLSVerify": None}}
         await there.api.patch(f"{API_SERVICES}/{name}", back, MERGE)
         await there.until("Local", name)

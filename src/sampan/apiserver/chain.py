@@ -117,7 +117,10 @@ class Chain:
         return await self.parts.beside(weight, partial(self.parts.strategies.selection, call))
 
     async def watch(self, user: User, call: Call) -> WatchStream:
+        """Of what is stored here: another server's kinds are watched over HTTPS."""
         parts = self.parts
+        if self.aggregation.server_of(call.resource) is not None:
+            raise MethodNotAllowed("a kind of another server is not watched from inside")
         await authorize(parts.authorization, user, call)
         selection = await self._selection(call)
         shown = None if call.resource.custom is None else parts.conversions.events(call.resource)
