@@ -473,6 +473,40 @@ def test_a_secret_for_a_token_is_filled_and_goes_with_its_account():
     virtual_time.run(test())
 
 
+def test_a_token_in_a_secret_that_nobody_uses_becomes_invalid_and_goes():
+    """[A1] Only one that its account lists; looked at once a day, or when it changes."""
+    wanted = "legacy-serviceaccount-token-cleaner-controller"
+
+    def controllers():
+        all_ = all_controllers(ControllerSettings(root_ca="PEM"))
+        return [one for one in all_ if one.name == wanted]
+
+    async def test():
+        async with ControlPlane(controllers) as plane:
+            listed = {"metadata": {"name": "bot"}, "secrets": [{"name": "made-itself"}]}
+            await plane.client.create(SERVICE_ACCOUNTS, listed, "default")
+            for name in ("made-itself", "asked-for"):
+                note = {"kubernetes.io/service-account.name": "bot"}
+                secret = {
+                    "type": "kubernetes.io/service-account-token",
+                    "metadata": {"name": name, "annotations": note},
+                }
+                await plane.client.create(SECRETS, secret, "default")
+            await plane.settled()
+            seen = []
+            for _ in range(2):
+                plane.clock.jump(400 * 86400)
+                touch = {"metadata": {"annotations": {"touched": plane.time_text()}}}
+                for secret in (await plane.client.list(SECRETS, "default")).items:
+                    await plane.client.patch(SECRETS, "default", secret["metadata"]["name"], touch)
+                await plane.settled()
+                left = (await plane.client.list(SECRETS, "default")).items
+                seen.append({one["metadata"]["name"]: "labels" in one["metadata"] for one in left})
+            assert seen == [{"asked-for": False, "made-itself": True}, {"asked-for": False}]
+
+    virtual_time.run(test())
+
+
 def test_since_when_tokens_in_secrets_are_followed_is_said_and_kept():
     where = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
 

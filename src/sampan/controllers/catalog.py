@@ -10,6 +10,7 @@ from sampan.controllers.access.clusterrole_aggregation import clusterrole_aggreg
 from sampan.controllers.access.csr_approving import csr_approving_controller
 from sampan.controllers.access.csr_cleaner import csr_cleaner_controller
 from sampan.controllers.access.csr_signing import Ca, csr_signing_controller
+from sampan.controllers.access.legacy_token_cleaner import legacy_token_cleaner_controller
 from sampan.controllers.access.root_ca import root_ca_controller
 from sampan.controllers.access.serviceaccount import serviceaccount_controller
 from sampan.controllers.autoscaling.horizontal_pod_autoscaler import (
@@ -105,6 +106,7 @@ def all_controllers(settings: ControllerSettings) -> list[Controller]:
         clusterrole_aggregation_controller(),
         csr_approving_controller(),
         csr_cleaner_controller(),
+        legacy_token_cleaner_controller(),
         *([csr_signing_controller(settings.ca)] if settings.ca is not None else []),
         *(
             [account_tokens_controller(settings.sign_account_token, settings.root_ca)]

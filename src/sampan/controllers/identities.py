@@ -28,6 +28,7 @@ _ACCOUNTS = {
     "certificatesigningrequest-approving-controller": "certificate-controller",
     "certificatesigningrequest-signing-controller": "certificate-controller",
     "certificatesigningrequest-cleaner-controller": "certificate-controller",
+    "legacy-serviceaccount-token-cleaner-controller": "legacy-service-account-token-cleaner",
     "bootstrap-signer-controller": "bootstrap-signer",
     "token-cleaner-controller": "token-cleaner",
 }
