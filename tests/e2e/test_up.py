@@ -1,6 +1,7 @@
 """`sampan up` as a person uses it: without containers, in the background, and with bad input."""
 
 import asyncio
+import ipaddress
 import os
 import socket
 import stat
@@ -195,6 +196,36 @@ def test_the_node_has_the_name_that_it_was_given(own_cluster):
     [node] = own_cluster.kubectl.get("nodes")["items"]
     assert node["metadata"]["name"] == "odd.name"
     assert node["metadata"]["labels"]["kubernetes.io/hostname"] == "odd.name"
+
+
+@pytest.mark.containerd
+def test_a_cluster_has_the_ranges_that_it_was_given_and_keeps_them(own_cluster):
+    own_cluster.up("--cluster-cidr", "10.53.0.0/20", "--service-cidr", "10.54.0.0/16")
+    kubectl = own_cluster.kubectl
+    assert kubectl.get("service", "kubernetes")["spec"]["clusterIP"] == "10.54.0.1"
+    [node] = kubectl.get("nodes")["items"]
+    pods = ipaddress.ip_network(node["spec"]["podCIDR"])
+    assert pods.subnet_of(ipaddress.ip_network("10.53.0.0/20"))
+    assert own_cluster.stop() == 0
+    data = str(own_cluster.data_dir)
+    said = sampan("up", "--data-dir", data, "--cluster-cidr", "10.55.0.0/20", code=1)
+    assert "this cluster has 10.53.0.0/20, and keeps it" in said
+    own_cluster.up()
+    assert kubectl.get("service", "kubernetes")["spec"]["clusterIP"] == "10.54.0.1"
+
+
+@pytest.mark.parametrize(
+    ("flags", "what"),
+    [
+        (("--cluster-cidr", "10.97.0.0/16"), "overlap"),
+        (("--cluster-cidr", "10.0.0.0/26"), "too small"),
+        (("--service-cidr", "10.0.0.0/8"), "too large"),
+    ],
+)
+def test_ranges_that_cannot_be_are_named(tmp_path, flags, what):
+    said = sampan("up", "--data-dir", str(tmp_path / "d"), "--port", "0", *flags, code=1)
+    assert what in said
+    assert "Traceback" not in said
 
 
 def test_reset_asks_for_yes(own_cluster):

@@ -10,7 +10,7 @@ from typing import Literal
 from sampan.cmd.flags.security import SecurityChoices
 from sampan.core.fast_dataclass import dataclass
 
-NetworkMode = Literal["auto", "host-gw", "vxlan"]
+NetworkMode = Literal["auto", "host-gw", "vxlan", "none"]
 CniChoice = Literal["builtin", "reference"]
 RuntimeChoice = Literal["auto", "cri", "simulated", "none"]
 DEFAULT_DATA_DIR = "./sampan-data"
@@ -42,6 +42,14 @@ class NodeChoices:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranges:
+    """Of addresses; empty: as before, or the default."""
+
+    cluster: str = ""  # of pods
+    service: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class UpSettings:
     data_dir: str = ""  # main.py says which one is meant
     kubeconfig: str = ""  # also write it here; it is always in the data dir
@@ -59,6 +67,7 @@ class UpSettings:
     keep_pods: bool = False
     network: NetworkMode = "auto"  # how pods reach those of other nodes
     cni: CniChoice = "builtin"  # who makes pods' interfaces
+    ranges: Ranges = Ranges()
     node: NodeChoices = NodeChoices()
     controllers: tuple[str, ...] = ("*",)  # `*` is all, `-job` all but that one
     tracing: bool = True  # every step of an object's way is remembered, for `sampan trace`

@@ -12,6 +12,7 @@ import fcntl
 import functools
 import hashlib
 import ipaddress
+import itertools
 import json
 import shlex
 import shutil
@@ -38,12 +39,16 @@ from sampan.network.services.ruleset import ProxyPlace
 log = get_logger(__name__)
 
 PLUGIN_DIRECTORIES = ("/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni")
+FOREIGN_CONFIGURATIONS, _FOREIGN_PLUGINS = "/etc/cni/net.d", "/opt/cni/bin"
 # The directory of the configuration for pods with host ports, below the other one.
 HOST_PORTS = "host-ports"
 PLUGINS = ("bridge", "host-local", "loopback", "portmap")
 
 _NAME = "sampan"
-_SECOND_OCTETS = (244, 200, 210, 220)
+_DEFAULT_RANGE = "10.244.0.0/16"
+_MORE_RANGES = ("10.200.0.0/16", "10.210.0.0/16", "10.220.0.0/16")  # where that is taken
+_NODE_BITS = 24
+_MOST_CANDIDATES = 1024
 _COMMAND_SECONDS = 10.0
 _PORTMAP_DNAT = "CNI-HOSTPORT-DNAT"
 _PORTMAP_CHAINS = (_PORTMAP_DNAT, "CNI-HOSTPORT-MASQ", "CNI-HOSTPORT-SETMARK")
@@ -73,14 +78,14 @@ class PodNetwork:
 # ---- decisions
 
 
-def candidates() -> Iterator[PodNetwork]:
+def candidates(cluster_cidr: str = _DEFAULT_RANGE) -> Iterator[PodNetwork]:
     """In the order in which they are tried. The number is in the bridge's name and in the subnet,
     so that two sampans that start at once cannot take the same subnet with different bridges."""
-    number = 0
-    for second in _SECOND_OCTETS:
-        for third in range(256):
-            yield PodNetwork(f"{_NAME}{number}", f"10.{second}.{third}.0/24")
-            number += 1
+    more = _MORE_RANGES if cluster_cidr == _DEFAULT_RANGE else ()
+    ranges = (ipaddress.ip_network(each) for each in (cluster_cidr, *more))
+    subnets = (subnet for each in ranges for subnet in each.subnets(new_prefix=_NODE_BITS))
+    for number, subnet in enumerate(itertools.islice(subnets, _MOST_CANDIDATES)):
+        yield PodNetwork(f"{_NAME}{number}", str(subnet))
 
 
 def is_free(network: PodNetwork, routes: Iterable[ipaddress.IPv4Network]) -> bool:
@@ -238,6 +243,12 @@ def shapes_bandwidth() -> bool:
     return directory is not None and (directory / "bandwidth").exists()
 
 
+def foreign_plugins() -> Path:
+    """Where a user's own plugins are, as elsewhere."""
+    found = [Path(each) for each in (_FOREIGN_PLUGINS, *PLUGIN_DIRECTORIES) if Path(each).is_dir()]
+    return found[0] if found else Path(_FOREIGN_PLUGINS)
+
+
 def conf_directory(data_dir: Path) -> Path:
     return data_dir / "cni"
 
@@ -286,7 +297,7 @@ def set_up(
     What is addressed to `service_cidrs` does not leave the machine from now on. `subnet` is what
     the cluster gave this node, if it gave any. `reference`: the reference plugins make interfaces.
     """
-    network = reserve(data_dir, subnet)
+    network = reserve(data_dir, subnet, next(iter(cluster_cidrs), _DEFAULT_RANGE))
     for cidr in service_cidrs:
         if ":" not in cidr:
             _route_to_bridge(network, cidr)
@@ -353,7 +364,7 @@ def tear_down(data_dir: Path) -> None:
     _record_file(data_dir).unlink(missing_ok=True)
 
 
-def reserve(data_dir: Path, subnet: str = "") -> PodNetwork:
+def reserve(data_dir: Path, subnet: str = "", cluster_cidr: str = _DEFAULT_RANGE) -> PodNetwork:
     """The bridge with its address; asked again, the same one."""
     mark = owner_mark(data_dir)
     known = record(data_dir)
@@ -364,7 +375,7 @@ def reserve(data_dir: Path, subnet: str = "") -> PodNetwork:
         if is_free(network, routes) and _create_bridge(network, mark):
             return network
     given = [PodNetwork(each.bridge, subnet) for each in candidates()] if subnet else []
-    for network in (*given, *candidates()):
+    for network in (*given, *candidates(cluster_cidr)):
         if is_free(network, routes) and _create_bridge(network, mark):
             if subnet and network.subnet != subnet:
                 log.warning("the node's range is taken on this machine", cidr=subnet)
@@ -373,7 +384,10 @@ def reserve(data_dir: Path, subnet: str = "") -> PodNetwork:
             shutil.rmtree(ipam_directory(data_dir), ignore_errors=True)
             _write_if_changed(_record_file(data_dir), json.dumps(asdict(network)))
             return network
-    raise NetworkError("no free pod subnet: every one that could be used overlaps with a route")
+    raise NetworkError(
+        f"no free pod subnet in {cluster_cidr}: every one overlaps with a route of this machine; "
+        "--cluster-cidr chooses another range"
+    )
 
 
 def record(data_dir: Path) -> PodNetwork | None:

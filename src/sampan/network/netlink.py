@@ -5,6 +5,7 @@ Job: read and write an interface's alias; routes, addresses, neighbours, a VXLAN
 Invariant: every request is answered or raises OSError; none waits for longer than a second.
 """
 
+import fcntl
 import ipaddress
 import os
 import socket
@@ -34,8 +35,8 @@ _IFLA_ADDRESS, _IFLA_MTU, _IFLA_LINKINFO = 1, 4, 18
 _INFO_KIND, _INFO_DATA = 1, 2
 _VXLAN_ID, _VXLAN_LOCAL, _VXLAN_LEARNING, _VXLAN_PORT = 1, 4, 7, 15
 VXLAN_NUMBER, VXLAN_PORT = 1, 8472  # as flannel's
-VXLAN_MTU = 1450  # what is left of Ethernet's 1500
 _IFF_UP = 1
+_SIOCGIFMTU = 0x8921
 _RTF_GATEWAY = 2
 _ATTRIBUTE = struct.Struct("=HH")  # length, type
 _ANSWER_SECONDS = 1.0
@@ -96,6 +97,23 @@ def delete_route(cidr: str) -> None:
 
 def own_networks() -> list[str]:
     """Those that this machine reaches without a gateway, pods' bridges and tunnels excepted."""
+    return [network for network, _ in _direct_routes()]
+
+
+def mtu_towards(address: str) -> int:
+    """Of the interface that is on the address's network; 0 where there is none."""
+    wanted = ipaddress.ip_address(address)
+    for network, interface in _direct_routes():
+        if wanted in ipaddress.ip_network(network):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+                request = struct.pack("16s24x", interface.encode()[:15])
+                answer = fcntl.ioctl(control, _SIOCGIFMTU, request)
+            return int(struct.unpack_from("=i", answer, 16)[0])
+    return 0
+
+
+def _direct_routes() -> list[tuple[str, str]]:
+    """Network and interface."""
     found = []
     for line in Path("/proc/net/route").read_text().splitlines()[1:]:
         interface, target, _, flags, _, _, _, mask, *_ = line.split()
@@ -104,11 +122,11 @@ def own_networks() -> list[str]:
         address = socket.inet_ntoa(struct.pack("=I", int(target, 16)))
         bits = int(mask, 16).bit_count()
         if bits:
-            found.append(f"{address}/{bits}")
+            found.append((f"{address}/{bits}", interface))
     return found
 
 
-def ensure_vxlan(name: str, local: str, hardware: bytes) -> None:
+def ensure_vxlan(name: str, local: str, hardware: bytes, mtu: int) -> None:
     """A tunnel that learns nothing by itself: `set_tunnel_end` says where who is."""
     details = _data(_VXLAN_ID, struct.pack("=I", VXLAN_NUMBER))
     details += _data(_VXLAN_LOCAL, socket.inet_aton(local))
@@ -116,7 +134,7 @@ def ensure_vxlan(name: str, local: str, hardware: bytes) -> None:
     info = _attribute(_INFO_KIND, "vxlan") + _data(_INFO_DATA, details)
     body = _LINK.pack(socket.AF_UNSPEC, 0, 0, _IFF_UP, _IFF_UP)
     body += _attribute(_IFLA_IFNAME, name) + _data(_IFLA_ADDRESS, hardware)
-    body += _data(_IFLA_LINKINFO, info) + _data(_IFLA_MTU, struct.pack("=I", VXLAN_MTU))
+    body += _data(_IFLA_LINKINFO, info) + _data(_IFLA_MTU, struct.pack("=I", mtu))
     try:
         _request(_RTM_NEWLINK, _NLM_F_ACK | _NLM_F_CREATE | _NLM_F_EXCLUSIVE, body)
     except FileExistsError:

@@ -20,6 +20,12 @@ def test_every_candidate_has_a_bridge_and_a_subnet_of_its_own():
     assert all_of_them[0] == PodNetwork("sampan0", "10.244.0.0/24")
 
 
+def test_a_range_of_one_s_own_is_never_left():
+    chosen = list(cni.candidates("10.50.0.0/22"))
+    assert [each.subnet for each in chosen] == [f"10.50.{number}.0/24" for number in range(4)]
+    assert [each.bridge for each in chosen] == [f"sampan{number}" for number in range(4)]
+
+
 def test_the_gateway_is_the_subnet_s_first_address():
     assert NETWORK.gateway == "10.244.3.1"
 

@@ -12,6 +12,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,10 +31,11 @@ from sampan.cmd.cluster.choose_nodes import choose_nodes
 from sampan.cmd.cluster.data_dir import DataDir
 from sampan.cmd.cluster.nodes import ClientMaker, NodeIdentity, Nodes
 from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.ranges import chosen_ranges
 from sampan.cmd.cluster.served_api import ServedApi, why_not_bound
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.flags.security_settings import server_settings
-from sampan.cmd.settings import CLUSTER_CIDR, SERVICE_CIDR, UpSettings
+from sampan.cmd.settings import UpSettings
 from sampan.core.clock import Clock
 from sampan.core.http_server import bound_socket
 from sampan.core.metrics import Metrics
@@ -66,7 +68,8 @@ class AllInOne:
 
     async def start(self) -> None:
         """Returns when the API answers and every node is Ready; raises CannotStart."""
-        settings = self._settings
+        ranges = chosen_ranges(self._settings.ranges, self._data.record())
+        settings = self._settings = replace(self._settings, ranges=ranges)
         self._check_controllers()
         identity = NodeIdentity(
             name=settings.node_name or machine.node_name(socket.gethostname()),
@@ -111,7 +114,9 @@ class AllInOne:
             bind = self._settings.bind_address
             wanted = pki.leaves(
                 [
-                    *server_names(bind, identity.name, identity.address),
+                    *server_names(
+                        bind, identity.name, identity.address, self._settings.ranges.service
+                    ),
                     *([self._gateway] if self._gateway else []),
                 ],
                 identity.name,
@@ -147,7 +152,10 @@ class AllInOne:
             step.detail = f"https://{address}:{port}"
         self._url = f"https://{address}:{port}"
         self._write_kubeconfig(self._url)
-        self._data.remember(port=port, version=VERSION)
+        ranges = self._settings.ranges
+        self._data.remember(
+            port=port, version=VERSION, cluster_cidr=ranges.cluster, service_cidr=ranges.service
+        )
         return server
 
     def _for_pods(self, advertised: str, port: int) -> list[socket.socket]:
@@ -162,7 +170,7 @@ class AllInOne:
 
     def _api_server_settings(self, address: str, port: int) -> ApiServerSettings:
         return ApiServerSettings(
-            service_cidr=SERVICE_CIDR,
+            service_cidr=self._settings.ranges.service,
             advertise_address=address,
             advertise_port=port,
             token_signing_key_pem=self._pki.token_key.read_bytes(),
@@ -267,7 +275,7 @@ class AllInOne:
     @property
     def _cluster_cidrs(self) -> tuple[str, ...]:
         """Nodes get ranges where the pods' network is ours."""
-        return (CLUSTER_CIDR,) if self._gateway else ()
+        return (self._settings.ranges.cluster,) if self._gateway else ()
 
     @functools.cached_property
     def _identity(self) -> str:

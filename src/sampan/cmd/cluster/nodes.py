@@ -23,10 +23,11 @@ from sampan.cmd.cluster.network import (
     claimed_pod_cidr,
 )
 from sampan.cmd.cluster.progress import Progress
+from sampan.cmd.cluster.ranges import chosen_ranges, dns_address
 from sampan.cmd.errors import CannotStart, reason_of
 from sampan.cmd.flags.kubelet_config import with_config
 from sampan.cmd.flags.node_flags import cgroup_driver, image_credentials, shutdown_steps
-from sampan.cmd.settings import CLUSTER_CIDR, CLUSTER_DOMAIN, SERVICE_CIDR, NodeChoices, UpSettings
+from sampan.cmd.settings import CLUSTER_DOMAIN, NodeChoices, UpSettings
 from sampan.core.clock import Clock
 from sampan.core.fast_dataclass import dataclass
 from sampan.core.http_client import Origin
@@ -52,8 +53,6 @@ POD_PIDS_LIMIT = 4096
 DISK_FREE_PERCENT = 2
 KUBELET_PORT = 10250
 LOCAL_PROVISIONER_USER = "system:serviceaccount:kube-system:local-provisioner"
-SERVICE_CIDRS = (SERVICE_CIDR,)
-CLUSTER_DNS = str(ipaddress.ip_network(SERVICE_CIDR)[10])
 DNS_USER = "system:sampan:cluster-dns"
 
 ClientMaker = Callable[[str], Client]  # user name → a client that acts as that user
@@ -131,6 +130,7 @@ class RealNode:
         `provisions`: there is a client for the part of the local provisioner that runs here."""
         self._provisions = provisions
         self._settings, self._data, self._identity = settings, data, identity
+        self._ranges = chosen_ranges(settings.ranges, {})
         self._image_credentials = image_credentials(settings.node, data.kubelet, os.environ)
         self._runtime_name, self._cgroup_driver = "containerd", ""
         if not settings.cri_socket:
@@ -159,10 +159,12 @@ class RealNode:
     async def gateway(self) -> str:
         from sampan.network import cni
 
-        if self._settings.cri_socket:
+        if self._settings.cri_socket or self._settings.network == "none":
             return ""
         try:
-            network = await asyncio.to_thread(cni.reserve, self._data.root)
+            network = await asyncio.to_thread(
+                cni.reserve, self._data.root, cluster_cidr=self._ranges.cluster
+            )
         except cni.NetworkError as error:
             raise CannotStart(str(error)) from error
         return network.gateway
@@ -229,7 +231,7 @@ class RealNode:
             step.detail = f"{self._identity.name} ({address}{taken})"
             if self._provisions:
                 self._tasks.supervise("local volumes", self._local_volumes(clients).run)
-            if self._in_cluster:
+            if self._in_cluster and self._settings.network != "none":
                 await all_ready([kubelet.node_ready])
                 step.detail += ", Ready"
 
@@ -303,13 +305,15 @@ class RealNode:
 
     async def _start_containerd(self) -> str:
         from sampan.kubelet.containerd.config import ContainerdError
-        from sampan.kubelet.containerd.process import PrivateContainerd
         from sampan.network import cni
 
+        if self._settings.network == "none":
+            return await self._start_foreign_network()
         try:
             # Found or made in a thread: it runs nft, and the API server starts meanwhile.
             network = await asyncio.to_thread(
-                cni.set_up, self._data.root, SERVICE_CIDRS, (CLUSTER_CIDR,), self.pod_cidr,
+                cni.set_up, self._data.root, (self._ranges.service,), (self._ranges.cluster,),
+                self.pod_cidr,
                 reference=self._settings.cni == "reference",
             )  # fmt: skip
             self.pod_cidr = network.subnet
@@ -318,28 +322,56 @@ class RealNode:
             self._network = NodeNetwork(
                 self._network_settings(network), self._clock, self._interfaces
             )
-            self._containerd = PrivateContainerd(
-                self._data.root,
-                cni_conf_dir=cni.conf_directory(self._data.root),
-                cni_bin_dir=cni.plugins_of(self._data.root),
-                environment=os.environ,
-                clock=self._clock,
-                cgroup_driver=self._cgroup_driver,
-                came_back=self._look_for_stray_shims,
+            self._containerd = self._private_containerd(
+                cni.conf_directory(self._data.root), cni.plugins_of(self._data.root)
             )
             await self._containerd.start()
         except (ContainerdError, cni.NetworkError) as error:
             raise CannotStart(str(error)) from error
         return self._containerd.socket_path
 
-    async def _start_interfaces(self, network: "PodNetwork") -> None:
+    async def _start_foreign_network(self) -> str:
+        """Whatever CNI plugin the user configures, before or after: the node is Ready then."""
+        from sampan.kubelet.containerd.config import ContainerdError
         from sampan.network import cni
+
+        self._progress.warn(
+            f"--network none: the node is Ready when {cni.FOREIGN_CONFIGURATIONS} has a CNI "
+            "configuration; Services, names and policies are left to what you install"
+        )
+        self._containerd = self._private_containerd(
+            Path(cni.FOREIGN_CONFIGURATIONS), cni.foreign_plugins()
+        )
+        try:
+            await self._containerd.start()
+        except ContainerdError as error:
+            raise CannotStart(str(error)) from error
+        return self._containerd.socket_path
+
+    def _private_containerd(self, conf_dir: Path, bin_dir: Path) -> "PrivateContainerd":
+        from sampan.kubelet.containerd.process import PrivateContainerd
+
+        return PrivateContainerd(
+            self._data.root,
+            cni_conf_dir=conf_dir,
+            cni_bin_dir=bin_dir,
+            environment=os.environ,
+            clock=self._clock,
+            cgroup_driver=self._cgroup_driver,
+            came_back=self._look_for_stray_shims,
+        )
+
+    async def _start_interfaces(self, network: "PodNetwork") -> None:
+        from sampan.network import cni, netlink
         from sampan.network.nftables.nft import NftError
+        from sampan.network.overlay.routes import pod_mtu
         from sampan.network.pods.pod_interfaces import PodInterfaces
 
         if not cni.uses_own_plugin(self._data.root):
             return
-        interfaces = PodInterfaces(cni.interface_settings(self._data.root, network))
+        uplink = netlink.mtu_towards(self._identity.address)
+        mtu = pod_mtu(uplink, self._settings.network)
+        interfaces = PodInterfaces(cni.interface_settings(self._data.root, network, mtu))
         try:
             await interfaces.start()
         except (OSError, NftError) as error:
@@ -350,28 +382,29 @@ class RealNode:
         """A machine in the service range cannot be reached from here any more."""
         from sampan.network import netlink
 
-        ranges = [ipaddress.ip_network(each) for each in SERVICE_CIDRS]
+        services = ipaddress.ip_network(self._ranges.service)
         for text in netlink.own_networks():
-            if any(each.overlaps(ipaddress.ip_network(text)) for each in ranges):
+            if services.overlaps(ipaddress.ip_network(text)):
                 self._progress.warn(
-                    f"this machine's network {text} overlaps the Services' {SERVICE_CIDR}: "
+                    f"this machine's network {text} overlaps the Services' {services}: "
                     "what both have is taken for Services"
                 )
 
     def _network_settings(self, network: "PodNetwork") -> NodeNetworkSettings:
-        from sampan.network import cni
+        from sampan.network import cni, netlink
         from sampan.network.overlay.overlay import OverlaySettings
 
         return NodeNetworkSettings(
             self._identity.name,
-            cni.proxy_place(network, SERVICE_CIDRS, (CLUSTER_CIDR,)),
+            cni.proxy_place(network, (self._ranges.service,), (self._ranges.cluster,)),
             network.gateway,
             CLUSTER_DOMAIN,
-            CLUSTER_DNS,
+            dns_address(self._ranges),
             machine.host_dns().servers,
             overlay=OverlaySettings(
                 self._identity.name, self._identity.address, network.subnet, network.bridge,
                 str(self._data.root), self._settings.network,
+                netlink.mtu_towards(self._identity.address),
             ),
         )  # fmt: skip
 
@@ -418,7 +451,7 @@ class RealNode:
             log_dir=str(self._data.root / "logs" / "pods"),
             port=port,
             cluster_domain=CLUSTER_DOMAIN,
-            cluster_dns=(CLUSTER_DNS,) if self._serves_names else (),
+            cluster_dns=(dns_address(self._ranges),) if self._serves_names else (),
             host_dns=dns.servers,
             host_searches=dns.searches,
             host_dns_options=dns.options,

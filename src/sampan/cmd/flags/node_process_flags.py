@@ -102,6 +102,7 @@ def node_settings(given: argparse.Namespace) -> NodeProcessSettings:
             keep_pods=not given.stop_pods,
             network=given.network,
             cni=given.cni,
+            ranges=node_flags.ranges(given),
             node=choices,
         ),
         kubeconfig=given.kubeconfig,

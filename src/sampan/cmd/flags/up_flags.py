@@ -65,11 +65,17 @@ def add_verb(verbs: common.Verbs) -> None:
         action="store_true",
         help="leave containers running when sampan stops; the next start adopts them",
     )
-    common.controllers(up)
+    _add_controllers(up)
     common.log_level(up)
     security.add_flags(up)
     # For --detach: where the child says that it is ready, or why it is not.
     add("--ready-fd", type=int, default=-1, help=argparse.SUPPRESS)
+
+
+def _add_controllers(up: argparse.ArgumentParser) -> None:
+    common.controllers(up)
+    up.add_argument("--service-lb", type=values.truth, default=True, metavar="BOOL",
+        help="false: addresses of LoadBalancers are left to others (default: true)")  # fmt: skip
 
 
 def up_settings(given: argparse.Namespace) -> UpSettings:
@@ -90,16 +96,21 @@ def up_settings(given: argparse.Namespace) -> UpSettings:
         keep_pods=given.keep_pods,
         network=given.network,
         cni=given.cni,
+        ranges=node_flags.ranges(given),
         node=NodeChoices(
             config=given.kubelet_config, manifests=given.manifests, **node_flags.choices(given)
         ),
-        controllers=given.controllers,
+        controllers=_controllers_of(given),
         tracing=given.tracing,
         scheduler=given.scheduler,
         scheduler_config=given.scheduler_config,
         security=security.choices(given),
         manifests_to_apply=tuple(given.manifests_to_apply),
     )
+
+
+def _controllers_of(given: argparse.Namespace) -> tuple[str, ...]:
+    return (*given.controllers, *(() if given.service_lb else ("-service-lb-controller",)))
 
 
 def _port_of(given: argparse.Namespace) -> int:

@@ -168,7 +168,8 @@ class NodeProcess:
 
         settings = self._settings.up
         known = cni.record(self._data.root) is not None
-        if settings.cri_socket or not settings.node.register or known:
+        ours = not settings.cri_socket and settings.network != "none"
+        if not ours or not settings.node.register or known:
             return
         bare = bare_node(self._identity.name, settings.node)
         node.pod_cidr = await claimed_pod_cidr(client, bare, self._clock)

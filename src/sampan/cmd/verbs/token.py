@@ -36,19 +36,22 @@ CLOSED = (
 
 def run(data_dir: str, kubeconfig_path: str = "", server: str = "") -> int:
     try:
-        path = kubeconfig_path or str(find_data_dir(data_dir).kubeconfig)
-        print(asyncio.run(_create(path, server, SystemClock())))
+        path, pods = kubeconfig_path, CLUSTER_CIDR
+        if not path:
+            data = find_data_dir(data_dir)
+            path, pods = str(data.kubeconfig), data.record().get("cluster_cidr") or pods
+        print(asyncio.run(_create(path, server, pods, SystemClock())))
     except (DataDirError, CannotStart, ApiError, kubeconfig.KubeconfigError, OSError) as error:
         print(f"sampan: {sentence_of(error)}", file=sys.stderr)
         return 1
     return 0
 
 
-async def _create(path: str, server: str, clock: Clock) -> str:
+async def _create(path: str, server: str, pods: str, clock: Clock) -> str:
     connection = kubeconfig.load(path, os.environ, str(Path.home())).connection()
     client = connect(connection, clock=clock, user_agent="sampan-token")
     try:
-        server = server or await _address(client, connection.server)
+        server = server or await _address(client, connection.server, pods)
         token_id, secret = _random(6), _random(16)
         await client.create(SECRETS, token_secret(token_id, secret, clock.now()), NAMESPACE)
     finally:
@@ -74,7 +77,7 @@ def token_secret(token_id: str, secret: str, now: float) -> Obj:
     }
 
 
-async def _address(client: Client, known_as: str) -> str:
+async def _address(client: Client, known_as: str, pods: str) -> str:
     """Where others find it: as we do, unless that is for this machine only."""
     if not _is_local(urlsplit(known_as).hostname or ""):
         return known_as
@@ -82,7 +85,7 @@ async def _address(client: Client, known_as: str) -> str:
     subset = endpoints["subsets"][0]
     address, port = subset["addresses"][0]["ip"], subset["ports"][0]["port"]
     found = ipaddress.ip_address(address)
-    if found.is_loopback or found in ipaddress.ip_network(CLUSTER_CIDR):
+    if found.is_loopback or found in ipaddress.ip_network(pods):
         raise CannotStart(CLOSED)
     return f"https://[{address}]:{port}" if found.version == 6 else f"https://{address}:{port}"
 

@@ -133,8 +133,11 @@ def config_toml(
     cni_conf_dir: Path,
     cni_bin_dir: Path,
     cgroup_driver: str = CGROUPFS,
+    *,
+    host_ports: bool = True,
 ) -> str:
-    """Version 2 of the format: 1.6 and 1.7 read it, and 2.x migrates it when it starts."""
+    """Version 2 of the format: 1.6 and 1.7 read it, and 2.x migrates it when it starts.
+    `host_ports`: pods that have some have a network configuration of their own."""
     cri = 'plugins."io.containerd.grpc.v1.cri"'
     lines = [
         "version = 2",
@@ -171,17 +174,19 @@ def config_toml(
         '    snapshotter = "overlayfs"',
         '    default_runtime_name = "runc"',
     ]
-    return "\n".join([*lines, *_runtimes(paths, facts, cni_conf_dir, cgroup_driver)]) + "\n"
+    special = cni_conf_dir / "host-ports" if host_ports else None
+    return "\n".join([*lines, *_runtimes(paths, facts, special, cgroup_driver)]) + "\n"
 
 
 def _runtimes(
-    paths: Layout, facts: HostFacts, cni_conf_dir: Path, cgroup_driver: str
+    paths: Layout, facts: HostFacts, host_ports: Path | None, cgroup_driver: str
 ) -> Iterator[str]:
     root, crun_root = _text(paths.runtime_root), _text(paths.state / "crun")
     yield from _runtime("runc", cgroup_driver, root)
-    # For pods with host ports: the same runtime, with a network configuration of its own.
-    network = (f"      cni_conf_dir = {_text(cni_conf_dir / 'host-ports')}",)
-    yield from _runtime(HOST_PORTS_HANDLER, cgroup_driver, root, own=network)
+    if host_ports is not None:
+        # The same runtime, with a network configuration of its own.
+        network = (f"      cni_conf_dir = {_text(host_ports)}",)
+        yield from _runtime(HOST_PORTS_HANDLER, cgroup_driver, root, own=network)
     if facts.crun:
         binary = (f"        BinaryName = {_text(facts.crun)}",)
         yield from _runtime("crun", cgroup_driver, crun_root, options=binary)

@@ -33,7 +33,7 @@ from sampan.kubelet.containerd.config import (
     layout,
     search_path,
 )
-from sampan.kubelet.contracts.runtime import RuntimeFailure
+from sampan.kubelet.contracts.runtime import HOST_PORTS_HANDLER, RuntimeFailure
 
 log = get_logger(__name__)
 
@@ -123,7 +123,12 @@ class PrivateContainerd:
         paths = self._paths
         facts = host_facts(self._environment["PATH"])
         config = config_toml(
-            paths, facts, self._cni_conf_dir, self._cni_bin_dir, self._cgroup_driver
+            paths,
+            facts,
+            self._cni_conf_dir,
+            self._cni_bin_dir,
+            self._cgroup_driver,
+            host_ports=(self._cni_conf_dir / HOST_PORTS_HANDLER).is_dir(),
         )
         paths.home.mkdir(parents=True, exist_ok=True)
         paths.home.chmod(0o711)

@@ -27,11 +27,13 @@ from sampan.network.overlay.routes import (
     hardware_address,
     internal_address,
     pod_cidrs,
+    pod_mtu,
     pod_routes,
     tunnel_address,
 )
 
 RETRY_SECONDS = 2.0
+ETHERNET_MTU = 1500
 log = get_logger(__name__)
 
 
@@ -43,6 +45,7 @@ class OverlaySettings:
     bridge: str
     data_dir: str
     mode: Mode = "auto"
+    uplink_mtu: int = 0  # of the machine's own interface; 0: not known
 
     @property
     def tunnel(self) -> str:
@@ -108,7 +111,9 @@ class Overlay:
 
     def _ensure_tunnel(self) -> None:
         settings = self._settings
-        netlink.ensure_vxlan(settings.tunnel, settings.address, hardware_address(settings.address))
+        mtu = pod_mtu(settings.uplink_mtu or ETHERNET_MTU, "vxlan")
+        hardware = hardware_address(settings.address)
+        netlink.ensure_vxlan(settings.tunnel, settings.address, hardware, mtu)
         netlink.set_address(settings.tunnel, tunnel_address(settings.subnet), 32)
 
 

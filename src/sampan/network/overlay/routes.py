@@ -12,7 +12,9 @@ from typing import Literal
 from sampan.api.objects import Obj, is_deleted, name_of
 from sampan.core.fast_dataclass import dataclass
 
-Mode = Literal["auto", "host-gw", "vxlan"]
+Mode = Literal["auto", "host-gw", "vxlan", "none"]
+
+VXLAN_OVERHEAD = 50  # bytes of each packet
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,12 @@ def pod_routes(
             if cidr not in mine and cidr not in found and ":" not in cidr:
                 found[cidr] = PodRoute(cidr, address, tunnel)
     return found
+
+
+def pod_mtu(uplink: int, mode: Mode) -> int:
+    """Of pods' interfaces, by that of the machine's own; 0: not known. Where only some nodes are
+    behind the tunnel, the kernel tells pods of its smaller packets when it matters."""
+    return uplink - VXLAN_OVERHEAD if uplink and mode == "vxlan" else uplink
 
 
 def pod_cidrs(node: Obj) -> list[str]:

@@ -5,6 +5,7 @@ from sampan.network.overlay.routes import (
     PodRoute,
     changes,
     hardware_address,
+    pod_mtu,
     pod_routes,
     tunnel_address,
 )
@@ -70,3 +71,11 @@ def test_only_what_differs_is_done():
 def test_the_ends_of_a_tunnel_are_known_without_being_told():
     assert hardware_address("192.0.2.1").hex(":") == "0a:58:c0:00:02:01"
     assert tunnel_address("10.244.3.0/24") == "10.244.3.0"
+
+
+@pytest.mark.parametrize(
+    ("uplink", "mode", "mtu"),
+    [(1500, "vxlan", 1450), (9000, "vxlan", 8950), (1460, "host-gw", 1460), (0, "vxlan", 0)],
+)
+def test_pods_send_what_fits_the_machine_s_network_and_the_tunnel(uplink, mode, mtu):
+    assert pod_mtu(uplink, mode) == mtu
