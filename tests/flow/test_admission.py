@@ -355,7 +355,8 @@ def test_a_node_writes_only_what_is_its_own():
             assert reply.status == status, (label, reply.message)
         taint = {"spec": {"taints": []}}
         assert (await n1("PATCH", f"{nodes}/n1", taint, MERGE)).status == 403
-        await api.made(PODS, pod("mine", nodeName="n1"))
+        wanted = [{"name": "a", "resourceClaimName": "b"}]
+        await api.made(PODS, pod("mine", nodeName="n1", resourceClaims=wanted))
         await api.made(PODS, pod("theirs", nodeName="n2"))
         status = {"status": {"phase": "Running"}}
         assert (await n1("PATCH", f"{PODS}/mine/status", status, MERGE)).status == 200
