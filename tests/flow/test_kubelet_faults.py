@@ -371,3 +371,45 @@ def test_a_kind_that_the_api_lacks_or_refuses_holds_up_nobody_who_needs_it_not(p
             await node.until_phase("Running", "later")
 
     virtual_time.run(story())
+
+
+@pytest.mark.parametrize("error", [UnknownPath("no such kind"), Forbidden("not for you")], ids=str)
+@pytest.mark.parametrize("plural", ["pods", "nodes"])
+def test_what_runs_goes_on_while_the_api_shows_no_pods_or_nodes(plural, error):
+    """[N3] That a kind is not shown does not say that its objects are gone."""
+
+    async def story():
+        async with SimulatedNode() as node:
+            await node.make()
+            await node.until_phase("Running")
+            before = (await node.observed()).sandboxes
+            node.api.without[plural] = error
+            node.api.break_watches()
+            await asyncio.sleep(300)
+            assert (await node.observed()).sandboxes == before
+            del node.api.without[plural]
+            await asyncio.sleep(60)
+            assert (await node.observed()).sandboxes == before
+            await node.make("later")
+            await node.until_phase("Running", "later")
+            assert ready_condition(node)["status"] == "True"
+
+    virtual_time.run(story())
+
+
+@pytest.mark.parametrize("plural", ["pods", "nodes"])
+def test_a_node_that_needs_a_kind_comes_up_when_it_is_shown(plural):
+    async def story():
+        async with SimulatedNode() as node:
+            await node.stop()
+            node.api.remove(NODES, "", node.settings.node_name)
+            node.api.without[plural] = Forbidden("not for you")
+            await node.start(wait=False)
+            await asyncio.sleep(100)
+            node.api.without.clear()
+            await asyncio.sleep(60)
+            await node.make()
+            await node.until_phase("Running")
+            assert ready_condition(node)["status"] == "True"
+
+    virtual_time.run(story())
