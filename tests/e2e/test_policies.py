@@ -8,7 +8,14 @@ import sys
 import pytest
 
 from sampan.testing.parts.machines import machines
-from sampan.testing.parts.network_pods import apply, ask_from_pod, pod, python_pod, server
+from sampan.testing.parts.network_pods import (
+    apply,
+    ask_from_pod,
+    pod,
+    python_pod,
+    server,
+    service,
+)
 from sampan.testing.parts.processes import eventually
 from sampan.testing.parts.sampan_process import environment, sampan_command
 
@@ -146,9 +153,18 @@ def test_why_names_the_policy_that_refuses(lone_cluster):
     deny = policy("deny-all")
     deny["spec"]["podSelector"] = {"matchLabels": {"app": "there"}}
     apply(kubectl, deny)
-    command = [*lone_cluster.where, *sampan_command("why", "pod/from", "--to", "there:80"),
-               "--kubeconfig", str(lone_cluster.kubeconfig)]  # fmt: skip
-    said = subprocess.run(command, capture_output=True, text=True, env=environment(), check=True)
-    assert "refused by NetworkPolicies" in said.stdout
-    assert "ingress: default/deny-all select(s) the pod" in said.stdout
+    apply(kubectl, service("there", [{"port": 80, "targetPort": 8080}], {"app": "there"}))
+
+    def said(target):
+        command = [*lone_cluster.where, *sampan_command("why", "pod/from", "--to", target),
+                   "--kubeconfig", str(lone_cluster.kubeconfig)]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, env=environment())
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    eventually(lambda: "endpoint pod/there" in said("service/there:80"), 60)
+    for target in ("there:80", "service/there:80"):
+        assert "refused by NetworkPolicies" in said(target)
+        assert "ingress: default/deny-all select(s) the pod" in said(target)
+    kubectl("delete", "service", "there")
     kubectl("delete", "networkpolicy", "deny-all")

@@ -135,7 +135,7 @@ def _add_questions(verbs: common.Verbs) -> None:
     )
     why.add_argument("what", metavar="KIND/NAME | name/HOST")
     why.add_argument("-o", "--output", choices=("text", "json"), default="text")
-    why.add_argument("--to", metavar="[NAMESPACE/]POD:PORT[/UDP]", default="",
+    why.add_argument("--to", metavar="[service/][NAMESPACE/]NAME:PORT[/UDP]", default="",
                      help="with pod/NAME: do NetworkPolicies let it connect there?")  # fmt: skip
     trace = verbs.add_parser("trace", help="every step of a pod's way, on one time axis")
     trace.add_argument("what", metavar="pod/NAME | deploy/NAME")

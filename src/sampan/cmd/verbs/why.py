@@ -43,7 +43,7 @@ def run(what: str, namespace: str, kubeconfig_path: str, to: str = "", *, as_jso
     if not kind or not name or (to and KINDS.get(kind) != "pod"):
         print(
             f"sampan: {what!r} cannot be asked about: write KIND/NAME (pod/web, deploy/web, "
-            "node/a, …), name/HOST, or pod/NAME --to POD:PORT",
+            "node/a, …), name/HOST, or pod/NAME --to [service/]NAME:PORT",
             file=sys.stderr,
         )
         return 2

@@ -5,7 +5,7 @@ Job: read what is needed from the API, ask the pure diagnoses, give lines. Reads
 
 from collections import Counter
 
-from sampan.api.objects import Obj, labels_of, name_of
+from sampan.api.objects import labels_of, name_of
 from sampan.api.resources import (
     ENDPOINT_SLICES,
     INGRESS_CLASSES,
@@ -17,13 +17,19 @@ from sampan.api.resources import (
 )
 from sampan.client.contract import Client
 from sampan.cmd.diagnosis import ingress_diagnosis, service_diagnosis
+from sampan.cmd.diagnosis.connection_diagnosis import (
+    Rules,
+    endpoints_of,
+    judged_lines,
+    service_connection_lines,
+    view_of,
+)
 from sampan.cmd.errors import CannotStart
 from sampan.cmd.settings import CLUSTER_DOMAIN
 from sampan.network.policies.compiled import compile_policy
-from sampan.network.policies.elements_of_pod import PodView, pod_view
-from sampan.network.policies.judgement import Connection, Judgement, judgements
+from sampan.network.policies.judgement import Connection
 
-_WORDS = {"egress": "leave", "ingress": "come in"}
+MOST_ENDPOINTS = 5  # of a Service are looked at
 
 
 async def service(client: Client, namespace: str, name: str) -> list[str]:
@@ -53,45 +59,45 @@ async def host_name(client: Client, namespace: str, name: str) -> list[str]:
 
 
 async def connection(client: Client, namespace: str, name: str, target: str) -> list[str]:
-    """`target`: [NAMESPACE/]POD:PORT[/PROTOCOL], with or without a leading `pod/`."""
-    place, port, protocol = parsed_target(target)
+    """`target`: [NAMESPACE/]POD:PORT[/PROTOCOL], or service/ and the same of a Service."""
+    kind, place, port, protocol = parsed_target(target)
     other_namespace, _, other = place.rpartition("/")
-    source = _view(await client.get(PODS, namespace, name))
-    there = _view(await client.get(PODS, other_namespace or namespace, other))
+    there = (other_namespace or namespace, other)
+    source = view_of(await client.get(PODS, namespace, name))
+    rules = await _rules(client)
+    title = f"pod {namespace}/{name} to {kind} {'/'.join(there)}"
+    if kind == "pod":
+        asked = Connection(source, view_of(await client.get(PODS, *there)), protocol, port)
+        return judged_lines(title, asked, rules)
+    found = await client.get(SERVICES, *there)
+    selector = f"kubernetes.io/service-name={other}"
+    slices = await client.list(ENDPOINT_SLICES, there[0], label_selector=selector)
+    behind = endpoints_of(found, slices.items, port, protocol)
+    if not behind:
+        return [f"{title}, {protocol} {port}: it leads nowhere.", *await service(client, *there)]
+    asked_of = []
+    for endpoint in behind[:MOST_ENDPOINTS]:
+        pod = view_of(await client.get(PODS, there[0], endpoint.pod))
+        asked_of.append((endpoint, Connection(source, pod, protocol, endpoint.port)))
+    return service_connection_lines(f"{title}, {protocol} {port}", asked_of, rules)
+
+
+async def _rules(client: Client) -> Rules:
     resource = by_kind("networking.k8s.io/v1", "NetworkPolicy")
     assert resource is not None
     policies = [compile_policy(each) for each in (await client.list(resource)).items]
     namespaces = {name_of(each): labels_of(each) for each in (await client.list(NAMESPACES)).items}
-    found = judgements(Connection(source, there, protocol, port), policies, namespaces)
-    title = f"pod {namespace}/{name} to pod {other_namespace or namespace}/{other}"
-    allowed = all(each.allowed for each in found)
-    verdict = "allowed" if allowed else "refused"
-    return [f"{title}, {protocol} {port}: {verdict} by NetworkPolicies.", *map(_line, found)]
+    return Rules(policies, namespaces)
 
 
-def parsed_target(target: str) -> tuple[str, int, str]:
-    place, _, rest = target.removeprefix("pod/").rpartition(":")
+def parsed_target(target: str) -> tuple[str, str, int, str]:
+    """(pod or service, [namespace/]name, port, protocol)"""
+    kind = "service" if target.startswith(("service/", "svc/")) else "pod"
+    words = target.removeprefix("pod/").removeprefix("service/").removeprefix("svc/")
+    place, _, rest = words.rpartition(":")
     number, _, protocol = rest.partition("/")
     if not place or not number.isdigit():
-        raise CannotStart(f"{target!r} is no target: write --to [NAMESPACE/]POD:PORT[/UDP]")
-    return place, int(number), (protocol or "TCP").upper()
-
-
-def _view(pod: Obj) -> PodView:
-    found = pod_view(pod, (pod.get("spec") or {}).get("nodeName") or "")
-    if found is None:
         raise CannotStart(
-            f"pod {name_of(pod)} has no address of its own: it has not started, has ended, or "
-            "is in the host's network"
+            f"{target!r} is no target: write --to [service/][NAMESPACE/]NAME:PORT[/UDP]"
         )
-    return found
-
-
-def _line(judgement: Judgement) -> str:
-    word = _WORDS[judgement.direction]
-    if not judgement.isolating:
-        return f"  {judgement.direction}: no policy selects the pod, so everything may {word}"
-    selecting = ", ".join(judgement.isolating)
-    if judgement.allowing:
-        return f"  {judgement.direction}: {', '.join(judgement.allowing)} lets it {word}"
-    return f"  {judgement.direction}: {selecting} select(s) the pod, and none lets it {word}"
+    return kind, place, int(number), (protocol or "TCP").upper()

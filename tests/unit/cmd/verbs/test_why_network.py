@@ -7,12 +7,14 @@ from sampan.cmd.verbs.why_network import parsed_target
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("db:5432", ("db", 5432, "TCP")),
-        ("pod/db:5432", ("db", 5432, "TCP")),
-        ("prod/dns:53/udp", ("prod/dns", 53, "UDP")),
+        ("db:5432", ("pod", "db", 5432, "TCP")),
+        ("pod/db:5432", ("pod", "db", 5432, "TCP")),
+        ("prod/dns:53/udp", ("pod", "prod/dns", 53, "UDP")),
+        ("service/db:80", ("service", "db", 80, "TCP")),
+        ("svc/prod/db:80/sctp", ("service", "prod/db", 80, "SCTP")),
     ],
 )
-def test_a_target_is_a_pod_and_a_port(text, found):
+def test_a_target_is_a_pod_or_a_service_and_a_port(text, found):
     assert parsed_target(text) == found
 
 

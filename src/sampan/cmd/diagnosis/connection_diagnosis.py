@@ -1,0 +1,102 @@
+"""Whether NetworkPolicies let a pod connect to a pod or a Service, and which of them decide.
+
+Job: both ends and the policies → words. Pure.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sampan.api.objects import Obj, name_of
+from sampan.cmd.errors import CannotStart
+from sampan.core.fast_dataclass import dataclass
+from sampan.network.policies.compiled import CompiledPolicy, Labels
+from sampan.network.policies.elements_of_pod import PodView, pod_view
+from sampan.network.policies.judgement import Connection, Judgement, judgements
+
+_WORDS = {"egress": "leave", "ingress": "come in"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    policies: Sequence[CompiledPolicy]
+    namespaces: Mapping[str, Labels]
+
+    def judge(self, connection: Connection) -> list[Judgement]:
+        return judgements(connection, self.policies, self.namespaces)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    pod: str
+    port: int
+
+
+def judged_lines(title: str, connection: Connection, rules: Rules) -> list[str]:
+    found = rules.judge(connection)
+    verdict = "allowed" if all(each.allowed for each in found) else "refused"
+    asked = f"{title}, {connection.protocol} {connection.port}"
+    return [f"{asked}: {verdict} by NetworkPolicies.", *map(_line, found)]
+
+
+def service_connection_lines(
+    title: str, connections: Sequence[tuple[Endpoint, Connection]], rules: Rules
+) -> list[str]:
+    """Each endpoint is a connection of its own: policies look at pods, not at Services."""
+    verdicts = [(endpoint, rules.judge(connection)) for endpoint, connection in connections]
+    allowed = sum(all(each.allowed for each in found) for _, found in verdicts)
+    if allowed == len(verdicts):
+        summary = "allowed by NetworkPolicies"
+    elif not allowed:
+        summary = "refused by NetworkPolicies"
+    else:
+        summary = f"NetworkPolicies let it reach {allowed} of {len(verdicts)} endpoints"
+    lines = [f"{title}: {summary}."]
+    for endpoint, found in verdicts:
+        lines.append(f"  endpoint pod/{endpoint.pod}, port {endpoint.port}:")
+        lines += [f"  {_line(each)}" for each in found]
+    return lines
+
+
+def endpoints_of(service: Obj, slices: Sequence[Obj], port: int, protocol: str) -> list[Endpoint]:
+    """The pods that are ready behind a port of a Service. Raises CannotStart: no such port."""
+    ports = (service.get("spec") or {}).get("ports") or ()
+    chosen = [
+        each for each in ports
+        if each.get("port") == port and (each.get("protocol") or "TCP") == protocol
+    ]  # fmt: skip
+    if not chosen:
+        known = ", ".join(f"{each.get('port')}/{each.get('protocol') or 'TCP'}" for each in ports)
+        raise CannotStart(f"service {name_of(service)} has no port {port}/{protocol}: {known}")
+    name = chosen[0].get("name") or ""
+    found = []
+    for piece in slices:
+        numbers = [
+            each.get("port")
+            for each in piece.get("ports") or ()
+            if (each.get("name") or "") == name
+        ]
+        for entry in piece.get("endpoints") or ():
+            pod = (entry.get("targetRef") or {}).get("name")
+            if numbers and pod and (entry.get("conditions") or {}).get("ready") is not False:
+                found.append(Endpoint(pod, int(numbers[0])))
+    return found
+
+
+def view_of(pod: Obj) -> PodView:
+    """Raises CannotStart."""
+    found = pod_view(pod, (pod.get("spec") or {}).get("nodeName") or "")
+    if found is None:
+        raise CannotStart(
+            f"pod {name_of(pod)} has no address of its own: it has not started, has ended, or "
+            "is in the host's network"
+        )
+    return found
+
+
+def _line(judgement: Judgement) -> str:
+    word = _WORDS[judgement.direction]
+    if not judgement.isolating:
+        return f"  {judgement.direction}: no policy selects the pod, so everything may {word}"
+    selecting = ", ".join(judgement.isolating)
+    if judgement.allowing:
+        return f"  {judgement.direction}: {', '.join(judgement.allowing)} lets it {word}"
+    return f"  {judgement.direction}: {selecting} select(s) the pod, and none lets it {word}"
