@@ -3,7 +3,7 @@
 Job: both ends and the policies → words. Pure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sampan.api.objects import Obj, name_of
 from sampan.cmd.errors import CannotStart
@@ -59,26 +59,24 @@ def service_connection_lines(
 def endpoints_of(service: Obj, slices: Sequence[Obj], port: int, protocol: str) -> list[Endpoint]:
     """The pods that are ready behind a port of a Service. Raises CannotStart: no such port."""
     ports = (service.get("spec") or {}).get("ports") or ()
-    chosen = [
-        each for each in ports
-        if each.get("port") == port and (each.get("protocol") or "TCP") == protocol
-    ]  # fmt: skip
-    if not chosen:
-        known = ", ".join(f"{each.get('port')}/{each.get('protocol') or 'TCP'}" for each in ports)
-        raise CannotStart(f"service {name_of(service)} has no port {port}/{protocol}: {known}")
-    name = chosen[0].get("name") or ""
-    found = []
-    for piece in slices:
-        numbers = [
-            each.get("port")
-            for each in piece.get("ports") or ()
-            if (each.get("name") or "") == name
-        ]
-        for entry in piece.get("endpoints") or ():
-            pod = (entry.get("targetRef") or {}).get("name")
-            if numbers and pod and (entry.get("conditions") or {}).get("ready") is not False:
-                found.append(Endpoint(pod, int(numbers[0])))
-    return found
+    for each in ports:
+        if (each.get("port"), each.get("protocol") or "TCP") == (port, protocol):
+            name = each.get("name") or ""
+            return [found for piece in slices for found in _ready_behind(piece, name)]
+    known = ", ".join(f"{each.get('port')}/{each.get('protocol') or 'TCP'}" for each in ports)
+    raise CannotStart(f"service {name_of(service)} has no port {port}/{protocol}: {known}")
+
+
+def _ready_behind(piece: Obj, port_name: str) -> Iterator[Endpoint]:
+    numbers = [
+        int(each["port"])
+        for each in piece.get("ports") or ()
+        if (each.get("name") or "") == port_name and each.get("port")
+    ]
+    for entry in piece.get("endpoints") or () if numbers else ():
+        pod = (entry.get("targetRef") or {}).get("name")
+        if pod and (entry.get("conditions") or {}).get("ready") is not False:
+            yield Endpoint(pod, numbers[0])
 
 
 def view_of(pod: Obj) -> PodView:
