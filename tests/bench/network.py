@@ -4,12 +4,14 @@ All of it in a network namespace of its own: the program starts itself again in 
 """
 
 import asyncio
+import json
 import multiprocessing
 import os
 import random
 import resource
 import socket
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -275,6 +277,43 @@ def first_packet(table, desired, client, address):
     return {"endpoint heard of→first connection p50, ms": statistics.median(times)}
 
 
+async def interfaces(root, *, reference, rounds=15):
+    """What the container runtime waits for at a pod's start and at its end: every plugin that it
+    starts, one after the other, in a namespace that is there."""
+    data_dir = Path(root) / ("reference" if reference else "own")
+    cni.set_up(data_dir, reference=reference)
+    plugins, name = cni.plugins_of(data_dir), f"bi{os.getpid()}"
+    chain = json.loads((cni.conf_directory(data_dir) / "10-sampan.conflist").read_text())
+    chain = [{"type": "loopback"}, *chain["plugins"]]
+    times = {"ADD": [], "DEL": []}
+    _ip("netns", "add", name)
+    async with cni.answered_plugin(data_dir):
+        for number in range(rounds):
+            for command in times:
+                started = time.perf_counter()
+                for plugin in chain:
+                    await asyncio.to_thread(call_plugin, plugins, command, number, name, plugin)
+                times[command].append((time.perf_counter() - started) * 1000)
+    _ip("netns", "del", name)
+    cni.tear_down(data_dir)
+    who = "reference plugins" if reference else "our plugin"
+    return {f"{who}, {command} p50, ms": statistics.median(times[command]) for command in times}
+
+
+def call_plugin(plugins, command, number, name, plugin):
+    environment = {
+        "CNI_COMMAND": command,
+        "CNI_CONTAINERID": f"bench{number}",
+        "CNI_IFNAME": "lo" if plugin["type"] == "loopback" else "eth0",
+        "CNI_NETNS": f"/run/netns/{name}",
+        "CNI_PATH": str(plugins),
+        "PATH": os.environ["PATH"],
+    }
+    config = {"cniVersion": "1.0.0", "name": "sampan", **plugin}
+    subprocess.run([plugins / plugin["type"]], input=json.dumps(config).encode(), env=environment,
+                   stdout=subprocess.DEVNULL, check=True)  # fmt: skip
+
+
 def main():
     if INSIDE not in os.environ:
         os.environ[INSIDE] = "yes"
@@ -286,6 +325,9 @@ def main():
         place = cni.proxy_place(network, ("10.96.0.0/12",))
         row = rules(place) | connections(network, place) | names()
         cni.tear_down(data_dir)
+        row |= uvloop.run(interfaces(root, reference=False))
+        if cni.plugin_directory() is not None:
+            row |= uvloop.run(interfaces(root, reference=True))
     print_row(row)
     append(row)
 
