@@ -58,9 +58,14 @@ def outside():
         said("ip", "netns", "del", name)
 
 
-def test_a_pod_reaches_the_world_with_the_node_s_address(tmp_path):
+@pytest.mark.parametrize("reference", [False, True])
+def test_a_pod_reaches_the_world_with_the_node_s_address(tmp_path, reference):
+    if reference and cni.plugin_directory() is None:
+        pytest.skip("the reference plugins are not installed")
+
     async def story(address):
-        async with private_runtime(tmp_path / "d") as node:
+        async with private_runtime(tmp_path / "d", reference=reference) as node:
+            assert cni.uses_own_plugin(node.data_dir) is not reference
             archive = busybox_archive(tmp_path / "busybox.tar", BUSYBOX)
             await node.import_image(archive.read_bytes())
             status = await run_to_its_end(node, ["nc", "-w", "5", address, "7000"])

@@ -83,6 +83,10 @@ def _program(name: str, package: str) -> Finding:
 
 
 def _cni() -> Finding:
+    from sampan.network.pods import pod_interfaces
+
+    if pod_interfaces.is_possible():
+        return Finding("cni", True, "built in")
     for folder in CNI_FOLDERS:
         if (Path(folder) / "bridge").exists():
             return Finding("cni", True, folder)

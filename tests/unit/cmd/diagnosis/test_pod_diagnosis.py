@@ -190,6 +190,9 @@ def test_a_sandbox_that_cannot_be_made():
     )
     assert [one[1] for one in found(made, said)] == ["no sandbox"]
     assert "network plugin" in advice(made, said)
+    why = "failed to allocate for range 0: no IP addresses available in range set: 10.244.0.2-…"
+    full = event("FailedCreatePodSandBox", f'plugin type="sampan" failed (add): {why}')
+    assert "every address of the node's range" in advice(made, full)
 
 
 def test_a_readiness_gate_that_nobody_meets():
