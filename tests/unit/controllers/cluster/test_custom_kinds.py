@@ -1,4 +1,4 @@
-"""Kinds from definitions: nobody serves them yet, but those who deal with every kind would cope."""
+"""Kinds from definitions, for those who deal with every kind: garbage, namespaces."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -113,6 +113,26 @@ def test_what_a_custom_object_owns_goes_with_it():
             before = len(api.calls)
             await asyncio.sleep(100)
             assert not any("widgets" in one for one in api.calls[before:]), "nobody asks any more"
+
+    virtual_time.run(story())
+
+
+def test_a_custom_object_goes_with_its_owner_of_a_built_in_kind():
+    async def story():
+        async with at_work(garbage_collector()) as api:
+            await api.create(CUSTOM_RESOURCE_DEFINITIONS, definition())
+            named = {"metadata": {"name": "c", "namespace": "default"}}
+            owner = await api.create(
+                CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", **named}
+            )
+            uid = owner["metadata"]["uid"]
+            reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": uid}
+            await api.create(WIDGETS, widget(ownerReferences=[reference]))
+            await asyncio.sleep(5)
+            assert len(api.objects(WIDGETS)) == 1
+            await api.delete(CONFIG_MAPS, "default", "c")
+            await asyncio.sleep(5)
+            assert api.objects(WIDGETS) == []
 
     virtual_time.run(story())
 
