@@ -396,6 +396,40 @@ def test_a_redirect_is_not_passed_on(tmp_path):
 
 
 def test_a_server_that_hangs_holds_up_nobody(tmp_path):
+    """Nor takes the seats of others: the one that there is is free while the work is not ours."""
+
+    async def test(there):
+        waiting, never = asyncio.Event(), asyncio.Event()
+        usual = there.teas.handle
+
+        async def hang(request):
+            if request.path == f"{TEAS}/hangs":
+                waiting.set()
+                await never.wait()
+            return await usual(request)
+
+        there.teas.handle = hang
+        listener = tea_listener(
+            there.teas, there.authority.issue("tea", names=["tea.default.svc"]),
+            there.proxies.ca_path,
+        )  # fmt: skip
+        there.port = await listener.start("127.0.0.1", 0)
+        await there.register()
+        await there.until("Passed")
+        async with asyncio.TaskGroup() as group:
+            stuck = group.create_task(there.api.get(f"{TEAS}/hangs"))
+            async with asyncio.timeout(60):
+                await waiting.wait()
+            assert (await there.api.get("/api/v1/namespaces")).status == 200
+            assert (await there.api.get(TEAS)).status == 200
+            never.set()
+            assert (await stuck).status == 404
+        await listener.stop(0.1)
+
+    story(tmp_path, test, request_seats=0, max_requests_in_flight=1)
+
+
+def test_an_answer_without_an_end_is_passed_on_as_it_comes(tmp_path):
     async def test(there):
         await there.register()
         await there.until("Passed")
@@ -543,3 +577,19 @@ def test_a_server_that_hangs_is_not_available(tmp_path):
         await listener.stop(0.1)
 
     story(tmp_path, test)
+
+
+@pytest.mark.parametrize("body", [b"[" * 500_000, b"x" * 3_000_000, b'{"kind":"APIResourceList"}'])
+def test_a_server_whose_discovery_is_of_no_use_is_there_and_stale(tmp_path, body):
+    class Odd(TeaServer):
+        async def handle(self, request):
+            return Response(200, (("content-type", "application/json"),), body)
+
+    async def test(there):
+        await there.register()
+        await there.until("Passed")
+        await shown(there, None)
+        assert (await there.api.get("/openapi/v2")).status == 200
+        assert (await there.api.get("/openapi/v3")).status == 200
+
+    story(tmp_path, test, teas=Odd())

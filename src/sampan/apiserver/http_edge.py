@@ -199,7 +199,7 @@ class HttpEdge:
             await self._authorize_path(user, request)
             raise unknown or unknown_path()
         if server is not None:
-            return await self._pass_on(request, info, user, server)
+            return await self._pass_on(served, info, user, server)
         if info.resource is None:
             return await self._document(request, info, user)
         return await self._resource(request, info, user, served)
@@ -376,16 +376,25 @@ class HttpEdge:
             return foreign_request_info(request.method, request.path, watch)
         return request_info(request.method, request.path, watch, self._by_plural)
 
-    async def _pass_on(
-        self, request: Request, info: RequestInfo, user: User, server: AggregatedServer
-    ) -> Reply:
-        """To the server whose group it is, in the name of whoever asks."""
+    async def _authorize_elsewhere(self, request: Request, info: RequestInfo, user: User) -> None:
+        """Raises Forbidden."""
         if info.resource is None:
             await self._authorize_path(user, request)
-        else:
-            fields = dict(parse_qsl(request.query)).get("fieldSelector", "")
-            call = _bare_call(info, fields if info.verb in ("list", "watch") else "")
-            await authorize(self._chain.parts.authorization, user, call)
+            return
+        fields = dict(parse_qsl(request.query)).get("fieldSelector", "")
+        call = _bare_call(info, fields if info.verb in ("list", "watch") else "")
+        await authorize(self._chain.parts.authorization, user, call)
+
+    async def _pass_on(
+        self, served: "_Served", info: RequestInfo, user: User, server: AggregatedServer
+    ) -> Reply:
+        """To the server whose group it is, in the name of whoever asks."""
+        request = served.request
+        await self._authorize_elsewhere(request, info, user)
+        # The work is another server's: one that hangs must not take everybody's seats.
+        if served.seat is not None:
+            served.seat.leave(self._clock.monotonic())
+            served.seat = None
         if request.body_too_large:
             raise RequestEntityTooLarge(f"Request entity too large: limit is {bodies.LIMIT}")
         is_long = info.verb == "watch" or "follow=" in request.query

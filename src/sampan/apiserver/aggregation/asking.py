@@ -10,11 +10,16 @@ from sampan.apiserver.authn.user import MASTERS, User
 from sampan.core.http_client import HttpClient, HttpError, HttpTimeout, Target
 
 ASK_SECONDS = 5.0
-MOST_BYTES = 16 * 1024 * 1024
+LIST_BYTES = 1024 * 1024
+OPENAPI_BYTES = 16 * 1024 * 1024
 _AGGREGATOR = User("system:kube-aggregator", (MASTERS,))
 
 
-async def ask(http: HttpClient, url: Target) -> tuple[int, bytes]:
+class TooLarge(HttpError):
+    """There is an answer, of more bytes than anybody wants."""
+
+
+async def ask(http: HttpClient, url: Target, most_bytes: int = LIST_BYTES) -> tuple[int, bytes]:
     """Status and body. Raises HttpError."""
     headers = [("accept", "application/json"), *identity_headers(_AGGREGATOR)]
     try:
@@ -25,8 +30,8 @@ async def ask(http: HttpClient, url: Target) -> tuple[int, bytes]:
                 async for part in stream:
                     parts.append(part)
                     size += len(part)
-                    if size > MOST_BYTES:
-                        raise HttpError(f"the answer is larger than {MOST_BYTES} bytes")
+                    if size > most_bytes:
+                        raise TooLarge(f"the answer is larger than {most_bytes} bytes")
             finally:
                 await stream.aclose()
     except TimeoutError as error:

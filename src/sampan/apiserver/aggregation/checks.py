@@ -11,7 +11,7 @@ from sampan.api.errors import ApiError
 from sampan.api.objects import Obj, labels_of, name_of, namespace_of, spec_of
 from sampan.api.resources import API_SERVICES, ENDPOINT_SLICES, SERVICES
 from sampan.api.rules.conditions import with_condition
-from sampan.apiserver.aggregation.asking import ask
+from sampan.apiserver.aggregation.asking import TooLarge, ask
 from sampan.apiserver.aggregation.availability import PASSED, missing_backend, unavailable
 from sampan.apiserver.aggregation.foreign_documents import ForeignDocuments
 from sampan.apiserver.aggregation.servers import AggregatedServer, AggregatedServers
@@ -162,6 +162,8 @@ class Checks:
         shown = f"https://{_host_and_port(url.origin)}{url.path}"
         try:
             status, _ = await ask(self._servers.unverified, url)
+        except TooLarge:
+            return ""  # it answers; what it says is read elsewhere, and left out there
         except HttpError as error:
             why = f'Get "{shown}": {failure_words(error)}'
         else:

@@ -6,13 +6,14 @@ Invariant: nothing is kept of a server that cannot be asked.
 Owner: of `versions` and `openapi`; `generation` and `openapi_generation` grow with their changes.
 """
 
+import asyncio
 import hashlib
 from urllib.parse import parse_qs, urlsplit
 
 import orjson
 
 from sampan.api.objects import Obj
-from sampan.apiserver.aggregation.asking import ask
+from sampan.apiserver.aggregation.asking import LIST_BYTES, OPENAPI_BYTES, ask
 from sampan.apiserver.aggregation.foreign_resources import Unreadable, discovered_resources
 from sampan.apiserver.aggregation.servers import AggregatedServer, AggregatedServers, GroupVersion
 from sampan.apiserver.outside.failure_words import failure_words
@@ -67,7 +68,9 @@ class ForeignDocuments:
         key = (server.group, server.version)
         try:
             body = await self._ask(server, server.path)
-            found = discovered_resources(body, server.group, server.version)
+            found = await asyncio.to_thread(
+                discovered_resources, body, server.group, server.version
+            )
         except (HttpError, CallFailed, Unreadable) as error:
             why = failure_words(error) if isinstance(error, HttpError) else error
             log.warning("discovery of an aggregated server not read", name=server.name, error=why)
@@ -92,7 +95,7 @@ class ForeignDocuments:
         if before is not None and before.v3_hash == v3_hash and not anew:
             return
         try:
-            v2 = await self._ask(server, "/openapi/v2")
+            v2 = await self._ask(server, "/openapi/v2", OPENAPI_BYTES)
         except (HttpError, CallFailed):
             v2 = b""
         found = ForeignOpenApi(v3_hash, v2)
@@ -100,11 +103,14 @@ class ForeignDocuments:
             self.openapi[name] = found
             self.openapi_generation += 1
 
-    async def _ask(self, server: AggregatedServer, path: str) -> bytes:
+    async def _ask(
+        self, server: AggregatedServer, path: str, most_bytes: int = LIST_BYTES
+    ) -> bytes:
         """Raises HttpError, CallFailed."""
         if server.http is None:
             raise CallFailed(server.trouble)
-        status, body = await ask(server.http, Target(self._servers.origin(server), path))
+        url = Target(self._servers.origin(server), path)
+        status, body = await ask(server.http, url, most_bytes)
         if status != 200:
             raise CallFailed(f"the server answered with {status}")
         return body

@@ -6,6 +6,7 @@ Invariant: the caller is known and allowed before this is asked; the other serve
 Invariant: the other server sends nobody elsewhere: a redirect is refused.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -16,13 +17,20 @@ from sampan.apiserver.authn.user import User
 from sampan.apiserver.outside.failure_words import failure_words
 from sampan.apiserver.outside.webhook_client import CallFailed
 from sampan.core.http import Headers, Reply, Request, Response, Stream
-from sampan.core.http_client import AddressNotAllowed, ClientStream, HttpClient, HttpError, Target
+from sampan.core.http_client import (
+    AddressNotAllowed,
+    ClientStream,
+    HttpClient,
+    HttpError,
+    HttpTimeout,
+    Target,
+)
 from sampan.core.http_relay import end_to_end, pass_upgrade, wants_upgrade
 from sampan.core.log import get_logger
 
 log = get_logger(__name__)
 
-HEAD_SECONDS = 60.0  # for an answer to begin, but for a watch's
+HEAD_SECONDS = 60.0  # for an answer to begin, and a small one to end, but for a watch's
 WHOLE_BYTES = 256 * 1024  # of an answer that is handed on in one piece
 _PLAIN = (("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff"))
 _REDIRECTED = b"the backend attempted to redirect this request, which is not permitted"
@@ -79,6 +87,16 @@ async def _exchange(
         request.method, target, headers=[*end_to_end(request.headers), *more], body=request.body,
         timeout_seconds=seconds,
     )  # fmt: skip
+    try:
+        async with asyncio.timeout(seconds):
+            return await _passed_back(request, stream)
+    except TimeoutError as error:
+        await stream.aclose()
+        raise HttpTimeout(f"{request.method} {target}: no whole answer in time") from error
+
+
+async def _passed_back(request: Request, stream: ClientStream) -> Reply:
+    """What is small as a whole, everything else as it comes."""
     if 300 <= stream.status < 400 and stream.headers.get("location"):
         await stream.aclose()
         return Response(502, _PLAIN, _REDIRECTED)

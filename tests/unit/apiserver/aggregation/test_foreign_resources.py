@@ -2,7 +2,7 @@
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.apiserver.aggregation.foreign_resources import Unreadable, discovered_resources
@@ -38,6 +38,7 @@ def test_what_is_no_list_is_unreadable(body):
         discovered_resources(body, "g", "v1")
 
 
+@settings(max_examples=40)
 @given(st.lists(ROWS | JSON, max_size=4))
 def test_every_entry_has_the_form_that_clients_read(rows):
     for entry in discovered_resources(orjson.dumps({"kind": "APIResourceList", "resources": rows}),

@@ -4,7 +4,7 @@ import copy
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan.apiserver.openapi.merging import with_foreign_v2
@@ -70,6 +70,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(JSON, JSON)
 def test_the_result_can_always_be_written_and_ours_is_untouched(item, definition):
     before = copy.deepcopy(OWN)
