@@ -199,7 +199,7 @@ def test_a_real_node_of_its_own_runs_pods_of_a_cluster(own_cluster, archive):
             assert kubectl("exec", "web", "--", "echo", "inside").strip() == "inside"
         with kubelet(data, *flags, "--stop-pods"):
             # It is Ready from before; where it listens now it says with its first report.
-            eventually(lambda: echo(kubectl, "web", "still") == "still")
+            eventually(lambda: echo(kubectl, "web", "still") == "still", seconds=60)
             assert kubectl.get("pod", "web")["status"]["containerStatuses"] == before
             kubectl("delete", "pod", "web", "--grace-period=1")
     finally:
@@ -313,12 +313,12 @@ def test_claims_of_the_default_class_are_provisioned_on_a_joined_node(
     try:
         with kubelet(data, *flags):
             helper.run("image", "import", str(archive))
-            eventually(lambda: " Ready " in kubectl("get", "nodes"))
+            eventually(lambda: " Ready " in kubectl("get", "nodes"), seconds=60)
             kubectl.apply(CLAIM)
             kubectl.wait_phase("writer", "Succeeded")
             assert kubectl("logs", "writer") == "kept\n"
             kubectl("delete", "pod/writer", "pvc/disk")
-            eventually(lambda: not kubectl.get("pv")["items"])
+            eventually(lambda: not kubectl.get("pv")["items"], seconds=60)
             assert list((data / "volumes").iterdir()) == []
     finally:
         helper.run("reset", "--yes")
